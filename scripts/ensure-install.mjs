@@ -1,0 +1,26 @@
+// Runs `npm ci` when dependencies are missing or older than the lockfile, so that
+// `npm run demo` and `npm test` work on a fresh clone. Uses Node's built-ins only.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+
+const marker = 'node_modules/.capstan-lock';
+const digest = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
+const isInstalled = existsSync(marker) && readFileSync(marker, 'utf8') === digest;
+
+if (!isInstalled) {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  if (major < 20 || (major === 20 && minor < 19)) {
+    console.error(`Capstan needs Node 20.19 or newer; this is ${process.versions.node}.`);
+    process.exit(1);
+  }
+  console.error('Installing dependencies (npm ci), about a minute the first time …');
+  const npm = process.env.npm_execpath;
+  const [command, prefix] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []];
+  const result = spawnSync(command, [...prefix, 'ci', '--no-audit', '--no-fund'], {
+    stdio: ['ignore', 2, 2],
+    shell: command === 'npm' && process.platform === 'win32',
+  });
+  if (result.status !== 0) process.exit(result.status ?? 1);
+  writeFileSync(marker, digest);
+}

@@ -1,0 +1,52 @@
+/**
+ * The only reader of `process.env`. One schema is parser, defaults and documentation: docs/configuration.md
+ * is generated from it. The Temporal connection itself is read by its own library (`TEMPORAL_ADDRESS`,
+ * `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, TLS and TOML profiles).
+ */
+import { z } from 'zod';
+
+const integer = (fallback: number, min: number, max: number) =>
+  z.coerce.number().int().min(min).max(max).default(fallback);
+
+export const ConfigSchema = z.object({
+  DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
+  DATABASE_POOL: integer(20, 2, 200).meta({ description: 'Connections per process.' }),
+  HOST: z.string().default('127.0.0.1').meta({ description: 'Address the API listens on.' }),
+  PORT: integer(7400, 0, 65_535).meta({ description: 'Port the API listens on; 0 picks a free one.' }),
+  PUBLIC_URL: z.string().optional().meta({ description: 'Base URL of the API as clients see it.' }),
+  MEDIA_URL: z.string().default('file://.capstan/media').meta({ description: 'Media store: file://DIR.' }),
+  TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
+  TEMPORAL_UI_URL: z.string().optional().meta({ description: 'Temporal Web UI, for links.' }),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .meta({ description: 'Least severe log line that is written.' }),
+  MODE: z
+    .enum(['development', 'production'])
+    .default('development')
+    .meta({ description: 'production refuses loopback instances and default secrets.' }),
+  BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({ description: 'Largest JSON request body.' }),
+  DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
+    description: 'Largest pipeline definition.',
+  }),
+  MEDIA_LIMIT_BYTES: integer(2_147_483_648, 1_024, 1_099_511_627_776).meta({
+    description: 'Largest media file.',
+  }),
+  ACTIVITY_SLOTS: integer(500, 1, 10_000).meta({ description: 'Steps that one worker runs at once.' }),
+  HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 600_000).meta({
+    description: 'Silence after which Temporal gives a step to another worker.',
+  }),
+  LEASE_MS: integer(30_000, 1_000, 600_000).meta({
+    description: 'How long a claim on an instance lives without renewal.',
+  }),
+  MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
+});
+
+export type Config = z.infer<typeof ConfigSchema>;
+
+/** @throws Error that names every wrong variable, what was seen and what is allowed */
+export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
+  const parsed = ConfigSchema.safeParse(environment);
+  if (parsed.success) return parsed.data;
+  throw new Error(`configuration: ${z.prettifyError(parsed.error)}`);
+};

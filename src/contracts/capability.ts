@@ -1,0 +1,138 @@
+/** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
+import { z } from 'zod';
+import { CapabilityName, Instant, JsonObject, listOf, Tag, Tags, VersionText } from './primitives.ts';
+
+const rate = z.number().min(0).max(10_000);
+
+/** USD per unit of type; `free` has rate 0. */
+export const CostModel = z
+  .object({
+    type: z.enum(['per_second', 'per_call', 'free']),
+    rate_usd: rate,
+    notes: z.string().max(2_000).optional(),
+  })
+  .refine((cost) => cost.type !== 'free' || cost.rate_usd === 0, {
+    path: ['rate_usd'],
+    error: 'a free capability has rate_usd 0',
+  })
+  .meta({ id: 'CostModel' });
+export type CostModel = z.infer<typeof CostModel>;
+
+const HttpUrl = z.url({ protocol: /^https?$/ }).max(2_048);
+
+/** Body of `POST /v1/capabilities`. Unknown fields are ignored. */
+export const Registration = z
+  .object({
+    name: CapabilityName,
+    version: VersionText,
+    endpoint: HttpUrl,
+    spec_url: HttpUrl,
+    health_url: HttpUrl,
+    cost_model: CostModel,
+    tags: Tags,
+    /** Calls the instance works on at once. */
+    max_concurrency: z.number().int().min(1).max(10_000).default(1),
+    /** Work that waits inside the instance, ours included. */
+    queue_depth: z.number().int().min(0).max(1_000_000).optional(),
+  })
+  .meta({ id: 'Registration' });
+export type Registration = z.infer<typeof Registration>;
+
+export const HeartbeatRequest = z
+  .object({ endpoint: HttpUrl, queue_depth: z.number().int().min(0).max(1_000_000).optional() })
+  .meta({ id: 'HeartbeatRequest' });
+
+export const HeartbeatAnswer = z
+  .strictObject({
+    state: z.string(),
+    revived: z.boolean(),
+    adopted: z.boolean().optional(),
+    heartbeat_interval_s: z.literal(60),
+  })
+  .meta({ id: 'HeartbeatAnswer' });
+export type HeartbeatAnswer = z.infer<typeof HeartbeatAnswer>;
+
+export const DeregisterRequest = z.object({ endpoint: HttpUrl }).meta({ id: 'DeregisterRequest' });
+export const DeregisterAnswer = z
+  .strictObject({ state: z.string(), stale: z.boolean() })
+  .meta({ id: 'DeregisterAnswer' });
+export type DeregisterAnswer = z.infer<typeof DeregisterAnswer>;
+
+/** Answer of `GET /spec`. */
+export const CapabilitySpec = z
+  .object({
+    name: CapabilityName,
+    version: VersionText,
+    description: z.string().max(10_000),
+    input: JsonObject,
+    output: JsonObject,
+    cost_model: z.object({ type: z.enum(['per_second', 'per_call', 'free']), rate_usd: rate }),
+  })
+  .meta({ id: 'CapabilitySpec' });
+export type CapabilitySpec = z.infer<typeof CapabilitySpec>;
+
+/** Answer of `GET /health`. `queue_depth` is ours and optional. */
+export const Health = z
+  .object({
+    status: z.string(),
+    name: CapabilityName,
+    version: VersionText,
+    uptime_ms: z.number().min(0),
+    queue_depth: z.number().int().min(0).optional(),
+  })
+  .meta({ id: 'Health' });
+export type Health = z.infer<typeof Health>;
+
+export const InstanceState = z
+  .enum(['up', 'suspect', 'down', 'quarantined', 'draining', 'deregistered'])
+  .meta({ id: 'InstanceState' });
+export type InstanceState = z.infer<typeof InstanceState>;
+
+/** A registered instance as the registry shows it. */
+export const Instance = z
+  .strictObject({
+    name: CapabilityName,
+    version: VersionText,
+    endpoint: z.string(),
+    spec_url: z.string(),
+    health_url: z.string(),
+    cost_model: CostModel,
+    tags: z.array(Tag),
+    max_concurrency: z.number().int(),
+    state: InstanceState,
+    /** Why it is quarantined, down or suspect; absent when up. */
+    reason: z.string().optional(),
+    generation: z.number().int(),
+    in_flight: z.number().int(),
+    queue_depth: z.number().int().nullable(),
+    /** Moving average of successful calls; null before the first. */
+    duration_ms: z.number().nullable(),
+    spec_digest: z.string().nullable(),
+    registered_at: Instant,
+    last_heartbeat_at: Instant,
+    /** When silence makes it suspect. */
+    expires_at: Instant,
+  })
+  .meta({ id: 'Instance' });
+export type Instance = z.infer<typeof Instance>;
+
+export const CapabilitySummary = z
+  .strictObject({
+    name: CapabilityName,
+    versions: z.array(z.string()),
+    description: z.string().nullable(),
+    instances: z.array(Instance),
+  })
+  .meta({ id: 'CapabilitySummary' });
+export type CapabilitySummary = z.infer<typeof CapabilitySummary>;
+
+export const CapabilityList = listOf(CapabilitySummary).meta({ id: 'CapabilityList' });
+
+export const CapabilityDetail = z
+  .strictObject({
+    name: CapabilityName,
+    specs: z.array(z.strictObject({ digest: z.string(), spec: CapabilitySpec })),
+    instances: z.array(Instance),
+  })
+  .meta({ id: 'CapabilityDetail' });
+export type CapabilityDetail = z.infer<typeof CapabilityDetail>;

@@ -1,0 +1,81 @@
+/**
+ * The closed table of error codes: everything Capstan can answer or record, with its HTTP status,
+ * whether the same request may succeed later, and what it means. The OpenAPI responses and
+ * docs/errors.md are generated from it.
+ */
+interface ErrorRow {
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly meaning: string;
+}
+
+const row = (status: number, retryable: boolean, meaning: string): ErrorRow => ({
+  status,
+  retryable,
+  meaning,
+});
+
+export const errorTable = {
+  // Requests
+  malformed_json: row(400, false, 'The body is not valid JSON or UTF-8.'),
+  json_too_deep: row(
+    400,
+    false,
+    'The body nests deeper, or holds more keys or longer strings, than allowed.',
+  ),
+  proto_key: row(400, false, 'The body holds a key named __proto__, prototype or constructor.'),
+  request_invalid: row(422, false, 'A parameter or field does not have the documented form; see errors[].'),
+  unauthenticated: row(401, false, 'No key, an unknown, expired or revoked key, or two different keys.'),
+  forbidden: row(403, false, 'The key lacks the scope or the project that the request needs.'),
+  not_found: row(404, false, 'No such thing in the projects of this key.'),
+  method_not_allowed: row(405, false, 'The path exists, the method does not; see the Allow header.'),
+  version_conflict: row(
+    409,
+    false,
+    'This pipeline version exists with another content; versions are immutable.',
+  ),
+  idempotency_in_progress: row(409, true, 'A request with this Idempotency-Key is being handled.'),
+  state_conflict: row(409, false, 'The thing is in a state that does not allow the request.'),
+  body_too_large: row(413, false, 'The body is larger than allowed.'),
+  unsupported_media_type: row(415, false, 'The Content-Type is not one that this route reads.'),
+  definition_invalid: row(422, false, 'The pipeline definition has errors; see errors[].'),
+  job_invalid: row(422, false, 'The job is not a JSON object of an allowed size.'),
+  idempotency_key_reuse: row(422, false, 'This Idempotency-Key was used with another body.'),
+  range_not_satisfiable: row(416, false, 'The requested byte range lies outside the file.'),
+  internal: row(500, true, 'A fault of Capstan; the log line with this request_id says more.'),
+  unavailable: row(503, true, 'A part that the request needs (database, Temporal) does not answer.'),
+  // Routing and calls
+  no_instance: row(503, true, 'No instance of the capability can take the call now; see the decision.'),
+  ceiling_too_low: row(402, false, 'Every instance costs more than the budget ceiling of the call.'),
+  overloaded: row(503, true, 'The instance refuses work for now (429 or 503), or every instance is full.'),
+  connect_failed: row(502, true, 'No connection to the instance; the request was not sent.'),
+  contact_lost: row(502, true, 'The connection broke after the request was sent; what happened is unknown.'),
+  attempt_timeout: row(504, true, 'The instance did not answer within the timeout of one attempt.'),
+  capability_failed: row(502, true, 'The instance answered with a server error.'),
+  response_invalid: row(
+    502,
+    true,
+    'The instance answered something that is not a JSON object (HTML, a redirect, nothing).',
+  ),
+  response_too_large: row(502, false, 'The instance answered more than the allowed size.'),
+  // Steps
+  expression_unresolved: row(
+    422,
+    false,
+    'An expression names a value that does not exist or cannot be used there.',
+  ),
+  input_invalid: row(422, false, "The step's input does not match the capability's input schema."),
+  input_rejected: row(422, false, 'The capability refused the input or failed to process it (HTTP 4xx).'),
+  output_invalid: row(502, false, "The capability's answer does not match its own output schema."),
+  output_too_large: row(422, false, 'The output is larger than 16 MiB; write large data to the media store.'),
+  step_timeout: row(504, false, 'The step did not succeed within its total timeout.'),
+  delivery_unknown: row(502, false, 'Contact was lost and retry.max is 0: the step may or may not have run.'),
+  // Runs
+  step_failed: row(422, false, 'The run failed because a step failed; see its error.'),
+  run_timeout: row(504, false, 'The run did not end within its timeout.'),
+  run_cancelled: row(409, false, 'The run was cancelled.'),
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+export const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]];

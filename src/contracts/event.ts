@@ -1,0 +1,48 @@
+/** One line of a run's log, in pages and as server-sent events. */
+import { z } from 'zod';
+import { Instant, Json, StepId } from './primitives.ts';
+
+export const EventType = z
+  .enum([
+    'run.queued',
+    'run.started',
+    'run.cancelling',
+    'run.succeeded',
+    'run.failed',
+    'run.cancelled',
+    'step.started',
+    'step.routed',
+    'step.retrying',
+    'step.succeeded',
+    'step.failed',
+    'step.skipped',
+    'step.cancelled',
+  ])
+  .meta({ id: 'EventType' });
+export type EventType = z.infer<typeof EventType>;
+
+export const terminalEvents: ReadonlySet<EventType> = new Set([
+  'run.succeeded',
+  'run.failed',
+  'run.cancelled',
+]);
+
+export const RunEvent = z
+  .strictObject({
+    /** Grows within a run; gaps mean nothing. */
+    seq: z.number().int(),
+    at: Instant,
+    run_id: z.string(),
+    type: EventType,
+    step_id: StepId.optional(),
+    attempt: z.number().int().optional(),
+    data: Json,
+  })
+  .meta({ id: 'RunEvent' });
+export type RunEvent = z.infer<typeof RunEvent>;
+
+/** `next_after` is given as `after` to read on; it stays the same at the end of the log. */
+export const EventPage = z
+  .strictObject({ items: z.array(RunEvent), next_after: z.number().int() })
+  .meta({ id: 'EventPage' });
+export type EventPage = z.infer<typeof EventPage>;

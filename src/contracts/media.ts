@@ -1,0 +1,53 @@
+/**
+ * `media://<job_id>/<file>`: an own grammar, because `new URL()` folds `..` silently.
+ * At most 8 segments of letters, digits, `.`, `_` and `-`; no `.` or `..`.
+ */
+import { z } from 'zod';
+import { Instant, JsonObject } from './primitives.ts';
+
+const segment = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/;
+
+export interface MediaPath {
+  readonly job_id: string;
+  /** One to seven segments joined by `/`. */
+  readonly file: string;
+}
+
+/** Reads `media://job/a/b.mp4`; null when it is anything else. */
+export const parseMediaReference = (text: string): MediaPath | null =>
+  text.startsWith('media://') ? parseMediaPath(text.slice('media://'.length)) : null;
+
+/** Reads `job/a/b.mp4`, the path below `/v1/media/`; null when it is anything else. */
+export const parseMediaPath = (text: string): MediaPath | null => {
+  const segments = text.split('/');
+  if (segments.length < 2 || segments.length > 8) return null;
+  if (!segments.every((part) => segment.test(part))) return null;
+  const [job_id = '', ...rest] = segments;
+  return { job_id, file: rest.join('/') };
+};
+
+export const formatMediaReference = ({ job_id, file }: MediaPath): string => `media://${job_id}/${file}`;
+
+export const MediaObject = z
+  .strictObject({
+    reference: z.string(),
+    size: z.number().int(),
+    content_type: z.string(),
+    sha256: z.string(),
+  })
+  .meta({ id: 'MediaObject' });
+export type MediaObject = z.infer<typeof MediaObject>;
+
+export const JobRequest = z.strictObject({ job: JsonObject }).meta({ id: 'JobRequest' });
+export const JobCreated = z.strictObject({ job_id: z.string() }).meta({ id: 'JobCreated' });
+
+export const Job = z
+  .strictObject({
+    job_id: z.string(),
+    job: JsonObject,
+    runs: z.array(z.strictObject({ run_id: z.string(), state: z.string() })),
+    artifacts: z.array(MediaObject),
+    created_at: Instant,
+  })
+  .meta({ id: 'Job' });
+export type Job = z.infer<typeof Job>;

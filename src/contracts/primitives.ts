@@ -1,0 +1,60 @@
+/** Small shapes that several contracts share. */
+import { z } from 'zod';
+
+/** A step id. */
+export const StepId = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
+  error: 'a step id starts with a letter or _, then letters, digits, _ or -, at most 64 characters',
+});
+
+/** A pipeline name: like a step id, but it may start with a digit. */
+export const PipelineName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$/, {
+  error: 'a pipeline name is made of letters, digits, _ or -, at most 64 characters',
+});
+
+/** A capability name: like a pipeline name, but it may contain dots (`model.fast`). */
+export const CapabilityName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, {
+  error: 'a capability name is made of letters, digits, _, - or dots, at most 128 characters',
+});
+
+export const VersionText = z.string().min(1).max(128);
+
+/** Who may wait: interactive pays for speed, batch stays on what is free. */
+export const Priority = z.enum(['interactive', 'standard', 'batch']).meta({ id: 'Priority' });
+export type Priority = z.infer<typeof Priority>;
+
+export const Tag = z.string().min(1).max(64);
+export const Tags = z.array(Tag).max(32);
+
+/** USD, finite and not negative; stored as integer nano-USD. */
+export const Usd = z.number().nonnegative().max(1_000_000);
+
+/** A moment on the wire: RFC 3339 in UTC. */
+export const Instant = z.iso.datetime();
+
+/** A duration as authors write it: `500ms`, `30s`, `5m`, `2h`, `1d`. */
+export const Duration = z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, {
+  error: 'a duration is a number and a unit: 500ms, 30s, 5m, 2h, 1d',
+});
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export interface JsonObject {
+  readonly [key: string]: Json;
+}
+export const Json: z.ZodType<Json> = z.json().meta({ id: 'Json' }) as z.ZodType<Json>;
+export const JsonObject: z.ZodType<JsonObject> = z
+  .record(z.string(), z.json())
+  .meta({ id: 'JsonObject' }) as z.ZodType<JsonObject>;
+
+/** What a step or run error looks like wherever it is shown. */
+export const Failure = z
+  .strictObject({ code: z.string(), message: z.string(), details: Json.optional() })
+  .meta({ id: 'Failure' });
+export type Failure = z.infer<typeof Failure>;
+
+export const listOf = <Item extends z.ZodType>(item: Item) =>
+  z.strictObject({ items: z.array(item), next_cursor: z.string().nullable() });
+
+export const ListQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(256).optional(),
+});
