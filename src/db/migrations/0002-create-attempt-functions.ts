@@ -41,6 +41,7 @@ declare
   v_step step;
   v_instance instance;
   v_open text[];
+  v_held int;
 begin
   if p_run_id is not null then
     select * into v_step from step s
@@ -65,9 +66,9 @@ begin
     return query select 'gone', 0, 0, null::json;
     return;
   end if;
-  if (select count(*) from attempt a where a.instance_id = p_instance_id
-        and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp())
-      >= case when p_must_be_idle then 1 else v_instance.max_concurrency end then
+  select count(*) into v_held from attempt a where a.instance_id = p_instance_id
+    and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp();
+  if v_held >= v_instance.max_concurrency or (p_must_be_idle and v_held > 0) then
     return query select 'full', 0, 0, null::json;
     return;
   end if;
