@@ -57,7 +57,6 @@ export const errorTable = {
     true,
     'The instance answered something that is not a JSON object (HTML, a redirect, nothing).',
   ),
-  response_too_large: row(502, false, 'The instance answered more than the allowed size.'),
   // Steps
   expression_unresolved: row(
     422,

@@ -1,0 +1,23 @@
+/** How one `POST /exec` ended, as seen from the wire. */
+import type { JsonObject } from '../../contracts/primitives.ts';
+
+export type CallOutcome =
+  /** 2xx with a JSON object. */
+  | { readonly kind: 'answered'; readonly body: JsonObject }
+  /** 4xx other than 408 and 429: the capability refused or failed on this input. */
+  | { readonly kind: 'rejected'; readonly status: number; readonly message: string }
+  /** 5xx other than 503. */
+  | { readonly kind: 'failed'; readonly status: number; readonly message: string }
+  /** 429 or 503: it refuses work for now. */
+  | { readonly kind: 'overloaded'; readonly status: number; readonly retryAfterMs: number | null }
+  /** No connection: nothing was sent. */
+  | { readonly kind: 'not_sent'; readonly message: string }
+  /** The connection broke after the request was sent. */
+  | { readonly kind: 'lost'; readonly message: string }
+  | { readonly kind: 'timeout'; readonly timeoutMs: number }
+  /** HTML, a redirect, an empty or broken body. */
+  | { readonly kind: 'invalid'; readonly message: string }
+  | { readonly kind: 'too_large'; readonly limitBytes: number }
+  /** The output does not match the capability's own schema. */
+  | { readonly kind: 'output_invalid'; readonly message: string }
+  | { readonly kind: 'cancelled' };

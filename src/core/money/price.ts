@@ -1,0 +1,50 @@
+/** What a call reserves before it is made, and what it costs once it ended. Rates are snapshots of the claim. */
+import type { CostModel } from '../../contracts/capability.ts';
+import { toNanoUsd } from './nano-usd.ts';
+
+export interface Price {
+  readonly cost_type: CostModel['type'];
+  /** USD per second or per call. */
+  readonly rate_usd: number;
+}
+
+/** `ceil(rate × ms / 1000)` to the nano-USD. */
+const perSecond = (rateUsd: number, durationMs: number): bigint => {
+  const microseconds = BigInt(Math.ceil(durationMs * 1_000));
+  const product = toNanoUsd(rateUsd) * microseconds;
+  return (product + 999_999n) / 1_000_000n;
+};
+
+/** The most that a call may cost: its price when it takes all the time it is allowed. */
+export const worstCase = ({ cost_type, rate_usd }: Price, timeoutMs: number): bigint => {
+  if (rate_usd === 0) return 0n;
+  return cost_type === 'per_call' ? toNanoUsd(rate_usd) : perSecond(rate_usd, timeoutMs);
+};
+
+/** How an attempt ended, as far as money goes. */
+export type Settlement =
+  /** It answered with success. */
+  | 'answered'
+  /** It worked and failed: time is paid, a call is not. */
+  | 'failed'
+  /** It never got the request, or refused it unread. */
+  | 'not_sent'
+  /** It may have worked to the end; nobody knows. */
+  | 'lost';
+
+/** @returns the amount in nano-USD and whether it is known or assumed; never more than the reservation */
+export const settle = (
+  price: Price,
+  settlement: Settlement,
+  durationMs: number,
+  reserved: bigint,
+): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } => {
+  if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
+  if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
+  if (price.rate_usd === 0 || (price.cost_type === 'per_call' && settlement === 'failed')) {
+    return { amount: 0n, certainty: 'exact' };
+  }
+  const amount =
+    price.cost_type === 'per_call' ? toNanoUsd(price.rate_usd) : perSecond(price.rate_usd, durationMs);
+  return { amount: amount < reserved ? amount : reserved, certainty: 'exact' };
+};
