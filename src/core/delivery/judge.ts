@@ -124,6 +124,16 @@ export const judgeOutcome = (outcome: CallOutcome, facts: DeliveryFacts): Verdic
         next: 'failover',
         error: problem('connect_failed', outcome.message),
       };
+    case 'abandoned':
+      return {
+        ...delivered(facts, {
+          ambiguity: 'ambiguous',
+          settlement: 'lost',
+          next: 'retry',
+          error: problem('contact_lost', 'the worker that made the call stopped'),
+        }),
+        ...(facts.retryMax > 0 ? { counted: false, next: 'retry' } : {}),
+      };
     case 'cancelled':
       return {
         ambiguity: 'ambiguous',

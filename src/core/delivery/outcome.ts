@@ -20,4 +20,7 @@ export type CallOutcome =
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   /** The output does not match the capability's own schema. */
   | { readonly kind: 'output_invalid'; readonly message: string }
-  | { readonly kind: 'cancelled' };
+  /** The run no longer wants it. */
+  | { readonly kind: 'cancelled' }
+  /** This process stops; another one will ask again. */
+  | { readonly kind: 'abandoned' };

@@ -1,20 +1,20 @@
 /**
  * Money inside Capstan: an integer number of nano-USD, as bigint. A double appears only where a number enters
- * or leaves on the wire, so that 0.1 + 0.2 is 0.3.
+ * or leaves on the wire, and is taken by its shortest decimal text, so that 0.1 + 0.2 is 0.3.
  */
 
 /** @param usd a finite, non-negative rate or amount; below a nano-USD it is rounded up, never down */
-export const toNanoUsd = (usd: number): bigint => {
-  const [integer = '0', fraction = ''] = decimal(usd).split('.');
-  const nano = BigInt(integer) * 1_000_000_000n + BigInt(fraction.slice(0, 9).padEnd(9, '0') || '0');
-  return /[1-9]/.test(fraction.slice(9)) ? nano + 1n : nano;
-};
+export const toNanoUsd = (usd: number): bigint => scaleUp(usd, 9);
 
-/** The shortest decimal text of a double, without an exponent. */
-const decimal = (value: number): string => {
-  const text = String(value);
-  if (!text.includes('e')) return text;
-  return value.toFixed(30).replace(/\.?0+$/, '');
+/** The least integer that is not below `value × 10^digits`, for a finite value of at least 0. */
+export const scaleUp = (value: number, digits: number): bigint => {
+  const [mantissa = '', exponent = '0'] = String(value).split('e');
+  const [integer = '', fraction = ''] = mantissa.split('.');
+  const significand = BigInt(integer + fraction);
+  const shift = digits + Number(exponent) - fraction.length;
+  if (shift >= 0) return significand * 10n ** BigInt(shift);
+  const divisor = 10n ** BigInt(-shift);
+  return (significand + divisor - 1n) / divisor;
 };
 
 export const fromNanoUsd = (nano: bigint): number => {

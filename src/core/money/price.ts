@@ -1,6 +1,6 @@
 /** What a call reserves before it is made, and what it costs once it ended. Rates are snapshots of the claim. */
 import type { CostModel } from '../../contracts/capability.ts';
-import { toNanoUsd } from './nano-usd.ts';
+import { scaleUp, toNanoUsd } from './nano-usd.ts';
 
 export interface Price {
   readonly cost_type: CostModel['type'];
@@ -8,11 +8,13 @@ export interface Price {
   readonly rate_usd: number;
 }
 
+/** A rate has 12 decimals and time 9, so their product counts 1e-21 USD. */
+const partsPerNano = 10n ** 12n;
+
 /** `ceil(rate × ms / 1000)` to the nano-USD. */
 const perSecond = (rateUsd: number, durationMs: number): bigint => {
-  const microseconds = BigInt(Math.ceil(durationMs * 1_000));
-  const product = toNanoUsd(rateUsd) * microseconds;
-  return (product + 999_999n) / 1_000_000n;
+  const product = scaleUp(rateUsd, 12) * scaleUp(durationMs, 6);
+  return (product + partsPerNano - 1n) / partsPerNano;
 };
 
 /** The most that a call may cost: its price when it takes all the time it is allowed. */

@@ -11,9 +11,9 @@ import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './t
 /** What a second of waiting is worth, USD. */
 const waitingUsdPerSecond: Record<Priority, number> = { interactive: 0.01, standard: 0.001, batch: 0 };
 
-/** Scores within 1 % of each other are ties. Bands of the logarithm keep the order transitive. */
-const scoreBand = (score: number): number =>
-  score <= 1e-12 ? Number.NEGATIVE_INFINITY : Math.floor(Math.log(score) / Math.log(1.01));
+/** Values within 1 % of each other are ties. Bands of the logarithm keep the order transitive. */
+const bandOf = (value: number): number =>
+  value <= 1e-12 ? Number.NEGATIVE_INFINITY : Math.floor(Math.log(value) / Math.log(1.01));
 
 /** A number that depends on nothing but the seed and the instance. */
 const tieBreak = (seed: number, id: string): number => {
@@ -40,6 +40,22 @@ const rank = (
   };
 };
 
+interface Placed {
+  readonly entry: RankedInstance;
+  readonly scoreBand: number;
+  readonly waitBand: number;
+  readonly tie: number;
+}
+
+/** For equal scores the shorter wait: whom waiting costs nothing should still not queue beside an idle instance. */
+const byRank = (a: Placed, b: Placed): number => {
+  if (a.entry.tier !== b.entry.tier) return a.entry.tier - b.entry.tier;
+  if (a.scoreBand !== b.scoreBand) return a.scoreBand < b.scoreBand ? -1 : 1;
+  if (a.waitBand !== b.waitBand) return a.waitBand < b.waitBand ? -1 : 1;
+  if (a.tie !== b.tie) return a.tie - b.tie;
+  return a.entry.instance.instance_id < b.entry.instance.instance_id ? -1 : 1;
+};
+
 /**
  * @param instances every known instance of the capability
  * @param seed any 32-bit integer; decides ties
@@ -51,7 +67,7 @@ export const choose = (
   seed: number,
 ): Choice => {
   const prior = priorDuration(instances);
-  const ranked: { entry: RankedInstance; band: number; tie: number }[] = [];
+  const ranked: Placed[] = [];
   const excluded: Choice['excluded'][number][] = [];
   for (const instance of instances) {
     const costUsd = expectedCost(instance, prior);
@@ -61,12 +77,13 @@ export const choose = (
       continue;
     }
     const entry = rank(instance, request, prior, costUsd);
-    ranked.push({ entry, band: scoreBand(entry.score), tie: tieBreak(seed, instance.instance_id) });
+    ranked.push({
+      entry,
+      scoreBand: bandOf(entry.score),
+      waitBand: bandOf(entry.waitMs),
+      tie: tieBreak(seed, instance.instance_id),
+    });
   }
-  ranked.sort((a, b) => {
-    if (a.entry.tier !== b.entry.tier) return a.entry.tier - b.entry.tier;
-    if (a.band !== b.band) return a.band < b.band ? -1 : 1;
-    return a.tie - b.tie;
-  });
+  ranked.sort(byRank);
   return { ranked: ranked.map(({ entry }) => entry), excluded };
 };

@@ -13,16 +13,20 @@ const candidate = (entry: RankedInstance, verdict: Verdict): Candidate => ({
   verdict,
 });
 
-const describe = ({ instance, tier, costUsd, waitMs }: RankedInstance): string => {
+const expectation = ({ instance, costUsd, waitMs }: RankedInstance): string => {
   const price = instance.rate_usd === 0 ? 'free' : `about ${Number(costUsd.toPrecision(3))} USD`;
-  const wait = `about ${Math.round(waitMs)} ms`;
-  switch (tier) {
+  return `(${price}, about ${Math.round(waitMs)} ms)`;
+};
+
+const describe = (entry: RankedInstance): string => {
+  const { endpoint } = entry.instance;
+  switch (entry.tier) {
     case 0:
-      return `${instance.endpoint} is free, local and idle`;
+      return `${endpoint} is free, local and idle`;
     case 1:
-      return `${instance.endpoint} has the lowest cost and waiting (${price}, ${wait})`;
+      return `${endpoint} has the lowest cost and waiting ${expectation(entry)}`;
     default:
-      return `${instance.endpoint} is the last resort: no instance is surely up (${price}, ${wait})`;
+      return `${endpoint} is the last resort: no instance that is surely up can take the call ${expectation(entry)}`;
   }
 };
 
@@ -30,6 +34,33 @@ const summarise = (verdicts: readonly Verdict[]): string => {
   const counts = new Map<Verdict, number>();
   for (const verdict of verdicts) counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
   return [...counts].map(([verdict, count]) => `${count} ${verdict.replaceAll('_', ' ')}`).join(', ');
+};
+
+const explainNone = (capability: string, { ranked, excluded }: Choice, lost: ReadonlySet<string>): string => {
+  const possible = ranked.filter(({ instance }) => !lost.has(instance.instance_id));
+  const [best] = possible;
+  if (best !== undefined && !possible.every(({ isFull }) => isFull)) {
+    return `${best.instance.endpoint} is full, and waiting for it is better than the others ${expectation(best)}`;
+  }
+  if (ranked.length > 0) return `every possible instance of ${capability} is full`;
+  if (excluded.length === 0) return `no instance of ${capability} is registered`;
+  return `no instance of ${capability} is possible: ${summarise(excluded.map(({ verdict }) => verdict))}`;
+};
+
+const explainChosen = (chosen: RankedInstance, { ranked, excluded }: Choice): string => {
+  const faster = ranked.indexOf(chosen);
+  return [
+    describe(chosen),
+    ...(faster > 0 ? [`${faster} better taken by other calls`] : []),
+    ...(excluded.length > 0 ? [`not possible: ${summarise(excluded.map(({ verdict }) => verdict))}`] : []),
+  ].join('; ');
+};
+
+/** The best ones, and the chosen one however many were better. */
+const shownOf = (ranked: readonly RankedInstance[], chosen: RankedInstance | null): RankedInstance[] => {
+  const shown = ranked.slice(0, shownCandidates);
+  if (chosen !== null && !shown.includes(chosen)) shown[shown.length - 1] = chosen;
+  return shown;
 };
 
 /**
@@ -48,18 +79,8 @@ export const explainChoice = (
     if (lost.has(entry.instance.instance_id)) return 'lost_claim';
     return chosen === null && entry.isFull ? 'wait' : 'worse';
   };
-  const others = choice.excluded.map(({ verdict }) => verdict);
-  const passedOver = others.length === 0 ? '' : `; not possible: ${summarise(others)}`;
-  const reason =
-    chosen !== null
-      ? describe(chosen) + passedOver
-      : choice.ranked.length > 0
-        ? `every possible instance of ${capability} is full`
-        : others.length === 0
-          ? `no instance of ${capability} is registered`
-          : `no instance of ${capability} is possible: ${summarise(others)}`;
   const candidates = [
-    ...choice.ranked.slice(0, shownCandidates).map((entry) => candidate(entry, verdictOf(entry))),
+    ...shownOf(choice.ranked, chosen).map((entry) => candidate(entry, verdictOf(entry))),
     ...choice.excluded.map(({ instance, verdict }) => ({
       endpoint: instance.endpoint,
       tier: null,
@@ -72,7 +93,7 @@ export const explainChoice = (
   return {
     decision_id: decisionId,
     chosen: chosen?.instance.endpoint ?? null,
-    reason,
+    reason: chosen === null ? explainNone(capability, choice, lost) : explainChosen(chosen, choice),
     candidates,
     reserved_usd: 0,
     settled_usd: null,

@@ -82,7 +82,7 @@ export const applyEvent = (state: RunState, event: RunMachineEvent): RunCommand[
     case 'timed_out':
       if (state.phase === 'cancelling') return [];
       state.phase = 'failing';
-      state.error = event.error;
+      state.error ??= event.error;
       return [{ type: 'cancel_running' }, ...advance(state)];
   }
 };

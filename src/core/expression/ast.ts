@@ -1,0 +1,38 @@
+/**
+ * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters,
+ * comparisons) are lists, never nested, so only parentheses and `!` deepen a tree.
+ */
+import type { FilterName } from './filters.ts';
+import type { RootName } from './roots.ts';
+
+/** One step of a path: a key, an index, or every item (`[*]`). */
+export type Segment = string | number | { readonly each: true };
+
+export interface Path {
+  readonly kind: 'path';
+  readonly root: RootName;
+  readonly segments: readonly Segment[];
+  /** Where the path starts in its string, in UTF-16 units. */
+  readonly offset: number;
+}
+
+export interface FilterCall {
+  readonly name: FilterName;
+  readonly argument: string | null;
+}
+
+export const comparisonOperators = ['==', '!=', '<=', '>=', '<', '>', 'in'] as const;
+export type ComparisonOperator = (typeof comparisonOperators)[number];
+
+export type Expression =
+  | { readonly kind: 'literal'; readonly value: null | boolean | number | string }
+  | Path
+  | { readonly kind: 'filtered'; readonly of: Expression; readonly filters: readonly FilterCall[] }
+  | { readonly kind: 'otherwise'; readonly alternatives: readonly Expression[] }
+  | { readonly kind: 'not'; readonly of: Expression }
+  | { readonly kind: 'all' | 'any'; readonly of: readonly Expression[] }
+  | {
+      readonly kind: 'comparison';
+      readonly first: Expression;
+      readonly rest: readonly { readonly operator: ComparisonOperator; readonly right: Expression }[];
+    };

@@ -1,0 +1,49 @@
+import type { Json } from '../../contracts/primitives.ts';
+import { isList, isPlainObject } from '../json-type.ts';
+import type { ComparisonOperator } from './ast.ts';
+import { isEqual } from './equality.ts';
+import { describeValue, type Evaluation, evaluationError } from './evaluation.ts';
+
+type Order = Exclude<ComparisonOperator, '==' | '!=' | 'in'>;
+
+/** @throws ExpressionError for operands that the operator does not take */
+export const compareValues = (
+  left: Json,
+  operator: ComparisonOperator,
+  right: Json,
+  evaluation: Evaluation,
+): boolean => {
+  if (operator === '==') return isEqual(left, right);
+  if (operator === '!=') return !isEqual(left, right);
+  if (operator === 'in') return isContained(left, right, evaluation);
+  if (typeof left === 'number' && typeof right === 'number') return isOrdered(left, operator, right);
+  if (typeof left === 'string' && typeof right === 'string') return isOrdered(left, operator, right);
+  throw evaluationError(
+    evaluation,
+    `${operator} orders two numbers or two strings, not ${describeValue(left)} and ${describeValue(right)}`,
+  );
+};
+
+/** Strings are ordered by UTF-16 unit. */
+const isOrdered = <Value extends number | string>(left: Value, operator: Order, right: Value): boolean => {
+  switch (operator) {
+    case '<':
+      return left < right;
+    case '<=':
+      return left <= right;
+    case '>':
+      return left > right;
+    case '>=':
+      return left >= right;
+  }
+};
+
+const isContained = (left: Json, right: Json, evaluation: Evaluation): boolean => {
+  if (isList(right)) return right.some((item) => isEqual(left, item));
+  if (typeof left === 'string' && typeof right === 'string') return right.includes(left);
+  if (typeof left === 'string' && isPlainObject(right)) return Object.hasOwn(right, left);
+  throw evaluationError(
+    evaluation,
+    `in looks for a value in a list, or for a string in a string or among keys, not for ${describeValue(left)} in ${describeValue(right)}`,
+  );
+};

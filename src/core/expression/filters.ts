@@ -1,0 +1,136 @@
+/**
+ * The filters: one row owns name, argument, documentation and behaviour. A filter never sees a missing
+ * value (that passes by, up to the next `??`) and refuses a value of the wrong type.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import { isList, isPlainObject } from '../json-type.ts';
+import {
+  describeValue,
+  type Evaluation,
+  evaluationError,
+  found,
+  missing,
+  type Outcome,
+  scalarText,
+  spend,
+} from './evaluation.ts';
+
+export interface FilterInput {
+  readonly value: Json;
+  readonly argument: string | null;
+  readonly evaluation: Evaluation;
+}
+
+interface Filter {
+  readonly argument: 'none' | 'string';
+  /** One line for the documentation. */
+  readonly summary: string;
+  readonly apply: (input: FilterInput) => Outcome;
+}
+
+const refuse = ({ value, evaluation }: FilterInput, filter: string, takes: string, suggestion?: string) =>
+  evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
+
+const toJsonText = ({ value, evaluation }: FilterInput): Outcome => {
+  const text = JSON.stringify(value);
+  spend(evaluation, text.length);
+  return found(text);
+};
+
+const toText = (input: FilterInput): Outcome => {
+  const text = scalarText(input.value);
+  if (text === null)
+    throw refuse(input, 'string', 'a string, number or boolean', 'JSON text is made by | json');
+  return found(text);
+};
+
+const numberText = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
+
+const toNumber = (input: FilterInput): Outcome => {
+  if (typeof input.value === 'number') return found(input.value);
+  if (typeof input.value !== 'string') throw refuse(input, 'number', 'a number or the text of one');
+  const value = numberText.test(input.value) ? Number(input.value) : Number.NaN;
+  if (Number.isFinite(value)) return found(value);
+  throw evaluationError(input.evaluation, 'number takes the text of a JSON number, such as "42" or "-1.5"');
+};
+
+const toBoolean = (input: FilterInput): Outcome => {
+  if (typeof input.value === 'boolean') return found(input.value);
+  if (input.value === 'true' || input.value === 'false') return found(input.value === 'true');
+  throw refuse(input, 'bool', 'a boolean, "true" or "false"', 'compare instead: ( a == b )');
+};
+
+const countOf = (input: FilterInput): Outcome => {
+  const { value } = input;
+  if (typeof value === 'string' || isList(value)) return found(value.length);
+  if (isPlainObject(value)) return found(Object.keys(value).length);
+  throw refuse(input, 'length', 'a string, list or object');
+};
+
+const itemOf =
+  (filter: 'first' | 'last') =>
+  (input: FilterInput): Outcome => {
+    if (!isList(input.value)) throw refuse(input, filter, 'a list');
+    const item = input.value.at(filter === 'first' ? 0 : -1);
+    return item === undefined ? missing(`the list is empty, it has no ${filter} item`) : found(item);
+  };
+
+const joinItems = (input: FilterInput): Outcome => {
+  if (!isList(input.value)) throw refuse(input, 'join', 'a list');
+  const texts = input.value.map((item, index) => {
+    const text = scalarText(item);
+    if (text !== null) return text;
+    const seen = describeValue(item);
+    throw evaluationError(
+      input.evaluation,
+      `join takes strings, numbers and booleans; item ${index} is ${seen}`,
+    );
+  });
+  const separator = input.argument ?? '';
+  spend(
+    input.evaluation,
+    texts.reduce((length, text) => length + text.length + separator.length, 0),
+  );
+  return found(texts.join(separator));
+};
+
+const baseName = (input: FilterInput): Outcome => {
+  if (typeof input.value !== 'string') throw refuse(input, 'basename', 'a string');
+  let end = input.value.length;
+  while (end > 0 && input.value[end - 1] === '/') end--;
+  return found(input.value.slice(input.value.lastIndexOf('/', end - 1) + 1, end));
+};
+
+export const filters = {
+  json: { argument: 'none', summary: 'the value as JSON text', apply: toJsonText },
+  string: { argument: 'none', summary: 'a number or boolean as text', apply: toText },
+  number: { argument: 'none', summary: 'the text of a JSON number as number', apply: toNumber },
+  bool: { argument: 'none', summary: '"true" or "false" as boolean', apply: toBoolean },
+  length: {
+    argument: 'none',
+    summary: 'items of a list, keys of an object, UTF-16 units of a string',
+    apply: countOf,
+  },
+  first: {
+    argument: 'none',
+    summary: 'the first item of a list; missing when it is empty',
+    apply: itemOf('first'),
+  },
+  last: {
+    argument: 'none',
+    summary: 'the last item of a list; missing when it is empty',
+    apply: itemOf('last'),
+  },
+  join: {
+    argument: 'string',
+    summary: 'the strings, numbers and booleans of a list, with the argument between them',
+    apply: joinItems,
+  },
+  basename: { argument: 'none', summary: 'what follows the last / of a path', apply: baseName },
+} as const satisfies Record<string, Filter>;
+
+export type FilterName = keyof typeof filters;
+
+export const filterNames = Object.keys(filters) as FilterName[];
+
+export const isFilterName = (name: string): name is FilterName => Object.hasOwn(filters, name);

@@ -1,0 +1,24 @@
+/** Bounds that keep every expression cheap, whoever wrote it. */
+export const expressionLimits = {
+  /** Bytes (UTF-8) of one string that holds an expression. */
+  stringBytes: 65_536,
+  /** Segments after the root of one path. */
+  pathSegments: 32,
+  /** Parentheses and negations inside one another; also lists and objects of a template. */
+  nesting: 64,
+  /** `{{ }}` in one pipeline definition. */
+  expressionsPerDefinition: 50_000,
+  /** Characters and list items that evaluating one template may build. */
+  built: 16_777_216,
+} as const;
+
+export const isLongerThanBytes = (text: string, limit: number): boolean => {
+  if (text.length > limit) return true;
+  if (text.length * 3 <= limit) return false;
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes > limit;
+};

@@ -1,0 +1,146 @@
+/**
+ * The grammar (docs: expressions):
+ *   expr       = alt { "??" alt }                    alt = primary { "|" filter }
+ *   primary    = path | number | string | true | false | null | "(" cond ")"
+ *   cond       = and { "||" and }                    and = comparison { "&&" comparison }
+ *   comparison = operand { ("==" | ... | "in") operand }   operand = "!" operand | expr
+ * One function per rule. Every function ends on the first token that is not its own.
+ */
+import { createNameSuggester } from '../nearest-name.ts';
+import { type ComparisonOperator, comparisonOperators, type Expression, type FilterCall } from './ast.ts';
+import {
+  acceptSymbol,
+  advance,
+  type Cursor,
+  isSymbol,
+  parseNested,
+  syntaxError,
+  unexpected,
+} from './cursor.ts';
+import { filterNames, filters, isFilterName } from './filters.ts';
+import { parsePath } from './parse-path.ts';
+
+export const parseExpression = (cursor: Cursor): Expression => {
+  const alternatives = [parseAlternative(cursor)];
+  while (acceptSymbol(cursor, '??')) alternatives.push(parseAlternative(cursor));
+  const [only] = alternatives;
+  return alternatives.length === 1 && only !== undefined ? only : { kind: 'otherwise', alternatives };
+};
+
+const parseAlternative = (cursor: Cursor): Expression => {
+  const of = parsePrimary(cursor);
+  const calls: FilterCall[] = [];
+  while (acceptSymbol(cursor, '|')) calls.push(parseFilter(cursor));
+  return calls.length === 0 ? of : { kind: 'filtered', of, filters: calls };
+};
+
+const keywords: ReadonlyMap<string, null | boolean> = new Map([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+]);
+
+const parsePrimary = (cursor: Cursor): Expression => {
+  const { kind, text } = cursor.token;
+  if (kind === 'string') return { kind: 'literal', value: advance(cursor).text };
+  if (kind === 'number') return { kind: 'literal', value: parseNumber(cursor) };
+  if (kind === 'name') {
+    const value = keywords.get(text);
+    if (value === undefined) return parsePath(cursor);
+    advance(cursor);
+    return { kind: 'literal', value };
+  }
+  if (isSymbol(cursor, '(')) return parseNested(cursor, parseParenthesised);
+  throw unexpected(cursor, 'a path, a value or (');
+};
+
+const parseNumber = (cursor: Cursor): number => {
+  const token = advance(cursor);
+  const value = Number(token.text);
+  if (Number.isFinite(value)) return value;
+  throw syntaxError(cursor, `${token.text.slice(0, 40)} is too large for a number`, { at: token.start });
+};
+
+const parseParenthesised = (cursor: Cursor): Expression => {
+  advance(cursor);
+  const inner = parseCondition(cursor);
+  if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, 'an operator or )');
+  if (isSymbol(cursor, '.') || isSymbol(cursor, '[')) {
+    throw syntaxError(cursor, 'only an operator or a filter may follow a closing parenthesis', {
+      suggestion: 'move the path into the parentheses',
+    });
+  }
+  return inner;
+};
+
+const parseCondition = (cursor: Cursor): Expression => parseChain(cursor, '||', 'any', parseConjunction);
+
+const parseConjunction = (cursor: Cursor): Expression => parseChain(cursor, '&&', 'all', parseComparison);
+
+const parseChain = (
+  cursor: Cursor,
+  operator: string,
+  kind: 'all' | 'any',
+  parseOperandOf: (cursor: Cursor) => Expression,
+): Expression => {
+  const first = parseOperandOf(cursor);
+  const of = [first];
+  while (acceptSymbol(cursor, operator)) of.push(parseOperandOf(cursor));
+  return of.length === 1 ? first : { kind, of };
+};
+
+const parseComparison = (cursor: Cursor): Expression => {
+  const first = parseOperand(cursor);
+  const rest: { operator: ComparisonOperator; right: Expression }[] = [];
+  for (;;) {
+    const operator = comparisonAt(cursor);
+    if (operator === undefined) return rest.length === 0 ? first : { kind: 'comparison', first, rest };
+    advance(cursor);
+    rest.push({ operator, right: parseOperand(cursor) });
+  }
+};
+
+const comparisonAt = ({ token }: Cursor): ComparisonOperator | undefined =>
+  token.kind === 'symbol' || token.kind === 'name'
+    ? comparisonOperators.find((operator) => operator === token.text)
+    : undefined;
+
+const parseOperand = (cursor: Cursor): Expression => {
+  if (!isSymbol(cursor, '!')) return parseExpression(cursor);
+  advance(cursor);
+  return { kind: 'not', of: parseNested(cursor, parseOperand) };
+};
+
+const parseFilter = (cursor: Cursor): FilterCall => {
+  if (cursor.token.kind !== 'name') throw unexpected(cursor, 'the name of a filter after |');
+  const token = advance(cursor);
+  if (!isFilterName(token.text)) {
+    const seen = JSON.stringify(token.text.slice(0, 64));
+    throw syntaxError(cursor, `${seen} is no filter; there are ${filterNames.join(', ')}`, {
+      code: 'filter_unknown',
+      suggestion: createNameSuggester(filterNames)(token.text),
+      at: token.start,
+    });
+  }
+  if (filters[token.text].argument === 'none') return { name: token.text, argument: null };
+  return { name: token.text, argument: parseStringArgument(cursor, token.text) };
+};
+
+const parseStringArgument = (cursor: Cursor, filter: string): string => {
+  const opened = acceptSymbol(cursor, '(');
+  if (!opened || cursor.token.kind !== 'string')
+    throw unexpected(cursor, `a string argument: ${filter}(", ")`);
+  const argument = advance(cursor).text;
+  if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, `) after the argument of ${filter}`);
+  return argument;
+};
+
+/** The closing `}}`; says what to write when an operator stands there that needs parentheses. */
+export const parseClose = (cursor: Cursor): number => {
+  if (cursor.token.kind === 'close') return cursor.token.end;
+  const { text } = cursor.token;
+  if (comparisonAt(cursor) !== undefined || isSymbol(cursor, '&&') || isSymbol(cursor, '||')) {
+    throw syntaxError(cursor, `${text} needs parentheses`, { suggestion: `write {{ ( a ${text} b ) }}` });
+  }
+  throw unexpected(cursor, '}}, an operator or a filter');
+};

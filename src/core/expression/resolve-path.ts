@@ -1,0 +1,98 @@
+/**
+ * Follows a path through a scope by own properties of plain objects and lists only. What does not exist
+ * (a key, an item, anything below null) is missing; a segment of the wrong form for what stands there
+ * (`[0]` on an object, `.x` on a list or a string) is an error that `??` does not cover.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import { isPlainObject, jsonTypeOf } from '../json-type.ts';
+import { createNameSuggester } from '../nearest-name.ts';
+import type { Path, Segment } from './ast.ts';
+import {
+  describeValue,
+  type Evaluation,
+  evaluationError,
+  found,
+  missing,
+  type Outcome,
+  spend,
+} from './evaluation.ts';
+import { formatPath } from './format-path.ts';
+
+/** A place on the way: what stands there and the concrete path that led to it. */
+interface Place {
+  readonly value: unknown;
+  /** Segments followed so far, each `[*]` replaced by the item's index. */
+  readonly trail: readonly Segment[];
+}
+
+export const resolvePath = (path: Path, evaluation: Evaluation): Outcome => {
+  const value = Object.hasOwn(evaluation.scope, path.root) ? evaluation.scope[path.root] : undefined;
+  if (value === undefined) return missing(`${path.root} has no value here`);
+  return follow({ value, trail: [] }, path, evaluation);
+};
+
+const follow = (start: Place, path: Path, evaluation: Evaluation): Outcome => {
+  let place = start;
+  for (let position = start.trail.length; position < path.segments.length; position++) {
+    const segment = path.segments[position] ?? '';
+    if (place.value === null) return missingBelowNull(place, path);
+    if (typeof segment === 'object') return followEach(place, path, evaluation);
+    const next =
+      typeof segment === 'number'
+        ? itemAt(place, segment, path, evaluation)
+        : fieldAt(place, segment, path, evaluation);
+    if (next === undefined) return missingAt(place, segment, path);
+    place = { value: next, trail: [...place.trail, segment] };
+  }
+  if (jsonTypeOf(place.value) === null)
+    throw evaluationError(evaluation, `${nameOf(place, path)} is ${describeValue(place.value)}`);
+  return found(place.value as Json);
+};
+
+const nameOf = (place: Place, path: Path): string => formatPath(path.root, place.trail);
+
+const itemAt = (place: Place, index: number, path: Path, evaluation: Evaluation): unknown => {
+  if (!Array.isArray(place.value)) throw wrongSegment(place, `[${index}]`, path, evaluation);
+  return Object.hasOwn(place.value, index) ? place.value[index] : undefined;
+};
+
+const fieldAt = (place: Place, key: string, path: Path, evaluation: Evaluation): unknown => {
+  if (!isPlainObject(place.value)) throw wrongSegment(place, formatPath('', [key]), path, evaluation);
+  return Object.hasOwn(place.value, key) ? place.value[key] : undefined;
+};
+
+const followEach = (place: Place, path: Path, evaluation: Evaluation): Outcome => {
+  if (!Array.isArray(place.value)) throw wrongSegment(place, '[*]', path, evaluation);
+  spend(evaluation, place.value.length);
+  const values: Json[] = [];
+  for (const [index, value] of place.value.entries()) {
+    const outcome = follow({ value, trail: [...place.trail, index] }, path, evaluation);
+    if (!outcome.found) return outcome;
+    values.push(outcome.value);
+  }
+  return found(values);
+};
+
+const wrongSegment = (place: Place, segment: string, path: Path, evaluation: Evaluation) =>
+  evaluationError(
+    evaluation,
+    `${segment} does not apply to ${nameOf(place, path)}, which is ${describeValue(place.value)}`,
+  );
+
+const defaultHint = 'add ?? with a default where it may be missing';
+
+const missingBelowNull = (place: Place, path: Path): Outcome =>
+  missing(
+    `${formatPath(path.root, path.segments)} does not exist: ${nameOf(place, path)} is null`,
+    defaultHint,
+  );
+
+const missingAt = (place: Place, segment: string | number, path: Path): Outcome => {
+  const wanted = formatPath(path.root, [...place.trail, segment]);
+  const near =
+    typeof segment === 'string' && isPlainObject(place.value)
+      ? createNameSuggester(Object.keys(place.value))(segment)
+      : undefined;
+  const message = `${wanted} does not exist: ${nameOf(place, path)} is ${describeValue(place.value)}`;
+  return missing(message, near ?? defaultHint);
+};

@@ -1,0 +1,11 @@
+/** What a path may start with, and the fields below the roots whose shape Capstan owns. */
+export const rootNames = ['job', 'steps', 'run', 'item', 'index'] as const;
+export type RootName = (typeof rootNames)[number];
+
+/** `steps.<id>.<field>` */
+export const stepFields = ['output', 'status', 'error', 'cost_usd'] as const;
+
+/** `run.<field>` */
+export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version'] as const;
+
+export const isRootName = (name: string): name is RootName => (rootNames as readonly string[]).includes(name);

@@ -1,0 +1,151 @@
+/**
+ * Compiles a JSON value whose strings may hold `{{ expr }}`. Parts without an expression are kept as they
+ * are; object keys are never templates; `{"$literal": any}` passes its value untouched.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { isForbiddenName } from '../forbidden-names.ts';
+import { extendPointer } from '../json-pointer.ts';
+import { isList, isPlainObject } from '../json-type.ts';
+import type { Expression } from './ast.ts';
+import { openCursor } from './cursor.ts';
+import { type ExpressionErrorCode, ExpressionSyntaxError } from './errors.ts';
+import { expressionLimits, isLongerThanBytes } from './limits.ts';
+import { parseClose, parseExpression } from './parse.ts';
+
+export type TemplateNode =
+  | { readonly kind: 'literal'; readonly value: Json }
+  /** A string that is exactly one `{{ }}`: keeps the type of its value. */
+  | { readonly kind: 'expression'; readonly pointer: string; readonly expression: Expression }
+  /** Text with expressions in it: always a string. */
+  | { readonly kind: 'text'; readonly pointer: string; readonly parts: readonly (string | Expression)[] }
+  | { readonly kind: 'list'; readonly items: readonly TemplateNode[] }
+  | { readonly kind: 'object'; readonly entries: readonly (readonly [string, TemplateNode])[] };
+
+export interface CompiledTemplate {
+  readonly root: TemplateNode;
+  /** How many `{{ }}` it holds. */
+  readonly expressions: number;
+}
+
+export interface TemplateReading {
+  /** Strings with an error are kept as text. */
+  readonly template: CompiledTemplate;
+  /** At most one per string. */
+  readonly errors: readonly ExpressionSyntaxError[];
+}
+
+interface Reading {
+  readonly errors: ExpressionSyntaxError[];
+  expressions: number;
+}
+
+/** @param pointer JSON Pointer of the value in its document, the start of every reported pointer */
+export const readTemplate = (value: Json, pointer = ''): TemplateReading => {
+  const reading: Reading = { errors: [], expressions: 0 };
+  const root = compileValue(value, { reading, pointer, depth: 0 });
+  return { template: { root, expressions: reading.expressions }, errors: reading.errors };
+};
+
+/** @throws ExpressionSyntaxError the first error in the value */
+export const compileTemplate = (value: Json, pointer = ''): CompiledTemplate => {
+  const { template, errors } = readTemplate(value, pointer);
+  if (errors[0] !== undefined) throw errors[0];
+  return template;
+};
+
+interface Place {
+  readonly reading: Reading;
+  readonly pointer: string;
+  readonly depth: number;
+}
+
+const below = (place: Place, segment: string | number): Place => ({
+  reading: place.reading,
+  pointer: extendPointer(place.pointer, segment),
+  depth: place.depth + 1,
+});
+
+const compileValue = (value: Json, place: Place): TemplateNode => {
+  if (typeof value === 'string') return value.includes('{{') ? compileString(value, place) : literal(value);
+  if (typeof value !== 'object' || value === null) return literal(value);
+  if (place.depth >= expressionLimits.nesting) {
+    return refuse(
+      value,
+      place,
+      'expression_limit',
+      `the value nests deeper than ${expressionLimits.nesting}`,
+    );
+  }
+  if (isList(value)) {
+    const items = value.map((item, index) => compileValue(item, below(place, index)));
+    return items.every((item, index) => isKept(item, value[index]))
+      ? literal(value)
+      : { kind: 'list', items };
+  }
+  return isPlainObject(value) ? compileObject(value, place) : literal(value);
+};
+
+const compileObject = (value: JsonObject, place: Place): TemplateNode => {
+  const keys = Object.keys(value);
+  if (Object.hasOwn(value, '$literal')) {
+    if (keys.length === 1) return literal(value.$literal ?? null);
+    return refuse(
+      value,
+      place,
+      'expression_syntax',
+      '$literal stands alone in its object, without other keys',
+    );
+  }
+  const entries = keys.map((key) => {
+    const at = below(place, key);
+    const node = isForbiddenName(key)
+      ? refuse(null, at, 'name_forbidden', `the key ${key} is not allowed`)
+      : compileValue(value[key] ?? null, at);
+    return [key, node] as const;
+  });
+  return entries.every(([key, node]) => isKept(node, value[key]))
+    ? literal(value)
+    : { kind: 'object', entries };
+};
+
+const literal = (value: Json): TemplateNode => ({ kind: 'literal', value });
+
+/** Whether a part evaluates to the very value it was compiled from (an unwrapped `$literal` does not). */
+const isKept = (node: TemplateNode, value: Json | undefined): boolean =>
+  node.kind === 'literal' && node.value === value;
+
+const refuse = (value: Json, place: Place, code: ExpressionErrorCode, message: string): TemplateNode => {
+  place.reading.errors.push(new ExpressionSyntaxError({ code, pointer: place.pointer, offset: 0, message }));
+  return literal(value);
+};
+
+const compileString = (text: string, place: Place): TemplateNode => {
+  const limit = expressionLimits.stringBytes;
+  if (isLongerThanBytes(text, limit)) {
+    return refuse(text, place, 'expression_limit', `a string with an expression has at most ${limit} bytes`);
+  }
+  try {
+    return parseString(text, place);
+  } catch (error) {
+    if (!(error instanceof ExpressionSyntaxError)) throw error;
+    place.reading.errors.push(error);
+    return literal(text);
+  }
+};
+
+const parseString = (text: string, { pointer, reading }: Place): TemplateNode => {
+  const parts: (string | Expression)[] = [];
+  let at = 0;
+  for (let open = text.indexOf('{{'); open >= 0; open = text.indexOf('{{', at)) {
+    if (open > at) parts.push(text.slice(at, open));
+    const cursor = openCursor(text, pointer, open + 2);
+    parts.push(parseExpression(cursor));
+    at = parseClose(cursor);
+    reading.expressions++;
+  }
+  if (at < text.length) parts.push(text.slice(at));
+  const [only] = parts;
+  return parts.length === 1 && typeof only === 'object'
+    ? { kind: 'expression', pointer, expression: only }
+    : { kind: 'text', pointer, parts };
+};

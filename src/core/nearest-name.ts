@@ -1,0 +1,65 @@
+/**
+ * "Did you mean": the known name closest to an unknown one. Work is bounded for hostile input: names of
+ * very different length are skipped, a distance above the allowed one ends early, and one finder answers
+ * for at most 100 different unknown names.
+ */
+const allowedDistance = (name: string): number => Math.min(3, Math.max(1, Math.floor(name.length / 3)));
+
+/** Edit distance (insert, delete, replace, swap neighbours), or `limit + 1` once it exceeds `limit`. */
+const editDistance = (a: string, b: string, limit: number): number => {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    let smallest = row;
+    for (let column = 1; column <= b.length; column++) {
+      const same = a[row - 1] === b[column - 1];
+      let cost = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (same ? 0 : 1),
+      );
+      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      if (swapped) cost = Math.min(cost, (beforeLast[column - 2] ?? 0) + 1);
+      current.push(cost);
+      smallest = Math.min(smallest, cost);
+    }
+    if (smallest > limit) return limit + 1;
+    beforeLast = last;
+    last = current;
+  }
+  return last[b.length] ?? 0;
+};
+
+const nearestName = (name: string, candidates: Iterable<string>): string | undefined => {
+  let best: string | undefined;
+  let limit = allowedDistance(name);
+  for (const candidate of candidates) {
+    if (candidate === name || Math.abs(candidate.length - name.length) > limit) continue;
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), limit);
+    if (distance > limit) continue;
+    best = candidate;
+    limit = distance - 1;
+    if (limit < 0) break;
+  }
+  return best;
+};
+
+/** `did you mean "concat"?`, or undefined when nothing known is close. */
+export type SuggestName = (unknown: string) => string | undefined;
+
+const answeredNames = 100;
+const longestName = 256;
+
+export const createNameSuggester = (candidates: Iterable<string>): SuggestName => {
+  const answers = new Map<string, string | undefined>();
+  const known = [...candidates];
+  return (unknown) => {
+    if (!answers.has(unknown)) {
+      if (answers.size >= answeredNames || unknown.length > longestName) return undefined;
+      const nearest = nearestName(unknown, known);
+      answers.set(unknown, nearest === undefined ? undefined : `did you mean ${JSON.stringify(nearest)}?`);
+    }
+    return answers.get(unknown);
+  };
+};

@@ -1,0 +1,36 @@
+/**
+ * What a process saw of an instance, folded into weights, so that its report can be merged into moving averages
+ * that other processes move as well: new = kept × old + Σ weight × seen.
+ */
+export interface ObservedCalls {
+  /** Durations of successful calls in order, ms; older ones than the last 50 weigh nothing. */
+  readonly durations: readonly number[];
+  readonly successes: number;
+  readonly failures: number;
+  /** Factor by which earlier counts of successes and failures decay. */
+  readonly decay: number;
+}
+
+const alpha = 0.2;
+const countDecay = 0.98;
+const maxDurations = 50;
+
+export const noCalls: ObservedCalls = { durations: [], successes: 0, failures: 0, decay: 1 };
+
+export const observeCall = (
+  seen: ObservedCalls,
+  { durationMs, ok }: { readonly durationMs: number; readonly ok: boolean },
+): ObservedCalls => ({
+  durations: ok ? [...seen.durations, durationMs].slice(-maxDurations) : seen.durations,
+  successes: seen.successes * countDecay + (ok ? 1 : 0),
+  failures: seen.failures * countDecay + (ok ? 0 : 1),
+  decay: seen.decay * countDecay,
+});
+
+/** Weights of `count` observations in order, and of the average before them; together 1. */
+export const averageWeights = (
+  count: number,
+): { readonly kept: number; readonly weights: readonly number[] } => ({
+  kept: (1 - alpha) ** count,
+  weights: Array.from({ length: count }, (_, at) => alpha * (1 - alpha) ** (count - 1 - at)),
+});

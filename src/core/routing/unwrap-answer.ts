@@ -1,0 +1,37 @@
+/**
+ * The two forms of an answer: `{ok, output}` is unwrapped unless the spec's own output schema declares a
+ * top-level `ok`; anything else is the output itself.
+ */
+import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { isList, isPlainObject } from '../json-type.ts';
+import { resolveLocalRef } from '../registry/local-ref.ts';
+
+export type UnwrappedAnswer =
+  | { readonly ok: true; readonly output: Json }
+  /** The instance says that it failed, with a status that says otherwise. */
+  | { readonly ok: false; readonly error: string };
+
+export const unwrapAnswer = (spec: Pick<CapabilitySpec, 'output'>, body: JsonObject): UnwrappedAnswer => {
+  const isWrapper = Object.hasOwn(body, 'ok') && !declaresOk(spec.output);
+  if (isWrapper && body.ok === false && typeof body.error === 'string') {
+    return { ok: false, error: body.error };
+  }
+  const isWrapped = isWrapper && body.ok === true && Object.hasOwn(body, 'output');
+  return { ok: true, output: isWrapped ? (body.output as Json) : body };
+};
+
+const declaresOk = (root: JsonObject): boolean => {
+  const seen = new Set<JsonObject>();
+  const visit = (schema: Json | undefined): boolean => {
+    if (!isPlainObject(schema) || seen.has(schema)) return false;
+    seen.add(schema);
+    const { properties, required, $ref } = schema;
+    if (isPlainObject(properties) && Object.hasOwn(properties, 'ok')) return true;
+    if (Array.isArray(required) && required.includes('ok')) return true;
+    if (typeof $ref === 'string' && visit(resolveLocalRef(root, $ref))) return true;
+    const branches = [schema.allOf, schema.anyOf, schema.oneOf];
+    return branches.some((list) => list !== undefined && isList(list) && list.some(visit));
+  };
+  return visit(root);
+};

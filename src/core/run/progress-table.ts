@@ -1,0 +1,58 @@
+/**
+ * The run as a Markdown table, for Temporal's Web UI. It shows at most `shown` steps, those that matter first,
+ * so that writing it costs the same in a run of ten steps and of ten thousand.
+ */
+import type { MachineStepState, RunState } from './machine.ts';
+
+const shown = 40;
+
+export interface StepNote {
+  readonly endpoint: string;
+  readonly cost_usd: number;
+  readonly duration_ms: number;
+}
+
+const symbols: Record<MachineStepState, string> = {
+  pending: '·',
+  running: '▶',
+  succeeded: '✓',
+  failed: '✗',
+  unknown: '?',
+  skipped: '–',
+  cancelled: '■',
+};
+
+/** Collects what is known of finished steps and the most recent ones among them. */
+export interface ProgressTable {
+  note(step: number, note: StepNote): void;
+  toMarkdown(state: RunState): string;
+}
+
+export const createProgressTable = (runUrl: string): ProgressTable => {
+  const notes = new Map<number, StepNote>();
+  const row = (state: RunState, index: number): string => {
+    const step = state.plan.steps[index];
+    const status = state.steps[index] ?? 'pending';
+    const note = notes.get(index);
+    const facts = note ? `${note.endpoint} | ${note.cost_usd} | ${Math.round(note.duration_ms)} ms` : ' | | ';
+    return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status} | ${facts} |`;
+  };
+  return {
+    note: (step, note) => {
+      notes.set(step, note);
+      if (notes.size > shown) notes.delete(notes.keys().next().value as number);
+    },
+    toMarkdown: (state) => {
+      const started = state.ready.slice(Math.max(0, state.taken - shown), state.taken);
+      const waiting = state.plan.steps.length - state.taken;
+      return [
+        `[Run](${runUrl})`,
+        '',
+        '| step | capability | state | instance | USD | took |',
+        '|---|---|---|---|---|---|',
+        ...started.map((index) => row(state, index)),
+        ...(waiting > 0 ? ['', `${waiting} of ${state.plan.steps.length} steps have not started.`] : []),
+      ].join('\n');
+    },
+  };
+};

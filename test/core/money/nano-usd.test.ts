@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { fromNanoUsd, toNanoUsd } from '../../../src/core/money/nano-usd.ts';
+
+const amounts: [usd: number, nano: bigint][] = [
+  [0, 0n],
+  [1, 1_000_000_000n],
+  [0.1, 100_000_000n],
+  [0.29, 290_000_000n],
+  [1.1, 1_100_000_000n],
+  [1e-9, 1n],
+  [2.5e-7, 250n],
+  [3e-9, 3n],
+  [1.5e-8, 15n],
+  [1.1e-7, 110n],
+  [123_456.789_012_345, 123_456_789_012_345n],
+  [1_000_000, 1_000_000_000_000_000n],
+  [9_007_199_254_740_991, 9_007_199_254_740_991_000_000_000n],
+  [1e21, 10n ** 30n],
+  [1.5e300, 15n * 10n ** 308n],
+];
+
+const roundedUp: [usd: number, nano: bigint][] = [
+  [1e-12, 1n],
+  [5e-324, 1n],
+  [1.000_000_000_1, 1_000_000_001n],
+  [1.1e-9, 2n],
+  [0.1 + 0.2, 300_000_001n], // the double is 0.30000000000000004
+];
+
+describe('toNanoUsd', () => {
+  it.each(amounts)('takes %d USD by its decimal text', (usd, nano) => {
+    expect(toNanoUsd(usd)).toBe(nano);
+  });
+
+  it.each(roundedUp)('rounds %d USD up to a whole nano-USD', (usd, nano) => {
+    expect(toNanoUsd(usd)).toBe(nano);
+  });
+
+  it('adds without the errors of doubles', () => {
+    expect(fromNanoUsd(toNanoUsd(0.1) + toNanoUsd(0.2))).toBe(0.3);
+  });
+
+  it('is undone by fromNanoUsd as long as a double can tell the amounts apart', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), (nano) => {
+        expect(toNanoUsd(fromNanoUsd(nano))).toBe(nano);
+      }),
+    );
+  });
+
+  it('is never below the amount and less than a nano-USD above it', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), (pico) => {
+        const usd = Number(`${pico}e-12`);
+        const over = toNanoUsd(usd) * 1_000n - pico;
+        expect(over >= 0n && over < 1_000n).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('fromNanoUsd', () => {
+  it.each([
+    [0n, 0],
+    [1n, 1e-9],
+    [-1n, -1e-9],
+    [-1_500_000_000n, -1.5],
+    [999_999_999n, 0.999_999_999],
+    [10n ** 24n, 1e15],
+  ])('shows %d nano-USD as the nearest double', (nano, usd) => {
+    expect(fromNanoUsd(nano)).toBe(usd);
+  });
+});

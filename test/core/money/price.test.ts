@@ -1,0 +1,91 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Price, type Settlement, settle, worstCase } from '../../../src/core/money/price.ts';
+
+const free: Price = { cost_type: 'free', rate_usd: 0 };
+const perCall: Price = { cost_type: 'per_call', rate_usd: 0.25 };
+const perSecond: Price = { cost_type: 'per_second', rate_usd: 0.002 };
+
+const exact = (amount: bigint) => ({ amount, certainty: 'exact' });
+const estimated = (amount: bigint) => ({ amount, certainty: 'estimated' });
+
+/** USD with 12 decimals, as rates are stored, and milliseconds with 3; both exact as text. */
+const picoRate = fc.bigInt({ min: 0n, max: 10n ** 15n });
+const microseconds = fc.bigInt({ min: 0n, max: 86_400_000_000n });
+const asRate = (pico: bigint): number => Number(`${pico}e-12`);
+const asMs = (micro: bigint): number => Number(`${micro}e-3`);
+
+const priceOf = (cost_type: Price['cost_type'], pico: bigint): Price => ({
+  cost_type,
+  rate_usd: cost_type === 'free' ? 0 : asRate(pico),
+});
+
+describe('worstCase', () => {
+  it.each([
+    ['nothing when free', free, 0n],
+    ['nothing at a rate of 0', { ...perSecond, rate_usd: 0 }, 0n],
+    ['the price of one call', perCall, 250_000_000n],
+    ['all the time that is allowed', perSecond, 600_000_000n],
+  ] as const)('is %s', (_, price, nano) => {
+    expect(worstCase(price, 300_000)).toBe(nano);
+  });
+});
+
+describe('a price per second', () => {
+  it.each([
+    ['16.1 ms at 1 USD', 1, 16.1, 16_100_000n],
+    ['1 ms at the smallest rate is rounded up', 1e-12, 1, 1n],
+    ['1,000 s at the smallest rate', 1e-12, 1_000_000, 1n],
+    ['3 s at 0.3 nano-USD', 3e-10, 3_000, 1n],
+    ['a day at the highest rate', 10_000, 86_400_000, 864_000_000_000_000_000n],
+  ])('is exact: %s', (_, rate_usd, ms, nano) => {
+    expect(worstCase({ cost_type: 'per_second', rate_usd }, ms)).toBe(nano);
+  });
+
+  it('is rate times time, rounded up to the nano-USD, computed in integers', () => {
+    fc.assert(
+      fc.property(picoRate, microseconds, (pico, micro) => {
+        const attoUsd = pico * micro;
+        const nano = attoUsd / 10n ** 9n + (attoUsd % 10n ** 9n === 0n ? 0n : 1n);
+        expect(worstCase(priceOf('per_second', pico), asMs(micro))).toBe(nano);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+const reserved = 600_000_000n;
+const settlements: [Settlement, Price, expected: ReturnType<typeof exact>][] = [
+  ['answered', free, exact(0n)],
+  ['answered', perCall, exact(250_000_000n)],
+  ['answered', perSecond, exact(3_000_000n)],
+  ['failed', free, exact(0n)],
+  ['failed', perCall, exact(0n)],
+  ['failed', perSecond, exact(3_000_000n)],
+  ['not_sent', free, exact(0n)],
+  ['not_sent', perCall, exact(0n)],
+  ['not_sent', perSecond, exact(0n)],
+  ['lost', perCall, estimated(reserved)],
+  ['lost', perSecond, estimated(reserved)],
+];
+
+describe('settle', () => {
+  it.each(settlements)('%s at %j', (settlement, price, expected) => {
+    expect(settle(price, settlement, 1_500, reserved)).toEqual(expected);
+  });
+
+  it('never costs more than was reserved, and never less than nothing', () => {
+    const anyPrice = fc
+      .tuple(fc.constantFrom('per_second', 'per_call', 'free'), picoRate)
+      .map(([type, pico]) => priceOf(type, pico));
+    const anySettlement = fc.constantFrom<Settlement>('answered', 'failed', 'not_sent', 'lost');
+    fc.assert(
+      fc.property(anyPrice, anySettlement, microseconds, microseconds, (price, settlement, limit, took) => {
+        const most = worstCase(price, asMs(limit));
+        const { amount } = settle(price, settlement, asMs(took), most);
+        expect(amount >= 0n && amount <= most).toBe(true);
+        if (price.rate_usd === 0) expect(amount).toBe(0n);
+      }),
+    );
+  });
+});

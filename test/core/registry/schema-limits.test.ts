@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import { findSchemaFault } from '../../../src/core/registry/schema-limits.ts';
+
+const nest = (levels: number): JsonObject => (levels === 1 ? {} : { not: nest(levels - 1) });
+const strings = (count: number): string[] => Array.from({ length: count }, (_, at) => `value-${at}`);
+const twoWays = (keyword: string): JsonObject => ({
+  $defs: {
+    node: {
+      [keyword]: [
+        { properties: { a: { $ref: '#/$defs/node' } } },
+        { properties: { a: { $ref: '#/$defs/node' } } },
+      ],
+    },
+  },
+  $ref: '#/$defs/node',
+});
+
+describe('findSchemaFault', () => {
+  it.each<[string, JsonObject, RegExp | null]>([
+    ['32 levels', nest(32), null],
+    ['33 levels', nest(33), /deeper than 32/],
+    ['an enum of 500', { enum: strings(500) }, null],
+    [
+      'an enum of 501',
+      { properties: { a: { enum: strings(501) } } },
+      /501 values, at most 500.* \/properties\/a$/,
+    ],
+    ['2,001 values', { examples: strings(1_999) }, /2000/],
+    ['a remote reference', { $ref: 'https://example.org/schema' }, /leaves the document/],
+    ['a reference to a file', { items: { $ref: 'other.json' } }, /leaves the document.* \/items$/],
+    ['a local reference', { $defs: { a: {} }, items: { $ref: '#/$defs/a' } }, null],
+    ['a field named $ref', { properties: { $ref: { type: 'string' }, enum: { type: 'string' } } }, null],
+    ['an embedded document', { $defs: { a: { $id: 'https://example.org/a' } } }, /\$id below the root/],
+    ['an asynchronous schema', { $async: true }, /\$async/],
+    ['uniqueItems without a bound', { type: 'array', uniqueItems: true }, /uniqueItems/],
+    ['uniqueItems with a bound', { type: 'array', uniqueItems: true, maxItems: 100 }, null],
+    ['anyOf that doubles', twoWays('anyOf'), /anyOf with 2 branches/],
+    ['oneOf that doubles', twoWays('oneOf'), /oneOf with 2 branches/],
+    ['allOf that doubles', twoWays('allOf'), /allOf with 2 branches/],
+    ['a linked list', { properties: { next: { anyOf: [{ type: 'null' }, { $ref: '#' }] } } }, null],
+  ])('%s', (_, schema, fault) => {
+    const found = findSchemaFault(schema);
+    if (fault === null) expect(found).toBeNull();
+    else expect(found).toMatch(fault);
+  });
+
+  it('accepts the schema of any JSON', () => {
+    expect(findSchemaFault(z.toJSONSchema(z.object({ any: z.json() })) as JsonObject)).toBeNull();
+  });
+});

@@ -1,0 +1,126 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { driveRun, type StepEnd } from '../../../src/core/run/drive.ts';
+import { applyEvent, type RunCommand, startRun } from '../../../src/core/run/machine.ts';
+import type { RunPlan } from '../../../src/core/run/plan.ts';
+import { anyPlan, anyTrouble, anyTurns, aPlan, endOf, nextTurn, planOf, type Trouble, type Turn } from './a-plan.ts';
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const done: StepEnd = { state: 'succeeded' };
+
+/** The machine alone, with the same turns. */
+const playMachine = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
+  const { state, commands } = startRun(plan);
+  const running: number[] = [];
+  let finish: RunCommand | undefined;
+  const obey = (todo: readonly RunCommand[]): void => {
+    for (const command of todo) {
+      if (command.type === 'execute') running.push(command.step);
+      if (command.type === 'finish') finish = command;
+    }
+  };
+  obey(commands);
+  for (let ends = 0; finish === undefined; ends++) {
+    if (ends === trouble.cancelAfter) obey(applyEvent(state, { type: 'cancel_requested' }));
+    const turn = nextTurn(turns);
+    const [step] = running.splice(turn.pick % running.length, 1);
+    obey(applyEvent(state, { type: 'step_ended', step: step as number, ...endOf(turn, trouble) }));
+  }
+  return { steps: state.steps, finish };
+};
+
+/** The driver with ports whose steps end when the turns say so. */
+const playDriver = async (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
+  const running: ((end: StepEnd) => void)[] = [];
+  let stops = 0;
+  const run = driveRun(plan, {
+    executeStep: () => new Promise((resolve) => running.push(resolve)),
+    cancelRunning: () => {
+      stops += 1;
+    },
+  });
+  for (let ends = 0; running.length > 0; ends++) {
+    if (ends === trouble.cancelAfter) run.send({ type: 'cancel_requested' });
+    const turn = nextTurn(turns);
+    running.splice(turn.pick % running.length, 1)[0]?.(endOf(turn, trouble) as StepEnd);
+    await settled();
+  }
+  return { steps: run.state.steps, finish: { type: 'finish', ...(await run.ended) }, stops };
+};
+
+describe('driveRun', () => {
+  it('ends as the machine does', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyPlan(40), anyTrouble, anyTurns, async (plan, trouble, turns) => {
+        const recorded = Array.from({ length: plan.steps.length }, () => nextTurn(turns));
+        const alone = playMachine(plan, trouble, recorded.values());
+        const { stops, ...driven } = await playDriver(plan, trouble, recorded.values());
+        expect(driven).toEqual(alone);
+        expect(stops).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+});
+
+describe('the ports of a driven run', () => {
+  it('get each step once, after its dependencies', async () => {
+    const seen: string[] = [];
+    const run = driveRun(aPlan(['d b c', 'b a', 'a', 'c a']), {
+      executeStep: async ({ id }) => {
+        seen.push(id);
+        return done;
+      },
+      cancelRunning: () => expect.unreachable(),
+    });
+    expect(await run.ended).toEqual({ outcome: 'succeeded', error: null });
+    expect(seen).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('are told to stop on a cancel, and the run ends when they have', async () => {
+    const stop = new AbortController();
+    const run = driveRun(aPlan(['a', 'b', 'c a b']), {
+      executeStep: ({ id }) =>
+        new Promise((resolve) => {
+          const error = { code: 'run_cancelled', message: 'the step was cancelled' };
+          stop.signal.addEventListener('abort', () => resolve({ state: 'cancelled', error }));
+          if (id === 'c') expect.unreachable();
+        }),
+      cancelRunning: () => stop.abort(),
+    });
+    run.send({ type: 'cancel_requested' });
+    expect(await run.ended).toEqual({ outcome: 'cancelled', error: null });
+    expect(run.state.steps).toEqual(['cancelled', 'cancelled', 'cancelled']);
+  });
+
+  it('may end a run that is over at once', async () => {
+    const run = driveRun(aPlan([]), { executeStep: async () => done, cancelRunning: () => undefined });
+    expect(await run.ended).toEqual({ outcome: 'succeeded', error: null });
+  });
+});
+
+const timeOf = async (plan: RunPlan): Promise<number> => {
+  const start = performance.now();
+  const run = driveRun(plan, { executeStep: async () => done, cancelRunning: () => undefined });
+  await run.ended;
+  return performance.now() - start;
+};
+
+const fastest = async (plan: RunPlan): Promise<number> => {
+  const times: number[] = [];
+  for (let round = 0; round < 5; round++) times.push(await timeOf(plan));
+  return Math.min(...times);
+};
+
+describe('the cost of a driven run', () => {
+  const chain = (n: number): RunPlan =>
+    planOf(Array.from({ length: n }, (_, at) => (at === 0 ? [] : [at - 1])));
+  const wide = (n: number): RunPlan => planOf(Array.from({ length: n }, () => []), 10_000);
+
+  it.each([
+    ['a chain', chain],
+    ['all at once', wide],
+  ])('grows with its steps: %s of 10,000 takes about ten times one of 1,000', async (_, shape) => {
+    const small = await fastest(shape(1_000));
+    expect(await fastest(shape(10_000))).toBeLessThan(20 * small + 20);
+  });
+});
