@@ -1,0 +1,57 @@
+/** Joins clips, which may differ in size, frame rate, sample rate and sound, into one mp4. */
+import { z } from 'zod';
+import { defineCapability, MediaReference } from '../../src/capability/index.ts';
+import { asMp4, encodeAudio, encodeVideo } from '../media-tools/encoding.ts';
+import { locateMediaTools, type MediaTools } from '../media-tools/locate.ts';
+import { mediaTools } from '../media-tools/prerequisite.ts';
+import { probeDurationMs, probeMedia } from '../media-tools/probe.ts';
+import { inputFile, runFfmpeg } from '../media-tools/run-tool.ts';
+import { type Clip, joinClips } from './filter-graph.ts';
+
+const readClip = async (
+  tools: MediaTools,
+  path: string,
+  reference: string,
+  signal: AbortSignal,
+): Promise<Clip> => {
+  const facts = await probeMedia(tools, path, signal);
+  if (facts.video === null) throw new Error(`${reference} has no picture`);
+  if (facts.durationS === 0) throw new Error(`${reference} has no duration`);
+  return { ...facts, video: facts.video };
+};
+
+export const capability = defineCapability({
+  name: 'concat',
+  version: '1.0.0',
+  description: 'Joins clips in order into one H.264/AAC mp4 of the size and frame rate of the first clip.',
+  input: z.object({
+    clips: z
+      .array(z.object({ media_store_path: MediaReference }))
+      .min(1)
+      .max(100),
+    output_path: MediaReference,
+  }),
+  output: z.object({ output_path: z.string(), duration_ms: z.number().int().min(0) }),
+  cost_model: { type: 'free', rate_usd: 0 },
+  tags: ['local', 'media'],
+  prerequisites: [mediaTools],
+  exec: async ({ clips, output_path }, { signal, media, cacheDir }) => {
+    const tools = await locateMediaTools(cacheDir);
+    const paths: string[] = [];
+    const read: Clip[] = [];
+    for (const { media_store_path } of clips) {
+      const path = await media.download(media_store_path);
+      paths.push(path);
+      read.push(await readClip(tools, path, media_store_path, signal));
+    }
+    const [first, ...others] = read;
+    if (first === undefined) throw new Error('there are no clips');
+    const result = await media.temporaryPath('joined.mp4');
+    const inputs = paths.flatMap((path) => inputFile(path));
+    const graph = ['-filter_complex', joinClips([first, ...others]), '-map', '[v]', '-map', '[a]'];
+    await runFfmpeg(tools, [...inputs, ...graph, ...encodeVideo, ...encodeAudio, ...asMp4, result], signal);
+    const duration_ms = await probeDurationMs(tools, result, signal);
+    await media.upload(result, output_path, 'video/mp4');
+    return { output_path, duration_ms };
+  },
+});

@@ -1,0 +1,65 @@
+/**
+ * `npm install` of packages into a folder of their own. It happens beside the folder, which is replaced when all is
+ * there: several instances that start at once do not meet half an installation.
+ */
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+const errorLines = (error: unknown): string => {
+  const stderr: unknown = error instanceof Error ? Reflect.get(error, 'stderr') : undefined;
+  const lines = String(stderr || error)
+    .split('\n')
+    .filter((line) => line.trim() !== '');
+  return lines.slice(0, 5).join(' ').slice(0, 1_000);
+};
+
+const npmInstall = async (folder: string, specs: readonly string[], signal?: AbortSignal): Promise<void> => {
+  const flags = ['--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+  try {
+    await run('npm', ['install', '--prefix', folder, ...flags, '--', ...specs], { signal });
+  } catch (error) {
+    throw new Error(`npm install ${specs.join(' ')} failed: ${errorLines(error)}`, { cause: error });
+  }
+};
+
+/** Whoever replaces the folder at the same moment has installed the same. */
+const replaceFolder = async (fresh: string, folder: string, aside: string): Promise<void> => {
+  await rename(folder, aside).catch(() => {});
+  try {
+    await rename(fresh, folder);
+  } catch (error) {
+    const isTaken =
+      error instanceof Error && 'code' in error && /^(ENOTEMPTY|EEXIST)$/.test(String(error.code));
+    if (!isTaken) throw error;
+  }
+};
+
+/**
+ * @param specs as npm takes them: `name`, `name@1.2.3`, a tarball, a git address
+ * @returns the names of the installed packages
+ * @throws Error with what npm said
+ */
+export const installPackages = async (
+  folder: string,
+  specs: readonly string[],
+  signal?: AbortSignal,
+): Promise<readonly string[]> => {
+  const unique = randomUUID();
+  const [fresh, aside] = [`${folder}~${unique}`, `${folder}~${unique}-old`];
+  const manifest = join(fresh, 'package.json');
+  try {
+    await mkdir(fresh, { recursive: true });
+    await writeFile(manifest, JSON.stringify({ private: true }));
+    await npmInstall(fresh, specs, signal);
+    const { dependencies = {} } = JSON.parse(await readFile(manifest, 'utf8'));
+    await replaceFolder(fresh, folder, aside);
+    return Object.keys(dependencies);
+  } finally {
+    for (const leftover of [fresh, aside]) await rm(leftover, { recursive: true, force: true });
+  }
+};

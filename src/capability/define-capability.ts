@@ -1,0 +1,105 @@
+/**
+ * `defineCapability` turns what an author declares into a plain value that holds everything an instance needs.
+ * It is plain so that a bootstrap can run a capability that was defined with another copy of this package.
+ */
+import { z } from 'zod';
+import { CapabilitySpec, CostModel } from '../contracts/capability.ts';
+import { Tags } from '../contracts/primitives.ts';
+import type { Prerequisite } from './lifecycle/prerequisites.ts';
+import type { CallMedia } from './media/call-media.ts';
+import { type Checked, compileSchema, type InputOf, type OutputOf, type Schema } from './schema.ts';
+
+/** What `exec` gets beside its input. */
+export interface ExecContext {
+  /** Aborts when the caller's connection closes or the instance is forced to stop. */
+  readonly signal: AbortSignal;
+  readonly media: CallMedia;
+  /** When the caller gives up, if it said so (`X-Deadline`). */
+  readonly deadline?: Date;
+  /** The same for every delivery of one piece of work (`Idempotency-Key`). */
+  readonly idempotencyKey?: string;
+  /** Where prerequisites were installed. */
+  readonly cacheDir: string;
+  log(line: string): void;
+}
+
+export interface CapabilityDefinition<I extends Schema = Schema, O extends Schema = Schema> {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly input: I;
+  readonly output: O;
+  readonly cost_model: CostModel;
+  readonly tags: readonly string[];
+  /** Calls worked on at once, default 1; more of them wait inside the instance. */
+  readonly max_concurrency?: number;
+  readonly prerequisites?: readonly Prerequisite[];
+  /** @throws anything: the caller gets 422 with the message */
+  exec(input: InputOf<I>, context: ExecContext): Promise<OutputOf<O>> | OutputOf<O>;
+}
+
+export interface Capability {
+  /** Answer of `GET /spec`. */
+  readonly spec: CapabilitySpec;
+  readonly cost_model: CostModel;
+  readonly tags: readonly string[];
+  readonly max_concurrency: number;
+  readonly prerequisites: readonly Prerequisite[];
+  checkInput(value: unknown): Promise<Checked>;
+  checkOutput(value: unknown): Promise<Checked>;
+  exec(input: unknown, context: ExecContext): Promise<unknown>;
+}
+
+const Declared = z.object({
+  spec: CapabilitySpec,
+  cost_model: CostModel,
+  tags: Tags,
+  max_concurrency: z.number().int().min(1).max(10_000),
+});
+
+/** @throws Error that names every wrong field of the definition */
+export const defineCapability = <I extends Schema, O extends Schema>(
+  definition: CapabilityDefinition<I, O>,
+): Capability => {
+  const {
+    name,
+    version,
+    description,
+    cost_model,
+    tags,
+    max_concurrency = 1,
+    prerequisites = [],
+  } = definition;
+  const input = compileSchema(definition.input, 'input');
+  const output = compileSchema(definition.output, 'output');
+  const { type, rate_usd } = cost_model;
+  const declared = Declared.safeParse({
+    spec: {
+      name,
+      version,
+      description,
+      input: input.json,
+      output: output.json,
+      cost_model: { type, rate_usd },
+    },
+    cost_model,
+    tags,
+    max_concurrency,
+  });
+  if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
+  return {
+    ...declared.data,
+    prerequisites,
+    checkInput: input.check,
+    checkOutput: output.check,
+    // The value comes from checkInput, which is what ties it to I.
+    exec: async (value, context) => definition.exec(value as InputOf<I>, context),
+  };
+};
+
+/** True for what `defineCapability` returns, from this or another copy of the package. */
+export const isCapability = (value: unknown): value is Capability =>
+  typeof value === 'object' &&
+  value !== null &&
+  ['spec', 'cost_model', 'tags', 'max_concurrency', 'prerequisites'].every((field) => field in value) &&
+  ['exec', 'checkInput', 'checkOutput'].every((method) => typeof Reflect.get(value, method) === 'function');

@@ -1,0 +1,76 @@
+/** One `POST /exec` after its body is read: check, wait for a place, run, check the output, clean up. */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { CallQueue } from './call-queue.ts';
+import type { Capability, ExecContext } from './define-capability.ts';
+import { openCallMedia } from './media/call-media.ts';
+import type { MediaTransfer } from './media/media-transfer.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly body: object;
+}
+
+/** What all calls of an instance share. */
+export interface CallHost {
+  readonly transfer: MediaTransfer;
+  readonly cacheDir: string;
+  log(line: string): void;
+}
+
+export const failure = (status: number, error: string): Answer => ({ status, body: { ok: false, error } });
+
+const messageOf = (thrown: unknown): string =>
+  thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
+
+/** RFC 3339, or milliseconds since 1970. */
+const readDeadline = (header: string | string[] | undefined): Date | undefined => {
+  const text = String(header ?? '');
+  const deadline = new Date(/^\d+$/.test(text) ? Number(text) : text);
+  return Number.isNaN(deadline.getTime()) ? undefined : deadline;
+};
+
+const readCallFacts = (headers: IncomingHttpHeaders): Pick<ExecContext, 'deadline' | 'idempotencyKey'> => {
+  const deadline = readDeadline(headers['x-deadline']);
+  const key = headers['idempotency-key'];
+  return {
+    ...(deadline === undefined ? {} : { deadline }),
+    ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+  };
+};
+
+const perform = async (
+  capability: Capability,
+  host: CallHost,
+  call: { readonly input: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
+): Promise<Answer> => {
+  const { media, close } = openCallMedia(host.transfer, call.signal);
+  try {
+    const context = { signal: call.signal, media, cacheDir: host.cacheDir, log: host.log };
+    const output = await capability.exec(call.input, { ...context, ...readCallFacts(call.headers) });
+    const checked = await capability.checkOutput(output);
+    if (checked.ok) return { status: 200, body: { ok: true, output: checked.value } };
+    return failure(422, `the output does not match its own schema: ${checked.error}`);
+  } finally {
+    await close();
+  }
+};
+
+/** Never throws: whatever goes wrong is the answer, 422, or 503 when the instance stops before the work is done. */
+export const answerCall = async (
+  capability: Capability,
+  host: CallHost & { readonly queue: CallQueue; isStopping(): boolean },
+  call: { readonly value: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
+): Promise<Answer> => {
+  const { headers, signal } = call;
+  try {
+    const checked = await capability.checkInput(call.value);
+    if (!checked.ok) return failure(422, checked.error);
+    return await host.queue.run(signal, () => {
+      return perform(capability, host, { input: checked.value, headers, signal });
+    });
+  } catch (error) {
+    if (signal.aborted && host.isStopping()) return failure(503, 'the instance is stopping');
+    host.log(`exec failed: ${messageOf(error)}`);
+    return failure(422, messageOf(error));
+  }
+};

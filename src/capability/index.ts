@@ -1,0 +1,14 @@
+/** What a capability author imports as `capstan/capability`. */
+export { installPackages } from './bootstrap/install-packages.ts';
+export {
+  type Capability,
+  type CapabilityDefinition,
+  defineCapability,
+  type ExecContext,
+} from './define-capability.ts';
+export type { Prerequisite, PrerequisiteHost } from './lifecycle/prerequisites.ts';
+export { type InstanceOptions, type RunningInstance, startInstance } from './lifecycle/start-instance.ts';
+export type { CallMedia } from './media/call-media.ts';
+export { MediaReference } from './media/media-reference.ts';
+export { serveCapability } from './serve.ts';
+export { readSettings, type Settings } from './settings.ts';

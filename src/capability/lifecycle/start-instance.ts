@@ -1,0 +1,127 @@
+/**
+ * Steps 2 to 8 of the bootstrap lifecycle, in order, one printed line each. A stand-alone file (`serveCapability`)
+ * and the bootstrap of a package (`startCapability`) both run exactly this.
+ */
+import { resolve } from 'node:path';
+import type { Capability } from '../define-capability.ts';
+import { createInstanceServer, type InstanceServer } from '../http-server.ts';
+import { type BodyLimits, defaultBodyLimits } from '../json-body.ts';
+import { createMediaTransfer } from '../media/media-transfer.ts';
+import { localAddress, type Settings } from '../settings.ts';
+import { bindServer } from './bind.ts';
+import { type Heartbeat, heartbeatIntervalMs, startHeartbeat } from './heartbeat.ts';
+import { checkPrerequisites, installPrerequisites } from './prerequisites.ts';
+import { waitUntilReady } from './readiness.ts';
+import { createRouterClient, type RouterClient } from './router-client.ts';
+import { graceMs, stopServer } from './shutdown.ts';
+
+export const defaultCacheDir = '.capstan/cache';
+
+export interface InstanceOptions {
+  readonly settings: Settings;
+  print(line: string): void;
+  /** Default `.capstan/cache` in the working directory. */
+  readonly cacheDir?: string;
+  /** Gives up the start; a running instance is stopped by `stop`. */
+  readonly signal?: AbortSignal;
+  readonly bodyLimits?: BodyLimits;
+  readonly heartbeatIntervalMs?: number;
+  readonly readinessIntervalMs?: number;
+  readonly graceMs?: number;
+}
+
+export interface RunningInstance {
+  /** As registered, without a slash at the end. */
+  readonly endpoint: string;
+  /** Deregisters (a failure is ignored), ends open calls within the grace, closes. Never throws. */
+  stop(): Promise<void>;
+  /** Aborts every open call at once. */
+  abortCalls(): void;
+}
+
+const registered = async (
+  router: RouterClient,
+  { capability, server, endpoint }: Bound,
+  options: InstanceOptions,
+): Promise<Heartbeat> => {
+  const { name, version } = capability.spec;
+  await router.register(capability, endpoint, server.queueDepth());
+  options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
+  const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
+  const beat = () => router.heartbeat(name, endpoint, server.queueDepth());
+  const heartbeat = startHeartbeat(beat, intervalMs, options.print);
+  options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);
+  return heartbeat;
+};
+
+const createStop = (
+  { capability, server, endpoint }: Bound,
+  { router, heartbeat }: { readonly router: RouterClient | null; readonly heartbeat: Heartbeat | null },
+  options: InstanceOptions,
+): (() => Promise<void>) => {
+  const stop = async (): Promise<void> => {
+    heartbeat?.stop();
+    const deregistered = router?.deregister(capability.spec.name, endpoint) ?? Promise.resolve();
+    const outcome = await deregistered.then(
+      () => (router === null ? '' : 'deregistered, '),
+      (error: Error) => `deregistration failed, ignored (${error.message}), `,
+    );
+    await stopServer(server, options.graceMs ?? graceMs);
+    options.print(`8/8 stop: ${outcome}stopped`);
+  };
+  let stopping: Promise<void> | undefined;
+  return () => {
+    stopping ??= stop();
+    return stopping;
+  };
+};
+
+interface Bound {
+  readonly capability: Capability;
+  readonly server: InstanceServer;
+  readonly endpoint: string;
+}
+
+const bind = async (capability: Capability, cacheDir: string, options: InstanceOptions) => {
+  const { settings, print } = options;
+  const transfer = createMediaTransfer(settings.MEDIA_URL, settings.ROUTER_TOKEN);
+  const bodyLimits = options.bodyLimits ?? defaultBodyLimits;
+  const server = createInstanceServer(capability, { transfer, cacheDir, log: print, bodyLimits });
+  const port = await bindServer(server.http, settings.HOST, settings.PORT);
+  const local = localAddress(settings.HOST, port);
+  print(`4/8 bind: listening on ${local}`);
+  return { server, local, endpoint: (settings.ADVERTISE_URL ?? local).replace(/\/+$/, '') };
+};
+
+/** @throws Error when a step fails; nothing is left running then */
+export const startInstance = async (
+  capability: Capability,
+  options: InstanceOptions,
+): Promise<RunningInstance> => {
+  const { settings, print, signal = new AbortController().signal } = options;
+  const host = { cacheDir: resolve(options.cacheDir ?? defaultCacheDir), signal };
+  const { missing, summary } = await checkPrerequisites(capability.prerequisites, host);
+  print(`2/8 prerequisites: ${summary}`);
+  print(`3/8 install: ${await installPrerequisites(missing, host)}`);
+  signal.throwIfAborted();
+  const { server, local, endpoint } = await bind(capability, host.cacheDir, options);
+  try {
+    const attempts = await waitUntilReady(`${local}/health`, options.readinessIntervalMs);
+    print(`5/8 ready: GET /health answered at attempt ${attempts}`);
+    signal.throwIfAborted();
+    const bound = { capability, server, endpoint };
+    const { ROUTER_URL, ROUTER_TOKEN = '' } = settings;
+    const router = ROUTER_URL === undefined ? null : createRouterClient(ROUTER_URL, ROUTER_TOKEN);
+    const heartbeat = router === null ? null : await registered(router, bound, options);
+    if (router === null) print('6/8 register: not registered, ROUTER_URL is not set; serving only');
+    if (router === null) print('7/8 heartbeat: none, not registered');
+    return {
+      endpoint,
+      stop: createStop(bound, { router, heartbeat }, options),
+      abortCalls: server.abortCalls,
+    };
+  } catch (error) {
+    await stopServer(server, 0);
+    throw error;
+  }
+};

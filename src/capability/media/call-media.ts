@@ -1,0 +1,46 @@
+/** The files of one call: a temporary folder made when first needed and removed when the call ends. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { readReference } from './media-reference.ts';
+import type { MediaTransfer } from './media-transfer.ts';
+
+export interface CallMedia {
+  /** Local path of a copy that lives as long as the call. @throws Error when there is no such object */
+  download(reference: string): Promise<string>;
+  /** @throws Error when `reference` is no media reference */
+  upload(localPath: string, reference: string, contentType: string): Promise<void>;
+  /** A path for a file of this call; nothing is created there. */
+  temporaryPath(fileName: string): Promise<string>;
+}
+
+export const openCallMedia = (
+  transfer: MediaTransfer,
+  signal: AbortSignal,
+): { media: CallMedia; close(): Promise<void> } => {
+  let folder: Promise<string> | undefined;
+  let files = 0;
+
+  const temporaryPath = async (fileName: string): Promise<string> => {
+    folder ??= mkdtemp(join(tmpdir(), 'capstan-call-'));
+    files += 1;
+    return join(await folder, `${files}-${basename(fileName)}`);
+  };
+
+  return {
+    media: {
+      temporaryPath,
+      download: async (reference) => {
+        const path = readReference(reference);
+        const localPath = await temporaryPath(path.file);
+        await transfer.download(path, localPath, signal);
+        return localPath;
+      },
+      upload: (localPath, reference, contentType) =>
+        transfer.upload(localPath, readReference(reference), contentType, signal),
+    },
+    close: async () => {
+      if (folder !== undefined) await rm(await folder, { recursive: true, force: true });
+    },
+  };
+};

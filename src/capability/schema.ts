@@ -1,0 +1,77 @@
+/**
+ * An author's schema, as zod or as JSON Schema (draft 2020-12), in the two forms an instance needs: the JSON Schema
+ * that `/spec` shows and a check that names the wrong field.
+ */
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import { z } from 'zod';
+import { JsonObject } from '../contracts/primitives.ts';
+
+export type Schema = z.ZodType | JsonObject;
+
+/** What `exec` receives for an input schema. */
+export type InputOf<S extends Schema> = S extends z.ZodType ? z.output<S> : JsonObject;
+/** What `exec` returns for an output schema. */
+export type OutputOf<S extends Schema> = S extends z.ZodType ? z.input<S> : JsonObject;
+
+export type Checked =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: string };
+
+export interface CompiledSchema {
+  readonly json: JsonObject;
+  check(value: unknown): Promise<Checked>;
+}
+
+/** Not `instanceof`: the author's zod may be another copy than ours. */
+const isZod = (schema: Schema): schema is z.ZodType => '_zod' in schema;
+
+const formatPath = (path: readonly PropertyKey[]): string => {
+  const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
+  return text.replace(/^\./, '') || 'the value';
+};
+
+const compileZod = (schema: z.ZodType, io: 'input' | 'output'): CompiledSchema => ({
+  json: JsonObject.parse(JSON.parse(JSON.stringify(z.toJSONSchema(schema, { io })))),
+  check: async (value) => {
+    const parsed = await z.safeParseAsync(schema, value);
+    if (parsed.success) return { ok: true, value: parsed.data };
+    const findings = parsed.error.issues.slice(0, 5).map((issue) => {
+      return `${formatPath(issue.path)}: ${issue.message}`;
+    });
+    return { ok: false, error: findings.join('; ') };
+  },
+});
+
+const pathOf = (error: ErrorObject): PropertyKey[] => {
+  const parts: PropertyKey[] = error.instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+  const named = error.params.missingProperty ?? error.params.additionalProperty;
+  return typeof named === 'string' ? [...parts, named] : parts;
+};
+
+const compileJsonSchema = (schema: JsonObject): CompiledSchema => {
+  const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats: false, logger: false });
+  const validate = ajv.compile(schema);
+  return {
+    json: schema,
+    check: async (value) => {
+      if (validate(value)) return { ok: true, value };
+      const [error] = validate.errors ?? [];
+      const field = error === undefined ? 'the value' : formatPath(pathOf(error));
+      return { ok: false, error: `${field}: ${error?.message ?? 'does not match the schema'}` };
+    },
+  };
+};
+
+/** @throws Error when the schema is none, or cannot be written as JSON Schema */
+export const compileSchema = (schema: Schema, io: 'input' | 'output'): CompiledSchema => {
+  try {
+    return isZod(schema) ? compileZod(schema, io) : compileJsonSchema(schema);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`the ${io} schema cannot be used: ${reason}`, { cause: error });
+  }
+};

@@ -1,0 +1,49 @@
+/** The only reader of the environment for capabilities: the variables every instance understands. */
+import { z } from 'zod';
+
+const HttpUrl = z.url({ protocol: /^https?$/ });
+
+const wildcards = new Set(['0.0.0.0', '::']);
+
+const SettingsSchema = z
+  .object({
+    ROUTER_URL: HttpUrl.optional().meta({
+      description: 'Base address of the router; without it, serve only.',
+    }),
+    ROUTER_TOKEN: z.string().optional().meta({ description: 'Key with which the instance registers.' }),
+    HOST: z.string().default('127.0.0.1').meta({ description: 'Address the instance listens on.' }),
+    PORT: z.coerce.number().int().min(0).max(65_535).optional().meta({
+      description: 'Port; a random free one of 8100 to 8200 by default, any free one for 0.',
+    }),
+    ADVERTISE_URL: HttpUrl.optional().meta({ description: 'Base address that the router is given.' }),
+    MEDIA_URL: z.string().default('file://.capstan/media').meta({
+      description: 'Media store: file://DIR, or the base address of a Capstan API.',
+    }),
+  })
+  .refine((settings) => settings.ROUTER_URL === undefined || settings.ROUTER_TOKEN !== undefined, {
+    path: ['ROUTER_TOKEN'],
+    error: 'needed because ROUTER_URL is set',
+  })
+  .refine(
+    ({ ROUTER_URL, HOST, ADVERTISE_URL }) =>
+      ROUTER_URL === undefined || ADVERTISE_URL !== undefined || !wildcards.has(HOST),
+    { path: ['ADVERTISE_URL'], error: 'needed because HOST is every address of this machine' },
+  );
+export type Settings = z.infer<typeof SettingsSchema>;
+
+/**
+ * Empty variables count as absent.
+ * @throws Error that names every wrong variable and what is allowed
+ */
+export const readSettings = (environment: NodeJS.ProcessEnv = process.env): Settings => {
+  const present = Object.entries(environment).filter(([, value]) => value !== undefined && value !== '');
+  const parsed = SettingsSchema.safeParse(Object.fromEntries(present));
+  if (parsed.success) return parsed.data;
+  throw new Error(`settings of the capability: ${z.prettifyError(parsed.error)}`);
+};
+
+/** The address at which this machine reaches a server that listens on `host`. */
+export const localAddress = (host: string, port: number): string => {
+  const reachable = wildcards.has(host) ? '127.0.0.1' : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+};

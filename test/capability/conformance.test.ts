@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it } from 'vitest';
+import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import { anEcho, serve } from './support/capabilities.ts';
+
+const failedNames = async (url: string): Promise<readonly string[]> =>
+  (await checkCapability(url)).filter(({ ok }) => !ok).map(({ name }) => name);
+
+it('passes a capability of the SDK, one line for each check', async () => {
+  const instance = await serve(anEcho());
+  const results = await checkCapability(`${instance.endpoint}/`);
+  expect(results.filter(({ ok }) => !ok)).toEqual([]);
+  expect(results.map(({ detail }) => detail.includes('\n'))).not.toContain(true);
+  expect(results.length).toBeGreaterThanOrEqual(11);
+  await instance.stop();
+});
+
+it('says so when nothing listens', async () => {
+  const results = await checkCapability('http://127.0.0.1:9');
+  expect(results).toEqual([{ name: 'GET /health', ok: false, detail: expect.stringContaining('no answer') }]);
+});
+
+const json = (response: ServerResponse, status: number, body: unknown) =>
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+
+const health = { status: 'ok', name: 'a', version: '1', uptime_ms: 5 };
+const input = { type: 'object', required: ['text'] };
+const spec = {
+  name: 'a',
+  version: '1',
+  description: '',
+  input,
+  output: {},
+  cost_model: { type: 'free', rate_usd: 0 },
+};
+
+/** A capability in plain HTTP, right in all points; a case overrides the answer of some requests. */
+type Override = (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
+const startPlain = async (override: Override) => {
+  const server = createServer(async (request, response) => {
+    const body = (await request.setEncoding('utf8').toArray()).join('');
+    if (override(request, response, body)) return undefined;
+    const known = { '/health': 'GET', '/spec': 'GET', '/exec': 'POST' }[request.url ?? ''];
+    if (known === undefined) return json(response, 404, {});
+    if (known !== request.method) return json(response, 405, {});
+    if (request.url === '/health') return json(response, 200, health);
+    if (request.url === '/spec') return json(response, 200, spec);
+    return json(response, 422, { ok: false, error: 'text is missing' });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url, close };
+};
+
+const answers =
+  (method: string, path: string, status: number, body: unknown): Override =>
+  (request, response) => {
+    const isMine = request.method === method && request.url === path;
+    if (isMine) json(response, status, body);
+    return isMine;
+  };
+
+/** Answers health truly once, then as a process that was started again. */
+const restarting = (): Override => {
+  let asked = 0;
+  return (request, response) => {
+    if (request.method !== 'GET' || request.url !== '/health') return false;
+    asked += 1;
+    json(response, 200, { ...health, uptime_ms: asked === 1 ? 5_000 : 10 });
+    return true;
+  };
+};
+
+it.each<[string, Override, readonly string[]]>([
+  ['nothing', () => false, []],
+  [
+    'status',
+    answers('GET', '/health', 200, { ...health, status: 'bad' }),
+    ['GET /health', '/health and /spec agree', 'still healthy afterwards'],
+  ],
+  [
+    'the version of health',
+    answers('GET', '/health', 200, { ...health, version: '2' }),
+    ['/health and /spec agree'],
+  ],
+  [
+    'a schema',
+    answers('GET', '/spec', 200, { ...spec, output: { type: 'text' } }),
+    ['output schema compiles'],
+  ],
+  [
+    'authentication',
+    answers('POST', '/exec', 401, { error: 'token' }),
+    ['POST /exec refuses invalid input', 'POST /exec refuses what is not JSON'],
+  ],
+  [
+    'the form of a refusal',
+    (request, response, body) =>
+      body === '{}' && answers('POST', '/exec', 422, { error: 'x' })(request, response, body),
+    ['POST /exec refuses invalid input'],
+  ],
+  [
+    'what is not JSON',
+    (request, response, body) =>
+      body === '{"a":' && answers('POST', '/exec', 500, {})(request, response, body),
+    ['POST /exec refuses what is not JSON'],
+  ],
+  ['a method', answers('GET', '/exec', 200, {}), ['GET /exec is refused']],
+  ['unknown paths', answers('GET', '/capstan-conformance', 200, {}), ['an unknown path is 404']],
+  ['its own life', restarting(), ['still healthy afterwards']],
+])('finds a capability that is wrong in %s, and only that', async (_name, override, failed) => {
+  const plain = await startPlain(override);
+  expect(await failedNames(plain.url)).toEqual(failed);
+  plain.close();
+});
+
+it('skips the invalid input of a schema that accepts {}', async () => {
+  let executed = 0;
+  const plain = await startPlain((request, response, body) => {
+    if (request.url === '/exec' && body === '{}') executed += 1;
+    return answers('GET', '/spec', 200, { ...spec, input: {} })(request, response, body);
+  });
+  const results = await checkCapability(plain.url);
+  plain.close();
+  expect(results.find(({ name }) => name.includes('invalid input'))?.detail).toMatch(/^skipped/);
+  expect(executed).toBe(0);
+});

@@ -1,0 +1,275 @@
+import { access, readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
+import type { InstanceOptions, RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
+import { createMediaStore } from '../../src/clients/media/create-media-store.ts';
+import type { Health } from '../../src/contracts/capability.ts';
+import { anEcho, exec, post, readJson, serve } from './support/capabilities.ts';
+import { aFolder } from './support/folders.ts';
+
+const running: RunningInstance[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((instance) => instance.stop()));
+});
+
+const start = async (
+  capability: Capability,
+  env: Record<string, string> = {},
+  options: Partial<InstanceOptions> = {},
+): Promise<RunningInstance> => {
+  const instance = await serve(capability, env, options);
+  running.push(instance);
+  return instance;
+};
+
+const health = async (instance: RunningInstance) =>
+  (await readJson<Health>(fetch(`${instance.endpoint}/health`))).body;
+/** Resolves when the signal aborts. */
+const aborted = (signal: AbortSignal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
+
+describe('the three endpoints', () => {
+  it('shows health and spec as specified', async () => {
+    const instance = await start(anEcho());
+    expect(await health(instance)).toEqual({
+      status: 'ok',
+      name: 'echo',
+      version: '1.2.3',
+      uptime_ms: expect.any(Number),
+      queue_depth: 0,
+    });
+    const spec = await (await fetch(`${instance.endpoint}/spec`)).json();
+    const schema = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
+    expect(spec).toEqual({
+      name: 'echo',
+      version: '1.2.3',
+      description: 'Answers its input.',
+      input: expect.objectContaining(schema),
+      output: expect.objectContaining(schema),
+      cost_model: { type: 'per_call', rate_usd: 0.01 },
+    });
+  });
+
+  it('answers 404 elsewhere and 405 with Allow for another method', async () => {
+    const { endpoint } = await start(anEcho());
+    expect((await fetch(`${endpoint}/`)).status).toBe(404);
+    expect((await fetch(`${endpoint}/__proto__`)).status).toBe(404);
+    for (const [method, path, allow] of [
+      ['GET', '/exec', 'POST'],
+      ['POST', '/health', 'GET'],
+      ['DELETE', '/spec', 'GET'],
+    ]) {
+      const response = await fetch(`${endpoint}${path}`, { method: method ?? '' });
+      expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+    }
+  });
+
+  it('wraps the output', async () => {
+    expect(await exec(await start(anEcho()), { text: 'hi' })).toEqual({
+      status: 200,
+      body: { ok: true, output: { text: 'hi' } },
+    });
+  });
+});
+
+describe('refusals of /exec', () => {
+  const jsonSchema = defineCapability({
+    name: 'join',
+    version: '1',
+    description: 'Joins.',
+    input: {
+      type: 'object',
+      required: ['clips'],
+      properties: { clips: { type: 'array', items: { type: 'object', required: ['path'] } } },
+    },
+    output: { type: 'object' },
+    cost_model: { type: 'free', rate_usd: 0 },
+    tags: [],
+    exec: (input) => input,
+  });
+
+  it.each([
+    ['a wrong field, by zod', anEcho(), '{"text":1}', /^text: /],
+    ['a missing field, by zod', anEcho(), '{}', /^text: /],
+    [
+      'a missing nested field, by JSON Schema',
+      jsonSchema,
+      '{"clips":[{"path":1},{}]}',
+      /^clips\[1\]\.path: /,
+    ],
+    ['what is not JSON', anEcho(), '{"text":', /not JSON/],
+    ['what is not UTF-8', anEcho(), Buffer.from([0x22, 0xff, 0x22]), /not JSON/],
+    ['an array', anEcho(), '[]', /not a JSON object/],
+    ['a __proto__ key', anEcho(), '{"text":"a","__proto__":{"b":1}}', /__proto__/],
+    ['100,000 open brackets', anEcho(), `{"text":${'['.repeat(100_000)}`, /deeper/],
+  ])('answers 422 for %s', async (_name, capability, body, error) => {
+    const response = await post(`${(await start(capability)).endpoint}/exec`, body);
+    expect(response.status).toBe(422);
+    expect(await response.json()).toEqual({ ok: false, error: expect.stringMatching(error) });
+  });
+
+  it('answers 413 above the body limit and works on', async () => {
+    const instance = await start(anEcho(), {}, { bodyLimits: { bytes: 100, depth: 64 } });
+    const { status, body } = await exec(instance, { text: 'x'.repeat(200) });
+    expect([status, body.ok]).toEqual([413, false]);
+    expect((await exec(instance, { text: 'small' })).status).toBe(200);
+  });
+
+  it('answers 422 with the message of what exec throws', async () => {
+    const instance = await start(anEcho(() => Promise.reject(new Error('the clip is broken'))));
+    expect(await exec(instance, { text: 'a' })).toEqual({
+      status: 422,
+      body: { ok: false, error: 'the clip is broken' },
+    });
+  });
+
+  it('answers 422 for an output that breaks its own schema', async () => {
+    const instance = await start(anEcho(async () => JSON.parse('{"text":5}')));
+    const { status, body } = await exec(instance, { text: 'a' });
+    expect([status, body.error]).toEqual([422, expect.stringMatching(/output.*text: /)]);
+  });
+});
+
+describe('a call', () => {
+  it('aborts its signal when the caller closes the connection', async () => {
+    let reached: ExecContext | undefined;
+    const instance = await start(
+      anEcho(async (input, context) => {
+        reached = context;
+        await aborted(context.signal);
+        return input;
+      }),
+    );
+    const caller = new AbortController();
+    const body = JSON.stringify({ text: 'a' });
+    const call = fetch(`${instance.endpoint}/exec`, { method: 'POST', body, signal: caller.signal });
+    await vi.waitFor(() => expect(reached).toBeDefined());
+    caller.abort();
+    await expect(call).rejects.toThrow();
+    await vi.waitFor(() => expect(reached?.signal.aborted).toBe(true));
+    await vi.waitFor(async () => expect((await health(instance)).queue_depth).toBe(0));
+  });
+
+  it('waits for a place above max_concurrency, is counted meanwhile, and runs in order', async () => {
+    const order: string[] = [];
+    const finish: (() => void)[] = [];
+    const instance = await start(
+      anEcho(
+        async (input) => {
+          order.push(input.text);
+          await new Promise<void>((resolve) => finish.push(resolve));
+          return input;
+        },
+        { max_concurrency: 2 },
+      ),
+    );
+    const calls: Promise<unknown>[] = [];
+    for (const text of ['a', 'b', 'c', 'd']) {
+      calls.push(exec(instance, { text }));
+      await vi.waitFor(async () => expect((await health(instance)).queue_depth).toBe(calls.length));
+    }
+    expect(order).toEqual(['a', 'b']);
+    for (const _call of calls) {
+      await vi.waitFor(() => expect(finish).not.toEqual([]));
+      finish.shift()?.();
+    }
+    await Promise.all(calls);
+    expect(order).toEqual(['a', 'b', 'c', 'd']);
+    expect((await health(instance)).queue_depth).toBe(0);
+  });
+
+  it('gets the idempotency key and the deadline of its caller', async () => {
+    let context: ExecContext | undefined;
+    const instance = await start(
+      anEcho(async (input, given) => {
+        context = given;
+        return input;
+      }),
+    );
+    const headers = { 'idempotency-key': 'run.step.0.1', 'x-deadline': '2030-01-02T03:04:05.000Z' };
+    await post(`${instance.endpoint}/exec`, '{"text":"a"}', headers);
+    expect(context).toMatchObject({
+      idempotencyKey: 'run.step.0.1',
+      deadline: new Date('2030-01-02T03:04:05.000Z'),
+    });
+  });
+
+  it('reads and writes the media store and leaves no local file', async () => {
+    const store = await aFolder();
+    let folder = '';
+    const copier = anEcho(async ({ text }, { media }) => {
+      const local = await media.download('media://job_1/in.txt');
+      folder = dirname(local);
+      await media.upload(local, 'media://job_1/out.txt', 'text/plain');
+      return { text };
+    });
+    const options = { contentType: 'text/plain', limitBytes: 100 };
+    const media = createMediaStore(`file://${store}`);
+    await media.put({ job_id: 'job_1', file: 'in.txt' }, Readable.from([Buffer.from('words')]), options);
+    const instance = await start(copier, { MEDIA_URL: `file://${store}` });
+    expect((await exec(instance, { text: 'a' })).status).toBe(200);
+    expect(await media.head({ job_id: 'job_1', file: 'out.txt' })).toMatchObject({
+      size: 5,
+      content_type: 'text/plain',
+    });
+    await expect(access(folder)).rejects.toThrow('ENOENT');
+    expect(await readdir(join(store, '~incoming'))).toEqual([]);
+  });
+
+  it.each([
+    ['media://job_1/../secret', 'not a media reference'],
+    ['file:///etc/passwd', 'not a media reference'],
+    ['media://job_1/missing', 'does not exist'],
+  ])('answers 422 when it downloads %s', async (reference, message) => {
+    const instance = await start(
+      anEcho(async (input, { media }) => {
+        await media.download(reference);
+        return input;
+      }),
+      { MEDIA_URL: `file://${await aFolder()}` },
+    );
+    expect(await exec(instance, { text: 'a' })).toMatchObject({
+      status: 422,
+      body: { error: expect.stringContaining(message) },
+    });
+  });
+});
+
+describe('stop', () => {
+  it('lets open calls end', async () => {
+    let finish: (() => void) | undefined;
+    const instance = await start(
+      anEcho(async (input) => {
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        return input;
+      }),
+    );
+    const call = exec(instance, { text: 'a' });
+    await vi.waitFor(() => expect(finish).toBeDefined());
+    const stopped = instance.stop();
+    finish?.();
+    expect((await call).status).toBe(200);
+    await stopped;
+    await expect(fetch(`${instance.endpoint}/health`)).rejects.toThrow();
+  });
+
+  it('aborts after the grace what does not end, and answers 503', async () => {
+    let isRunning = false;
+    const instance = await start(
+      anEcho(async (_input, { signal }) => {
+        isRunning = true;
+        await aborted(signal);
+        throw signal.reason;
+      }),
+      {},
+      { graceMs: 20 },
+    );
+    const call = exec(instance, { text: 'a' });
+    await vi.waitFor(() => expect(isRunning).toBe(true));
+    await instance.stop();
+    expect(await call).toEqual({ status: 503, body: { ok: false, error: 'the instance is stopping' } });
+  });
+});

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import {
+  type Capability,
+  type CapabilityDefinition,
+  defineCapability,
+  type ExecContext,
+  readSettings,
+} from '../../../src/capability/index.ts';
+import {
+  type InstanceOptions,
+  type RunningInstance,
+  startInstance,
+} from '../../../src/capability/lifecycle/start-instance.ts';
+
+const Text = z.object({ text: z.string() });
+
+/** Answers its input, unless `exec` says otherwise. */
+export const anEcho = (
+  exec: (input: { text: string }, context: ExecContext) => Promise<{ text: string }> = async (input) => input,
+  more: Partial<CapabilityDefinition> = {},
+): Capability =>
+  defineCapability({
+    name: 'echo',
+    version: '1.2.3',
+    description: 'Answers its input.',
+    cost_model: { type: 'per_call', rate_usd: 0.01, notes: 'a cent' },
+    tags: ['test'],
+    ...more,
+    input: Text,
+    output: Text,
+    exec,
+  });
+
+/** Serves on any free port, without a router unless `env` names one. */
+export const serve = async (
+  capability: Capability,
+  env: Record<string, string> = {},
+  options: Partial<InstanceOptions> = {},
+): Promise<RunningInstance> =>
+  startInstance(capability, { settings: readSettings({ PORT: '0', ...env }), print: () => {}, ...options });
+
+export const post = (
+  url: string,
+  body: string | Uint8Array,
+  headers: Record<string, string> = {},
+): Promise<Response> =>
+  fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+
+interface ExecAnswer {
+  readonly ok: boolean;
+  readonly output?: unknown;
+  readonly error?: string;
+}
+
+/** Parsed as whatever the test expects it to be. */
+export const readJson = async <Body>(
+  response: Promise<Response>,
+): Promise<{ status: number; body: Body }> => {
+  const { status, body } = await response.then(async (given) => ({
+    status: given.status,
+    body: await given.json(),
+  }));
+  return { status, body: body as Body };
+};
+
+/** The answer of a call of `/exec`. */
+export const exec = (
+  instance: RunningInstance,
+  input: unknown,
+): Promise<{ status: number; body: ExecAnswer }> =>
+  readJson(post(`${instance.endpoint}/exec`, JSON.stringify(input)));

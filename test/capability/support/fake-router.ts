@@ -1,0 +1,58 @@
+/** A real HTTP server that records what instances say to it and answers as told. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+interface Said {
+  readonly method: string;
+  readonly path: string;
+  readonly authorization: string | undefined;
+  readonly body: Record<string, unknown>;
+}
+
+export interface FakeRouter {
+  readonly url: string;
+  readonly said: readonly Said[];
+  /** The next answers have this status. */
+  answer(status: number): void;
+  close(): void;
+}
+
+export const startFakeRouter = async (): Promise<FakeRouter> => {
+  const said: Said[] = [];
+  let status = 201;
+  const server = createServer((request, response) => {
+    request
+      .setEncoding('utf8')
+      .toArray()
+      .then(
+        (chunks) => {
+          const { method = '', url: path = '', headers } = request;
+          said.push({
+            method,
+            path,
+            authorization: headers.authorization,
+            body: JSON.parse(chunks.join('')),
+          });
+          response.writeHead(status, { 'content-type': 'application/problem+json' });
+          response.end(JSON.stringify({ detail: 'as the test asked' }));
+        },
+        () => response.destroy(),
+      );
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return {
+    url,
+    said,
+    answer: (next) => {
+      status = next;
+    },
+    close,
+  };
+};

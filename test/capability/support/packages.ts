@@ -1,0 +1,31 @@
+/** Packages with a capability in them, as somebody else would write one. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { aFolder } from './folders.ts';
+
+const sdk = pathToFileURL(join(process.cwd(), 'src/capability/index.ts')).href;
+
+/** Valid as TypeScript and as JavaScript. */
+export const shoutModule = `
+import { defineCapability } from ${JSON.stringify(sdk)};
+export const capability = defineCapability({
+  name: 'shout',
+  version: '2.0.0',
+  description: 'Shouts.',
+  input: { type: 'object', required: ['text'] },
+  output: { type: 'object', required: ['text'] },
+  cost_model: { type: 'free', rate_usd: 0 },
+  tags: ['local'],
+  exec: ({ text }) => ({ text: text.toUpperCase() }),
+});
+`;
+
+/** @returns its folder, whose path has a space */
+export const writePackage = async (manifest: object, files: Record<string, string>): Promise<string> => {
+  const folder = join(await aFolder(), 'shout package');
+  await mkdir(folder);
+  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  return folder;
+};
