@@ -21,7 +21,7 @@ export const ConfigSchema = z.object({
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .meta({ description: 'Least severe log line that is written.' }),
-  MODE: z
+  CAPSTAN_MODE: z
     .enum(['development', 'production'])
     .default('development')
     .meta({ description: 'production refuses loopback instances and default secrets.' }),

@@ -24,6 +24,7 @@ export const errorTable = {
     'The body nests deeper, or holds more keys or longer strings, than allowed.',
   ),
   proto_key: row(400, false, 'The body holds a key named __proto__, prototype or constructor.'),
+  request_timeout: row(408, true, 'The body did not arrive in time.'),
   request_invalid: row(422, false, 'A parameter or field does not have the documented form; see errors[].'),
   unauthenticated: row(401, false, 'No key, an unknown, expired or revoked key, or two different keys.'),
   forbidden: row(403, false, 'The key lacks the scope or the project that the request needs.'),

@@ -141,7 +141,7 @@ create table run (
   cancel_delivered_at timestamptz,
   finished_at timestamptz
 );
-create index run_listed on run (project_id, created_at desc, run_id desc); -- GET /v1/runs
+create index run_listed on run (project_id, run_id desc); -- GET /v1/runs
 create index run_by_job on run (job_id); -- GET /v1/jobs/{id}
 create index run_undelivered on run (created_at)
   where start_delivered_at is null and finished_at is null; -- maintenance: starts

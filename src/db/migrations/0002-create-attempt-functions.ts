@@ -138,11 +138,14 @@ begin
     update step s set state = p_step_state, output = p_output,
         error = case when p_step_state = 'succeeded' then null else p_error end,
         finished_at = case when p_step_state = 'retrying' then null else clock_timestamp() end
-      where s.run_id = v_attempt.run_id and s.step_id = v_attempt.step_id and s.item = v_attempt.item;
-    insert into event (run_id, type, step_id, attempt, data)
-      values (v_attempt.run_id,
-        'step.' || case p_step_state when 'unknown' then 'failed' else p_step_state end,
-        v_attempt.step_id, v_attempt.number, p_event_data);
+      where s.run_id = v_attempt.run_id and s.step_id = v_attempt.step_id and s.item = v_attempt.item
+        and s.state in ('running', 'retrying');
+    if found then
+      insert into event (run_id, type, step_id, attempt, data)
+        values (v_attempt.run_id,
+          'step.' || case p_step_state when 'unknown' then 'failed' else p_step_state end,
+          v_attempt.step_id, v_attempt.number, p_event_data);
+    end if;
   end if;
   return true;
 end $$;

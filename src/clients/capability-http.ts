@@ -1,0 +1,141 @@
+/**
+ * Makes one `POST /exec` and says what became of it. Never throws for what an instance does: every end is a
+ * `CallOutcome`. While a call is open, only refused or unanswered TCP connects end it early: a healthy
+ * single-threaded capability answers nothing else while it works.
+ */
+import { connect } from 'node:net';
+import { Agent, type Dispatcher } from 'undici';
+import type { JsonObject } from '../contracts/primitives.ts';
+import type { CallOutcome } from '../core/delivery/outcome.ts';
+import { readAnswer } from './read-answer.ts';
+
+export interface CapabilityCall {
+  readonly endpoint: string;
+  readonly input: JsonObject;
+  /** The same on every attempt of a step's revision. */
+  readonly idempotencyKey: string;
+  /** 1 for the first. */
+  readonly attempt: number;
+  readonly timeoutMs: number;
+  /** Aborted with the reason `cancelled` when nobody wants the result any more. */
+  readonly signal: AbortSignal;
+}
+
+export interface CapabilityClient {
+  call(call: CapabilityCall): Promise<CallOutcome>;
+  close(): Promise<void>;
+}
+
+export interface CapabilityClientOptions {
+  readonly answerLimitBytes: number;
+  readonly livenessIntervalMs: number;
+}
+
+const neverSent = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
+
+/** Who aborts a call says whether the result is unwanted, or only this process out of time. */
+const whyAborted = (signal: AbortSignal): 'cancelled' | 'abandoned' =>
+  signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
+
+export const createCapabilityClient = (options: CapabilityClientOptions): CapabilityClient => {
+  const agent = new Agent({
+    connections: 512,
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: 5_000 },
+    keepAliveTimeout: 4_000,
+  });
+  return {
+    call: (call) => exec(agent, call, options),
+    close: () => agent.close(),
+  };
+};
+
+const exec = async (
+  agent: Dispatcher,
+  call: CapabilityCall,
+  options: CapabilityClientOptions,
+): Promise<CallOutcome> => {
+  if (call.signal.aborted) return { kind: whyAborted(call.signal) };
+  const url = new URL(call.endpoint);
+  const abort = new AbortController();
+  const stop = (reason: AbortReason): void => abort.abort(reason);
+  const onCancel = (): void => stop(whyAborted(call.signal));
+  call.signal.addEventListener('abort', onCancel, { once: true });
+  const timer = setTimeout(stop, call.timeoutMs, 'timeout');
+  const liveness = watchLiveness(url, options.livenessIntervalMs, () => stop('unreachable'));
+  try {
+    const answer = await agent.request({
+      origin: url.origin,
+      path: `${url.pathname.replace(/\/$/, '')}/exec`,
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'idempotency-key': call.idempotencyKey,
+        'x-attempt': String(call.attempt),
+        'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
+      },
+      body: JSON.stringify(call.input),
+      signal: abort.signal,
+    });
+    return await readAnswer(answer, options.answerLimitBytes);
+  } catch (error) {
+    return explainFailure(error, abort.signal, call.timeoutMs);
+  } finally {
+    clearTimeout(timer);
+    liveness.stop();
+    call.signal.removeEventListener('abort', onCancel);
+  }
+};
+
+const explainFailure = (error: unknown, signal: AbortSignal, timeoutMs: number): CallOutcome => {
+  if (signal.aborted) {
+    switch (signal.reason as AbortReason) {
+      case 'timeout':
+        return { kind: 'timeout', timeoutMs };
+      case 'cancelled':
+      case 'abandoned':
+        return { kind: signal.reason as 'cancelled' | 'abandoned' };
+      case 'unreachable':
+        return { kind: 'lost', message: 'the instance no longer accepts connections' };
+    }
+  }
+  const { code, message } = error as { code?: string; message?: string };
+  return code !== undefined && neverSent.has(code)
+    ? { kind: 'not_sent', message: `no connection (${code})` }
+    : { kind: 'lost', message: `the connection broke (${code ?? message ?? 'unknown'})` };
+};
+
+/** Tries a TCP connect every interval; three failures in a row mean that the instance is gone. */
+const watchLiveness = (url: URL, intervalMs: number, onGone: () => void): { stop(): void } => {
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  let failures = 0;
+  const timer = setInterval(() => {
+    const socket = connect({ host, port, timeout: intervalMs / 2 });
+    const fail = (): void => {
+      socket.destroy();
+      failures += 1;
+      if (failures === 3) onGone();
+    };
+    socket.once('connect', () => {
+      failures = 0;
+      socket.destroy();
+    });
+    socket.once('timeout', fail);
+    socket.once('error', fail);
+  }, intervalMs);
+  return { stop: () => clearInterval(timer) };
+};

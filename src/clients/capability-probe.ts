@@ -1,0 +1,119 @@
+/**
+ * Reads `/health` and `/spec` of an instance: a new connection each time (an open one proves nothing), bounded in
+ * time and size, JSON only, redirects are failures. Never throws for what an instance does.
+ */
+import { Agent, type Dispatcher } from 'undici';
+import type { z } from 'zod';
+import { CapabilitySpec, Health } from '../contracts/capability.ts';
+import { explainProbeError, type ProbeFault } from './probe-error.ts';
+
+export type ProbeResult<Value> = { readonly kind: 'ok'; readonly value: Value } | ProbeFault;
+
+export interface CapabilityProbe {
+  /** @throws the reason of `signal` when it aborts */
+  readHealth(url: string, signal?: AbortSignal): Promise<ProbeResult<Health>>;
+  /** @throws the reason of `signal` when it aborts */
+  readSpec(url: string, signal?: AbortSignal): Promise<ProbeResult<CapabilitySpec>>;
+  close(): Promise<void>;
+}
+
+const deadlineMs = 5_000;
+const connectTimeoutMs = 3_000;
+const healthLimit = 16 * 1_024;
+const specLimit = 64 * 1_024;
+/** Schemas nest up to 32 levels, inside the spec object. */
+const maxDepth = 40;
+
+export const createCapabilityProbe = (): CapabilityProbe => {
+  const agent = new Agent({
+    pipelining: 0,
+    connect: { timeout: connectTimeoutMs },
+    headersTimeout: deadlineMs,
+    bodyTimeout: deadlineMs,
+  });
+  return {
+    readHealth: (url, signal) => read(agent, url, Health, healthLimit, signal),
+    readSpec: (url, signal) => read(agent, url, CapabilitySpec, specLimit, signal),
+    close: () => agent.destroy(),
+  };
+};
+
+const read = async <Value>(
+  agent: Dispatcher,
+  url: string,
+  schema: z.ZodType<Value>,
+  limitBytes: number,
+  signal: AbortSignal | undefined,
+): Promise<ProbeResult<Value>> => {
+  signal?.throwIfAborted();
+  const deadline = AbortSignal.timeout(deadlineMs);
+  const { origin, pathname } = new URL(url);
+  try {
+    const answer = await agent.request({
+      origin,
+      path: pathname,
+      method: 'GET',
+      headers: { accept: 'application/json' },
+      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+    });
+    const body = await readJsonBody(answer, limitBytes);
+    return typeof body === 'string' ? parse(body, schema) : body;
+  } catch (error) {
+    signal?.throwIfAborted();
+    return deadline.aborted
+      ? { kind: 'timeout', connected: true, detail: `no complete answer within ${deadlineMs / 1_000} s` }
+      : explainProbeError(error);
+  }
+};
+
+const unusable = (detail: string): ProbeFault => ({ kind: 'unusable', detail });
+
+/** The body's text where status and content type are right. */
+const readJsonBody = async (
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  limitBytes: number,
+): Promise<string | ProbeFault> => {
+  const contentType = String(headers['content-type'] ?? 'none');
+  const fault = findFault(status, contentType);
+  if (fault !== null) {
+    body.on('error', () => undefined).destroy(); // undici reports its own abort as an error event
+    return fault;
+  }
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > limitBytes) return unusable(`more than ${limitBytes} bytes, the most allowed`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size).toString('utf8');
+};
+
+const findFault = (status: number, contentType: string): ProbeFault | null => {
+  if (status === 429 || status >= 500) return { kind: 'unhealthy', detail: `HTTP ${status}` };
+  if (status >= 300 && status < 400)
+    return unusable(`HTTP ${status}, a redirect; an instance answers itself`);
+  if (status !== 200) return unusable(`HTTP ${status}, not 200`);
+  return /^application\/([\w.+-]+\+)?json\b/i.test(contentType)
+    ? null
+    : unusable(`content type ${JSON.stringify(contentType.slice(0, 100))}, not application/json`);
+};
+
+const parse = <Value>(text: string, schema: z.ZodType<Value>): ProbeResult<Value> => {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return unusable('not JSON, though its content type says so');
+  }
+  if (isDeep(value, maxDepth)) return unusable(`nested deeper than ${maxDepth} levels`);
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return { kind: 'ok', value: parsed.data };
+  const issues = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`);
+  return unusable(issues.slice(0, 5).join('; '));
+};
+
+const isDeep = (value: unknown, levels: number): boolean =>
+  value !== null &&
+  typeof value === 'object' &&
+  (levels === 0 || Object.values(value).some((child) => isDeep(child, levels - 1)));

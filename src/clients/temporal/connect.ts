@@ -1,0 +1,10 @@
+/** The connection to Temporal, by its own configuration: `TEMPORAL_*` variables and TOML profiles. */
+import { Client, Connection } from '@temporalio/client';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+
+/** @throws when the server does not answer within 10 s */
+export const connectTemporal = async (): Promise<Client> => {
+  const { connectionOptions, namespace } = loadClientConnectConfig();
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: '10 seconds' });
+  return new Client({ connection, ...(namespace === undefined ? {} : { namespace }) });
+};

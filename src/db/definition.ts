@@ -1,0 +1,13 @@
+/** Definitions by content: equal ones are stored once, whoever submits them. */
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Db } from './connect.ts';
+
+export const insertDefinition = async (
+  db: Db,
+  { digest, body }: { digest: string; body: PipelineDefinition },
+): Promise<void> => {
+  await db.raw('insert into definition (digest, body) values (?, ?) on conflict (digest) do nothing', [
+    digest,
+    JSON.stringify(body),
+  ]);
+};

@@ -1,0 +1,65 @@
+/**
+ * A first start makes the project `default` and a key that may do everything, in a file that only the owner can
+ * read. Later starts return the same two, as long as the key still works; else a new key takes its place.
+ * Processes that start at once take turns.
+ */
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Scope } from '../../contracts/access.ts';
+import { insertKey } from '../../db/api-key.ts';
+import type { Db } from '../../db/connect.ts';
+import { findOldestProject, insertProject, listProjectIds } from '../../db/project.ts';
+import { newId } from '../ids.ts';
+import { generateKey } from './key-text.ts';
+import { verifyKey } from './verify-key.ts';
+
+export interface DefaultAccess {
+  readonly project_id: string;
+  readonly api_key: string;
+}
+
+const lockKey = 7_236_150_444;
+
+const writeSecret = async (file: string, text: string): Promise<void> => {
+  await mkdir(dirname(file), { recursive: true });
+  const incoming = `${file}.${randomUUID()}`;
+  await writeFile(incoming, `${text}\n`, { mode: 0o600, flag: 'wx' });
+  await rename(incoming, file);
+};
+
+const reuseKey = async (db: Db, file: string, projectId: string): Promise<string | null> => {
+  const text = await readFile(file, 'utf8').then(
+    (content) => content.trim(),
+    () => null,
+  );
+  const holder = text === null ? null : await verifyKey(db, text);
+  if (holder === null || !holder.scopes.has('admin') || !holder.projects.includes(projectId)) return null;
+  await chmod(file, 0o600);
+  return text;
+};
+
+const makeKey = async (db: Db, environment: string, defaultProject: string): Promise<string> => {
+  const { key, ...parts } = generateKey(environment);
+  const others = (await listProjectIds(db)).filter((id) => id !== defaultProject);
+  const projects = [defaultProject, ...others];
+  await insertKey(db, { ...parts, name: 'default', scopes: Scope.options, projects, expires_at: null });
+  return key;
+};
+
+/** @param options apiKeyFile: where the key is kept, mode 0600; keyEnvironment: shown in a new key */
+export const ensureDefaultProject = (
+  db: Db,
+  { apiKeyFile, keyEnvironment = 'dev' }: { apiKeyFile: string; keyEnvironment?: string },
+): Promise<DefaultAccess> =>
+  db.transaction(async (trx) => {
+    await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
+    const newProject = { project_id: newId('project'), name: 'default', timezone: 'UTC', daily_limit_nano: 0n };
+    const { project_id } =
+      (await findOldestProject(trx, 'default')) ?? (await insertProject(trx, newProject));
+    const reused = await reuseKey(trx, apiKeyFile, project_id);
+    if (reused !== null) return { project_id, api_key: reused };
+    const api_key = await makeKey(trx, keyEnvironment, project_id);
+    await writeSecret(apiKeyFile, api_key);
+    return { project_id, api_key };
+  });

@@ -1,0 +1,24 @@
+/** Keyset cursors: the key of the last item, opaque to clients, so that a page never shifts under inserts. */
+import { AppError } from '../errors.ts';
+
+export const encodeCursor = (key: string): string => Buffer.from(key).toString('base64url');
+
+/** @throws AppError `request_invalid` when the text is no cursor */
+export const decodeCursor = (cursor: string): string => {
+  const key = Buffer.from(cursor, 'base64url').toString();
+  if (key !== '' && encodeCursor(key) === cursor && !key.includes('\0')) return key;
+  throw new AppError('request_invalid', 'the cursor is none that a list answered as next_cursor', {
+    errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
+  });
+};
+
+/** Makes a page of `limit` items from rows that were read with `limit + 1`. */
+export const toPage = <Row, Item>(
+  rows: readonly Row[],
+  limit: number,
+  { key, item }: { key: (row: Row) => string; item: (row: Row) => Item },
+): { items: Item[]; next_cursor: string | null } => {
+  const shown = rows.slice(0, limit);
+  const last = rows.length > limit ? shown.at(-1) : undefined;
+  return { items: shown.map(item), next_cursor: last === undefined ? null : encodeCursor(key(last)) };
+};

@@ -1,0 +1,31 @@
+/** Whether this process can serve: each part answers within two seconds. */
+import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import type { Db } from '../../db/connect.ts';
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** `ok`, or what is wrong, by part. */
+  readonly detail: Record<string, string>;
+}
+
+export const createHealthService = (db: Db, workflows: Pick<RunWorkflows, 'isReachable'>) => ({
+  isReady: async (): Promise<Readiness> => {
+    const [database, temporal] = await Promise.all([
+      db
+        .raw('select 1')
+        .timeout(2_000)
+        .then(
+          () => true,
+          () => false,
+        ),
+      workflows.isReachable(),
+    ]);
+    const name = (isUp: boolean): string => (isUp ? 'ok' : 'does not answer');
+    return {
+      ready: database && temporal,
+      detail: { database: name(database), temporal: name(temporal) },
+    };
+  },
+});
+
+export type HealthService = ReturnType<typeof createHealthService>;

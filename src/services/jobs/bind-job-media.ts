@@ -1,0 +1,18 @@
+/**
+ * In a job, `media://job/<file>` stands for the job's own namespace, whose id the author cannot know yet. It is
+ * replaced once, when the job is created; everything later sees `media://<job_id>/<file>`.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+
+const own = 'media://job/';
+
+export const bindJobMedia = (job: JsonObject, jobId: string): JsonObject => bind(job, jobId) as JsonObject;
+
+const bind = (value: Json, jobId: string): Json => {
+  if (typeof value === 'string') {
+    return value.startsWith(own) ? `media://${jobId}/${value.slice(own.length)}` : value;
+  }
+  if (Array.isArray(value)) return value.map((item) => bind(item as Json, jobId));
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, bind(item as Json, jobId)]));
+};

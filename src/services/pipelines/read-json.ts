@@ -1,0 +1,144 @@
+/**
+ * Strict JSON (RFC 8259) with positions. `JSON.parse` tells neither where a value stands nor that a key
+ * was written twice, and its error positions are not part of any standard.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import { extendPointer } from '../../core/json-pointer.ts';
+import {
+  type SourceEntry,
+  type SourceNode,
+  type SourceProblem,
+  type SourceReading,
+  sourceLimits,
+} from './source-node.ts';
+
+interface Cursor {
+  readonly text: string;
+  at: number;
+  values: number;
+  readonly problems: SourceProblem[];
+}
+
+class JsonFault extends Error {
+  readonly problem: SourceProblem;
+  constructor(problem: SourceProblem) {
+    super(problem.message);
+    this.problem = problem;
+  }
+}
+
+export const readJson = (text: string): SourceReading => {
+  const cursor: Cursor = { text, at: 0, values: 0, problems: [] };
+  try {
+    const root = readValue(cursor, '', 0);
+    skipSpace(cursor);
+    if (cursor.at < text.length) throw fault(cursor, '', 'expected the end of the text');
+    return { root, problems: cursor.problems };
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    return { root: null, problems: [...cursor.problems, error.problem] };
+  }
+};
+
+const fault = (cursor: Cursor, pointer: string, message: string, code = 'json_syntax'): JsonFault =>
+  new JsonFault({
+    code,
+    pointer,
+    at: cursor.at,
+    message: `${message}${code === 'json_syntax' ? `, found ${seenAt(cursor)}` : ''}`,
+  });
+
+const seenAt = ({ text, at }: Cursor): string =>
+  at >= text.length ? 'the end of the text' : JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0));
+
+const skipSpace = (cursor: Cursor): void => {
+  while (' \t\r\n'.includes(cursor.text[cursor.at] ?? 'x')) cursor.at++;
+};
+
+const accept = (cursor: Cursor, character: string): boolean => {
+  skipSpace(cursor);
+  if (cursor.text[cursor.at] !== character) return false;
+  cursor.at++;
+  return true;
+};
+
+const readValue = (cursor: Cursor, pointer: string, depth: number): SourceNode => {
+  skipSpace(cursor);
+  if (depth > sourceLimits.depth) {
+    throw fault(cursor, pointer, `the text nests deeper than ${sourceLimits.depth}`, 'too_deep');
+  }
+  if (++cursor.values > sourceLimits.values) {
+    throw fault(cursor, pointer, `the text holds more than ${sourceLimits.values} values`, 'too_many_values');
+  }
+  const start = cursor.at;
+  if (accept(cursor, '{')) return readObject(cursor, { pointer, depth, start });
+  if (accept(cursor, '[')) return readList(cursor, { pointer, depth, start });
+  const value = cursor.text[start] === '"' ? readString(cursor, pointer) : readScalar(cursor, pointer);
+  return { value, start, end: cursor.at };
+};
+
+interface Container {
+  readonly pointer: string;
+  readonly depth: number;
+  readonly start: number;
+}
+
+const readObject = (cursor: Cursor, { pointer, depth, start }: Container): SourceNode => {
+  const entries = new Map<string, SourceEntry>();
+  if (!accept(cursor, '}')) {
+    do {
+      skipSpace(cursor);
+      const keyStart = cursor.at;
+      if (cursor.text[keyStart] !== '"') throw fault(cursor, pointer, 'expected a key in double quotes');
+      const key = readString(cursor, pointer);
+      const below = extendPointer(pointer, key);
+      if (!accept(cursor, ':')) throw fault(cursor, below, 'expected : after the key');
+      if (entries.has(key) && cursor.problems.length < sourceLimits.problems) {
+        const message = `the key ${JSON.stringify(key)} is written twice`;
+        cursor.problems.push({ code: 'key_duplicate', pointer: below, at: keyStart, message });
+      }
+      entries.set(key, { keyStart, node: readValue(cursor, below, depth + 1) });
+    } while (accept(cursor, ','));
+    if (!accept(cursor, '}')) throw fault(cursor, pointer, 'expected , or }');
+  }
+  const value = Object.fromEntries([...entries].map(([key, { node }]) => [key, node.value]));
+  return { value, start, end: cursor.at, entries };
+};
+
+const readList = (cursor: Cursor, { pointer, depth, start }: Container): SourceNode => {
+  const items: SourceNode[] = [];
+  if (!accept(cursor, ']')) {
+    do items.push(readValue(cursor, `${pointer}/${items.length}`, depth + 1));
+    while (accept(cursor, ','));
+    if (!accept(cursor, ']')) throw fault(cursor, pointer, 'expected , or ]');
+  }
+  return { value: items.map(({ value }) => value), start, end: cursor.at, items };
+};
+
+const readString = (cursor: Cursor, pointer: string): string => {
+  const { text, at: start } = cursor;
+  let at = start + 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  try {
+    const value = JSON.parse(text.slice(start, at + 1)) as string;
+    cursor.at = at + 1;
+    return value;
+  } catch {
+    const message = 'the string is not closed, or holds a line break, control character or wrong escape';
+    throw new JsonFault({ code: 'json_syntax', pointer, at: start, message });
+  }
+};
+
+const scalar = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/y;
+
+const readScalar = (cursor: Cursor, pointer: string): Json => {
+  scalar.lastIndex = cursor.at;
+  const written = scalar.exec(cursor.text)?.[0];
+  if (written === undefined) throw fault(cursor, pointer, 'expected a JSON value');
+  const value = JSON.parse(written) as Json;
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw fault(cursor, pointer, `${written.slice(0, 40)} is too large for a number`, 'value_not_json');
+  }
+  cursor.at += written.length;
+  return value;
+};

@@ -1,0 +1,192 @@
+/**
+ * YAML 1.2 as far as it is JSON, with positions. The library composes the nodes; this walk turns them
+ * into values: anchors are shared and their repetition is bounded, tags and non-JSON values are refused,
+ * and `{{ }}` without quotes, which YAML reads as a map in a map, is named and taken as the text it is.
+ */
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type Pair,
+  parseDocument,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
+import type { Json } from '../../contracts/primitives.ts';
+import { extendPointer } from '../../core/json-pointer.ts';
+import {
+  type SourceEntry,
+  type SourceNode,
+  type SourceProblem,
+  type SourceReading,
+  sourceLimits,
+} from './source-node.ts';
+import { readYamlErrors, unquotedExpression } from './yaml-errors.ts';
+
+/** The library needs about 1 KB and 4 µs for each part, so their number is bounded before it starts. */
+const yamlLimits = { characters: 4_194_304, parts: 250_000, aliasedValues: 100_000 } as const;
+
+const countParts = (text: string): number => text.match(/[\n,[{]|[-?] /g)?.length ?? 0;
+
+interface Walk {
+  readonly text: string;
+  readonly problems: SourceProblem[];
+  readonly anchors: Map<string, { readonly node: SourceNode; readonly values: number }>;
+  values: number;
+  aliasedValues: number;
+  /** A limit was passed and reported: the rest is left out. */
+  isCut: boolean;
+}
+
+interface Place {
+  readonly pointer: string;
+  readonly depth: number;
+  /** Where to point when the node itself is not written (`key:` without a value). */
+  readonly start: number;
+}
+
+export const readYaml = (text: string): SourceReading => {
+  if (text.length > yamlLimits.characters || countParts(text) > yamlLimits.parts) {
+    const message = `the YAML text has more than ${yamlLimits.characters} characters or ${yamlLimits.parts} parts`;
+    const suggestion = 'submit a definition of this size as JSON';
+    return { root: null, problems: [{ code: 'yaml_too_large', pointer: '', at: 0, message, suggestion }] };
+  }
+  const document = parseYaml(text);
+  const errors = readYamlErrors(text, document);
+  const walk: Walk = { text, problems: [], anchors: new Map(), values: 0, aliasedValues: 0, isCut: false };
+  const root = convert(document.contents, { pointer: '', depth: 0, start: 0 }, walk);
+  if (walk.isCut) return { root: null, problems: walk.problems };
+  if (errors.length === 0) return { root, problems: walk.problems };
+  const known = new Set(errors.map(({ at }) => at));
+  return { root: null, problems: [...errors, ...walk.problems.filter(({ at }) => !known.has(at))] };
+};
+
+const parseYaml = (text: string): Document.Parsed =>
+  parseDocument(text, {
+    schema: 'core',
+    version: '1.2',
+    merge: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: 'error',
+  });
+
+const convert = (node: unknown, place: Place, walk: Walk): SourceNode => {
+  const nothing: SourceNode = { value: null, start: place.start, end: place.start };
+  if (walk.isCut) return nothing;
+  if (place.depth > sourceLimits.depth || ++walk.values > sourceLimits.values) {
+    return cut(
+      walk,
+      place,
+      'too_deep',
+      `the text nests deeper than ${sourceLimits.depth} or holds too many values`,
+    );
+  }
+  const before = walk.values + walk.aliasedValues;
+  const converted =
+    convertContent(node, { ...place, start: rangeOf(node)?.[0] ?? place.start }, walk) ?? nothing;
+  const anchor = isScalar(node) || isMap(node) || isSeq(node) ? node.anchor : undefined;
+  if (anchor !== undefined) {
+    walk.anchors.set(anchor, { node: converted, values: 1 + walk.values + walk.aliasedValues - before });
+  }
+  return converted;
+};
+
+const convertContent = (node: unknown, place: Place, walk: Walk): SourceNode | undefined => {
+  if (isAlias(node)) return resolveAlias(node.source, place, walk);
+  if (isScalar(node)) return convertScalar(node.value, node, place, walk);
+  if (isMap(node)) return convertMap(node, place, walk);
+  return isSeq(node) ? convertList(node, place, walk) : undefined;
+};
+
+const report = (walk: Walk, { pointer, start }: Place, code: string, message: string): SourceNode => {
+  if (walk.problems.length < sourceLimits.problems) walk.problems.push({ code, pointer, at: start, message });
+  return { value: null, start, end: start };
+};
+
+const cut = (walk: Walk, place: Place, code: string, message: string): SourceNode => {
+  walk.isCut = true;
+  return report(walk, place, code, message);
+};
+
+const rangeOf = (node: unknown): readonly [number, number] | undefined => {
+  if (!isScalar(node) && !isMap(node) && !isSeq(node) && !isAlias(node)) return undefined;
+  return node.range ? [node.range[0], node.range[1]] : undefined;
+};
+
+const resolveAlias = (anchor: string, place: Place, walk: Walk): SourceNode => {
+  const target = walk.anchors.get(anchor);
+  if (target === undefined) {
+    return report(walk, place, 'yaml_alias', `*${anchor} stands before or inside what &${anchor} names`);
+  }
+  walk.aliasedValues += target.values;
+  if (walk.aliasedValues <= yamlLimits.aliasedValues) return target.node;
+  return cut(walk, place, 'yaml_alias', `aliases repeat more than ${yamlLimits.aliasedValues} values`);
+};
+
+const convertScalar = (value: unknown, node: unknown, place: Place, walk: Walk): SourceNode => {
+  const [start, end] = rangeOf(node) ?? [place.start, place.start];
+  const isJson =
+    value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
+  if (isJson) return { value: value as Json, start, end };
+  const written = walk.text.slice(start, Math.min(end, start + 40));
+  return report(walk, place, 'value_not_json', `${written} is no value that JSON can hold`);
+};
+
+const convertList = (list: YAMLSeq, place: Place, walk: Walk): SourceNode => {
+  const [start, end] = rangeOf(list) ?? [place.start, place.start];
+  const items = list.items.map((item, index) =>
+    convert(item, { pointer: `${place.pointer}/${index}`, depth: place.depth + 1, start }, walk),
+  );
+  return { value: items.map(({ value }) => value), start, end, items };
+};
+
+const convertMap = (map: YAMLMap, place: Place, walk: Walk): SourceNode => {
+  const [start, end] = rangeOf(map) ?? [place.start, place.start];
+  if (isUnquotedExpression(map)) {
+    const written = walk.text.slice(start, end);
+    if (walk.problems.length < sourceLimits.problems) {
+      walk.problems.push(unquotedExpression(place.pointer, start, written));
+    }
+    return { value: written, start, end };
+  }
+  const entries = new Map<string, SourceEntry>();
+  for (const pair of map.items) addEntry(pair, { ...place, start }, walk, entries);
+  const value = Object.fromEntries([...entries].map(([key, { node }]) => [key, node.value]));
+  return { value, start, end, entries };
+};
+
+/** `{{ job.name }}`: a map in braces whose only key is a map in braces. */
+const isUnquotedExpression = (map: YAMLMap): boolean => {
+  const [only, second] = map.items;
+  return map.flow === true && second === undefined && isMap(only?.key) && only.key.flow === true;
+};
+
+const addEntry = (pair: Pair, place: Place, walk: Walk, entries: Map<string, SourceEntry>): void => {
+  const [keyStart, keyEnd] = rangeOf(pair.key) ?? [place.start, place.start];
+  const at = { ...place, start: keyStart };
+  const key = isScalar(pair.key)
+    ? typeof pair.key.value === 'string'
+      ? pair.key.value
+      : pair.key.source
+    : undefined;
+  if (key === undefined || key === '') {
+    report(
+      walk,
+      at,
+      'yaml_key',
+      'a key is a text of at least one character; quote it if YAML reads it as something else',
+    );
+    return;
+  }
+  const pointer = extendPointer(place.pointer, key);
+  if (entries.has(key))
+    report(walk, { ...at, pointer }, 'key_duplicate', `the key ${JSON.stringify(key)} is written twice`);
+  entries.set(key, {
+    keyStart,
+    node: convert(pair.value, { pointer, depth: place.depth + 1, start: keyEnd }, walk),
+  });
+};

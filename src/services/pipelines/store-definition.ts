@@ -1,0 +1,11 @@
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Db } from '../../db/connect.ts';
+import { insertDefinition } from '../../db/definition.ts';
+import { digestDefinition } from './definition-digest.ts';
+
+/** Stores a definition by its content; storing an equal one again changes nothing. @returns its digest */
+export const storeDefinition = async (db: Db, definition: PipelineDefinition): Promise<string> => {
+  const digest = digestDefinition(definition);
+  await insertDefinition(db, { digest, body: definition });
+  return digest;
+};

@@ -1,0 +1,65 @@
+/** The YAML library's errors in words for the author of a pipeline. */
+import type { Document } from 'yaml';
+import type { SourceProblem } from './source-node.ts';
+
+const shownErrors = 50;
+
+export const unquotedExpression = (pointer: string, at: number, written: string): SourceProblem => ({
+  code: 'yaml_unquoted_expression',
+  pointer,
+  at,
+  message: 'YAML reads {{ }} without quotes as a map; quote it',
+  suggestion: `write ${quote(written.slice(0, 200))}`,
+});
+
+const quote = (written: string): string =>
+  written.includes('"') && !written.includes("'") ? `'${written}'` : JSON.stringify(written);
+
+/** Errors, and warnings for tags that were not understood; one for each place. */
+export const readYamlErrors = (text: string, document: Document.Parsed): SourceProblem[] => {
+  const problems = new Map<number, SourceProblem>();
+  for (const error of [...document.errors, ...document.warnings].slice(0, shownErrors)) {
+    const problem = translate(text, error);
+    if (!problems.has(problem.at)) problems.set(problem.at, problem);
+  }
+  return [...problems.values()];
+};
+
+const translate = (
+  text: string,
+  error: Document.Parsed['errors'][number] | Document.Parsed['warnings'][number],
+): SourceProblem => {
+  const [at] = error.pos;
+  switch (error.code) {
+    case 'TAB_AS_INDENT':
+      return { code: 'yaml_tab', pointer: '', at, message: 'YAML is indented with spaces, not with tabs' };
+    case 'MULTIPLE_DOCS':
+      return {
+        code: 'yaml_several_documents',
+        pointer: '',
+        at,
+        message: 'the text holds several YAML documents, one is allowed',
+      };
+    case 'TAG_RESOLVE_FAILED':
+      return {
+        code: 'yaml_tag',
+        pointer: '',
+        at,
+        message: `${error.message}; a definition holds JSON values only`,
+      };
+    case 'RESOURCE_EXHAUSTION':
+      return { code: 'too_deep', pointer: '', at, message: 'the text nests too deep' };
+    default:
+      return findUnquoted(text, at) ?? { code: 'yaml_syntax', pointer: '', at, message: error.message };
+  }
+};
+
+/** A syntax error on a line with a bare `{{` comes from it nearly always. */
+const findUnquoted = (text: string, at: number): SourceProblem | undefined => {
+  const lineStart = text.lastIndexOf('\n', at - 1) + 1;
+  const lineEnd = text.indexOf('\n', at);
+  const line = text.slice(lineStart, lineEnd < 0 ? undefined : lineEnd).trimEnd();
+  const open = /(?<=^|[:\-,[{]\s*)\{\{/.exec(line)?.index;
+  if (open === undefined) return undefined;
+  return unquotedExpression('', lineStart + open, line.slice(open));
+};

@@ -1,0 +1,93 @@
+/**
+ * Asks an instance who it is: `/health`, and `/spec` where it is not known yet. What it serves counts, not its
+ * price: the price is the registration's.
+ */
+import { createHash } from 'node:crypto';
+import type { CapabilityProbe } from '../../clients/capability-probe.ts';
+import type { ProbeFault } from '../../clients/probe-error.ts';
+import type { CapabilitySpec } from '../../contracts/capability.ts';
+import { canonicalJson } from '../../core/canonical-json.ts';
+import type { InstanceEvent, ProbeFailure } from '../../core/registry/transitions.ts';
+import type { CapabilitySpecRow } from '../../db/capability-spec.ts';
+import type { InstanceRow } from '../../db/instance.ts';
+import { type SchemaCompiler, SchemaRefused } from './schema-compiler.ts';
+
+export interface Finding {
+  readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;
+  /** The vetted spec; null where it was not read or not accepted. */
+  readonly spec: CapabilitySpecRow | null;
+}
+
+const failed = (failure: ProbeFailure, detail: string): Finding => ({
+  event: { kind: 'probe_failed', failure, detail },
+  spec: null,
+});
+
+export const mismatch = (detail: string): Finding => ({
+  event: { kind: 'probe_mismatch', detail },
+  spec: null,
+});
+
+const fromFault = (path: string, fault: ProbeFault): Finding => {
+  const detail = `${path}: ${fault.detail}`;
+  switch (fault.kind) {
+    case 'refused':
+      return failed('refused', detail);
+    case 'timeout':
+      return failed(fault.connected ? 'unanswered' : 'unconnected', detail);
+    case 'unhealthy':
+      return failed('unhealthy', detail);
+    case 'unusable':
+      return mismatch(detail);
+  }
+};
+
+/** Name, version and schemas make a spec; its price and prose may differ between instances. */
+const digestOf = ({ name, version, input, output }: CapabilitySpec): string =>
+  createHash('sha256').update(canonicalJson({ name, version, input, output })).digest('hex');
+
+export const examineInstance = async (
+  { probe, compiler }: { readonly probe: CapabilityProbe; readonly compiler: SchemaCompiler },
+  row: InstanceRow,
+  { readsSpec, signal }: { readonly readsSpec: boolean; readonly signal: AbortSignal },
+): Promise<Finding> => {
+  const health = await probe.readHealth(row.health_url, signal);
+  if (health.kind !== 'ok') return fromFault('/health', health);
+  const stranger = findStranger('/health', row, health.value);
+  if (stranger !== null) return mismatch(stranger);
+  if (health.value.status !== 'ok') {
+    return failed(
+      'unhealthy',
+      `/health: status ${JSON.stringify(health.value.status.slice(0, 100))}, not "ok"`,
+    );
+  }
+  if (!readsSpec) return { event: { kind: 'probe_ok' }, spec: null };
+  const answer = await probe.readSpec(row.spec_url, signal);
+  if (answer.kind !== 'ok') return fromFault('/spec', answer);
+  const spec = answer.value;
+  const fault = findStranger('/spec', row, spec) ?? findSpecFault(compiler, spec);
+  if (fault !== null) return mismatch(fault);
+  const { name, version } = spec;
+  return { event: { kind: 'probe_ok' }, spec: { name, version, digest: digestOf(spec), spec } };
+};
+
+const findStranger = (
+  path: string,
+  registered: Pick<InstanceRow, 'name' | 'version'>,
+  said: { readonly name: string; readonly version: string },
+): string | null =>
+  said.name === registered.name && said.version === registered.version
+    ? null
+    : `${path} says ${said.name} ${said.version}, registered is ${registered.name} ${registered.version}`;
+
+const findSpecFault = (compiler: SchemaCompiler, spec: CapabilitySpec): string | null => {
+  for (const side of ['input', 'output'] as const) {
+    try {
+      compiler.compile(spec[side]);
+    } catch (error) {
+      if (error instanceof SchemaRefused) return `/spec: its ${side} schema cannot be used: ${error.message}`;
+      throw error;
+    }
+  }
+  return null;
+};

@@ -1,0 +1,75 @@
+/** Brings an event to an instance: locks its row, asks the state table, writes what follows. */
+import type { Logger } from 'pino';
+import { type InstanceEvent, type InstanceFacts, nextState } from '../../core/registry/transitions.ts';
+import { findRivalSpec, insertSpec } from '../../db/capability-spec.ts';
+import type { Db } from '../../db/connect.ts';
+import { type InstanceRow, lockInstance, updateInstanceState, updateSpecDigest } from '../../db/instance.ts';
+import { type Finding, mismatch } from './examine-instance.ts';
+
+export const factsOf = (row: InstanceRow): InstanceFacts => ({
+  state: row.state,
+  reason: row.reason,
+  failed_probes: row.failed_probes,
+  isVetted: row.spec_digest !== null,
+  isSilent: row.is_silent,
+  holdsCalls: row.in_flight > 0,
+});
+
+/** @param row locked in the transaction of `db` @returns its state afterwards */
+export const applyEvent = async (
+  db: Db,
+  row: InstanceRow,
+  event: InstanceEvent,
+  logger: Logger,
+): Promise<InstanceRow['state']> => {
+  const change = nextState(factsOf(row), event);
+  if (change === null) return row.state;
+  await updateInstanceState(db, row.instance_id, change);
+  if (change.state !== row.state) {
+    const { instance_id, name, endpoint } = row;
+    const { state, reason } = change;
+    logger.info(
+      { instance_id, capability: name, endpoint, from: row.state, state, reason },
+      'instance changed',
+    );
+  }
+  return change.state;
+};
+
+/**
+ * Applies what a probe found. A finding about an earlier registration, or a failure from before a heartbeat, is
+ * old news and changes nothing.
+ * @param probed the row as it was when the probe began
+ */
+export const applyFinding = async (
+  db: Db,
+  probed: InstanceRow,
+  finding: Finding,
+  logger: Logger,
+): Promise<InstanceRow['state']> =>
+  db.transaction(async (trx) => {
+    const { name, version, instance_id } = probed;
+    const { spec } = finding;
+    const rival =
+      spec === null
+        ? null
+        : await findRivalSpec(trx, { name, version, digest: spec.digest, instanceId: instance_id });
+    const row = await lockInstance(trx, instance_id);
+    if (row === null) return 'deregistered';
+    if (isOldNews(probed, row, finding)) return row.state;
+    if (rival !== null) {
+      const detail = `/spec differs from that of ${rival.endpoint}, which serves ${version} too; a changed spec needs a new version`;
+      return applyEvent(trx, row, mismatch(detail).event, logger);
+    }
+    const state = await applyEvent(trx, row, finding.event, logger);
+    if (spec !== null && state === 'up') {
+      await insertSpec(trx, spec);
+      await updateSpecDigest(trx, instance_id, spec.digest);
+    }
+    return state;
+  });
+
+const isOldNews = (probed: InstanceRow, row: InstanceRow, { event }: Finding): boolean =>
+  probed.registered_at.getTime() !== row.registered_at.getTime() ||
+  probed.generation !== row.generation ||
+  (event.kind === 'probe_failed' && probed.last_heartbeat_at.getTime() !== row.last_heartbeat_at.getTime());

@@ -1,0 +1,66 @@
+/** The schemas of known specs, read from the database and compiled once per process, by digest. */
+import { LRUCache } from 'lru-cache';
+import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import { findSpec } from '../../db/capability-spec.ts';
+import type { Db } from '../../db/connect.ts';
+import { AppError } from '../../errors.ts';
+import { createSchemaCompiler, type SchemaCheck } from './schema-compiler.ts';
+import type { SchemaError } from './schema-errors.ts';
+
+export type SchemaResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly errors: readonly SchemaError[] };
+
+export interface SchemaValidator {
+  validateInput(name: string, version: string, digest: string, value: Json): Promise<SchemaResult>;
+  validateOutput(name: string, version: string, digest: string, value: Json): Promise<SchemaResult>;
+  /** @throws AppError `not_found` */
+  spec(digest: string): Promise<CapabilitySpec>;
+}
+
+interface CompiledSpec {
+  readonly spec: CapabilitySpec;
+  readonly input: SchemaCheck;
+  readonly output: SchemaCheck;
+}
+
+export const createSchemaValidator = ({
+  db,
+  maxSpecs = 1_000,
+}: {
+  readonly db: Db;
+  readonly maxSpecs?: number;
+}): SchemaValidator => {
+  const compiler = createSchemaCompiler();
+  const compiled = new LRUCache<string, Promise<CompiledSpec>>({ max: maxSpecs });
+
+  const load = async (digest: string, label: string): Promise<CompiledSpec> => {
+    const spec = await findSpec(db, digest);
+    if (spec === null) throw new AppError('not_found', `no spec of ${label} with digest ${digest} is stored`);
+    return { spec, input: compiler.compile(spec.input), output: compiler.compile(spec.output) };
+  };
+
+  const find = (digest: string, label = 'any capability'): Promise<CompiledSpec> => {
+    const known = compiled.get(digest);
+    if (known !== undefined) return known;
+    const loading = load(digest, label);
+    compiled.set(digest, loading);
+    loading.catch(() => compiled.delete(digest));
+    return loading;
+  };
+
+  const validate = async (
+    side: 'input' | 'output',
+    [name, version, digest, value]: [name: string, version: string, digest: string, value: Json],
+  ): Promise<SchemaResult> => {
+    const errors = (await find(digest, `${name} ${version}`))[side](value);
+    return errors.length === 0 ? { ok: true } : { ok: false, errors };
+  };
+
+  return {
+    validateInput: (...about) => validate('input', about),
+    validateOutput: (...about) => validate('output', about),
+    spec: async (digest) => (await find(digest)).spec,
+  };
+};

@@ -1,0 +1,54 @@
+/**
+ * Collects how calls went and reports it about every two seconds by one statement. Speed is an estimate: a report
+ * that cannot be written is dropped, not queued.
+ */
+import type { Logger } from 'pino';
+import { averageWeights, noCalls, type ObservedCalls, observeCall } from '../../core/routing/speed.ts';
+import type { Db } from '../../db/connect.ts';
+import { foldSpeedReports } from '../../db/instance-speed.ts';
+
+export interface SpeedRecorder {
+  recordCall(instanceId: string, call: { readonly durationMs: number; readonly ok: boolean }): void;
+  /** Writes what was recorded. @throws what the database throws */
+  flush(): Promise<void>;
+  /** Writes what was recorded and ends. */
+  stop(): Promise<void>;
+}
+
+export const createSpeedRecorder = ({
+  db,
+  intervalMs = 2_000,
+  logger,
+}: {
+  readonly db: Db;
+  readonly intervalMs?: number;
+  readonly logger: Logger;
+}): SpeedRecorder => {
+  let seen = new Map<string, ObservedCalls>();
+  let timer: NodeJS.Timeout | null = null;
+
+  const flush = async (): Promise<void> => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const reports = [...seen].map(([instance_id, { durations, ...counts }]) => ({
+      instance_id,
+      durations,
+      ...counts,
+      ...averageWeights(durations.length),
+    }));
+    seen = new Map();
+    if (reports.length > 0) await foldSpeedReports(db, reports);
+  };
+
+  const flushQuietly = (): Promise<void> =>
+    flush().catch((error: unknown) => logger.warn({ error }, 'call speeds could not be written; dropped'));
+
+  return {
+    recordCall: (instanceId, call) => {
+      seen.set(instanceId, observeCall(seen.get(instanceId) ?? noCalls, call));
+      timer ??= setTimeout(flushQuietly, intervalMs).unref();
+    },
+    flush,
+    stop: flushQuietly,
+  };
+};

@@ -1,0 +1,119 @@
+/**
+ * Brings what the rows say to Temporal: starts and cancels. The process that took a request delivers at once;
+ * maintenance repeats it for what a crash, or Temporal's absence, left undone.
+ */
+import type { Logger } from 'pino';
+import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { compileDefinition } from '../../core/pipeline/compile-definition.ts';
+import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
+import type { RunPlan } from '../../core/run/plan.ts';
+import { engineVersion, type RunPipelineInput } from '../../core/run/workflow-input.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  type DeliveryRow,
+  listUndeliveredCancels,
+  listUndeliveredStarts,
+  markCancelDelivered,
+  markStartDelivered,
+  readDelivery,
+} from '../../db/delivery.ts';
+
+export interface RunDelivery {
+  /** Delivers in the background; a failure is left to maintenance. */
+  startSoon(runId: string): void;
+  cancelSoon(runId: string): void;
+  /** @returns how many starts and cancels it made up for */
+  deliverOverdue(): Promise<number>;
+  /** Resolves when nothing is under way. */
+  settled(): Promise<void>;
+}
+
+const maxInFlight = 200;
+/** The process that took a run delivers it within this time, or never. */
+const overdueMs = 3_000;
+const batch = 200;
+
+export const planRun = ({ definition }: Pick<DeliveryRow, 'definition'>): RunPlan => ({
+  max_in_flight: maxInFlight,
+  steps: compileDefinition(definition).steps.map((step) => ({
+    id: step.definition.id,
+    capability: step.definition.capability,
+    dependencies: step.dependencies,
+    total_timeout_ms: resolveStepSettings(definition, step.definition).totalTimeoutMs,
+  })),
+});
+
+export const createRunDelivery = ({
+  db,
+  workflows,
+  heartbeatTimeoutMs,
+  publicUrl,
+  logger,
+}: {
+  readonly db: Db;
+  readonly workflows: RunWorkflows;
+  readonly heartbeatTimeoutMs: number;
+  readonly publicUrl: () => string;
+  readonly logger: Logger;
+}): RunDelivery => {
+  const underWay = new Set<Promise<void>>();
+  let searchable: Promise<boolean> | null = null;
+
+  const hasSearchAttributes = (): Promise<boolean> => {
+    searchable ??= workflows.hasSearchAttributes().catch((error: unknown) => {
+      searchable = null;
+      throw error;
+    });
+    return searchable;
+  };
+
+  const inputOf = async (row: DeliveryRow): Promise<RunPipelineInput> => ({
+    engine_version: engineVersion,
+    run_id: row.run_id,
+    project_id: row.project_id,
+    pipeline: row.pipeline,
+    version: row.version,
+    plan: planRun(row),
+    timeout_ms: row.definition.timeout === undefined ? null : parseDuration(row.definition.timeout),
+    heartbeat_timeout_ms: heartbeatTimeoutMs,
+    has_search_attributes: await hasSearchAttributes(),
+    run_url: `${publicUrl()}/v1/runs/${row.run_id}`,
+  });
+
+  const start = async (runId: string): Promise<void> => {
+    const row = await readDelivery(db, runId);
+    if (row === undefined) return;
+    await workflows.start(await inputOf(row), row.priority);
+    await markStartDelivered(db, runId);
+  };
+
+  const cancel = async (runId: string): Promise<void> => {
+    const row = await readDelivery(db, runId);
+    if (row?.start_delivered_at == null) return;
+    await workflows.cancel(row.project_id, runId);
+    await markCancelDelivered(db, runId);
+  };
+
+  const soon = (work: (runId: string) => Promise<void>, runId: string, what: string): void => {
+    const task = work(runId)
+      .catch((error: unknown) => logger.warn({ error, run_id: runId }, `${what} was not delivered yet`))
+      .finally(() => underWay.delete(task));
+    underWay.add(task);
+  };
+
+  return {
+    startSoon: (runId) => soon(start, runId, 'a start'),
+    cancelSoon: (runId) => soon(cancel, runId, 'a cancel'),
+    deliverOverdue: async () => {
+      const starts = await listUndeliveredStarts(db, overdueMs, batch);
+      for (const runId of starts) await start(runId);
+      const cancels = await listUndeliveredCancels(db, batch);
+      for (const runId of cancels) await cancel(runId);
+      return starts.length + cancels.length;
+    },
+    settled: async () => {
+      await Promise.all(underWay);
+    },
+  };
+};

@@ -1,0 +1,87 @@
+/** A registry on a database of its own, with fake instances; and the rows that tests need around it. */
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { createCapabilityProbe } from '../../../src/clients/capability-probe.ts';
+import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
+import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { type InstanceRow, instanceColumns } from '../../../src/db/instance.ts';
+import {
+  createRegistryService,
+  type RegistryService,
+} from '../../../src/services/registry/registry-service.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { type FakeInstance, startFakeInstance } from './fake-instance.ts';
+
+export const project = 'prj_one';
+export const otherProject = 'prj_two';
+export const silentLogger = pino({ level: 'silent' });
+
+export interface RegistryBench {
+  readonly db: Db;
+  readonly registry: RegistryService;
+  start(spec?: CapabilitySpec): Promise<FakeInstance>;
+  read(endpoint: string): Promise<InstanceRow>;
+  /** Lets the instance's times lie in the past, and its probe be due. */
+  age(endpoint: string, seconds: number): Promise<void>;
+  /** An open attempt on the instance. @returns its id */
+  openAttempt(endpoint: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export const openRegistryBench = async (): Promise<RegistryBench> => {
+  const database = await createTestDatabase();
+  const db = connectDatabase(database.url, 10);
+  await db.raw(`insert into project (project_id, name) values (?, 'one'), (?, 'two')`, [
+    project,
+    otherProject,
+  ]);
+  const probe = createCapabilityProbe();
+  const registry = createRegistryService({
+    db,
+    probe,
+    logger: silentLogger,
+    config: { CAPSTAN_MODE: 'development' },
+  });
+  const instances: FakeInstance[] = [];
+
+  const read = async (endpoint: string): Promise<InstanceRow> => {
+    const { rows } = await db.raw(`select ${instanceColumns} from instance i where endpoint = ?`, [endpoint]);
+    return rows[0];
+  };
+
+  return {
+    db,
+    registry,
+    read,
+    start: async (spec) => {
+      const instance = await startFakeInstance(spec);
+      instances.push(instance);
+      return instance;
+    },
+    age: async (endpoint, seconds) => {
+      await db.raw(
+        `update instance set last_heartbeat_at = last_heartbeat_at - ? * interval '1 second',
+           next_probe_at = next_probe_at - ? * interval '1 second' where endpoint = ?`,
+        [seconds, seconds, endpoint],
+      );
+    },
+    openAttempt: async (endpoint) => {
+      const id = randomUUID();
+      const { instance_id, name } = await read(endpoint);
+      await db.raw(
+        `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
+           lease_until, cost_type, rate_usd, reserved_nano, decision)
+         values (?, ?, ?, 1, ?, ?, ?, 'dispatched', ?, now() + interval '1 minute', 'free', 0, 0, '{}')`,
+        [id, project, id, name, instance_id, endpoint, id],
+      );
+      return id;
+    },
+    close: async () => {
+      await registry.close();
+      await probe.close();
+      for (const instance of instances) await instance.die().catch(() => undefined);
+      await db.destroy();
+      await database.drop();
+    },
+  };
+};

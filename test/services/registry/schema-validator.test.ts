@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
+import { insertSpec } from '../../../src/db/capability-spec.ts';
+import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
+import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aSpec } from './fake-instance.ts';
+
+const { compile } = createSchemaCompiler();
+const errorsOf = (schema: JsonObject, value: Json): string[] =>
+  compile(schema)(value).map(({ pointer, message }) => `${pointer} ${message}`);
+
+describe('a compiled schema', () => {
+  it('names each field, what it is and what is allowed', () => {
+    const schema: JsonObject = {
+      type: 'object',
+      properties: {
+        mode: { enum: ['fast', 'slow'] },
+        clips: { type: 'array', items: { type: 'object', required: ['path'], properties: { path: {} } } },
+        level: { type: 'number', maximum: 1 },
+        kind: { const: 'a' },
+      },
+      required: ['name'],
+      additionalProperties: false,
+    };
+    const value = { mode: 'quick', clips: [{}, 3], level: '7', kind: { b: 1 }, colour: 'red' };
+    expect(errorsOf(schema, value).sort()).toEqual([
+      '/clips/0/path is required',
+      '/clips/1 must be object, got 3',
+      '/colour is not allowed; allowed: mode, clips, level, kind',
+      '/kind must be "a", got an object',
+      '/level must be number, got "7"',
+      '/mode must be one of "fast", "slow", got "quick"',
+      '/name is required',
+    ]);
+  });
+
+  it('says at most twenty things about a long list', () => {
+    const value = Array.from({ length: 10_000 }, (_, at) => at);
+    expect(errorsOf({ items: { type: 'string' } }, value)).toHaveLength(20);
+  });
+
+  it('does not take inherited names for fields', () => {
+    expect(errorsOf({ required: ['toString'] }, {})).toEqual(['/toString is required']);
+  });
+
+  it('checks a hostile pattern in linear time', () => {
+    const check = compile({ type: 'string', pattern: '^(a+)+$' });
+    const begin = performance.now();
+    expect(check(`${'a'.repeat(5_000)}!`)).toHaveLength(1);
+    expect(check('a'.repeat(5_000))).toHaveLength(0);
+    expect(performance.now() - begin).toBeLessThan(1_000);
+  });
+
+  it('keeps patterns apart, unanchored, and reads those that need no u flag', () => {
+    const schema = {
+      properties: { a: { pattern: '^x' }, b: { pattern: 'y' }, c: { pattern: '^[\\w\\-.]+\\/\\d$' } },
+    };
+    expect(errorsOf(schema, { a: 'x1', b: 'ayb', c: 'a-b/1' })).toEqual([]);
+    expect(errorsOf(schema, { a: 'y', b: 'x', c: 'a b/1' })).toHaveLength(3);
+  });
+
+  it('reads draft-07 where $schema says so, and 2020-12 elsewhere', () => {
+    const tuple = { items: [{ type: 'string' }, { type: 'number' }], additionalItems: false };
+    const draft7 = { $schema: 'http://json-schema.org/draft-07/schema#', ...tuple };
+    expect(errorsOf(draft7, ['a', 1])).toEqual([]);
+    expect(errorsOf(draft7, ['a', 1, 2])).toHaveLength(1);
+    const draft2020 = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      prefixItems: [{ type: 'string' }],
+    };
+    expect(errorsOf(draft2020, [1])).toEqual(['/0 must be string, got 1']);
+    expect(() => compile(tuple)).toThrow(/items/);
+  });
+
+  it('lets two schemas carry the same $id', () => {
+    const $id = 'https://example.org/input';
+    expect(errorsOf({ $id, type: 'string' }, 1)).toHaveLength(1);
+    expect(errorsOf({ $id, type: 'number' }, 1)).toEqual([]);
+  });
+
+  it.each<[string, JsonObject, RegExp]>([
+    ['an unknown type', { type: 'objekt' }, /type/],
+    ['a reference to nothing', { $ref: '#/$defs/none' }, /none/],
+    ['a pattern that no linear engine can run', { pattern: '(a)\\1' }, /escape|\\1/],
+    ['a broken pattern', { pattern: '(' }, /missing closing/],
+    [
+      'the meta-schema by another way',
+      { $dynamicRef: 'https://json-schema.org/draft/2020-12/schema' },
+      /leaves/,
+    ],
+  ])('refuses %s', (_, schema, reason) => {
+    expect(() => compile(schema)).toThrow(reason);
+  });
+});
+
+describe('createSchemaValidator', () => {
+  let database: TestDatabase;
+  let db: Db;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    db = connectDatabase(database.url, 3);
+  });
+  afterAll(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  it('checks input and output by the spec of the digest, and remembers it', async () => {
+    const spec = aSpec();
+    await insertSpec(db, { name: spec.name, version: spec.version, digest: 'd1', spec });
+    const validator = createSchemaValidator({ db, maxSpecs: 2 });
+    expect(await validator.validateInput('concat', '1.0.0', 'd1', { clips: [] })).toEqual({ ok: true });
+    expect(await validator.validateInput('concat', '1.0.0', 'd1', {})).toEqual({
+      ...{ ok: false, errors: [{ pointer: '/clips', message: 'is required' }] },
+    });
+    await db('capability_spec').delete();
+    const output = await validator.validateOutput('concat', '1.0.0', 'd1', { output_path: 7 });
+    expect(output).toMatchObject({ ok: false });
+    expect(await validator.spec('d1')).toEqual(spec);
+  });
+
+  it('asks again after a digest was unknown', async () => {
+    const spec = aSpec();
+    const validator = createSchemaValidator({ db });
+    await expect(validator.spec('d2')).rejects.toMatchObject({ code: 'not_found' });
+    await insertSpec(db, { name: spec.name, version: spec.version, digest: 'd2', spec });
+    expect(await validator.spec('d2')).toEqual(spec);
+  });
+});
