@@ -1,0 +1,34 @@
+/** The side effects of a run, one thin function each. Types are few and stable: histories name them. */
+import type { CloseRun, RunClosing } from '../services/runs/close-run.ts';
+import type { ExecuteStep } from '../services/steps/execute-step.ts';
+import type { RecordStepEnd } from '../services/steps/record-step-end.ts';
+import { createExecuteStepActivity } from './execute-step.ts';
+import { toApplicationFailure } from './failures.ts';
+
+export interface ActivityServices {
+  readonly executeStep: ExecuteStep;
+  readonly recordStepEnd: RecordStepEnd;
+  readonly closeRun: CloseRun;
+}
+
+/** A fault of ours becomes a failure that Temporal retries, with its code as type. */
+const translated =
+  <Argument, Result>(work: (argument: Argument) => Promise<Result>) =>
+  (argument: Argument): Promise<Result> =>
+    work(argument).catch((error: unknown) => {
+      throw toApplicationFailure(error);
+    });
+
+export const createActivities = (
+  services: ActivityServices,
+  settings: { readonly heartbeatIntervalMs: number },
+) => ({
+  /** Makes one step happen. Fails for good with the step's error, or in a way that asks to come again. */
+  executeStep: createExecuteStepActivity(services.executeStep, settings.heartbeatIntervalMs),
+  /** Writes an end that the workflow decided: the step's total timeout is over. */
+  recordProgress: translated(services.recordStepEnd),
+  /** Closes the run's row. */
+  finishRun: translated((closing: RunClosing) => services.closeRun(closing)),
+});
+
+export type Activities = ReturnType<typeof createActivities>;

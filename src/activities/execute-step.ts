@@ -1,0 +1,60 @@
+/**
+ * `executeStep` as an activity: heartbeats while the call is open, passes a cancellation on, and tells Temporal
+ * when to come again. A result of at most 4 KiB travels into the history, so that the Web UI shows it; a larger
+ * one stays in the database.
+ */
+import { CancelledFailure, Context } from '@temporalio/activity';
+import type { Json } from '../contracts/primitives.ts';
+import type { ExecuteStep, StepRequest } from '../services/steps/execute-step.ts';
+import { finalFailure, laterFailure, toApplicationFailure } from './failures.ts';
+
+export interface StepActivityResult {
+  readonly endpoint: string | null;
+  readonly cost_usd: number;
+  readonly duration_ms: number;
+  /** Absent when it is larger than 4 KiB. */
+  readonly output?: Json;
+}
+
+const largestInHistory = 4_096;
+
+export const createExecuteStepActivity =
+  (executeStep: ExecuteStep, heartbeatIntervalMs: number) =>
+  async (request: StepRequest): Promise<StepActivityResult> => {
+    const context = Context.current();
+    const beat = setInterval(() => context.heartbeat(), heartbeatIntervalMs);
+    const wanted = wantedSignal(context);
+    try {
+      const end = await executeStep(request, { round: context.info.attempt, signal: wanted });
+      switch (end.kind) {
+        case 'succeeded':
+          return {
+            endpoint: end.attempt?.endpoint ?? null,
+            cost_usd: end.attempt?.cost_usd ?? 0,
+            duration_ms: end.attempt?.duration_ms ?? 0,
+            ...(JSON.stringify(end.output).length <= largestInHistory ? { output: end.output } : {}),
+          };
+        case 'failed':
+        case 'unknown':
+          throw finalFailure(end.error);
+        case 'retry':
+          throw laterFailure(end.error, end.delayMs);
+        case 'cancelled':
+          throw new CancelledFailure('the step was cancelled');
+      }
+    } catch (error) {
+      throw error instanceof CancelledFailure ? error : toApplicationFailure(error);
+    } finally {
+      clearInterval(beat);
+    }
+  };
+
+/** Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. */
+const wantedSignal = (context: Context): AbortSignal => {
+  const abort = new AbortController();
+  context.cancelled.catch((error: unknown) => {
+    const isUnwanted = error instanceof CancelledFailure && error.message === 'CANCELLED';
+    abort.abort(isUnwanted ? 'cancelled' : 'abandoned');
+  });
+  return abort.signal;
+};

@@ -1,0 +1,26 @@
+/** The server process: the API and maintenance, until SIGTERM or SIGINT. A second signal ends it at once. */
+import { createApp } from './api/app.ts';
+import { listen } from './api/listen.ts';
+import { readConfig } from './config.ts';
+import { createLogger, createServerRuntime } from './runtime.ts';
+
+const config = readConfig(process.env);
+const logger = createLogger(config, 'server');
+
+let url = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
+const runtime = await createServerRuntime(config, logger, () => url);
+const app = createApp({ services: runtime.services, config, logger });
+const server = await listen(app, { host: config.HOST, port: config.PORT });
+url = config.PUBLIC_URL ?? server.url;
+logger.info({ url }, 'server is ready');
+
+let isStopping = false;
+const stop = async (): Promise<void> => {
+  if (isStopping) process.exit(1);
+  isStopping = true;
+  logger.info('stopping: open requests end first');
+  await server.close();
+  await runtime.close();
+};
+process.on('SIGTERM', () => void stop());
+process.on('SIGINT', () => void stop());

@@ -1,0 +1,57 @@
+/**
+ * The worker process: runs workflows and activities until SIGTERM or SIGINT, then lets calls end for 25 s. A second
+ * signal ends it at once.
+ */
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { createActivities } from './activities/create-activities.ts';
+import { readConfig } from './config.ts';
+import { createLogger, createWorkerRuntime } from './runtime.ts';
+
+const config = readConfig(process.env);
+const logger = createLogger(config, 'worker');
+
+Runtime.install({
+  logger: new DefaultLogger('INFO', ({ level, message, meta }) => {
+    const write = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
+    const { fault, ...rest } = meta ?? {};
+    logger[write]({ ...rest, err: fault }, message);
+  }),
+  shutdownSignals: [],
+});
+
+const { connectionOptions, namespace } = loadClientConnectConfig();
+const connection = await NativeConnection.connect(connectionOptions);
+const runtime = await createWorkerRuntime(config, logger);
+const worker = await Worker.create({
+  connection,
+  ...(namespace === undefined ? {} : { namespace }),
+  taskQueue: config.TASK_QUEUE,
+  workflowsPath: fileURLToPath(new URL(`./workflows/index${extname(import.meta.url)}`, import.meta.url)),
+  activities: createActivities(runtime.services, {
+    heartbeatIntervalMs: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
+  }),
+  maxConcurrentActivityTaskExecutions: config.ACTIVITY_SLOTS,
+  maxHeartbeatThrottleInterval: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
+  defaultHeartbeatThrottleInterval: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
+  shutdownGraceTime: '25 seconds',
+  shutdownForceTime: '30 seconds',
+});
+
+const stop = (): void => {
+  if (worker.getState() !== 'RUNNING') process.exit(1);
+  logger.info('stopping: waiting for calls to end');
+  worker.shutdown();
+};
+process.on('SIGTERM', stop);
+process.on('SIGINT', stop);
+
+logger.info({ task_queue: config.TASK_QUEUE }, 'worker is ready');
+try {
+  await worker.run();
+} finally {
+  await runtime.close();
+  await connection.close();
+}

@@ -1,0 +1,1 @@
+export { runPipeline } from './run-pipeline.ts';

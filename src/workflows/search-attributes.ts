@@ -1,0 +1,11 @@
+/** Keeps the searchable facts of a run up to date; written only when the phase changes. */
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import { upsertSearchAttributes } from '@temporalio/workflow';
+import type { RunOutcome } from '../core/run/machine.ts';
+import type { RunPipelineInput } from '../core/run/workflow-input.ts';
+
+const runPhase = defineSearchAttributeKey('RunPhase', SearchAttributeType.KEYWORD);
+
+export const announcePhase = (input: RunPipelineInput, phase: RunOutcome): void => {
+  if (input.has_search_attributes) upsertSearchAttributes([{ key: runPhase, value: phase }]);
+};
