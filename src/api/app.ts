@@ -1,0 +1,48 @@
+/** The HTTP API as one request listener. What it needs comes in; nothing is kept between requests. */
+import type { RequestListener } from 'node:http';
+import Koa from 'koa';
+import type { Logger } from 'pino';
+import type { Services } from '../services/services.ts';
+import type { ApiConfig } from './limits.ts';
+import { discardRest } from './middleware/discard-rest.ts';
+import { draining } from './middleware/draining.ts';
+import { notFound } from './middleware/not-found.ts';
+import { problem } from './middleware/problem.ts';
+import { refuseAmbiguity } from './middleware/refuse-ambiguity.ts';
+import { requestId } from './middleware/request-id.ts';
+import { requestLog } from './middleware/request-log.ts';
+import type { RequestState } from './middleware/request-state.ts';
+import { securityHeaders } from './middleware/security-headers.ts';
+import { mountRoutes } from './mount.ts';
+import { createRoutes } from './routes/routes.ts';
+
+export interface AppDependencies {
+  readonly services: Services;
+  readonly config: ApiConfig;
+  readonly logger: Logger;
+}
+
+export interface App {
+  readonly handle: RequestListener;
+  /** From now on answers close their connections and open streams and waits end. */
+  readonly drain: () => void;
+}
+
+export const createApp = ({ services, config, logger }: AppDependencies): App => {
+  const closing = new AbortController();
+  const routes = createRoutes(services, { config, closing: closing.signal });
+  const router = mountRoutes(routes, { access: services.access, config, closing: closing.signal });
+  const koa = new Koa<RequestState>();
+  koa.on('error', (err: unknown) => logger.debug({ err }, 'answer cut off'));
+  koa
+    .use(requestId)
+    .use(requestLog(logger))
+    .use(draining(closing.signal))
+    .use(discardRest)
+    .use(securityHeaders())
+    .use(problem(logger))
+    .use(refuseAmbiguity)
+    .use(router.routes())
+    .use(notFound(router));
+  return { handle: koa.callback(), drain: () => closing.abort() };
+};

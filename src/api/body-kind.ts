@@ -1,0 +1,65 @@
+/** What a route reads as its body, and how much of it. */
+import type { Readable } from 'node:stream';
+import type { z } from 'zod';
+
+/** Whose limits apply: those of an ordinary request, or those of a pipeline definition. */
+export type BodySize = 'request' | 'definition';
+
+export interface JsonBody<S extends z.ZodType = z.ZodType> {
+  readonly kind: 'json';
+  readonly schema: S;
+  readonly size: BodySize;
+  /** An absent body is read as `{}`. */
+  readonly optional: boolean;
+}
+
+/** The text of a pipeline definition, JSON or YAML. */
+export interface DefinitionBody {
+  readonly kind: 'definition';
+}
+
+export interface StreamBody {
+  readonly kind: 'stream';
+}
+
+export interface NoBody {
+  readonly kind: 'none';
+}
+
+export type BodyKind = JsonBody | DefinitionBody | StreamBody | NoBody;
+
+export interface ReceivedText {
+  readonly text: string;
+  readonly contentType: string | null;
+}
+
+export interface ReceivedStream {
+  readonly stream: Readable;
+  readonly contentType: string;
+}
+
+export type BodyOf<B extends BodyKind> =
+  B extends JsonBody<infer S>
+    ? z.output<S>
+    : B extends DefinitionBody
+      ? ReceivedText
+      : B extends StreamBody
+        ? ReceivedStream
+        : undefined;
+
+export const json = <S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> => ({
+  kind: 'json',
+  schema,
+  size,
+  optional: false,
+});
+
+export const optionalJson = <S extends z.ZodType>(schema: S): JsonBody<S> => ({
+  ...json(schema),
+  optional: true,
+});
+
+export const definitionText: DefinitionBody = { kind: 'definition' };
+
+export const byteStream: StreamBody = { kind: 'stream' };
+

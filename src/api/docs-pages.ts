@@ -1,0 +1,50 @@
+/** The pages under /docs: no inline script or style, nothing from another origin. */
+import { errorTable } from '../contracts/errors.ts';
+
+const page = (title: string, head: string, body: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`;
+
+export const apiPage = page(
+  'Capstan API',
+  '<link rel="stylesheet" href="/docs/swagger-ui.css">',
+  `<div id="api"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/init.js"></script>`,
+);
+
+export const initScript = `SwaggerUIBundle({
+  url: '/v1/openapi.json',
+  dom_id: '#api',
+  deepLinking: true,
+  validatorUrl: null,
+  persistAuthorization: false,
+});
+`;
+
+const errorRow = ([code, { status, retryable, meaning }]: [string, (typeof errorTable)['internal']]): string =>
+  `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${retryable ? 'yes' : 'no'}</td><td>${meaning}</td></tr>`;
+
+export const errorsPage = page(
+  'Capstan errors',
+  '',
+  `<h1>Errors</h1>
+<p>Every error is <code>application/problem+json</code>; its <code>code</code> is one of these.</p>
+<table>
+<thead><tr><th>Code</th><th>Status</th><th>May succeed later</th><th>Meaning</th></tr></thead>
+<tbody>
+${Object.entries(errorTable).map(errorRow).join('\n')}
+</tbody>
+</table>`,
+);

@@ -1,0 +1,36 @@
+/**
+ * Server-sent events of a run: `id` is the event's seq, so a client that comes back with `Last-Event-ID` misses
+ * nothing; a comment every 15 s keeps proxies from closing a quiet stream; the stream ends after the last event.
+ */
+import { once } from 'node:events';
+import { PassThrough, type Readable } from 'node:stream';
+import type { RunEvent } from '../contracts/event.ts';
+
+const toFrame = (event: RunEvent): string =>
+  `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+const copy = async (events: AsyncIterable<RunEvent>, out: PassThrough, signal: AbortSignal): Promise<void> => {
+  for await (const event of events) {
+    if (!out.write(toFrame(event))) await once(out, 'drain', { signal });
+    if (signal.aborted) return;
+  }
+};
+
+/** @param signal ends the stream early; a failing source cuts it off, so that the client comes back */
+export const streamEvents = (
+  events: AsyncIterable<RunEvent>,
+  { signal, commentMs }: { signal: AbortSignal; commentMs: number },
+): Readable => {
+  const out = new PassThrough();
+  out.write(': open\n\n');
+  const comments = setInterval(() => {
+    if (!out.writableNeedDrain) out.write(': still here\n\n');
+  }, commentMs);
+  const end = (error?: Error): void => {
+    clearInterval(comments);
+    if (error === undefined || signal.aborted) out.end();
+    else out.destroy(error);
+  };
+  copy(events, out, signal).then(() => end(), end);
+  return out;
+};

@@ -1,0 +1,32 @@
+/** Limits of the HTTP surface: enforced here, shown at /v1/limits. */
+import type { Config } from '../config.ts';
+import type { BodySize } from './body-kind.ts';
+import type { JsonLimits } from './scan-json.ts';
+
+export type ApiConfig = Pick<
+  Config,
+  'BODY_LIMIT_BYTES' | 'DEFINITION_LIMIT_BYTES' | 'MEDIA_LIMIT_BYTES' | 'PUBLIC_URL'
+>;
+
+export interface BodyLimits extends JsonLimits {
+  readonly bytes: number;
+}
+
+export const bodyLimits = (config: ApiConfig, size: BodySize): BodyLimits =>
+  size === 'request'
+    ? { bytes: config.BODY_LIMIT_BYTES, depth: 64, keys: 1_000, stringBytes: 262_144 }
+    : { bytes: config.DEFINITION_LIMIT_BYTES, depth: 100, keys: 300_000, stringBytes: 262_144 };
+
+export const httpLimits = {
+  headersTimeoutMs: 10_000,
+  /** Of a JSON or YAML body as a whole. */
+  bodyTimeoutMs: 30_000,
+  /** Between two pieces of a media file. */
+  mediaIdleMs: 60_000,
+  keepAliveMs: 65_000,
+  headerBytes: 16_384,
+  connections: 2_000,
+  /** Longest `Prefer: wait`. */
+  waitSeconds: 60,
+  eventCommentMs: 15_000,
+} as const;

@@ -1,0 +1,130 @@
+/**
+ * Receives a body of a known size class: media type first, then size while it arrives, then characters, then one
+ * linear scan, and only then `JSON.parse`.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '../../errors.ts';
+import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from '../body-kind.ts';
+import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from '../limits.ts';
+import { scanJson } from '../scan-json.ts';
+
+export interface ReceivedBody {
+  readonly bytes: Buffer;
+  readonly body: unknown;
+}
+
+const jsonTypes = ['application/json'];
+const definitionTypes = ['application/json', 'application/yaml', 'application/x-yaml', 'text/yaml'];
+const nothing = Buffer.alloc(0);
+
+const mediaTypeOf = (contentType: string | undefined): string =>
+  contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+
+const requireType = ({ headers }: IncomingMessage, allowed: readonly string[]): string => {
+  const seen = mediaTypeOf(headers['content-type']);
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity')
+    throw new AppError('unsupported_media_type', `Content-Encoding ${encoding}; send the body as it is`);
+  if (allowed.includes(seen)) return seen;
+  const found = seen === '' ? 'no Content-Type' : `Content-Type ${seen}`;
+  throw new AppError('unsupported_media_type', `${found}; this route reads ${allowed.join(', ')}`);
+};
+
+const refuseSize = (limit: number): AppError =>
+  new AppError('body_too_large', `the body has more than the allowed ${limit} bytes`);
+
+const collect = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      size += chunk.length;
+      if (size > limit) throw refuseSize(limit);
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    if (cause instanceof AppError) throw cause;
+    throw new AppError('malformed_json', 'the connection ended before the body did', { cause });
+  }
+  return Buffer.concat(chunks, size);
+};
+
+const receive = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
+  if (Number(request.headers['content-length'] ?? 0) > limit) throw refuseSize(limit);
+  const { bodyTimeoutMs } = httpLimits;
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    const late = new AppError('request_timeout', `the body took longer than ${bodyTimeoutMs} ms`);
+    timer = setTimeout(() => reject(late), bodyTimeoutMs);
+  });
+  return Promise.race([collect(request, limit), timeout]).finally(() => clearTimeout(timer));
+};
+
+const requireText = (bytes: Buffer): void => {
+  if (!isUtf8(bytes)) throw new AppError('malformed_json', 'the body is not UTF-8');
+  if (bytes.includes(0)) throw new AppError('malformed_json', 'the body holds NUL');
+};
+
+const parse = (bytes: Buffer): unknown => {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch (cause) {
+    const reason = cause instanceof SyntaxError ? cause.message.slice(0, 200) : 'not JSON';
+    throw new AppError('malformed_json', `the body is not JSON: ${reason}`, { cause });
+  }
+};
+
+const readJsonBody = async (
+  request: IncomingMessage,
+  { optional }: JsonBody,
+  limits: BodyLimits,
+): Promise<ReceivedBody> => {
+  const isAbsent = request.headers['content-length'] === '0' || !hasBody(request);
+  if (optional && isAbsent) return { bytes: nothing, body: {} };
+  requireType(request, jsonTypes);
+  const bytes = await receive(request, limits.bytes);
+  requireText(bytes);
+  scanJson(bytes, limits);
+  return { bytes, body: parse(bytes) };
+};
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+
+/** The text is not parsed here: its reader names every mistake with line and column. */
+const readDefinitionBody = async (request: IncomingMessage, limits: BodyLimits): Promise<ReceivedBody> => {
+  const contentType = requireType(request, definitionTypes);
+  const bytes = await receive(request, limits.bytes);
+  requireText(bytes);
+  if (contentType === 'application/json') scanJson(bytes, limits);
+  const body: ReceivedText = { text: bytes.toString('utf8'), contentType };
+  return { bytes, body };
+};
+
+const takeStream = (request: IncomingMessage): ReceivedBody => {
+  request.setTimeout(httpLimits.mediaIdleMs, () => request.destroy());
+  const body: ReceivedStream = {
+    stream: request,
+    contentType: request.headers['content-type'] ?? 'application/octet-stream',
+  };
+  return { bytes: nothing, body };
+};
+
+/** @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key` */
+export const readBody = async (
+  request: IncomingMessage,
+  kind: BodyKind,
+  config: ApiConfig,
+): Promise<ReceivedBody> => {
+  switch (kind.kind) {
+    case 'json':
+      return readJsonBody(request, kind, bodyLimits(config, kind.size));
+    case 'definition':
+      return readDefinitionBody(request, bodyLimits(config, 'definition'));
+    case 'stream':
+      return takeStream(request);
+    case 'none':
+      return { bytes: nothing, body: undefined };
+  }
+};

@@ -1,0 +1,133 @@
+/** The OpenAPI 3.1 document, made of the same declarations that are mounted. */
+import { z } from 'zod';
+import {
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiPathsObject,
+  type ZodOpenApiResponsesObject,
+} from 'zod-openapi';
+import { type ErrorCode, errorTable } from '../contracts/errors.ts';
+import { PipelineDefinition } from '../contracts/pipeline.ts';
+import { Problem } from '../contracts/problem.ts';
+import type { BodyKind } from './body-kind.ts';
+import type { Route } from './route.ts';
+
+const bodyErrors: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
+const textErrors: readonly ErrorCode[] = ['malformed_json', 'json_too_deep', 'proto_key'];
+
+const isEmptyShape = (schema: z.ZodObject): boolean => Object.keys(schema.shape).length === 0;
+
+const hasInput = ({ params, query, headers, body }: Route): boolean =>
+  body.kind === 'json' || [params, query, headers].some((schema) => !isEmptyShape(schema));
+
+/** Everything that a route can answer besides its responses. */
+const errorsOf = (route: Route): ErrorCode[] => {
+  const isText = route.body.kind === 'json' || route.body.kind === 'definition';
+  const codes: ErrorCode[] = [
+    ...(isText ? [...bodyErrors, ...textErrors] : []),
+    ...(hasInput(route) ? (['request_invalid'] as const) : []),
+    ...(route.scope === null ? [] : (['unauthenticated', 'forbidden', 'unavailable'] as const)),
+    ...(isEmptyShape(route.params) ? [] : (['not_found'] as const)),
+    ...(route.errors ?? []),
+    'internal',
+  ];
+  return [...new Set(codes)];
+};
+
+const problemResponses = (route: Route): ZodOpenApiResponsesObject => {
+  const codes = errorsOf(route);
+  const entries = codes.map((code) => {
+    const { status } = errorTable[code];
+    const ofStatus = codes.filter((other) => errorTable[other].status === status);
+    const description = ofStatus.map((other) => `\`${other}\`: ${errorTable[other].meaning}`).join('\n\n');
+    return [status, { description, content: { 'application/problem+json': { schema: Problem } } }];
+  });
+  return Object.fromEntries(entries);
+};
+
+const binary = z.any().meta({ override: { type: 'string', format: 'binary' } });
+
+const successResponses = ({ responses }: Route): ZodOpenApiResponsesObject => {
+  const entries = Object.entries(responses).map(([status, response]) => {
+    const description = status.startsWith('2') ? 'Done.' : 'See the description.';
+    if (response === 'empty') return [status, { description }];
+    if (response instanceof z.ZodType)
+      return [status, { description, content: { 'application/json': { schema: response } } }];
+    const { content, schema } = response;
+    const json = schema === undefined ? {} : { 'application/json': { schema } };
+    return [status, { description, content: { ...json, [content]: { schema: binary } } }];
+  });
+  return Object.fromEntries(entries);
+};
+
+const requestBody = (body: BodyKind): ZodOpenApiOperationObject['requestBody'] => {
+  switch (body.kind) {
+    case 'json':
+      return { required: !body.optional, content: { 'application/json': { schema: body.schema } } };
+    case 'definition':
+      return {
+        required: true,
+        content: {
+          'application/json': { schema: PipelineDefinition },
+          'application/yaml': { schema: z.string() },
+        },
+      };
+    case 'stream':
+      return { required: true, content: { '*/*': { schema: binary } } };
+    case 'none':
+      return undefined;
+  }
+};
+
+const toOperation = (route: Route): ZodOpenApiOperationObject => {
+  const { params, query, headers, scope } = route;
+  const body = requestBody(route.body);
+  const access = scope === null ? [] : [`Scope: \`${scope}\`.`];
+  return {
+    operationId: `${route.method.toLowerCase()}_${route.path.replace(/[^A-Za-z0-9]+/g, '_').replace(/^_|_$/g, '')}`,
+    tags: [route.tag],
+    summary: route.summary,
+    description: [...(route.description === undefined ? [] : [route.description]), ...access].join('\n\n'),
+    security: scope === null ? [] : [{ bearer: [] }, { api_key: [] }],
+    requestParams: {
+      ...(isEmptyShape(params) ? {} : { path: params }),
+      ...(isEmptyShape(query) ? {} : { query }),
+      ...(isEmptyShape(headers) ? {} : { header: headers }),
+    },
+    ...(body === undefined ? {} : { requestBody: body }),
+    responses: { ...successResponses(route), ...problemResponses(route) },
+  };
+};
+
+/** `{+file}` takes the rest of the path; OpenAPI has no form for that but a plain parameter. */
+export const toDocumentedPath = (path: string): string => path.replace('{+', '{');
+
+const toPaths = (routes: readonly Route[]): ZodOpenApiPathsObject => {
+  const paths: ZodOpenApiPathsObject = {};
+  for (const route of routes) {
+    const path = toDocumentedPath(route.path);
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route) };
+  }
+  return paths;
+};
+
+/** @param serverUrl where clients reach the API; relative to the document when left out */
+export const createOpenApi = (routes: readonly Route[], serverUrl = '/') =>
+  createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Capstan',
+      version: '1',
+      description:
+        'Durable pipelines with a cost-aware capability router. Every error is `application/problem+json`. Send a key as `Authorization: Bearer` or `X-API-Key`; `X-Project-ID` selects one of its projects.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: serverUrl }],
+    paths: toPaths(routes),
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer' },
+        api_key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+      },
+    },
+  });

@@ -1,0 +1,142 @@
+/**
+ * One declaration per route: it is mounted, it authenticates and validates, and it is the route's entry in the
+ * OpenAPI document. `handle` receives what the schemas made of the request and returns one of the declared
+ * responses; the compiler holds both to the declaration.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { Scope } from '../contracts/access.ts';
+import type { ErrorCode } from '../contracts/errors.ts';
+import type { Caller } from '../services/access/caller.ts';
+import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
+import { type RawInput, validateInput } from './validation.ts';
+
+/** An answer that is not JSON, or not only: `content` is its media type, `*` + `/*` when the file decides. */
+export interface ByteResponse {
+  readonly content: string;
+  readonly schema?: z.ZodType;
+}
+
+/** Status → schema of a JSON answer, bytes, or nothing. */
+export type Responses = Readonly<Record<number, z.ZodType | ByteResponse | 'empty'>>;
+
+export type AnswerHeaders = Readonly<Record<string, string>>;
+
+type BodyOfResponse<R> = R extends z.ZodType
+  ? { readonly body: z.output<R> }
+  : R extends ByteResponse
+    ? { readonly body: Readable | Buffer | string | (R['schema'] extends z.ZodType ? z.output<R['schema']> : never) }
+    : { readonly body?: undefined };
+
+export type AnswerOf<R extends Responses> = {
+  [S in keyof R & number]: { readonly status: S; readonly headers?: AnswerHeaders } & BodyOfResponse<R[S]>;
+}[keyof R & number];
+
+export interface Answer {
+  readonly status: number;
+  readonly headers?: AnswerHeaders;
+  readonly body?: unknown;
+}
+
+type Auth = 'key' | 'open';
+
+/** A request that was authenticated and whose body was read, before validation. */
+export interface RawCall extends RawInput {
+  /** Null on open routes. */
+  readonly caller: Caller | null;
+  /** The path as it was sent, still percent-encoded. */
+  readonly path: string;
+  /** The body as it was sent; empty when the route streams it or reads none. */
+  readonly bytes: Buffer;
+  readonly requestHeaders: IncomingHttpHeaders;
+  /** Aborted when the client goes away or the server is closing. */
+  readonly signal: AbortSignal;
+  /** For headers that an error answer carries too. */
+  readonly setHeader: (name: string, value: string) => void;
+}
+
+type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {
+  readonly params: P;
+  readonly query: Q;
+  readonly headers: H;
+  readonly body: B;
+  readonly caller: A extends 'key' ? Caller : null;
+};
+
+export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
+
+interface RouteFacts {
+  readonly method: Method;
+  /** With `{name}` for a segment and `{+name}` for the rest of the path. */
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Codes beyond those that follow from authentication, parameters and body. */
+  readonly errors?: readonly ErrorCode[];
+}
+
+type Access<A extends Auth> = A extends 'key'
+  ? { readonly auth: A; readonly scope: Scope }
+  : { readonly auth: A };
+
+const Nothing = z.object({});
+type Nothing = typeof Nothing;
+
+type Declaration<
+  A extends Auth,
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  H extends z.ZodObject,
+  B extends BodyKind,
+  R extends Responses,
+  O,
+> = RouteFacts &
+  Access<A> & {
+    readonly params?: P;
+    readonly query?: Q;
+    readonly headers?: H;
+    readonly body?: B;
+    readonly responses: R;
+    readonly handle: (
+      call: Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>,
+    ) => O | Promise<O>;
+  };
+
+export interface Route extends RouteFacts {
+  /** Null: open to everyone. */
+  readonly scope: Scope | null;
+  readonly params: z.ZodObject;
+  readonly query: z.ZodObject;
+  readonly headers: z.ZodObject;
+  readonly body: BodyKind;
+  readonly responses: Responses;
+  /** @throws AppError `request_invalid` with everything that is wrong with the request */
+  readonly handle: (call: RawCall) => Promise<Answer>;
+}
+
+export const route = <
+  A extends Auth,
+  const R extends Responses,
+  const O extends AnswerOf<R>,
+  P extends z.ZodObject = Nothing,
+  Q extends z.ZodObject = Nothing,
+  H extends z.ZodObject = Nothing,
+  B extends BodyKind = NoBody,
+>(
+  declaration: Declaration<A, P, Q, H, B, R, O>,
+): Route => {
+  const { params = Nothing, query = Nothing, headers = Nothing, handle, ...facts } = declaration;
+  const body: BodyKind = declaration.body ?? { kind: 'none' };
+  const schemas = { params, query, headers, body };
+  return {
+    ...facts,
+    ...schemas,
+    scope: 'scope' in declaration ? declaration.scope : null,
+    handle: async (call) => {
+      const input = validateInput(schemas, call);
+      return handle({ ...call, ...input } as Parameters<typeof handle>[0]);
+    },
+  };
+};

@@ -1,0 +1,63 @@
+/** Pages for people. Swagger UI is served from its package, by name, so that no path can lead elsewhere. */
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { apiPage, errorsPage, initScript } from '../docs-pages.ts';
+import { type Route, route } from '../route.ts';
+
+const swaggerFiles = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+} as const;
+
+const readSwaggerFile = (name: keyof typeof swaggerFiles): Promise<Buffer> => {
+  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+  return readFile(join(folder, name));
+};
+
+const textRoute = (path: string, summary: string, content: string, text: string): Route =>
+  route({
+    method: 'GET',
+    path,
+    tag: 'docs',
+    summary,
+    auth: 'open',
+    responses: { 200: { content } },
+    handle: () => ({ status: 200, headers: { 'Content-Type': `${content}; charset=utf-8` }, body: text }),
+  });
+
+const swaggerRoute = (name: keyof typeof swaggerFiles): Route =>
+  route({
+    method: 'GET',
+    path: `/docs/${name}`,
+    tag: 'docs',
+    summary: `Part of the API page: ${name}`,
+    auth: 'open',
+    responses: { 200: { content: swaggerFiles[name] } },
+    handle: async () => ({
+      status: 200,
+      headers: { 'Content-Type': swaggerFiles[name], 'Cache-Control': 'public, max-age=3600' },
+      body: await readSwaggerFile(name),
+    }),
+  });
+
+const redirectRoute = (path: string): Route =>
+  route({
+    method: 'GET',
+    path,
+    tag: 'docs',
+    summary: 'Leads to the API page',
+    auth: 'open',
+    responses: { 302: 'empty' },
+    handle: () => ({ status: 302, headers: { Location: '/docs' } }),
+  });
+
+export const docsRoutes = (): Route[] => [
+  textRoute('/docs', 'The API for people', 'text/html', apiPage),
+  textRoute('/docs/errors', 'Every error code and its meaning', 'text/html', errorsPage),
+  textRoute('/docs/init.js', 'Part of the API page: its start', 'text/javascript', initScript),
+  ...(Object.keys(swaggerFiles) as (keyof typeof swaggerFiles)[]).map(swaggerRoute),
+  redirectRoute('/'),
+  redirectRoute('/ui/'),
+];

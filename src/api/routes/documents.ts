@@ -1,0 +1,47 @@
+/** What machines read about this API: its OpenAPI document, and schemas for editors. */
+import { z } from 'zod';
+import { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { JsonObject } from '../../contracts/primitives.ts';
+import type { ApiConfig } from '../limits.ts';
+import { createOpenApi } from '../openapi.ts';
+import { type Route, route } from '../route.ts';
+
+const toEditorSchema = (): JsonObject =>
+  JsonObject.parse({
+    ...z.toJSONSchema(PipelineDefinition, { target: 'draft-2020-12', io: 'input' }),
+    $id: '/v1/schemas/pipeline.json',
+  });
+
+/** @param documented routes that the OpenAPI document lists besides these two */
+export const documentRoutes = (documented: readonly Route[], config: ApiConfig): Route[] => {
+  const pipelineSchema = toEditorSchema();
+  let openApi: JsonObject | undefined;
+  const routes: Route[] = [
+    route({
+      method: 'GET',
+      path: '/v1/openapi.json',
+      tag: 'service',
+      summary: 'This document',
+      auth: 'open',
+      responses: { 200: JsonObject },
+      handle: () => {
+        openApi ??= JsonObject.parse(createOpenApi([...documented, ...routes], config.PUBLIC_URL));
+        return { status: 200, body: openApi };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/schemas/pipeline.json',
+      tag: 'service',
+      summary: 'JSON Schema of a pipeline definition, for editors',
+      auth: 'open',
+      responses: { 200: { content: 'application/schema+json' } },
+      handle: () => ({
+        status: 200,
+        headers: { 'Content-Type': 'application/schema+json', 'Access-Control-Allow-Origin': '*' },
+        body: JSON.stringify(pipelineSchema, null, 2),
+      }),
+    }),
+  ];
+  return routes;
+};

@@ -1,0 +1,164 @@
+/**
+ * Files of jobs, streamed both ways. The address is read as it was sent: a media path has no character that needs
+ * percent-encoding, so an encoded one is no media path. Answers are sandboxed, because their type is the uploader's.
+ */
+import { z } from 'zod';
+import { formatMediaReference, MediaObject, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
+import { AppError } from '../../errors.ts';
+import type { Caller } from '../../services/access/caller.ts';
+import type { Services } from '../../services/services.ts';
+import { byteStream } from '../body-kind.ts';
+import { readRange } from '../byte-range.ts';
+import type { ApiConfig } from '../limits.ts';
+import { type AnswerHeaders, type Route, route } from '../route.ts';
+import { MediaFilePath } from './parameters.ts';
+
+type StoredFile = NonNullable<Awaited<ReturnType<Services['media']['head']>>>;
+
+const prefix = '/v1/media/';
+const path = `${prefix}{job_id}/{+file}`;
+
+const anyContent = { content: '*/*' } as const;
+
+const readPath = (sentPath: string): MediaPath => {
+  const found = parseMediaPath(sentPath.slice(prefix.length));
+  if (found !== null) return found;
+  throw new AppError(
+    'request_invalid',
+    'a media path is <job_id>/ and one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
+  );
+};
+
+const etagOf = ({ sha256 }: StoredFile): string => `"${sha256}"`;
+
+const headersOf = (file: StoredFile): AnswerHeaders => ({
+  'Content-Type': file.content_type,
+  'Content-Security-Policy': "sandbox; default-src 'none'",
+  'Accept-Ranges': 'bytes',
+  ETag: etagOf(file),
+  'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+  'Last-Modified': file.modified_at.toUTCString(),
+  'Cache-Control': 'private, no-cache',
+});
+
+const ConditionalHeaders = z.object({
+  range: z.string().max(1_000).optional(),
+  'if-range': z.string().max(1_000).optional(),
+  'if-none-match': z.string().max(1_000).optional(),
+});
+
+const isKnownToClient = (file: StoredFile, ifNoneMatch: string | undefined): boolean =>
+  ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(file)) === true;
+
+export const mediaRoutes = (
+  { jobs, media }: Pick<Services, 'jobs' | 'media'>,
+  config: ApiConfig,
+): Route[] => {
+  const locate = async ({ project_id }: Caller, sentPath: string): Promise<MediaPath> => {
+    const target = readPath(sentPath);
+    if (await jobs.exists(project_id, target.job_id)) return target;
+    throw new AppError('not_found', `no job ${target.job_id}`);
+  };
+
+  const find = async (caller: Caller, sentPath: string) => {
+    const target = await locate(caller, sentPath);
+    const file = await media.head(target);
+    if (file !== null) return { target, file };
+    throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
+  };
+
+  return [
+    route({
+      method: 'PUT',
+      path,
+      tag: 'media',
+      summary: 'Store a file, replacing one of the same name as a whole',
+      auth: 'key',
+      scope: 'media:write',
+      params: MediaFilePath,
+      body: byteStream,
+      responses: { 200: MediaObject, 201: MediaObject },
+      errors: ['body_too_large', 'state_conflict'],
+      handle: async ({ caller, path: sentPath, body, requestHeaders }) => {
+        const target = await locate(caller, sentPath);
+        const limitBytes = config.MEDIA_LIMIT_BYTES;
+        if (Number(requestHeaders['content-length'] ?? 0) > limitBytes)
+          throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
+        const before = await media.head(target);
+        const file = await media.put(target, body.stream, { contentType: body.contentType, limitBytes });
+        return {
+          status: before === null ? 201 : 200,
+          headers: { ETag: etagOf(file) },
+          body: {
+            reference: formatMediaReference(target),
+            size: file.size,
+            content_type: file.content_type,
+            sha256: file.sha256,
+          },
+        };
+      },
+    }),
+    route({
+      method: 'HEAD',
+      path,
+      tag: 'media',
+      summary: 'Show size, type and digest of a file',
+      auth: 'key',
+      scope: 'media:read',
+      params: MediaFilePath,
+      responses: { 200: 'empty' },
+      handle: async ({ caller, path: sentPath }) => {
+        const { file } = await find(caller, sentPath);
+        return { status: 200, headers: { ...headersOf(file), 'Content-Length': String(file.size) } };
+      },
+    }),
+    route({
+      method: 'GET',
+      path,
+      tag: 'media',
+      summary: 'Read a file, or one range of its bytes',
+      auth: 'key',
+      scope: 'media:read',
+      params: MediaFilePath,
+      headers: ConditionalHeaders,
+      responses: { 200: anyContent, 206: anyContent, 304: 'empty' },
+      errors: ['range_not_satisfiable'],
+      handle: async ({ caller, path: sentPath, headers, setHeader }) => {
+        const { target, file } = await find(caller, sentPath);
+        if (isKnownToClient(file, headers['if-none-match'])) return { status: 304, headers: headersOf(file) };
+        const mayRange = [undefined, etagOf(file)].includes(headers['if-range']);
+        const range = mayRange ? readRange(headers.range, file.size) : null;
+        if (range === 'unsatisfiable') {
+          setHeader('Content-Range', `bytes */${file.size}`);
+          throw new AppError('range_not_satisfiable', `${headers.range}; the file has ${file.size} bytes`);
+        }
+        if (range === null) {
+          const whole = { ...headersOf(file), 'Content-Length': String(file.size) };
+          return { status: 200, headers: whole, body: await media.read(target) };
+        }
+        const { start, end } = range;
+        const part = {
+          ...headersOf(file),
+          'Content-Length': String(end - start + 1),
+          'Content-Range': `bytes ${start}-${end}/${file.size}`,
+        };
+        return { status: 206, headers: part, body: await media.read(target, range) };
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path,
+      tag: 'media',
+      summary: 'Delete a file',
+      auth: 'key',
+      scope: 'media:write',
+      params: MediaFilePath,
+      responses: { 204: 'empty' },
+      handle: async ({ caller, path: sentPath }) => {
+        const target = await locate(caller, sentPath);
+        if (await media.delete(target)) return { status: 204 };
+        throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
+      },
+    }),
+  ];
+};

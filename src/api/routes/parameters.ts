@@ -1,0 +1,17 @@
+/** Path parameters that several resources share. */
+import { z } from 'zod';
+import { CapabilityName, PipelineName, StepId, VersionText } from '../../contracts/primitives.ts';
+
+const Id = z.string().min(1).max(128);
+
+export const RunPath = z.object({ id: Id });
+export const StepPath = z.object({ id: Id, step: StepId });
+export const JobPath = z.object({ id: Id });
+export const KeyPath = z.object({ id: Id });
+export const CapabilityPath = z.object({ name: CapabilityName });
+export const PipelinePath = z.object({ name: PipelineName });
+export const VersionPath = z.object({ name: PipelineName, version: VersionText });
+export const MediaFilePath = z.object({
+  job_id: Id,
+  file: z.string().min(1).meta({ description: 'one to seven segments joined by /' }),
+});

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import {
+  PipelineList,
+  PipelineSubmitted,
+  PipelineVersion,
+  PipelineVersionList,
+  Validation,
+} from '../../contracts/pipeline.ts';
+import { ListQuery } from '../../contracts/primitives.ts';
+import type { Services } from '../../services/services.ts';
+import { definitionText } from '../body-kind.ts';
+import { type Route, route } from '../route.ts';
+import { PipelinePath, VersionPath } from './parameters.ts';
+
+export const pipelineRoutes = ({ pipelines }: Pick<Services, 'pipelines'>): Route[] => [
+  route({
+    method: 'POST',
+    path: '/v1/pipelines',
+    tag: 'pipelines',
+    summary: 'Store a version of a pipeline',
+    description: 'The body is the definition. 201 when the version is new, 200 when it exists with this content.',
+    auth: 'key',
+    scope: 'pipeline:write',
+    body: definitionText,
+    responses: { 200: PipelineSubmitted, 201: PipelineSubmitted },
+    errors: ['definition_invalid', 'version_conflict'],
+    handle: async ({ caller, body }) => {
+      const { answer, created } = await pipelines.submit(caller.project_id, body);
+      return { status: created ? 201 : 200, body: answer };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/pipelines/validate',
+    tag: 'pipelines',
+    summary: 'Check a definition without storing it',
+    auth: 'key',
+    scope: 'pipeline:read',
+    query: z.strictObject({
+      strict: z.enum(['true', 'false']).default('false').meta({
+        description: 'true: a capability that nobody has registered is an error instead of a warning',
+      }),
+    }),
+    body: definitionText,
+    responses: { 200: Validation },
+    handle: async ({ query, body }) => ({
+      status: 200,
+      body: await pipelines.validate(body, { strict: query.strict === 'true' }),
+    }),
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/pipelines',
+    tag: 'pipelines',
+    summary: 'List pipelines with their latest version',
+    auth: 'key',
+    scope: 'pipeline:read',
+    query: ListQuery.strict(),
+    responses: { 200: PipelineList },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await pipelines.list(caller.project_id, query),
+    }),
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}',
+    tag: 'pipelines',
+    summary: 'Show the latest version of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: PipelineVersion },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await pipelines.get(caller.project_id, params.name),
+    }),
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/versions',
+    tag: 'pipelines',
+    summary: 'List the versions of a pipeline, newest first',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    query: ListQuery.strict(),
+    responses: { 200: PipelineVersionList },
+    handle: async ({ caller, params, query }) => ({
+      status: 200,
+      body: await pipelines.versions(caller.project_id, params.name, query),
+    }),
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/versions/{version}',
+    tag: 'pipelines',
+    summary: 'Show one version of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: VersionPath,
+    responses: { 200: PipelineVersion },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await pipelines.getVersion(caller.project_id, params.name, params.version),
+    }),
+  }),
+];

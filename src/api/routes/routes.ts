@@ -1,0 +1,31 @@
+import type { Services } from '../../services/services.ts';
+import type { ApiConfig } from '../limits.ts';
+import type { Route } from '../route.ts';
+import { accessRoutes } from './access.ts';
+import { capabilityRoutes } from './capabilities.ts';
+import { docsRoutes } from './docs.ts';
+import { documentRoutes } from './documents.ts';
+import { jobRoutes } from './jobs.ts';
+import { mediaRoutes } from './media.ts';
+import { pipelineRoutes } from './pipelines.ts';
+import { runEventRoutes } from './run-events.ts';
+import { runRoutes } from './runs.ts';
+import { serviceRoutes } from './service.ts';
+
+/** Every route of the API. All but the pages for people are in the OpenAPI document. */
+export const createRoutes = (
+  services: Services,
+  options: { config: ApiConfig; closing: AbortSignal },
+): Route[] => {
+  const documented = [
+    ...capabilityRoutes(services),
+    ...pipelineRoutes(services),
+    ...jobRoutes(services),
+    ...mediaRoutes(services, options.config),
+    ...runRoutes(services),
+    ...runEventRoutes(services),
+    ...accessRoutes(services),
+    ...serviceRoutes(services, options),
+  ];
+  return [...documented, ...documentRoutes(documented, options.config), ...docsRoutes()];
+};

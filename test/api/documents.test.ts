@@ -1,0 +1,143 @@
+import Ajv from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { errorCodes } from '../../src/contracts/errors.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+
+interface Operation {
+  readonly operationId: string;
+  readonly security: unknown[];
+  readonly parameters?: { name: string; in: string; required?: boolean }[];
+  readonly responses: Record<string, unknown>;
+}
+
+interface OpenApi {
+  readonly openapi: string;
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { schemas: Record<string, unknown> };
+}
+
+let api: TestApi;
+let document: OpenApi;
+beforeAll(async () => {
+  api = await startTestApi();
+  document = (await (await api.call('/v1/openapi.json', { headers: { authorization: '' } })).json()) as OpenApi;
+});
+afterAll(() => api.close());
+
+const operations = () =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  );
+
+describe('the OpenAPI document', () => {
+  test('lists every route of the API', () => {
+    expect(
+      operations()
+        .map(({ method, path }) => `${method} ${path}`)
+        .sort(),
+    ).toEqual(
+      [
+        'DELETE /v1/capabilities/{name}',
+        'DELETE /v1/keys/{id}',
+        'DELETE /v1/media/{job_id}/{file}',
+        'GET /livez',
+        'GET /readyz',
+        'GET /v1/capabilities',
+        'GET /v1/capabilities/{name}',
+        'GET /v1/jobs/{id}',
+        'GET /v1/keys',
+        'GET /v1/limits',
+        'GET /v1/media/{job_id}/{file}',
+        'GET /v1/openapi.json',
+        'GET /v1/pipelines',
+        'GET /v1/pipelines/{name}',
+        'GET /v1/pipelines/{name}/versions',
+        'GET /v1/pipelines/{name}/versions/{version}',
+        'GET /v1/projects',
+        'GET /v1/runs',
+        'GET /v1/runs/{id}',
+        'GET /v1/runs/{id}/events',
+        'GET /v1/runs/{id}/steps/{step}',
+        'GET /v1/schemas/pipeline.json',
+        'HEAD /v1/media/{job_id}/{file}',
+        'POST /v1/capabilities',
+        'POST /v1/capabilities/{name}/heartbeat',
+        'POST /v1/jobs',
+        'POST /v1/keys',
+        'POST /v1/pipelines',
+        'POST /v1/pipelines/validate',
+        'POST /v1/projects',
+        'POST /v1/runs',
+        'POST /v1/runs/{id}/cancel',
+        'PUT /v1/media/{job_id}/{file}',
+      ].sort(),
+    );
+  });
+
+  test('describes what is served: open routes answer without a key, the others 401', async () => {
+    for (const { path, method, operation } of operations()) {
+      const url = path.replace(/\{\w+\}/g, 'x');
+      const { status } = await api.call(url, { method, headers: { authorization: '' } });
+      const isOpen = operation.security.length === 0;
+      expect([method, path, status === 401]).toEqual([method, path, !isOpen]);
+      if (isOpen) expect(status).toBe(200);
+    }
+  });
+
+  test('names every parameter of a path, and has one name for each operation', () => {
+    const ids = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { path, operation } of operations()) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
+      expect(declared.map(({ name }) => name)).toEqual(inPath);
+      expect(declared.every(({ required }) => required === true)).toBe(true);
+    }
+  });
+
+  test('refers only to schemas that it holds', () => {
+    expect(document.openapi).toBe('3.1.0');
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
+    expect(references.length).toBeGreaterThan(20);
+    for (const [, name] of references) expect(Object.keys(document.components.schemas)).toContain(name);
+  });
+
+  test('answers a problem for every error', () => {
+    for (const { operation } of operations()) {
+      const errors = Object.entries(operation.responses).filter(([status]) => Number(status) >= 400 && status !== '503');
+      expect(JSON.stringify(errors)).toContain('application/problem+json');
+    }
+  });
+});
+
+test('the pipeline schema accepts a definition and refuses an unknown key', async () => {
+  const answer = await api.call('/v1/schemas/pipeline.json', { headers: { authorization: '' } });
+  const validate = new Ajv.Ajv2020({ strict: false }).compile((await answer.json()) as object);
+  const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'b', input: { x: '{{ job.x }}' } }] };
+  expect(validate(definition)).toBe(true);
+  expect(validate({ ...definition, stpes: [] })).toBe(false);
+});
+
+describe('the pages for people', () => {
+  test('load nothing but what is served here, and run no inline script', async () => {
+    const page = await (await api.call('/docs')).text();
+    const sources = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source]) => source ?? '');
+    expect(sources.length).toBeGreaterThan(3);
+    for (const source of sources) {
+      expect(source).toMatch(/^\/docs\//);
+      expect((await api.call(source, { headers: { authorization: '' } })).status).toBe(200);
+    }
+    expect(page).not.toMatch(/<script>|<style>| style="| on\w+="/);
+    expect(await (await api.call('/docs/init.js')).text()).toContain('validatorUrl: null');
+  });
+
+  test('explain every error code where a problem points to', async () => {
+    const page = await (await api.call('/docs/errors')).text();
+    for (const code of errorCodes) expect(page).toContain(`id="${code}"`);
+  });
+
+  test.each(['/', '/ui/'])('are where %s leads', async (path) => {
+    const answer = await api.call(path, { headers: { authorization: '' } });
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/docs']);
+  });
+});

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type JsonLimits, scanJson } from '../../src/api/scan-json.ts';
+
+const limits: JsonLimits = { depth: 4, keys: 3, stringBytes: 10 };
+const scan = (text: string, over: Partial<JsonLimits> = {}) =>
+  scanJson(Buffer.from(text), { ...limits, ...over });
+
+const wide = { depth: 1_000, keys: 100_000, stringBytes: 100_000 };
+
+describe('a JSON body', () => {
+  test.each([
+    ['[[[[1]]]]', '[[[[[1]]]]]'],
+    ['{"a":{"b":{"c":[]}}}', '{"a":{"b":{"c":[[]]}}}'],
+    ['[[],[],[],[],[]]', '[[],[[[[]]]]]'],
+    ['["[[[[[["]', '["[",[[[[]]]]]'],
+  ])('may be %s, but not nest like %s', (allowed, refused) => {
+    expect(() => scan(allowed)).not.toThrow();
+    expect(() => scan(refused)).toThrow(expect.objectContaining({ code: 'json_too_deep' }));
+  });
+
+  test.each([
+    ['{"a":1,"b":2,"c":3}', '{"a":1,"b":2,"c":3,"d":4}'],
+    ['["a","b","c","d"]', '[{"a":1},{"a":1},{"a" \n:1},{"a":1}]'],
+  ])('may be %s, but not have the keys of %s', (allowed, refused) => {
+    expect(() => scan(allowed)).not.toThrow();
+    expect(() => scan(refused)).toThrow(expect.objectContaining({ code: 'json_too_deep' }));
+  });
+
+  test('may hold strings up to the limit', () => {
+    expect(() => scan('["1234567890"]')).not.toThrow();
+    expect(() => scan('["12345678901"]')).toThrow(expect.objectContaining({ code: 'json_too_deep' }));
+  });
+
+  test.each([
+    '{"__proto__":1}',
+    '{"a":{"constructor" :1}}',
+    '[{"prototype":1}]',
+    '{"\\u005f_proto__":1}',
+    '{"\\u005F\\u005fproto\\u005f_":1}',
+  ])('may not hold the key of %s', (text) => {
+    expect(() => scan(text, wide)).toThrow(expect.objectContaining({ code: 'proto_key' }));
+  });
+
+  test('may hold these names as values', () => {
+    expect(() => scan('["__proto__","constructor"]', wide)).not.toThrow();
+  });
+
+  test.each(['"\\u0000"', '{"a\\u0000":1}', '"\\ud800"', '"\\udc00\\ud800"', '"\\ud83dx\\ude00"', '"\\uD800\\\\uDC00"'])(
+    'may not hold NUL or half a pair: %s',
+    (text) => {
+      expect(() => scan(text, wide)).toThrow(expect.objectContaining({ code: 'malformed_json' }));
+    },
+  );
+
+  test.each(['"\\ud83d\\ude00"', '"\\\\u0000"', '"\\\\ud800"', '"\\\\\\"__proto__"'])('may hold %s', (text) => {
+    expect(() => scan(text, wide)).not.toThrow();
+  });
+
+  test('without anything forbidden passes, whatever it holds', () => {
+    const value = fc.json({ maxDepth: 6, stringUnit: 'binary' });
+    fc.assert(
+      fc.property(value, (text) => {
+        const isForbidden = /\\u0000|__proto__|prototype|constructor/.test(text);
+        if (!isForbidden) expect(() => scan(text, wide)).not.toThrow();
+      }),
+    );
+  });
+
+  test('counts every key and level exactly', () => {
+    const measure = (value: unknown): { depth: number; keys: number } => {
+      if (typeof value !== 'object' || value === null) return { depth: 0, keys: 0 };
+      const below = Object.values(value).map(measure);
+      return {
+        depth: 1 + Math.max(0, ...below.map(({ depth }) => depth)),
+        keys: below.reduce((sum, { keys }) => sum + keys, Array.isArray(value) ? 0 : Object.keys(value).length),
+      };
+    };
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
+        const text = JSON.stringify(value);
+        fc.pre(!/__proto__|prototype|constructor|\\u0000/.test(text));
+        const { depth, keys } = measure(value);
+        expect(() => scan(text, { ...wide, depth, keys })).not.toThrow();
+        if (depth > 0) expect(() => scan(text, { ...wide, depth: depth - 1 })).toThrow();
+        if (keys > 0) expect(() => scan(text, { ...wide, keys: keys - 1 })).toThrow();
+      }),
+    );
+  });
+
+  test.each(['"', '"\\', '"\\u', '{"a', '[', '}', '"\\u12', '{"\\x":1}'])('that is cut off ends the scan: %s', (text) => {
+    try {
+      scan(text);
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'malformed_json' });
+    }
+  });
+
+  test('of the largest size is scanned in well under a second', () => {
+    const text = Buffer.from(`["${'\\u0041'.repeat(40_000)}"${',"\\\\"'.repeat(1_000_000)}]`);
+    const startedAt = performance.now();
+    scanJson(text, { ...wide, stringBytes: 1_000_000 });
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+});
