@@ -1,0 +1,37 @@
+/**
+ * Every command and where it is defined. Only the file of the command that is called gets loaded, so that
+ * starting up stays fast whatever the others import.
+ */
+import type { Command } from 'commander';
+import type { Shell } from './shell.ts';
+
+type Register = (program: Command, shell: Shell) => void;
+
+/** In the order of the help text. */
+const loaders: Readonly<Record<string, () => Promise<Register>>> = {
+  demo: async () => (await import('./commands/demo.ts')).registerDemoCommand,
+  dev: async () => (await import('./commands/dev.ts')).registerDevCommand,
+  doctor: async () => (await import('./commands/doctor.ts')).registerDoctorCommand,
+  validate: async () => (await import('./commands/validate.ts')).registerValidateCommand,
+  submit: async () => (await import('./commands/submit.ts')).registerSubmitCommand,
+  run: async () => (await import('./commands/run.ts')).registerRunCommand,
+  ls: async () => (await import('./commands/ls.ts')).registerListCommand,
+  show: async () => (await import('./commands/show.ts')).registerShowCommand,
+  events: async () => (await import('./commands/events.ts')).registerEventsCommand,
+  cancel: async () => (await import('./commands/cancel.ts')).registerCancelCommand,
+  media: async () => (await import('./commands/media.ts')).registerMediaCommand,
+  capabilities: async () => (await import('./commands/capabilities.ts')).registerCapabilitiesCommand,
+  capability: async () => (await import('./commands/capability.ts')).registerCapabilityCommand,
+  check: async () => (await import('./commands/check.ts')).registerCheckCommand,
+  keys: async () => (await import('./commands/keys.ts')).registerKeysCommand,
+};
+
+/** Registers the command called `name`, or all of them when there is none (help, a typing error). */
+export const registerCommands = async (
+  program: Command,
+  shell: Shell,
+  name: string | undefined,
+): Promise<void> => {
+  const called = name !== undefined && Object.hasOwn(loaders, name) ? loaders[name] : undefined;
+  for (const load of called === undefined ? Object.values(loaders) : [called]) (await load())(program, shell);
+};

@@ -1,0 +1,93 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Stack } from '../../dev/stack.ts';
+
+interface DevOptions {
+  readonly data: string;
+  readonly port?: number;
+  readonly ephemeral: boolean;
+  readonly samples: boolean;
+  readonly json: boolean;
+}
+
+const parsePort = (text: string): number => {
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
+  throw new InvalidArgumentError('a port is a number from 0 (any free one) to 65535');
+};
+
+/** npm passes Ctrl-C on to a program that had it from the terminal already: that is one signal, not two. */
+const sameSignalMs = 1_000;
+
+/** First signal: stop in order. A later one: leave at once; the watchdog then ends the children. */
+const catchSignals = (): AbortSignal => {
+  const controller = new AbortController();
+  let caughtAt = 0;
+  const onSignal = () => {
+    if (controller.signal.aborted && performance.now() - caughtAt > sameSignalMs) process.exit(130);
+    if (controller.signal.aborted) return;
+    caughtAt = performance.now();
+    controller.abort();
+  };
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
+  return controller.signal;
+};
+
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+const describeStack = ({ info, file }: Stack): string =>
+  [
+    '',
+    'Capstan is ready.',
+    `  API          ${info.api_url}`,
+    `  API docs     ${info.api_url}/docs`,
+    `  Console      ${info.console_url}`,
+    `  Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
+    `  Access       ${file} (holds the API key)`,
+    'Ctrl-C stops everything.',
+    '',
+  ].join('\n');
+
+const runDev = async (options: DevOptions): Promise<void> => {
+  const { startStack } = await import('../../dev/stack.ts');
+  const { createPrinter } = await import('../../dev/printer.ts');
+  const signal = catchSignals();
+  const printer = createPrinter(options.json ? process.stderr : process.stdout);
+  try {
+    const stack = await startStack({
+      ...{ dataDir: options.data, ephemeral: options.ephemeral, samples: options.samples },
+      ...{ port: options.port ?? null, environment: process.env, report: printer.report, signal },
+    });
+    console.log(options.json ? JSON.stringify(stack.info) : describeStack(stack));
+    await untilAborted(signal);
+    printer.report({ part: 'capstan', status: 'note', detail: 'stopping', elapsedMs: 0 });
+    await stack.stop();
+  } catch (error) {
+    if (signal.aborted) return;
+    printer.close();
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+  } finally {
+    printer.close();
+  }
+};
+
+/** `capstan dev`: the whole of Capstan on this machine until Ctrl-C. */
+export const registerDevCommand = (program: Command): void => {
+  program
+    .command('dev')
+    .description('start everything on this machine: Postgres, Temporal, server, worker, sample capabilities')
+    .option('--data <dir>', 'folder that keeps all data', '.capstan')
+    .option(
+      '--port <number>',
+      'port of the API (default: the last one, or 7400; a free one if taken)',
+      parsePort,
+    )
+    .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
+    .option('--no-samples', 'start no sample capabilities')
+    .option('--json', 'print the content of stack.json as one line when ready', false)
+    .action(runDev);
+};

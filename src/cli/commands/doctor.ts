@@ -1,0 +1,34 @@
+import { homedir } from 'node:os';
+import type { Command } from 'commander';
+import type { Check } from '../../dev/doctor/check.ts';
+
+const marks = { ok: 'ok     ', warning: 'warning', missing: 'MISSING' } as const;
+
+const print = (checks: readonly Check[]): void => {
+  const width = Math.max(...checks.map(({ name }) => name.length));
+  for (const { name, status, found, remedy } of checks) {
+    console.log(`${marks[status]}  ${name.padEnd(width)}  ${found}`);
+    if (remedy !== null) console.log(`${' '.repeat(9 + width)}  → ${remedy}`);
+  }
+};
+
+/** `capstan doctor`: is everything here that Capstan needs? */
+export const registerDoctorCommand = (program: Command): void => {
+  program
+    .command('doctor')
+    .description(
+      'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
+    )
+    .option('--data <dir>', 'folder that keeps all data', '.capstan')
+    .option('--json', 'print the findings as JSON')
+    .action(async ({ data, json }: { data: string; json?: boolean }) => {
+      const { runChecks } = await import('../../dev/doctor/run-checks.ts');
+      const { findCacheDir } = await import('../../dev/temporal/source.ts');
+      const environment = process.env;
+      const cacheDir = findCacheDir(environment, homedir());
+      const checks = await runChecks({ dataDir: data, environment, cacheDir });
+      if (json === true) console.log(JSON.stringify(checks, null, 2));
+      else print(checks);
+      if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
+    });
+};

@@ -1,0 +1,101 @@
+import { type Command, Option } from 'commander';
+import { KeyCreated, KeyList, Scope } from '../../contracts/access.ts';
+import { formatAge } from '../amounts.ts';
+import { jsonBody } from '../api-client.ts';
+import { UsageError } from '../errors.ts';
+import { collectText, readDurationMs } from '../option-values.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import type { Shell } from '../shell.ts';
+import type { Column } from '../table.ts';
+
+interface CreateOptions extends CommonOptions {
+  readonly scope: readonly string[];
+  readonly for?: readonly string[];
+  readonly expires?: number;
+}
+
+const columns: readonly Column[] = [
+  { header: 'KEY' },
+  { header: 'NAME', shrinks: true },
+  { header: 'STATE' },
+  { header: 'SCOPES', shrinks: true },
+  { header: 'PROJECTS', shrinks: true },
+  { header: 'CREATED', align: 'right' },
+];
+
+const stateOf = (revokedAt: string | null, expiresAt: string | null, now: number): string => {
+  if (revokedAt !== null) return 'revoked';
+  return expiresAt !== null && Date.parse(expiresAt) <= now ? 'expired' : 'valid';
+};
+
+const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
+  const { client, print, json } = await openSession(options, shell);
+  const { value, text } = await client.get('/v1/keys', KeyList, { limit: 200 });
+  if (json) return print.json(text);
+  const now = shell.now();
+  const rows = value.items.map((key) => [
+    key.key_id,
+    key.name,
+    stateOf(key.revoked_at, key.expires_at, now),
+    key.scopes.join(' '),
+    key.projects.join(' '),
+    formatAge(key.created_at, now),
+  ]);
+  print.table(columns, rows);
+};
+
+const create = async (name: string, options: CreateOptions, shell: Shell): Promise<void> => {
+  const { client, print, json } = await openSession(options, shell);
+  const own = client.connection.project;
+  const projects = options.for ?? (own === undefined ? [] : [own]);
+  if (projects.length === 0) throw new UsageError('say with --for which project the key is for');
+  const { expires } = options;
+  const expires_at = expires === undefined ? undefined : new Date(shell.now() + expires).toISOString();
+  const body = jsonBody({ name, projects, scopes: options.scope, expires_at });
+  const { value, text } = await client.post('/v1/keys', KeyCreated, body);
+  if (json) return print.json(text);
+  print.line(value.key);
+  print.remark(`key ${value.key_id}; it is not shown again`);
+};
+
+const revoke = async (keyId: string, options: CommonOptions, shell: Shell): Promise<void> => {
+  const { client, print, json } = await openSession(options, shell);
+  const text = await client.remove(`/v1/keys/${encodeURIComponent(keyId)}`);
+  if (!json) return print.line(`revoked ${keyId}`);
+  if (text !== '') print.json(text);
+};
+
+const addCreate = (keys: Command, shell: Shell): void => {
+  const command = keys
+    .command('create')
+    .description('make a key; it is printed once')
+    .argument('<name>', 'what it is for')
+    .addOption(
+      new Option('-s, --scope <scope>', `what it may do (repeatable): ${Scope.options.join(', ')}`)
+        .argParser(collectText)
+        .makeOptionMandatory(),
+    )
+    .option('--for <project>', 'a project it is for (repeatable; default: the current one)', collectText)
+    .option('--expires <duration>', 'stops working after this long, such as 30d', readDurationMs)
+    .addHelpText('after', '\nExample:\n  capstan keys create ci --scope run:write --scope run:read')
+    .action((name: string, options: CreateOptions) => create(name, options, shell));
+  addCommonOptions(command);
+};
+
+export const registerKeysCommand = (program: Command, shell: Shell): void => {
+  const keys = program.command('keys').description('list, make and revoke API keys');
+  const listed = keys
+    .command('ls')
+    .description('list keys')
+    .addHelpText('after', '\nExample:\n  capstan keys ls')
+    .action((options: CommonOptions) => list(options, shell));
+  addCommonOptions(listed);
+  addCreate(keys, shell);
+  const revoked = keys
+    .command('revoke')
+    .description('make a key stop working')
+    .argument('<key-id>', 'as `keys ls` shows it')
+    .addHelpText('after', '\nExample:\n  capstan keys revoke KEY_ID')
+    .action((keyId: string, options: CommonOptions) => revoke(keyId, options, shell));
+  addCommonOptions(revoked);
+};

@@ -1,0 +1,61 @@
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { Command } from 'commander';
+import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
+import { UsageError } from '../errors.ts';
+import { downloadMedia, uploadMedia } from '../media-transfer.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import type { Shell } from '../shell.ts';
+
+interface GetOptions extends CommonOptions {
+  readonly output?: string;
+}
+
+const readReference = (text: string): MediaPath => {
+  const path = parseMediaReference(text);
+  if (path === null) throw new UsageError(`"${text}" is not of the form media://JOB_ID/FILE`);
+  return path;
+};
+
+const get = async (reference: string, options: GetOptions, shell: Shell): Promise<void> => {
+  const from = readReference(reference);
+  const target = options.output ?? basename(from.file);
+  if (options.output === undefined && existsSync(target)) {
+    throw new UsageError(`${target} exists; say with -o where to write`);
+  }
+  const session = await openSession(options, shell);
+  await downloadMedia(session, from, target);
+  if (target === '-') return;
+  if (session.json) session.print.json(JSON.stringify({ reference, file: target }));
+  else session.print.line(target);
+};
+
+const put = async (file: string, reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
+  const to = readReference(reference);
+  const session = await openSession(options, shell);
+  const text = await uploadMedia(session, file, to);
+  if (session.json) session.print.json(text);
+  else session.print.line(reference);
+};
+
+export const registerMediaCommand = (program: Command, shell: Shell): void => {
+  const media = program.command('media').description('fetch and store media files');
+  const getting = media
+    .command('get')
+    .description('download a file')
+    .argument('<reference>', 'media://JOB_ID/FILE')
+    .option('-o, --output <file>', 'where to write, - for stdout (default: its own name)')
+    .addHelpText('after', '\nExample:\n  capstan media get media://JOB_ID/out.mp4 -o out.mp4')
+    .action((reference: string, options: GetOptions) => get(reference, options, shell));
+  addCommonOptions(getting);
+  const putting = media
+    .command('put')
+    .description('upload a file to a job')
+    .argument('<file>', 'local file, - for stdin')
+    .argument('<reference>', 'media://JOB_ID/FILE')
+    .addHelpText('after', '\nExample:\n  capstan media put clip.mp4 media://JOB_ID/clip.mp4')
+    .action((file: string, reference: string, options: CommonOptions) =>
+      put(file, reference, options, shell),
+    );
+  addCommonOptions(putting);
+};

@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import { StepDetail } from '../../contracts/run.ts';
+import { getRun, latestRun, resolveRunId, runPath } from '../run-reference.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import type { Shell } from '../shell.ts';
+import { renderStepDetail } from '../step-detail.ts';
+import { showRun } from '../watch/show-run.ts';
+import { watchRun } from '../watch/watch-run.ts';
+
+interface ShowOptions extends CommonOptions {
+  readonly step?: string;
+  readonly watch?: boolean;
+}
+
+const showStep = async (
+  { client, print, json, shell }: Session,
+  runId: string,
+  stepId: string,
+): Promise<void> => {
+  const path = runPath(runId, `/steps/${encodeURIComponent(stepId)}`);
+  const { value, text } = await client.get(path, StepDetail);
+  if (json) return print.json(text);
+  print.lines(renderStepDetail(value, { style: print.style, width: print.width, now: shell.now() }));
+};
+
+const show = async (reference: string, options: ShowOptions, shell: Shell): Promise<void> => {
+  const session = await openSession(options, shell);
+  const runId = await resolveRunId(session.client, reference);
+  if (options.watch === true) return shell.exitWith(await watchRun(session, runId));
+  if (options.step !== undefined) return showStep(session, runId, options.step);
+  const { value, text } = await getRun(session.client, runId);
+  if (session.json) return session.print.json(text);
+  showRun(session, value, true);
+};
+
+export const registerShowCommand = (program: Command, shell: Shell): void => {
+  const command = program
+    .command('show')
+    .description('show a run, or one of its steps with every attempt and why it went where')
+    .argument('[run]', 'run id, or @latest', latestRun)
+    .option('-s, --step <id>', 'show this step')
+    .option('-w, --watch', 'watch the run to its end; exits like run --watch')
+    .addHelpText('after', '\nExample:\n  capstan show @latest --step trim')
+    .action((reference: string, options: ShowOptions) => show(reference, options, shell));
+  addCommonOptions(command);
+};

@@ -1,0 +1,44 @@
+import type { Command } from 'commander';
+import { PipelineSubmitted } from '../../contracts/pipeline.ts';
+import { ProblemError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { toFindings } from '../findings.ts';
+import { showFindings } from '../pipeline-check.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import type { Shell } from '../shell.ts';
+import { readSource, type SourceFile } from '../source-file.ts';
+
+const isDefinitionRefused = (thrown: unknown): thrown is ProblemError =>
+  thrown instanceof ProblemError && thrown.problem.code === 'definition_invalid';
+
+const store = async (session: Session, source: SourceFile): Promise<void> => {
+  const { client, print, json } = session;
+  const { value, text } = await client.post('/v1/pipelines', PipelineSubmitted, source);
+  if (json) return print.json(text);
+  showFindings(session, value.warnings, source, 'remark');
+  print.line(`${print.style.green('✓ stored')}  ${value.pipeline}@${value.version}  ${value.digest}`);
+};
+
+const submit = async (file: string, options: CommonOptions, shell: Shell): Promise<void> => {
+  const session = await openSession(options, shell);
+  const source = await readSource(file, shell.stdin);
+  try {
+    await store(session, source);
+  } catch (thrown) {
+    if (!isDefinitionRefused(thrown)) throw thrown;
+    const { code, detail, errors } = thrown.problem;
+    showFindings(session, toFindings(errors), source, 'remark');
+    session.print.remark(`error ${code}: ${detail}`);
+    shell.exitWith(exitCodes.failed);
+  }
+};
+
+export const registerSubmitCommand = (program: Command, shell: Shell): void => {
+  const command = program
+    .command('submit')
+    .description('store a pipeline version; versions never change')
+    .argument('<file>', 'YAML or JSON, - for stdin')
+    .addHelpText('after', '\nExample:\n  capstan submit pipeline.yaml')
+    .action((file: string, options: CommonOptions) => submit(file, options, shell));
+  addCommonOptions(command);
+};

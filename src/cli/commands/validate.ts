@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import { exitCodes } from '../exit-codes.ts';
+import { countFindings } from '../findings.ts';
+import { showFindings, validateSource } from '../pipeline-check.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import type { Shell } from '../shell.ts';
+import { readSource } from '../source-file.ts';
+
+interface ValidateOptions extends CommonOptions {
+  readonly strict?: boolean;
+}
+
+const validate = async (file: string, options: ValidateOptions, shell: Shell): Promise<void> => {
+  const session = await openSession(options, shell);
+  const source = await readSource(file, shell.stdin);
+  const { value, text } = await validateSource(session, source, options.strict === true);
+  const { print } = session;
+  if (session.json) print.json(text);
+  else {
+    showFindings(session, value.findings, source, 'line');
+    const verdict = value.valid ? print.style.green('✓ valid') : print.style.red('✗ not valid');
+    const steps = value.graph?.steps.length;
+    const size = steps === undefined ? [] : [steps === 1 ? '1 step' : `${steps} steps`];
+    const counts = [...size, countFindings(value.findings)].filter((part) => part !== '');
+    print.line([verdict, source.name, counts.join(', ')].join('  ').trimEnd());
+  }
+  if (!value.valid) shell.exitWith(exitCodes.failed);
+};
+
+export const registerValidateCommand = (program: Command, shell: Shell): void => {
+  const command = program
+    .command('validate')
+    .description('check a pipeline file; exits 1 when it has errors')
+    .argument('<file>', 'YAML or JSON, - for stdin')
+    .option('--strict', 'a capability that nobody offers now is an error')
+    .addHelpText('after', '\nExample:\n  capstan validate pipeline.yaml')
+    .action((file: string, options: ValidateOptions) => validate(file, options, shell));
+  addCommonOptions(command);
+};

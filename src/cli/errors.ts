@@ -1,0 +1,65 @@
+/** What can go wrong in a command, and how each is told: lines for stderr and an exit code. */
+import type { ProblemItem } from '../contracts/problem.ts';
+import { exitCodes } from './exit-codes.ts';
+
+/** The API answered with problem+json. `code` is not closed: a newer server may know more codes. */
+export interface ProblemAnswer {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  readonly errors: readonly ProblemItem[];
+  readonly request_id?: string | undefined;
+  readonly retry_after_s?: number | undefined;
+}
+
+export class ProblemError extends Error {
+  override readonly name = 'ProblemError';
+  readonly problem: ProblemAnswer;
+
+  constructor(problem: ProblemAnswer) {
+    super(problem.detail);
+    this.problem = problem;
+  }
+}
+
+/** No answer that could be understood: refused, unresolved, broken off, timed out, or not Capstan at all. */
+export class UnreachableError extends Error {
+  override readonly name = 'UnreachableError';
+}
+
+/** The command line, or a file it names, cannot be used. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+export interface ErrorReport {
+  readonly lines: readonly string[];
+  readonly exitCode: number;
+}
+
+const describeItem = (item: ProblemItem): string => {
+  const place = item.line === undefined ? '' : ` (line ${item.line})`;
+  const suggestion = item.suggestion === undefined ? '' : ` (${item.suggestion})`;
+  return `  ${item.pointer || '/'}${place} ${item.code}: ${item.message}${suggestion}`;
+};
+
+const describeProblem = (problem: ProblemAnswer): string[] => {
+  const lines = [`error ${problem.code}: ${problem.detail}`, ...problem.errors.map(describeItem)];
+  if (problem.retry_after_s !== undefined) lines.push(`  worth another try in ${problem.retry_after_s}s`);
+  if (problem.status >= 500 && problem.request_id !== undefined) {
+    lines.push(`  request_id ${problem.request_id} finds it in the server's log`);
+  }
+  return lines;
+};
+
+export const describeError = (thrown: unknown): ErrorReport => {
+  if (thrown instanceof ProblemError) {
+    return { lines: describeProblem(thrown.problem), exitCode: exitCodes.failed };
+  }
+  if (thrown instanceof UnreachableError) return { lines: [thrown.message], exitCode: exitCodes.unknown };
+  if (thrown instanceof UsageError) {
+    return { lines: [`error usage: ${thrown.message}`], exitCode: exitCodes.failed };
+  }
+  const message = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+  return { lines: [`error internal: ${message}`], exitCode: exitCodes.failed };
+};

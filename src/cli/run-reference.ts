@@ -1,0 +1,20 @@
+/** Which run a command means, and where the API keeps it. */
+import { Run, RunList } from '../contracts/run.ts';
+import type { Answer, ApiClient } from './api-client.ts';
+import { UsageError } from './errors.ts';
+
+export const latestRun = '@latest';
+
+export const runPath = (runId: string, rest = ''): string => `/v1/runs/${encodeURIComponent(runId)}${rest}`;
+
+/** @throws UsageError when `@latest` is asked for and there is no run yet */
+export const resolveRunId = async (client: ApiClient, reference: string): Promise<string> => {
+  if (reference !== latestRun) return reference;
+  const { value } = await client.get('/v1/runs', RunList, { limit: 1 });
+  const [newest] = value.items;
+  if (newest === undefined) throw new UsageError('there is no run yet; start one with `capstan run FILE`');
+  return newest.run_id;
+};
+
+export const getRun = (client: ApiClient, runId: string): Promise<Answer<Run>> =>
+  client.get(runPath(runId), Run);

@@ -1,0 +1,36 @@
+/**
+ * What a command may touch of the process around it, so that the whole program also runs inside a test.
+ */
+export type Output = NodeJS.WritableStream & {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+};
+
+export interface Shell {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly stdin: AsyncIterable<Uint8Array | string>;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Takes Ctrl-C until the returned function is called. */
+  readonly onInterrupt: (handler: () => void) => () => void;
+  /** Sets what the process exits with once the command is through. */
+  readonly exitWith: (code: number) => void;
+}
+
+export const createShell = (from: NodeJS.Process): Shell => ({
+  environment: from.env,
+  stdin: from.stdin,
+  stdout: from.stdout,
+  stderr: from.stderr,
+  now: Date.now,
+  onInterrupt: (handler) => {
+    from.once('SIGINT', handler);
+    return () => from.off('SIGINT', handler);
+  },
+  exitWith: (code) => {
+    from.exitCode = code;
+  },
+});

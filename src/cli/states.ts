@@ -1,0 +1,36 @@
+/** One symbol and one colour for every state, so that a column of them reads at a glance. */
+import type { InstanceState } from '../contracts/capability.ts';
+import type { AttemptState, RunState, StepState } from '../contracts/run.ts';
+import type { Colour, Style } from './style.ts';
+
+export type AnyState = RunState | StepState | InstanceState | AttemptState;
+
+const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]>> = {
+  queued: ['○', 'dim'],
+  pending: ['○', 'dim'],
+  ready: ['◌', 'blue'],
+  running: ['●', 'cyan'],
+  retrying: ['↻', 'yellow'],
+  cancelling: ['◍', 'yellow'],
+  succeeded: ['✓', 'green'],
+  failed: ['✗', 'red'],
+  unknown: ['?', 'red'],
+  skipped: ['–', 'dim'],
+  cancelled: ['⊘', 'yellow'],
+  up: ['●', 'green'],
+  suspect: ['◐', 'yellow'],
+  down: ['✗', 'red'],
+  quarantined: ['!', 'red'],
+  draining: ['◌', 'yellow'],
+  deregistered: ['–', 'dim'],
+  reserved: ['◌', 'blue'],
+  dispatched: ['●', 'cyan'],
+  settled: ['✓', 'green'],
+  released: ['–', 'dim'],
+  lost: ['?', 'red'],
+};
+
+export const formatState = (state: AnyState, style: Style): string => {
+  const [symbol, colour] = looks[state];
+  return style[colour](`${symbol} ${state}`);
+};

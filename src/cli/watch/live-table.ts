@@ -1,0 +1,76 @@
+/**
+ * The live table of a run. Events only wake it up; what it draws is the run as the API shows it, so the
+ * table cannot drift from the truth. Fetches at most every quarter second, and slower when they are slow.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Run, terminalRunStates } from '../../contracts/run.ts';
+import { UnreachableError } from '../errors.ts';
+import { getRun } from '../run-reference.ts';
+import type { Session } from '../session.ts';
+import { followEvents } from './follow-events.ts';
+import { createLiveBlock } from './live-block.ts';
+import { renderRunHead, renderSteps } from './run-table.ts';
+
+const frameMs = 250;
+
+interface View {
+  run: Run;
+  changed: boolean;
+  contact: boolean;
+  ended: boolean;
+}
+
+const renderView = ({ run, contact }: View, { print, shell }: Session): string[] => {
+  const width = shell.stdout.columns || 80;
+  const layout = { style: print.style, width, height: (shell.stdout.rows || 24) - 4, now: shell.now() };
+  const trouble = contact ? [] : [print.style.yellow('contact lost, trying again')];
+  return [renderRunHead(run, layout), '', ...renderSteps(run.steps, layout), ...trouble];
+};
+
+/** Answers how long the fetch took. A fetch without contact keeps the old picture. */
+const refresh = async (view: View, session: Session): Promise<number> => {
+  const began = performance.now();
+  view.changed = false;
+  try {
+    view.run = (await getRun(session.client, view.run.run_id)).value;
+  } catch (thrown) {
+    if (!(thrown instanceof UnreachableError)) throw thrown;
+    view.changed = true;
+  }
+  return performance.now() - began;
+};
+
+const draw = async (view: View, session: Session, signal: AbortSignal): Promise<void> => {
+  const block = createLiveBlock(session.shell.stdout);
+  try {
+    while (!view.ended && !signal.aborted) {
+      const tookMs = view.changed ? await refresh(view, session) : 0;
+      block.show(renderView(view, session));
+      await delay(Math.max(frameMs, 2 * tookMs), undefined, { signal }).catch(() => undefined);
+    }
+  } finally {
+    block.clear();
+  }
+};
+
+/** Returns when the run has ended or `signal` is aborted. */
+export const showLiveTable = async (session: Session, runId: string, signal: AbortSignal): Promise<void> => {
+  const { value: run } = await getRun(session.client, runId);
+  if (terminalRunStates.has(run.state)) return;
+  const view: View = { run, changed: false, contact: true, ended: false };
+  const over = new AbortController();
+  const stop = AbortSignal.any([signal, over.signal]);
+  const listen = async (): Promise<void> => {
+    const onContact = (state: 'lost' | 'back'): void => {
+      view.contact = state === 'back';
+    };
+    for await (const _ of followEvents(session.client, runId, { signal: stop, onContact }))
+      view.changed = true;
+    view.ended = true;
+  };
+  try {
+    await Promise.all([listen().finally(() => over.abort()), draw(view, session, stop)]);
+  } finally {
+    over.abort();
+  }
+};

@@ -1,0 +1,77 @@
+/** A run and its steps as lines that fit the terminal, in width and in height. */
+import type { Run, RunStep, StepState } from '../../contracts/run.ts';
+import { formatSpan, formatUsd } from '../amounts.ts';
+import { formatState } from '../states.ts';
+import { type Column, cutText, renderTable, type TableLayout } from '../table.ts';
+
+export interface RunTableLayout extends TableLayout {
+  /** Lines that may be used, Infinity without a terminal. */
+  readonly height: number;
+  readonly now: number;
+}
+
+const columns: readonly Column[] = [
+  { header: 'STEP' },
+  { header: 'STATE' },
+  { header: 'INSTANCE', shrinks: true },
+  { header: 'ATTEMPT', align: 'right' },
+  { header: 'TIME', align: 'right' },
+  { header: 'COST', align: 'right' },
+  { header: 'ERROR', shrinks: true },
+];
+
+/** What a person wants to see first when not every step fits. */
+const urgency: Readonly<Record<StepState, number>> = {
+  failed: 0,
+  unknown: 0,
+  retrying: 1,
+  running: 1,
+  ready: 2,
+  succeeded: 3,
+  cancelled: 3,
+  pending: 4,
+  skipped: 5,
+};
+
+const compareUrgency = (a: RunStep, b: RunStep): number =>
+  urgency[a.state] - urgency[b.state] || Date.parse(b.finished_at ?? '0') - Date.parse(a.finished_at ?? '0');
+
+const renderStep = (step: RunStep, { style, now }: RunTableLayout): string[] => [
+  step.id,
+  formatState(step.state, style),
+  step.endpoint?.replace(/^https?:\/\//, '') ?? '',
+  step.attempts === 0 ? '' : String(step.attempts),
+  formatSpan(step.started_at, step.finished_at, now),
+  step.attempts === 0 ? '' : formatUsd(step.cost_usd),
+  step.error === undefined ? '' : style.red(`${step.error.code}: ${step.error.message}`),
+];
+
+const countStates = (steps: readonly RunStep[]): string => {
+  const counts = new Map<StepState, number>();
+  for (const { state } of steps) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return [...counts].map(([state, count]) => `${count} ${state}`).join(', ');
+};
+
+/** `● running  name@version  RUN  4.2s  $0.0012` */
+export const renderRunHead = (run: Run, { style, width, now }: Omit<RunTableLayout, 'height'>): string =>
+  cutText(
+    [
+      formatState(run.state, style),
+      `${style.bold(run.pipeline)}@${run.version}`,
+      run.run_id,
+      formatSpan(run.started_at, run.finished_at, now) || 'not started',
+      formatUsd(run.cost_usd),
+    ].join('  '),
+    width,
+  );
+
+/** The steps in the order of the definition; when not all fit, the most urgent and a count of the rest. */
+export const renderSteps = (steps: readonly RunStep[], layout: RunTableLayout): string[] => {
+  const room = Math.max(1, layout.height - 2);
+  const shown = new Set(steps.length < room ? steps : steps.toSorted(compareUrgency).slice(0, room));
+  const rows = steps.filter((step) => shown.has(step)).map((step) => renderStep(step, layout));
+  const lines = renderTable(columns, rows, layout);
+  if (shown.size === steps.length) return lines;
+  const rest = steps.filter((step) => !shown.has(step));
+  return [...lines, layout.style.dim(cutText(`… ${rest.length} more: ${countStates(rest)}`, layout.width))];
+};

@@ -1,0 +1,23 @@
+import type { Check, DoctorOptions } from './check.ts';
+import {
+  checkDataFolder,
+  checkDependencies,
+  checkDisk,
+  checkGo,
+  checkMediaTools,
+  checkNode,
+  checkPorts,
+} from './machine-checks.ts';
+import { checkPostgres, checkSearchAttributes, checkStack, checkTemporal } from './stack-checks.ts';
+
+/** In the order in which they matter. */
+export const runChecks = async (options: DoctorOptions): Promise<readonly Check[]> => {
+  const groups = await Promise.all([
+    [checkNode(), checkDependencies()],
+    Promise.all([checkPostgres(options), checkTemporal(options)]),
+    checkMediaTools(options),
+    Promise.all([checkGo(options), checkPorts(), checkDataFolder(options), checkDisk(options)]),
+    Promise.all([checkStack(options), checkSearchAttributes(options)]),
+  ]);
+  return groups.flat();
+};

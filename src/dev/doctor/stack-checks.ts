@@ -1,0 +1,103 @@
+/** What the stack stands on, and the stack itself where it runs. */
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Connection } from '@temporalio/client';
+import pg from 'pg';
+import { StackFile } from '../../contracts/stack.ts';
+import { findPrograms } from '../postgres/programs.ts';
+import {
+  embeddedTemporalEnvironment,
+  hasExternalTemporal,
+  readTemporalConnection,
+} from '../temporal/environment.ts';
+import { findMissingSearchAttributes } from '../temporal/search-attributes.ts';
+import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';
+import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from './check.ts';
+
+const run = promisify(execFile);
+
+const checkOwnDatabase = async (url: string): Promise<Check> => {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ server_version: string }>('show server_version');
+    return ok('Postgres', `${rows[0]?.server_version} at DATABASE_URL`);
+  } catch (error) {
+    return missing('Postgres', `DATABASE_URL: ${messageOf(error)}`, 'correct DATABASE_URL, or unset it');
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+};
+
+export const checkPostgres = async ({ environment, cacheDir }: DoctorOptions): Promise<Check> => {
+  if (environment.DATABASE_URL) return checkOwnDatabase(environment.DATABASE_URL);
+  try {
+    const { postgres } = await findPrograms(null, cacheDir);
+    const { stdout } = await run(postgres, ['--version'], { timeout: 20_000 });
+    return ok('Postgres', `${stdout.trim()}, from npm`);
+  } catch (error) {
+    return missing('Postgres', messageOf(error), 'run npm ci, or set DATABASE_URL to a Postgres of yours');
+  }
+};
+
+export const checkTemporal = async (options: DoctorOptions): Promise<Check> => {
+  const { environment } = options;
+  if (hasExternalTemporal(environment)) {
+    return ok('Temporal', `yours at ${readTemporalConnection(environment).connectionOptions.address}`);
+  }
+  const present = await findPresentProgram(options);
+  if (present !== null) return ok('Temporal', `server ${present.version}, ${present.origin}`);
+  const built = (await findGo(environment)) === null ? '' : ', else built with go install (about 150 s)';
+  return warning(
+    'Temporal',
+    `no server here; ${temporalVersion} is downloaded at the first start${built}`,
+    'install the Temporal CLI (https://docs.temporal.io/cli) or Go, or set TEMPORAL_ADDRESS',
+  );
+};
+
+const readStack = (dataDir: string): StackFile | null => {
+  const file = join(dataDir, 'stack.json');
+  return existsSync(file) ? StackFile.parse(JSON.parse(readFileSync(file, 'utf8'))) : null;
+};
+
+export const checkStack = async ({ dataDir }: DoctorOptions): Promise<Check> => {
+  const remedy = 'start it with capstan dev';
+  try {
+    const stack = readStack(dataDir);
+    if (stack === null) return ok('stack', `none runs on ${dataDir}`);
+    const { status } = await fetch(`${stack.api_url}/readyz`, { signal: AbortSignal.timeout(5_000) });
+    if (status === 200) return ok('stack', `ready at ${stack.api_url}`);
+    return warning('stack', `${stack.api_url}/readyz answers ${status}`, `see ${join(dataDir, 'logs')}`);
+  } catch (error) {
+    return warning('stack', `${join(dataDir, 'stack.json')}: ${messageOf(error)}`, remedy);
+  }
+};
+
+const temporalInUse = ({ dataDir, environment }: DoctorOptions) => {
+  if (hasExternalTemporal(environment)) return readTemporalConnection(environment);
+  const address = readStack(dataDir)?.temporal_address;
+  return address === undefined ? null : { connectionOptions: { address }, namespace: 'default' };
+};
+
+export const checkSearchAttributes = async (options: DoctorOptions): Promise<Check> => {
+  const name = 'search attributes';
+  try {
+    const temporal = temporalInUse(options);
+    if (temporal === null) return ok(name, 'no Temporal server to ask');
+    const { connectionOptions, namespace = 'default' } = temporal;
+    const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 5_000 });
+    try {
+      const absent = await findMissingSearchAttributes(connection, namespace);
+      if (absent.length === 0) return ok(name, `all registered in namespace ${namespace}`);
+      const remedy = 'temporal operator search-attribute create --name … --type …; runs work without them';
+      return warning(name, `not registered in ${namespace}: ${absent.join(', ')}`, remedy);
+    } finally {
+      await connection.close();
+    }
+  } catch (error) {
+    return warning(name, messageOf(error), 'see whether the Temporal server answers');
+  }
+};

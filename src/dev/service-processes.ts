@@ -1,0 +1,60 @@
+/** The two processes of Capstan itself, as children of the embedded stack. They are configured by environment. */
+import { join } from 'node:path';
+import { Connection } from '@temporalio/client';
+import { findProgram } from './programs.ts';
+import type { ChildSpec } from './supervisor/child-process.ts';
+import { readTemporalConnection } from './temporal/environment.ts';
+
+export interface ServiceOptions {
+  readonly dataDir: string;
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+const describeService = (
+  name: 'server' | 'worker',
+  { dataDir, environment }: ServiceOptions,
+): Omit<ChildSpec, 'isReady'> => ({
+  name,
+  ...findProgram(name),
+  cwd: process.cwd(),
+  env: environment,
+  account: null,
+  logFile: join(dataDir, 'logs', `${name}.log`),
+  stopSignal: 'SIGTERM',
+  stopGraceMs: 35_000,
+  readyTimeoutMs: 60_000,
+});
+
+export const describeServer = (options: ServiceOptions, apiUrl: string): ChildSpec => ({
+  ...describeService('server', options),
+  isReady: async () => (await fetch(`${apiUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok,
+});
+
+const workflowQueue = 1;
+
+/** Whether this very worker, not one before it, polls the task queue. */
+const isPolling = async (
+  environment: NodeJS.ProcessEnv,
+  { pid, startedAt }: { pid: number; startedAt: Date },
+): Promise<boolean> => {
+  const { connectionOptions, namespace = 'default' } = readTemporalConnection(environment);
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 5_000 });
+  try {
+    const { pollers } = await connection.workflowService.describeTaskQueue({
+      namespace,
+      taskQueue: { name: environment.TASK_QUEUE ?? 'capstan' },
+      taskQueueType: workflowQueue,
+    });
+    return pollers.some(
+      ({ identity, lastAccessTime }) =>
+        identity?.startsWith(`${pid}@`) || Number(lastAccessTime?.seconds ?? 0) * 1_000 > startedAt.getTime(),
+    );
+  } finally {
+    await connection.close();
+  }
+};
+
+export const describeWorker = (options: ServiceOptions): ChildSpec => ({
+  ...describeService('worker', options),
+  isReady: (run) => isPolling(options.environment, run),
+});

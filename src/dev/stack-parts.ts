@@ -1,0 +1,167 @@
+/**
+ * Starts the parts of the stack in the order they need each other: Postgres and Temporal side by side, tables,
+ * server and worker, sample capabilities. What the environment already names is used and not started.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { StackFile } from '../contracts/stack.ts';
+import { prepareDatabase } from '../services/setup.ts';
+import { ensureDatabase, startPostgres } from './postgres/server.ts';
+import { createPartReport, type Report } from './progress.ts';
+import { describeSample, sampleNames } from './samples.ts';
+import { describeServer, describeWorker } from './service-processes.ts';
+import type { StackPorts } from './stack-ports.ts';
+import type { ChildSpec } from './supervisor/child-process.ts';
+import type { Supervisor } from './supervisor/supervisor.ts';
+import {
+  embeddedTemporalEnvironment,
+  hasExternalTemporal,
+  readTemporalConnection,
+  withoutTemporal,
+} from './temporal/environment.ts';
+import { startTemporal } from './temporal/server.ts';
+import { findTemporal } from './temporal/source.ts';
+
+export interface StackPlace {
+  readonly dataDir: string;
+  readonly ephemeral: boolean;
+  readonly samples: boolean;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly report: Report;
+  readonly supervisor: Supervisor;
+  readonly ports: StackPorts;
+  readonly cacheDir: string;
+}
+
+const setupDatabase = async (place: StackPlace): Promise<string> => {
+  const report = createPartReport(place.report, 'Postgres');
+  const { DATABASE_URL } = place.environment;
+  if (DATABASE_URL) {
+    report('ready', 'yours, from DATABASE_URL');
+    return DATABASE_URL;
+  }
+  const server = await startPostgres(place.supervisor, { ...place, port: place.ports.postgres }, report);
+  const url = await ensureDatabase(server, 'capstan');
+  const data = server.isNew ? 'new data' : 'data of the last start';
+  report('ready', `${server.version} at 127.0.0.1:${place.ports.postgres}, from npm, ${data}`);
+  return url;
+};
+
+interface TemporalSetup {
+  readonly address: string;
+  readonly uiUrl: string | null;
+  /** What processes that use it find in their environment. */
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+const setupTemporal = async (place: StackPlace): Promise<TemporalSetup> => {
+  const report = createPartReport(place.report, 'Temporal');
+  const { environment, ports, supervisor, dataDir, ephemeral } = place;
+  if (hasExternalTemporal(environment)) {
+    const address = readTemporalConnection(environment).connectionOptions.address ?? 'localhost:7233';
+    report('ready', `yours at ${address}, from the environment`);
+    return { address, uiUrl: environment.TEMPORAL_UI_URL ?? null, environment };
+  }
+  const program = await findTemporal(place, report);
+  report('working', 'starting');
+  const address = await startTemporal(supervisor, {
+    ...{ dataDir, ephemeral, environment, program: program.path },
+    ...{ port: ports.temporal, uiPort: ports.temporal_ui },
+  });
+  report('ready', `server ${program.version} at ${address}, ${program.origin}`);
+  const variables = embeddedTemporalEnvironment(address, dataDir);
+  return {
+    address,
+    uiUrl: `http://127.0.0.1:${ports.temporal_ui}`,
+    environment: { ...withoutTemporal(environment), ...variables },
+  };
+};
+
+const setupMedia = ({ environment, dataDir }: StackPlace): string => {
+  if (environment.MEDIA_URL) return environment.MEDIA_URL;
+  const folder = join(dataDir, 'media');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return pathToFileURL(folder).href;
+};
+
+const setupTables = async ({ report, dataDir }: StackPlace, databaseUrl: string) => {
+  const part = createPartReport(report, 'database');
+  part('working', 'migrating');
+  const prepared = await prepareDatabase(databaseUrl, { apiKeyFile: join(dataDir, 'api-key') });
+  part('ready', `schema up to date, project ${prepared.project_id}`);
+  return prepared;
+};
+
+const startServices = async (
+  { supervisor, report, dataDir }: StackPlace,
+  environment: NodeJS.ProcessEnv,
+  apiUrl: string,
+): Promise<void> => {
+  const options = { dataDir, environment };
+  const start = async (name: string, detail: string, spec: ChildSpec) => {
+    const part = createPartReport(report, name);
+    part('working', 'starting');
+    await supervisor.start(spec);
+    part('ready', detail);
+  };
+  await Promise.all([
+    start('server', apiUrl, describeServer(options, apiUrl)),
+    start('worker', 'polls the task queue', describeWorker(options)),
+  ]);
+};
+
+/** A sample that cannot start, for want of ffmpeg perhaps, does not stop the rest. */
+const startSamples = async (
+  { supervisor, report, dataDir, environment }: StackPlace,
+  info: Pick<StackFile, 'api_url' | 'api_key' | 'media_url'>,
+): Promise<void> => {
+  const options = {
+    dataDir,
+    environment,
+    apiUrl: info.api_url,
+    apiKey: info.api_key,
+    mediaUrl: info.media_url,
+  };
+  const start = async (name: (typeof sampleNames)[number]) => {
+    const part = createPartReport(report, name);
+    const spec = describeSample(name, options);
+    if (spec === null) return part('note', 'this sample capability is not part of the installation');
+    part('working', 'starting');
+    await supervisor.start(spec).then(
+      () => part('ready', 'sample capability, registered'),
+      (error: Error) => part('failed', error.message),
+    );
+  };
+  await Promise.all(sampleNames.map(start));
+};
+
+/** @throws Error of the first part that does not start */
+export const startParts = async (place: StackPlace): Promise<Omit<StackFile, 'pids'>> => {
+  const [databaseUrl, temporal] = await Promise.all([
+    setupDatabase(place).then(async (url) => ({ url, ...(await setupTables(place, url)) })),
+    setupTemporal(place),
+  ]);
+  const apiUrl = `http://127.0.0.1:${place.ports.api}`;
+  const mediaUrl = setupMedia(place);
+  const services = {
+    ...temporal.environment,
+    DATABASE_URL: databaseUrl.url,
+    HOST: '127.0.0.1',
+    PORT: String(place.ports.api),
+    PUBLIC_URL: apiUrl,
+    MEDIA_URL: mediaUrl,
+    ...(temporal.uiUrl === null ? {} : { TEMPORAL_UI_URL: temporal.uiUrl }),
+  };
+  await startServices(place, services, apiUrl);
+  const access = { api_url: apiUrl, api_key: databaseUrl.api_key, media_url: mediaUrl };
+  if (place.samples) await startSamples(place, access);
+  return {
+    ...access,
+    project_id: databaseUrl.project_id,
+    console_url: `${apiUrl}/ui/`,
+    temporal_address: temporal.address,
+    temporal_ui_url: temporal.uiUrl,
+    database_url: databaseUrl.url,
+  };
+};

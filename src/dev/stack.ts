@@ -1,0 +1,120 @@
+/**
+ * The embedded stack: everything Capstan needs on one machine, started in order and kept alive. One stack per
+ * data folder; `stack.json` in it says how to reach it while it runs.
+ */
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { StackFile } from '../contracts/stack.ts';
+import { createDataFolder, createTemporaryFolder } from './data-folder.ts';
+import { endLeftovers, forgetProcesses, writeProcesses } from './leftovers.ts';
+import { type DataLock, lockDataFolder } from './lock.ts';
+import type { Report } from './progress.ts';
+import { startParts } from './stack-parts.ts';
+import { chooseStackPorts } from './stack-ports.ts';
+import { createSupervisor, type SupervisedProcess, type Supervisor } from './supervisor/supervisor.ts';
+import { findCacheDir } from './temporal/source.ts';
+
+export interface StackOptions {
+  /** Not used when ephemeral. */
+  readonly dataDir: string;
+  /** Of the API; null = the last one or 7400. A taken port is replaced by a free one. */
+  readonly port: number | null;
+  /** Data in a temporary folder that goes away with the stack. */
+  readonly ephemeral: boolean;
+  readonly samples: boolean;
+  readonly report: Report;
+  readonly environment: NodeJS.ProcessEnv;
+  /** Ends a start that is under way; after it, use `stop`. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Stack {
+  /** Path of stack.json. */
+  readonly file: string;
+  readonly info: StackFile;
+  /** Ends all children, newest first. May be called more than once. */
+  readonly stop: () => Promise<void>;
+}
+
+const toPids = (processes: readonly SupervisedProcess[]): Record<string, number> => ({
+  capstan: process.pid,
+  ...Object.fromEntries(processes.map(({ name, pid }) => [name.toLowerCase(), pid])),
+});
+
+const writeStackFile = (file: string, info: StackFile): void => {
+  writeFileSync(`${file}.new`, `${JSON.stringify(info, null, 2)}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+};
+
+interface Held {
+  readonly dataDir: string;
+  readonly file: string;
+  readonly lock: DataLock;
+  readonly supervisor: Supervisor;
+  /** Writes stack.json now and whenever a process is replaced. */
+  readonly publish: (info: Omit<StackFile, 'pids'>) => StackFile;
+}
+
+const holdFolder = async (options: StackOptions): Promise<Held> => {
+  const { ephemeral, report } = options;
+  const dataDir = ephemeral ? createTemporaryFolder('capstan-') : createDataFolder(options.dataDir);
+  const file = join(dataDir, 'stack.json');
+  const lock = lockDataFolder(dataDir);
+  const ended = await endLeftovers(dataDir);
+  if (ended.length > 0) {
+    const detail = `ended what an earlier start had left running: ${ended.join(', ')}`;
+    report({ part: 'data', status: 'note', detail, elapsedMs: 0 });
+  }
+  let published: Omit<StackFile, 'pids'> | null = null;
+  const write = (processes: readonly SupervisedProcess[]): void => {
+    writeProcesses(dataDir, processes);
+    if (published !== null) writeStackFile(file, { ...published, pids: toPids(processes) });
+  };
+  const supervisor = createSupervisor({
+    report,
+    temporaryFolder: ephemeral ? dataDir : null,
+    onChange: write,
+  });
+  const publish = (info: Omit<StackFile, 'pids'>): StackFile => {
+    published = info;
+    write(supervisor.processes());
+    return { ...info, pids: toPids(supervisor.processes()) };
+  };
+  return { dataDir, file, lock, supervisor, publish };
+};
+
+const release = async ({ dataDir, file, lock, supervisor }: Held): Promise<void> => {
+  await supervisor.stop();
+  rmSync(file, { force: true });
+  forgetProcesses(dataDir);
+  lock.release();
+};
+
+const rejectOnAbort = (signal: AbortSignal | undefined): Promise<never> =>
+  new Promise((_, reject) => {
+    const refuse = () => reject(new Error('the start was interrupted'));
+    if (signal?.aborted) refuse();
+    signal?.addEventListener('abort', refuse, { once: true });
+  });
+
+/**
+ * Resolves when all of it is ready.
+ * @throws Error that says which part did not start, with the end of its log; nothing is left running then
+ */
+export const startStack = async (options: StackOptions): Promise<Stack> => {
+  const held = await holdFolder(options);
+  const { dataDir, supervisor, lock } = held;
+  const stop = () => release(held);
+  try {
+    const ports = await chooseStackPorts(dataDir, options.port);
+    lock.setApiUrl(`http://127.0.0.1:${ports.api}`);
+    const cacheDir = findCacheDir(options.environment, homedir());
+    const started = startParts({ ...options, dataDir, supervisor, ports, cacheDir });
+    const info = held.publish(await Promise.race([started, rejectOnAbort(options.signal)]));
+    return { file: held.file, info, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+};

@@ -1,0 +1,118 @@
+/** One run of a child: spawned as leader of its own process group, its output appended to a log file. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const logLimitBytes = 10 * 1024 * 1024;
+
+export interface ChildSpec {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** Another user to run as; only root can ask for one. */
+  readonly account: { readonly uid: number; readonly gid: number } | null;
+  readonly logFile: string;
+  readonly stopSignal: NodeJS.Signals;
+  readonly stopGraceMs: number;
+  readonly readyTimeoutMs: number;
+  /** Asked again and again until true; a rejection counts as "not yet". */
+  readonly isReady: (run: { pid: number; startedAt: Date }) => Promise<boolean>;
+  /** Runs before every start, also before a restart. */
+  readonly prepare?: () => Promise<void>;
+}
+
+export interface ChildRun {
+  readonly pid: number;
+  readonly startedAt: Date;
+  /** Says how it ended; never rejects. */
+  readonly ended: Promise<string>;
+  readonly hasEnded: () => boolean;
+}
+
+const openLog = (file: string): number => {
+  mkdirSync(dirname(file), { recursive: true });
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > logLimitBytes) renameSync(file, `${file}.1`);
+  return openSync(file, 'a', 0o600);
+};
+
+const awaitEnd = (child: ChildProcess): Promise<string> =>
+  new Promise((resolve) => {
+    child.once('error', (error) => resolve(`could not be started: ${error.message}`));
+    child.once('exit', (code, signal) =>
+      resolve(signal === null ? `ended with exit code ${code}` : `ended by ${signal}`),
+    );
+  });
+
+/** @throws Error when the program cannot be started at all */
+export const startChild = async (spec: ChildSpec): Promise<ChildRun> => {
+  await spec.prepare?.();
+  const log = openLog(spec.logFile);
+  const startedAt = new Date();
+  let over = false;
+  try {
+    const child = spawn(spec.command, [...spec.args], {
+      cwd: spec.cwd,
+      env: spec.env,
+      detached: true,
+      stdio: ['ignore', log, log],
+      ...(spec.account ?? {}),
+    });
+    const ended = awaitEnd(child).finally(() => {
+      over = true;
+    });
+    if (child.pid === undefined) throw new Error(`${spec.name} ${await ended} (${spec.command})`);
+    return { pid: child.pid, startedAt, ended, hasEnded: () => over };
+  } finally {
+    closeSync(log);
+  }
+};
+
+/** Signals the whole process group; false when nothing of it is left. */
+export const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
+};
+
+/** @throws Error with the end of the log when the child ends or stays silent */
+export const awaitReady = async (spec: ChildSpec, run: ChildRun): Promise<void> => {
+  const deadline = performance.now() + spec.readyTimeoutMs;
+  while (!(await spec.isReady(run).catch(() => false))) {
+    if (run.hasEnded()) throw new Error(`${spec.name} ${await run.ended}\n${readLogTail(spec.logFile)}`);
+    if (performance.now() > deadline) {
+      const waited = `${spec.name} is not ready after ${spec.readyTimeoutMs / 1000} s`;
+      throw new Error(`${waited}\n${readLogTail(spec.logFile)}`);
+    }
+    await sleep(50);
+  }
+};
+
+/** Stops in order, then by force; returns when the leader is gone and its group is empty. */
+export const stopChild = async (spec: ChildSpec, run: ChildRun): Promise<void> => {
+  if (!run.hasEnded()) signalGroup(run.pid, spec.stopSignal);
+  const timeout = new AbortController();
+  const force = sleep(spec.stopGraceMs, undefined, { signal: timeout.signal }).then(
+    () => signalGroup(run.pid, 'SIGKILL'),
+    () => undefined,
+  );
+  await run.ended;
+  timeout.abort();
+  await force;
+  signalGroup(run.pid, 'SIGKILL');
+};
+
+const readLogTail = (file: string, lines = 15): string => {
+  try {
+    const text = readFileSync(file, 'utf8').trimEnd();
+    const tail = text.split('\n').slice(-lines);
+    return [`last lines of ${file}:`, ...tail.map((line) => `  ${line}`)].join('\n');
+  } catch {
+    return `no log at ${file}`;
+  }
+};

@@ -1,0 +1,160 @@
+/**
+ * Keeps children alive and ends them in order. A child that dies is started again with the same arguments,
+ * after 0.5 s and doubling to 10 s, from the beginning once a run lasted 30 s. All of them end when the
+ * supervisor stops, and also when its own process is killed: see watchdog.ts.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createPartReport, type Report } from '../progress.ts';
+import {
+  awaitReady,
+  type ChildRun,
+  type ChildSpec,
+  signalGroup,
+  startChild,
+  stopChild,
+} from './child-process.ts';
+import { type ProcessIdentity, readProcessMark } from './process-identity.ts';
+import { startWatchdog, type Watchdog } from './watchdog.ts';
+
+const restartDefaults = { firstDelayMs: 500, longestDelayMs: 10_000, steadyAfterMs: 30_000 };
+
+export interface SupervisedProcess extends ProcessIdentity {
+  readonly name: string;
+  readonly stop_signal: NodeJS.Signals;
+}
+
+export interface Supervisor {
+  /** Resolves when the child is ready. @throws Error with the end of its log */
+  readonly start: (spec: ChildSpec) => Promise<void>;
+  /** In reverse order of the starts, one after the other. */
+  readonly stop: () => Promise<void>;
+  readonly processes: () => readonly SupervisedProcess[];
+}
+
+export interface SupervisorOptions {
+  readonly report: Report;
+  /** Removed once the process of the supervisor is gone; null removes nothing. */
+  readonly temporaryFolder: string | null;
+  /** Called whenever a process came or went. */
+  readonly onChange?: (processes: readonly SupervisedProcess[]) => void;
+}
+
+interface Supervised {
+  readonly spec: ChildSpec;
+  readonly stopping: AbortController;
+  run: ChildRun;
+  process: SupervisedProcess | null;
+  kept: Promise<void>;
+}
+
+interface Context {
+  readonly options: SupervisorOptions;
+  readonly watchdog: Watchdog;
+  readonly children: Supervised[];
+}
+
+/** Its children in the order of their starts. */
+const listProcesses = (children: readonly Supervised[]): SupervisedProcess[] =>
+  children.flatMap(({ process }) => (process === null ? [] : [process]));
+
+const launch = async (spec: ChildSpec, { watchdog }: Context) => {
+  const run = await startChild(spec);
+  watchdog.add(run.pid, spec.stopSignal);
+  // The mark of a process that is over already fits none.
+  const mark = readProcessMark(run.pid) ?? '';
+  const process = { name: spec.name, pid: run.pid, mark, stop_signal: spec.stopSignal };
+  return { run, process };
+};
+
+const changed = (context: Context): void => context.options.onChange?.(listProcesses(context.children));
+
+/** Once for each run: later its number may belong to somebody else. */
+const settle = (child: Supervised, context: Context): void => {
+  if (child.process === null) return;
+  signalGroup(child.run.pid, 'SIGKILL');
+  context.watchdog.end(child.run.pid);
+  child.process = null;
+  changed(context);
+};
+
+/** False when it could not be started at all. */
+const restart = async (child: Supervised, context: Context, reason: string): Promise<boolean> => {
+  const { spec } = child;
+  const report = createPartReport(context.options.report, spec.name);
+  try {
+    Object.assign(child, await launch(spec, context));
+  } catch (error) {
+    report('failed', String(error));
+    return false;
+  }
+  changed(context);
+  const { run } = child;
+  void awaitReady(spec, run).then(
+    () => report('restarted', `it had ${reason}`),
+    (error: Error) => run.hasEnded() || report('failed', error.message),
+  );
+  return true;
+};
+
+const keepAlive = async (child: Supervised, context: Context): Promise<void> => {
+  const { signal } = child.stopping;
+  let delayMs = restartDefaults.firstDelayMs;
+  let isStarted = true;
+  while (!signal.aborted) {
+    const reason = await child.run.ended;
+    if (signal.aborted) return;
+    const livedMs = isStarted ? Date.now() - child.run.startedAt.getTime() : 0;
+    settle(child, context);
+    if (livedMs >= restartDefaults.steadyAfterMs) delayMs = restartDefaults.firstDelayMs;
+    const detail = `${reason}; starting it again in ${delayMs / 1000} s`;
+    context.options.report({ part: child.spec.name, status: 'died', detail, elapsedMs: livedMs });
+    await sleep(delayMs, undefined, { signal }).catch(() => undefined);
+    delayMs = Math.min(delayMs * 2, restartDefaults.longestDelayMs);
+    if (!signal.aborted) isStarted = await restart(child, context, reason);
+  }
+};
+
+const stopSupervised = async (child: Supervised, context: Context): Promise<void> => {
+  child.stopping.abort();
+  await stopChild(child.spec, child.run);
+  await child.kept;
+  if (!child.run.hasEnded()) await stopChild(child.spec, child.run);
+  settle(child, context);
+};
+
+const startSupervised = async (spec: ChildSpec, context: Context): Promise<void> => {
+  const launched = await launch(spec, context);
+  const child: Supervised = { spec, stopping: new AbortController(), kept: Promise.resolve(), ...launched };
+  context.children.push(child);
+  changed(context);
+  try {
+    await awaitReady(spec, child.run);
+  } catch (error) {
+    await stopSupervised(child, context);
+    const index = context.children.indexOf(child);
+    if (index !== -1) context.children.splice(index, 1);
+    throw error;
+  }
+  child.kept = keepAlive(child, context);
+};
+
+export const createSupervisor = (options: SupervisorOptions): Supervisor => {
+  const context: Context = { options, watchdog: startWatchdog(options.temporaryFolder), children: [] };
+  let stopped: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    let child = context.children.pop();
+    for (; child !== undefined; child = context.children.pop()) await stopSupervised(child, context);
+    await context.watchdog.close();
+  };
+  return {
+    start: async (spec) => {
+      if (stopped !== undefined) throw new Error(`${spec.name} is not started: the stack is stopping`);
+      await startSupervised(spec, context);
+    },
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+    processes: () => listProcesses(context.children),
+  };
+};

@@ -1,0 +1,39 @@
+/**
+ * A program of its own: fetches the Temporal dev server the way the Temporal SDK does, by its native core, into
+ * the folder given as first argument. The core starts the server once to see that it works; it is ended
+ * again. Apart from the parent, because the core keeps threads and a connection until the process ends.
+ */
+import { Runtime } from '@temporalio/worker';
+
+const [folder = '.', version = 'default'] = process.argv.slice(2);
+
+const fetchServer = async (): Promise<void> => {
+  const runtime = Runtime.instance();
+  const server = await runtime.createEphemeralServer({
+    type: 'dev-server',
+    exe: {
+      type: 'cached-download',
+      downloadDir: folder,
+      version,
+      ttl: 0,
+      sdkName: 'sdk-typescript',
+      sdkVersion: '1.24.0',
+    },
+    namespace: 'default',
+    ip: '127.0.0.1',
+    port: null,
+    ui: false,
+    uiPort: null,
+    dbFilename: null,
+    log: { format: 'text', level: 'error' },
+    extraArgs: [],
+  });
+  await runtime.shutdownEphemeralServer(server);
+  await runtime.shutdown();
+};
+
+await fetchServer().catch((error: Error) => {
+  // One line: the parent shows the last one.
+  console.error(error.message.replaceAll('\n', ' '));
+  process.exit(1);
+});

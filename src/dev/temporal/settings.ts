@@ -1,0 +1,48 @@
+/** What the embedded Temporal server is told. Its stock settings protect a shared cluster, not one user. */
+export const searchAttributes = {
+  PipelineName: 'Keyword',
+  PipelineVersion: 'Keyword',
+  ProjectId: 'Keyword',
+  RunPhase: 'Keyword',
+  EscalationLevel: 'Int',
+  AwaitingHuman: 'Bool',
+  CostUsd: 'Double',
+} as const;
+
+const dynamicConfig = {
+  // The stock 20 polls a second cost 75 to 100 ms for every step.
+  'history.transferProcessorMaxPollRPS': 1_000,
+  'history.timerProcessorMaxPollRPS': 1_000,
+  'system.enableActivityEagerExecution': true,
+  // Priorities and fairness between projects; strict order needs one partition.
+  'matching.useNewMatcher': true,
+  'matching.enableFairness': true,
+  'matching.numTaskqueueReadPartitions': 1,
+  'matching.numTaskqueueWritePartitions': 1,
+  // One user on one machine: nobody to be protected from by a rate.
+  'frontend.rps': 100_000,
+  'frontend.namespaceRPS': 100_000,
+  'frontend.namespaceRPS.visibility': 1_000,
+  'frontend.namespaceCount': 10_000,
+  'history.rps': 100_000,
+  'matching.rps': 100_000,
+} as const;
+
+export interface TemporalPorts {
+  readonly port: number;
+  readonly uiPort: number;
+}
+
+const pairs = (flag: string, values: Readonly<Record<string, unknown>>): string[] =>
+  Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
+
+export const serverArguments = (
+  { port, uiPort }: TemporalPorts,
+  { databaseFile, ephemeral }: { databaseFile: string; ephemeral: boolean },
+): string[] => [
+  ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
+  ...['--db-filename', databaseFile, '--log-level', 'error'],
+  ...pairs('--sqlite-pragma', { journal_mode: 'wal', ...(ephemeral ? { synchronous: 'off' } : {}) }),
+  ...pairs('--search-attribute', searchAttributes),
+  ...pairs('--dynamic-config-value', dynamicConfig),
+];

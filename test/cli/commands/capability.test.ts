@@ -1,0 +1,70 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, expect, it, vi } from 'vitest';
+import { type FakeRouter, startFakeRouter } from '../../capability/support/fake-router.ts';
+import { aFolder } from '../../capability/support/folders.ts';
+import { shoutModule, writePackage } from '../../capability/support/packages.ts';
+
+const children: ChildProcess[] = [];
+let router: FakeRouter | undefined;
+afterEach(() => {
+  router?.close();
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+});
+
+const startCommand = (args: readonly string[], env: Record<string, string> = {}) => {
+  const program = ['bin/capstan.mjs', ...args];
+  const child = spawn(process.execPath, program, { env: { ...process.env, ...env }, stdio: 'pipe' });
+  children.push(child);
+  const printed = { text: '' };
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed.text += text;
+    });
+  }
+  return { child, printed, exited: once(child, 'close').then(([code]) => code) };
+};
+
+const deadline = { timeout: 20_000, interval: 20 };
+
+it('starts an npm package out of the cache, which `check` approves, until SIGTERM', async () => {
+  router = await startFakeRouter();
+  const { said, url } = router;
+  const manifest = { name: 'shout', version: '2.0.0', type: 'module', main: 'shout.js' };
+  const folder = await writePackage(manifest, { 'shout.js': shoutModule });
+  const packed = await promisify(execFile)('npm', ['pack', '--silent'], { cwd: folder });
+  const cacheDir = await aFolder();
+  const args = ['capability', 'start', join(folder, packed.stdout.trim()), '--cache-dir', cacheDir];
+  const instance = startCommand(args, { ROUTER_URL: url, ROUTER_TOKEN: 't', PORT: '0' });
+  await vi.waitFor(() => expect(instance.printed.text).toContain('7/8'), deadline);
+  expect(await readdir(cacheDir)).toEqual(['packages']);
+
+  const check = startCommand(['check', String(said[0]?.body.endpoint), '--json']);
+  expect(await check.exited).toBe(0);
+  expect(JSON.parse(check.printed.text)).toContainEqual(
+    expect.objectContaining({ name: 'GET /spec', ok: true }),
+  );
+
+  instance.child.kill('SIGTERM');
+  expect(await instance.exited).toBe(0);
+  expect(said.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
+  expect(instance.printed.text.match(/^\d\/8/gm)).toEqual([
+    '1/8',
+    '2/8',
+    '3/8',
+    '4/8',
+    '5/8',
+    '6/8',
+    '7/8',
+    '8/8',
+  ]);
+});
+
+it('exits 1 when a check fails', async () => {
+  const check = startCommand(['check', 'http://127.0.0.1:9']);
+  expect(await check.exited).toBe(1);
+  expect(check.printed.text).toMatch(/FAIL {2}GET \/health: .*no answer/);
+});

@@ -1,0 +1,42 @@
+import { PassThrough } from 'node:stream';
+import type { Output, Shell } from '../../../src/cli/shell.ts';
+
+export interface TestShell {
+  readonly shell: Shell;
+  readonly seen: { stdout: string; stderr: string; exitCode: number };
+}
+
+const createOutput = (onText: (text: string) => void, columns: number | undefined): Output => {
+  const stream = new PassThrough().setEncoding('utf8').on('data', onText);
+  return columns === undefined ? stream : Object.assign(stream, { isTTY: true, columns, rows: 24 });
+};
+
+/** A shell that keeps what it is told. A terminal when `columns` is given. */
+export const aShell = ({
+  environment = {},
+  stdin = '',
+  columns,
+}: {
+  readonly environment?: NodeJS.ProcessEnv;
+  readonly stdin?: string;
+  readonly columns?: number;
+} = {}): TestShell => {
+  const seen = { stdout: '', stderr: '', exitCode: 0 };
+  const collect = (name: 'stdout' | 'stderr') => (text: string) => {
+    seen[name] += text;
+  };
+  const shell: Shell = {
+    environment,
+    stdin: (async function* () {
+      yield stdin;
+    })(),
+    stdout: createOutput(collect('stdout'), columns),
+    stderr: createOutput(collect('stderr'), columns),
+    now: () => Date.parse('2026-01-01T00:01:00Z'),
+    onInterrupt: () => () => undefined,
+    exitWith: (code) => {
+      seen.exitCode = code;
+    },
+  };
+  return { shell, seen };
+};

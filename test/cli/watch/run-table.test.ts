@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import { createStyle } from '../../../src/cli/style.ts';
+import { renderSteps } from '../../../src/cli/watch/run-table.ts';
+import type { RunStep, StepState } from '../../../src/contracts/run.ts';
+
+const aStep = (id: string, state: StepState): RunStep => ({
+  id,
+  state,
+  capability: 'echo',
+  attempts: 0,
+  revision: 0,
+  cost_usd: 0,
+  started_at: null,
+  finished_at: null,
+});
+
+const steps = [
+  ...Array.from({ length: 20 }, (_, index) => aStep(`done${index}`, 'succeeded')),
+  aStep('busy', 'running'),
+  aStep('later', 'pending'),
+  aStep('broken', 'failed'),
+];
+const layout = { style: createStyle(false), width: 80, now: 0 };
+
+it('shows what failed and what runs when not every step fits, and counts the rest', () => {
+  const lines = renderSteps(steps, { ...layout, height: 5 });
+  expect(lines.length).toBeLessThanOrEqual(5);
+  expect(lines.slice(1).map((line) => line.split(/\s+/)[0])).toEqual(['done0', 'busy', 'broken', '…']);
+  expect(lines.at(-1)).toBe('… 20 more: 19 succeeded, 1 pending');
+});
+
+it('shows every step in the order of the definition when there is room', () => {
+  const lines = renderSteps(steps, { ...layout, height: Infinity });
+  expect(lines.slice(1).map((line) => line.split(/\s+/)[0])).toEqual(steps.map(({ id }) => id));
+});

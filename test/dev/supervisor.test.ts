@@ -1,0 +1,97 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { ProgressEvent } from '../../src/dev/progress.ts';
+import { chooseStackPorts } from '../../src/dev/stack-ports.ts';
+import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
+import { readProcessMark } from '../../src/dev/supervisor/process-identity.ts';
+import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
+import { waitFor } from '../support/wait.ts';
+
+let folder: string;
+let supervisor: Supervisor;
+let events: ProgressEvent[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'capstan-supervisor-'));
+  events = [];
+  supervisor = createSupervisor({ report: (event) => events.push(event), temporaryFolder: null });
+});
+
+afterEach(async () => {
+  await supervisor.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const log = (name: string): string => readFileSync(join(folder, name), 'utf8');
+
+/** A shell that says "up" to the common log and is ready then. */
+const shell = (name: string, script: string): ChildSpec => ({
+  name,
+  command: '/bin/sh',
+  args: ['-c', `exec 3>&2 2>/dev/null; echo "${name} up"; ${script}`],
+  cwd: folder,
+  env: {},
+  account: null,
+  logFile: join(folder, 'log'),
+  stopSignal: 'SIGTERM',
+  stopGraceMs: 300,
+  readyTimeoutMs: 5_000,
+  isReady: async () => log('log').includes(`${name} up`),
+});
+
+const serving = (name: string): string =>
+  `trap 'echo "${name} down"; exit' TERM; while :; do sleep 0.05; done`;
+
+test('children are ended in the reverse order of their start', async () => {
+  await supervisor.start(shell('first', serving('first')));
+  await supervisor.start(shell('second', serving('second')));
+  await supervisor.stop();
+  expect(log('log')).toBe('first up\nsecond up\nsecond down\nfirst down\n');
+});
+
+test('a child that ignores the request to stop is killed, and what it started with it', async () => {
+  await supervisor.start(
+    shell('deaf', `trap '' TERM; sleep 61 & echo $! > ${folder}/grandchild; wait; wait`),
+  );
+  await waitFor('the grandchild', () => log('grandchild').endsWith('\n'));
+  await supervisor.stop();
+  await waitFor('its end', () => readProcessMark(Number(log('grandchild'))) === null);
+});
+
+test('a child that dies again and again is started again with growing pauses', async () => {
+  await supervisor.start({ ...shell('weak', 'sleep 0.2; exit 3'), isReady: async () => true });
+  await waitFor('three deaths', () => events.filter(({ status }) => status === 'died').length === 3);
+  expect(events.filter(({ status }) => status === 'died').map(({ detail }) => detail)).toEqual([
+    'ended with exit code 3; starting it again in 0.5 s',
+    'ended with exit code 3; starting it again in 1 s',
+    'ended with exit code 3; starting it again in 2 s',
+  ]);
+});
+
+test('a first start that fails is an error that shows the log, and is not repeated', async () => {
+  const broken = { ...shell('broken', 'echo "no such table" >&3; exit 4'), isReady: async () => false };
+  await expect(supervisor.start(broken)).rejects.toThrow(
+    /broken ended with exit code 4\n.*\n.*\n {2}no such table/,
+  );
+  expect(supervisor.processes()).toEqual([]);
+});
+
+test('a program that does not exist is an error that names it', async () => {
+  const absent = { ...shell('absent', ''), command: '/no/such/program' };
+  await expect(supervisor.start(absent)).rejects.toThrow(
+    /absent could not be started: .*\/no\/such\/program/,
+  );
+});
+
+test('ports of the last start are kept, and only a taken one is replaced', async () => {
+  const first = await chooseStackPorts(folder, null);
+  const squatter = createServer().listen(first.temporal, '127.0.0.1');
+  await waitFor('listening', () => squatter.listening);
+  const second = await chooseStackPorts(folder, null);
+  squatter.close();
+  expect({ ...second, temporal: 0 }).toEqual({ ...first, temporal: 0 });
+  expect(second.temporal).not.toBe(first.temporal);
+});
