@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { EventPage } from '../../src/contracts/event.ts';
+import type { StepDetail } from '../../src/contracts/run.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { waitFor } from '../support/wait.ts';
+
+let capstan: Capstan;
+let worker: Instance;
+
+beforeAll(async () => {
+  capstan = await startCapstan();
+  worker = await startInstance(capstan, { name: 'echo' });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await capstan?.stop();
+});
+
+test('a chain passes outputs on and the run has an output', async () => {
+  worker.handle = echo;
+  const { run_id } = await capstan.submit(
+    [
+      { id: 'a', capability: 'echo', input: { n: '{{ job.n }}', text: 'n is {{ job.n }}' } },
+      { id: 'b', capability: 'echo', input: { all: '{{ steps.a.output }}' } },
+    ],
+    { n: 7 },
+    { output: { result: '{{ steps.b.output.all.n }}' } },
+  );
+  const run = await capstan.ended(run_id);
+  expect(run).toMatchObject({ state: 'succeeded', output: { result: 7 }, cost_usd: 0 });
+  const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/b`);
+  expect(body).toMatchObject({
+    state: 'succeeded',
+    input: { all: { n: 7, text: 'n is 7' } },
+    output: { all: { n: 7, text: 'n is 7' } },
+    attempt_list: [{ state: 'settled', ambiguity: 'answered', decision: { chosen: worker.endpoint } }],
+  });
+});
+
+test('steps without mutual dependency run at the same time', async () => {
+  const waiting: (() => void)[] = [];
+  worker.handle = async (exec, response) => {
+    await new Promise<void>((resolve) => {
+      waiting.push(resolve);
+      if (waiting.length === 3) for (const release of waiting) release();
+    });
+    answer(response, 200, exec.input);
+  };
+  const { run_id } = await capstan.submit(['a', 'b', 'c'].map((id) => ({ id, capability: 'echo', input: { id } })));
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
+});
+
+test('a refused input fails the step and the run, skips what follows, and is not sent again', async () => {
+  const before = worker.execs.length;
+  worker.handle = (_exec, response) => answer(response, 422, { ok: false, error: 'the clip is missing' });
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'echo', input: {} },
+    { id: 'b', capability: 'echo', depends_on: ['a'], input: {} },
+  ]);
+  const run = await capstan.ended(run_id);
+  expect(run).toMatchObject({
+    state: 'failed',
+    error: { code: 'step_failed' },
+    steps: [
+      { id: 'a', state: 'failed', error: { code: 'input_rejected', message: 'HTTP 422: the clip is missing' } },
+      { id: 'b', state: 'skipped' },
+    ],
+  });
+  expect(worker.execs.length - before).toBe(1);
+});
+
+test('an expression that names nothing fails before any instance is called', async () => {
+  const before = worker.execs.length;
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: { x: '{{ job.nothing }}' } }]);
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'failed',
+    steps: [{ state: 'failed', error: { code: 'expression_unresolved' } }],
+  });
+  expect(worker.execs.length).toBe(before);
+});
+
+test('a server error is retried until retry.max and the attempts are counted', async () => {
+  let calls = 0;
+  worker.handle = (exec, response) => {
+    calls += 1;
+    if (calls < 3) answer(response, 500, { error: 'out of memory' });
+    else echo(exec, response);
+  };
+  const retry = { max: 2, initial: '10ms' };
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', retry, input: {} }]);
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', steps: [{ attempts: 3 }] });
+
+  calls = -10;
+  const second = await capstan.submit([{ id: 'a', capability: 'echo', retry, input: {} }]);
+  expect(await capstan.ended(second.run_id)).toMatchObject({
+    state: 'failed',
+    steps: [{ attempts: 3, error: { code: 'capability_failed', message: 'HTTP 500: out of memory' } }],
+  });
+});
+
+test('a long step is cancelled within 10 s and the capability sees its connection closed', async () => {
+  worker.handle = () => undefined;
+  const before = worker.execs.length;
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'echo', input: {} },
+    { id: 'b', capability: 'echo', depends_on: ['a'], input: {} },
+  ]);
+  const exec = await waitFor('the call to arrive', () => worker.execs[before]);
+  const began = performance.now();
+  const { status } = await capstan.request('POST', `/v1/runs/${run_id}/cancel`, { reason: 'not needed' });
+  expect(status).toBe(202);
+  const run = await capstan.ended(run_id);
+  expect(performance.now() - began).toBeLessThan(10_000);
+  expect(run).toMatchObject({ state: 'cancelled', steps: [{ state: 'cancelled' }, { state: 'cancelled' }] });
+  await waitFor('the connection to close', () => exec.closed);
+});
+
+test('a run that takes longer than its timeout fails and its steps are cancelled', async () => {
+  worker.handle = () => undefined;
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }], {}, { timeout: '1s' });
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'failed',
+    error: { code: 'run_timeout' },
+    steps: [{ state: 'cancelled' }],
+  });
+});
+
+test('a step that does not succeed within its total timeout fails with the last reason', async () => {
+  worker.handle = (_exec, response) => answer(response, 503, {});
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', total_timeout: '2s', input: {} }]);
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'failed',
+    steps: [{ state: 'failed', error: { code: 'step_timeout' } }],
+  });
+});
+
+test('one attempt that is too slow counts as lost; with retry.max 0 the step ends as unknown', async () => {
+  worker.handle = () => undefined;
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'echo', timeout: '300ms', retry: { max: 0 }, input: {} },
+  ]);
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'failed',
+    steps: [{ state: 'unknown', attempts: 1, error: { code: 'delivery_unknown' } }],
+  });
+});
+
+test('the event log tells the run in order, as pages and as a stream', async () => {
+  worker.handle = echo;
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }]);
+  await capstan.ended(run_id);
+  const { body } = await capstan.request<EventPage>('GET', `/v1/runs/${run_id}/events`);
+  expect(body.items.map(({ seq, type }) => [seq, type])).toEqual([
+    [1, 'run.queued'],
+    [2, 'run.started'],
+    [3, 'step.started'],
+    [4, 'step.routed'],
+    [5, 'step.succeeded'],
+    [6, 'run.succeeded'],
+  ]);
+  const stream = await capstan.request<string>('GET', `/v1/runs/${run_id}/events`, undefined, {
+    accept: 'text/event-stream',
+    'last-event-id': '4',
+  });
+  expect(stream.body.match(/^event: .*$/gm)).toEqual(['event: step.succeeded', 'event: run.succeeded']);
+});

@@ -1,0 +1,103 @@
+/** The real API over HTTP on a free port, with its own database, a project and a key that may do everything. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { inject } from 'vitest';
+import { createApp } from '../../src/api/app.ts';
+import { listen } from '../../src/api/listen.ts';
+import { ConfigSchema } from '../../src/config.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { createServerRuntime } from '../../src/runtime.ts';
+import { createAccessService } from '../../src/services/access/access-service.ts';
+import { ensureDefaultProject } from '../../src/services/access/bootstrap-access.ts';
+import type { Scope } from '../../src/contracts/access.ts';
+import { createTestDatabase } from './database.ts';
+
+export interface TestApi {
+  readonly url: string;
+  readonly db: Db;
+  readonly apiKey: string;
+  readonly projectId: string;
+  /** Every log line that was written, as text. */
+  readonly log: string[];
+  /** `fetch` with the admin key; a header set to '' is left out. */
+  readonly call: (path: string, options?: CallOptions) => Promise<Response>;
+  readonly createKey: (options: { scopes: Scope[]; projects?: string[] }) => Promise<string>;
+  /** A second project and a key for it alone. */
+  readonly createProject: (name: string) => Promise<{ projectId: string; apiKey: string }>;
+  readonly close: () => Promise<void>;
+}
+
+export interface CallOptions {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  /** A string or bytes as they are; anything else as JSON. */
+  readonly body?: unknown;
+}
+
+const toBody = (body: unknown): { body?: BodyInit; type?: string } => {
+  if (body === undefined) return {};
+  if (typeof body === 'string' || body instanceof Uint8Array) return { body: body as BodyInit };
+  return { body: JSON.stringify(body), type: 'application/json' };
+};
+
+const createCall =
+  (url: string, apiKey: string) =>
+  (path: string, { method, headers = {}, body }: CallOptions = {}): Promise<Response> => {
+    const sent = toBody(body);
+    const all: Record<string, string> = {
+      authorization: `Bearer ${apiKey}`,
+      ...(sent.type === undefined ? {} : { 'content-type': sent.type }),
+      ...headers,
+    };
+    return fetch(`${url}${path}`, {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: Object.entries(all).filter(([, value]) => value !== ''),
+      redirect: 'manual',
+      ...(sent.body === undefined ? {} : { body: sent.body }),
+    });
+  };
+
+export const startTestApi = async (limits: Record<string, number> = {}): Promise<TestApi> => {
+  const database = await createTestDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'capstan-api-'));
+  const config = ConfigSchema.parse({
+    DATABASE_URL: database.url,
+    DATABASE_POOL: 5,
+    MEDIA_URL: `file://${join(folder, 'media')}`,
+    ...limits,
+  });
+  process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
+  const log: string[] = [];
+  const logger = pino({ level: 'debug' }, { write: (line: string) => void log.push(line) });
+  const runtime = await createServerRuntime(config, logger, () => 'http://capstan.test');
+  const db = connectDatabase(database.url, 3);
+  const { project_id: projectId, api_key: apiKey } = await ensureDefaultProject(db, {
+    apiKeyFile: join(folder, 'api-key'),
+  });
+  const services = { ...runtime.services, access: createAccessService(db, { cacheMs: 0 }) };
+  const server = await listen(createApp({ services, config, logger }), { host: '127.0.0.1', port: 0 });
+  const call = createCall(server.url, apiKey);
+
+  const createKey: TestApi['createKey'] = async ({ scopes, projects = [projectId] }) => {
+    const answer = await call('/v1/keys', { body: { name: 'test', scopes, projects } });
+    return ((await answer.json()) as { key: string }).key;
+  };
+
+  return {
+    ...{ url: server.url, db, apiKey, projectId, log, call, createKey },
+    createProject: async (name) => {
+      const answer = await call('/v1/projects', { body: { name } });
+      const { project_id } = (await answer.json()) as { project_id: string };
+      return { projectId: project_id, apiKey: await createKey({ scopes: ['admin'], projects: [project_id] }) };
+    },
+    close: async () => {
+      await server.close();
+      await runtime.close();
+      await db.destroy();
+      await rm(folder, { recursive: true });
+      await database.drop();
+    },
+  };
+};

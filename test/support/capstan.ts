@@ -1,0 +1,155 @@
+/**
+ * Capstan as it runs in earnest: server and worker as processes of their own, on a database of the test and a task
+ * queue of the test, so that a test may kill what it likes.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { inject } from 'vitest';
+import type { Run } from '../../src/contracts/run.ts';
+import { prepareDatabase } from '../../src/services/setup.ts';
+import { createTestDatabase } from './database.ts';
+import { waitFor } from './wait.ts';
+
+interface Program {
+  readonly child: ChildProcess;
+  /** Resolves with the log line whose message was waited for. */
+  readonly ready: Promise<Record<string, unknown>>;
+}
+
+const startProgram = (file: string, readyMessage: string, environment: NodeJS.ProcessEnv): Program => {
+  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    printed = (printed + text).slice(-4_000);
+  });
+  const ready = new Promise<Record<string, unknown>>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (process.env.TEST_LOGS) console.error(line);
+      printed = (printed + line).slice(-4_000);
+      if (line.includes(readyMessage)) resolve(JSON.parse(line));
+    });
+    child.once('exit', (code) => {
+      reject(new Error(`${file} ended with ${code}: ${printed}`));
+      if (code !== null && code !== 0) console.error(`${file} ended with ${code}: ${printed}`);
+    });
+  });
+  ready.catch(() => undefined);
+  return { child, ready };
+};
+
+const end = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill(signal);
+  await gone;
+};
+
+export interface Answer<Body> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+export interface Capstan {
+  readonly url: string;
+  readonly key: string;
+  readonly databaseUrl: string;
+  readonly taskQueue: string;
+  request<Body>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<Body>>;
+  /** Starts a run of a definition and answers it. */
+  submit(steps: readonly object[], job?: object, extra?: object): Promise<Run>;
+  /** The run when it has ended. */
+  ended(runId: string, timeoutMs?: number): Promise<Run>;
+  startWorker(): Promise<void>;
+  killWorker(signal: NodeJS.Signals): Promise<void>;
+  startServer(): Promise<void>;
+  killServer(signal: NodeJS.Signals): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export const startCapstan = async (settings: NodeJS.ProcessEnv = {}): Promise<Capstan> => {
+  const database = await createTestDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'capstan-e2e-'));
+  const access = await prepareDatabase(database.url, { apiKeyFile: join(folder, 'key') });
+  const taskQueue = `test-${randomBytes(6).toString('hex')}`;
+  const environment = {
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    MEDIA_URL: `file://${join(folder, 'media')}`,
+    TASK_QUEUE: taskQueue,
+    PORT: '0',
+    MAINTENANCE_MS: '200',
+    ...settings,
+  };
+  let server: Program | null = null;
+  let worker: Program | null = null;
+  let url = '';
+
+  const request: Capstan['request'] = async (method, path, body, headers = {}) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${access.api_key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') === true;
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+
+  const capstan: Capstan = {
+    get url() {
+      return url;
+    },
+    key: access.api_key,
+    databaseUrl: database.url,
+    taskQueue,
+    request,
+    submit: async (steps, job = {}, extra = {}) => {
+      const definition = { pipeline: 'test', version: '1', steps, ...extra };
+      const { status, body } = await request<Run>('POST', '/v1/runs', { definition, job });
+      if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
+      return body;
+    },
+    ended: (runId, timeoutMs = 30_000) =>
+      waitFor(
+        `run ${runId} to end`,
+        async () => {
+          const { body } = await request<Run>('GET', `/v1/runs/${runId}`);
+          return body.finished_at === null ? undefined : body;
+        },
+        timeoutMs,
+      ),
+    startServer: async () => {
+      server = startProgram('src/server.ts', 'server is ready', environment);
+      url = String((await server.ready).url);
+    },
+    killServer: async (signal) => {
+      if (server !== null) await end(server.child, signal);
+    },
+    startWorker: async () => {
+      worker = startProgram('src/worker.ts', 'worker is ready', environment);
+      await worker.ready;
+    },
+    killWorker: async (signal) => {
+      if (worker !== null) await end(worker.child, signal);
+    },
+    stop: async () => {
+      await Promise.all([capstan.killWorker('SIGKILL'), capstan.killServer('SIGKILL')]);
+      await database.drop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  await Promise.all([capstan.startServer(), capstan.startWorker()]);
+  return capstan;
+};

@@ -1,0 +1,94 @@
+/** Instances made for tests: real HTTP servers that do as told and remember every `/exec`. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Capstan } from './capstan.ts';
+
+export interface Exec {
+  readonly input: Record<string, unknown>;
+  readonly headers: IncomingMessage['headers'];
+  /** The caller closed the connection before it was answered. */
+  closed: boolean;
+  answered: boolean;
+}
+
+export type Handler = (exec: Exec, response: ServerResponse) => void | Promise<void>;
+
+export interface Instance {
+  readonly endpoint: string;
+  readonly execs: Exec[];
+  /** What it does with the next calls. */
+  handle: Handler;
+  stop(): Promise<void>;
+}
+
+export interface InstanceOptions {
+  readonly name: string;
+  readonly version?: string;
+  readonly cost_model?: { type: string; rate_usd: number };
+  readonly tags?: readonly string[];
+  readonly max_concurrency?: number;
+  readonly input?: object;
+  readonly output?: object;
+}
+
+export const answer = (response: ServerResponse, status: number, body: unknown): void => {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+};
+
+/** Answers its input. */
+export const echo: Handler = (exec, response) => answer(response, 200, { ok: true, output: exec.input });
+
+const readJson = async (request: IncomingMessage): Promise<Record<string, unknown>> => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return JSON.parse(Buffer.concat(chunks).toString());
+};
+
+const closeServer = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+
+/** Starts an instance and registers it with the router. */
+export const startInstance = async (capstan: Capstan, options: InstanceOptions): Promise<Instance> => {
+  const { name, version = '1.0.0', cost_model = { type: 'free', rate_usd: 0 }, tags = ['local'] } = options;
+  const spec = {
+    name,
+    version,
+    description: `${name} for tests`,
+    input: options.input ?? { type: 'object' },
+    output: options.output ?? { type: 'object' },
+    cost_model,
+  };
+  const instance: Instance = { endpoint: '', execs: [], handle: echo, stop: () => closeServer(server) };
+  const server = createServer(async (request, response) => {
+    if (request.url === '/health') {
+      return answer(response, 200, { status: 'ok', name, version, uptime_ms: process.uptime() * 1_000 });
+    }
+    if (request.url === '/spec') return answer(response, 200, spec);
+    const exec: Exec = { input: await readJson(request), headers: request.headers, closed: false, answered: false };
+    instance.execs.push(exec);
+    response.once('close', () => {
+      exec.closed = !response.writableFinished;
+      exec.answered = response.writableFinished;
+    });
+    await instance.handle(exec, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  Object.assign(instance, { endpoint });
+  const { status, body } = await capstan.request('POST', '/v1/capabilities', {
+    name,
+    version,
+    endpoint,
+    spec_url: `${endpoint}/spec`,
+    health_url: `${endpoint}/health`,
+    cost_model,
+    tags,
+    max_concurrency: options.max_concurrency ?? 16,
+  });
+  if (status >= 300) throw new Error(`registration: ${status} ${JSON.stringify(body)}`);
+  return instance;
+};

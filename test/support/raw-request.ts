@@ -1,0 +1,32 @@
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly body: string;
+}
+
+/** What `fetch` refuses to send: paths as written, headers sent twice, bodies that stop half-way. */
+export const sendRaw = (
+  url: string,
+  { path, method = 'GET', headers }: { path: string; method?: string; headers: string[] },
+  write?: (send: (chunk: Buffer | string) => boolean, end: () => void) => void,
+): Promise<RawAnswer> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    const sent = request({ hostname, port, path, method, headers, setHost: false, agent: false });
+    sent.once('response', (answer) => {
+      text(answer).then(
+        (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body }),
+        reject,
+      );
+    });
+    sent.once('error', reject);
+    if (write === undefined) sent.end();
+    else
+      write(
+        (chunk) => sent.write(chunk),
+        () => sent.end(),
+      );
+  });
