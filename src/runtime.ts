@@ -75,10 +75,11 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
       closeRun: createCloseRun({ db, contexts, results }),
     },
     close: async (): Promise<void> => {
-      feed.stop();
+      await feed.stop();
       leases.stop();
       await speed.stop();
       await client.close();
+      await registry.close();
       await probe.close();
       await db.destroy();
     },
@@ -124,6 +125,7 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       await maintenance.stop();
       events.stop();
       await delivery.settled();
+      await registry.close();
       await probe.close();
       await temporal.connection.close();
       await db.destroy();

@@ -25,7 +25,11 @@ export const createExecuteStepActivity =
     const beat = setInterval(() => context.heartbeat(), heartbeatIntervalMs);
     const wanted = wantedSignal(context);
     try {
-      const end = await executeStep(request, { round: context.info.attempt, signal: wanted });
+      const end = await executeStep(request, {
+        round: context.info.attempt,
+        remainingMs: remainingMs(context),
+        signal: wanted,
+      });
       switch (end.kind) {
         case 'succeeded':
           return {
@@ -48,6 +52,16 @@ export const createExecuteStepActivity =
       clearInterval(beat);
     }
   };
+
+/**
+ * Time until Temporal gives the step up, less a margin in which its end can still be told. It spans processes, so
+ * it goes by the wall clock; Temporal's own timer stands behind it.
+ */
+const remainingMs = ({ info }: Context): number => {
+  const total = info.scheduleToCloseTimeoutMs ?? 0;
+  const spent = Date.now() - info.scheduledTimestampMs;
+  return Math.max(0, total - spent - Math.min(500, total / 10));
+};
 
 /** Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. */
 const wantedSignal = (context: Context): AbortSignal => {

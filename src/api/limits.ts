@@ -23,6 +23,8 @@ export const httpLimits = {
   bodyTimeoutMs: 30_000,
   /** Between two pieces of a media file. */
   mediaIdleMs: 60_000,
+  /** Of a connection on which nothing moves while a request is handled. */
+  idleMs: 120_000,
   keepAliveMs: 65_000,
   headerBytes: 16_384,
   connections: 2_000,

@@ -24,11 +24,14 @@ const open = (server: Server, { host, port }: ListenOptions): Promise<AddressInf
     server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
 
+/** Connections whose last answer was under way already become idle one by one. */
 const shut = (server: Server, graceMs: number): Promise<void> =>
   new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+    const sweep = setInterval(() => server.closeIdleConnections(), 100);
+    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     server.close(() => {
-      clearTimeout(timer);
+      clearInterval(sweep);
+      clearTimeout(cut);
       resolve();
     });
     server.closeIdleConnections();
@@ -50,6 +53,7 @@ export const listen = async (app: App, options: ListenOptions): Promise<Listenin
     app.handle,
   );
   server.maxConnections = httpLimits.connections;
+  server.timeout = httpLimits.idleMs;
   const { address, port } = await open(server, options);
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => {

@@ -5,7 +5,7 @@ const HttpUrl = z.url({ protocol: /^https?$/ });
 
 const wildcards = new Set(['0.0.0.0', '::']);
 
-const SettingsSchema = z
+export const SettingsSchema = z
   .object({
     ROUTER_URL: HttpUrl.optional().meta({
       description: 'Base address of the router; without it, serve only.',

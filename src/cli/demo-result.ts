@@ -1,5 +1,6 @@
 /** What the demo leaves: the file that plays, its facts, and for each step who did it and for how much. */
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { parseMediaReference } from '../contracts/media.ts';
 import type { StackFile } from '../contracts/stack.ts';
@@ -17,8 +18,8 @@ const Output = z.object({
 /** Where a media reference lies on this disk; the reference itself when the store is not on it. */
 const locate = (mediaUrl: string, reference: string): string => {
   const path = parseMediaReference(reference);
-  if (path === null || !mediaUrl.startsWith('file://')) return reference;
-  return join(mediaUrl.slice('file://'.length), path.job_id, path.file);
+  if (path === null || !mediaUrl.startsWith('file:///')) return reference;
+  return join(fileURLToPath(mediaUrl), path.job_id, path.file);
 };
 
 export const showDemoResult = async (session: Session, runId: string, info: StackFile): Promise<void> => {

@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { CapabilitySpec, Health } from '../contracts/capability.ts';
 import { explainProbeError, type ProbeFault } from './probe-error.ts';
 
-export type ProbeResult<Value> = { readonly kind: 'ok'; readonly value: Value } | ProbeFault;
+type ProbeResult<Value> = { readonly kind: 'ok'; readonly value: Value } | ProbeFault;
 
 export interface CapabilityProbe {
   /** @throws the reason of `signal` when it aborts */

@@ -56,5 +56,8 @@ export const revokeKey = async (db: Db, keyId: string, projects: readonly string
 };
 
 export const addProjectToKey = async (db: Db, keyId: string, projectId: string): Promise<void> => {
-  await db.raw('update api_key set projects = array_append(projects, ?) where key_id = ?', [projectId, keyId]);
+  await db.raw('update api_key set projects = array_append(projects, ?) where key_id = ?', [
+    projectId,
+    keyId,
+  ]);
 };

@@ -3,6 +3,7 @@ import type { Decision } from '../contracts/decision.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, StepState } from '../contracts/run.ts';
 import type { Db } from './connect.ts';
+import { toJsonb } from './jsonb.ts';
 
 /** The step that an attempt works for; null for a direct call. */
 export interface StepKey {
@@ -52,7 +53,7 @@ export const claimAttempt = async (db: Db, claim: Claim): Promise<ClaimResult> =
       claim.must_be_idle,
       claim.lease_ms,
       claim.reserved_nano.toString(),
-      JSON.stringify(claim.decision),
+      toJsonb(claim.decision),
     ],
   );
   return rows[0] as ClaimResult;
@@ -87,10 +88,10 @@ export const settleAttempt = async (db: Db, end: AttemptEnd): Promise<boolean> =
       end.settled_nano.toString(),
       end.certainty,
       end.duration_ms,
-      end.error === null ? null : JSON.stringify(end.error),
+      end.error === null ? null : toJsonb(end.error),
       end.step_state,
       end.output === undefined ? null : JSON.stringify(end.output),
-      JSON.stringify(end.event_data),
+      toJsonb(end.event_data),
     ],
   );
   return rows[0]?.settled === true;
@@ -112,12 +113,13 @@ export const renewLeases = async (
   return new Set(rows.map(({ attempt_id }) => attempt_id));
 };
 
-/** Closes attempts whose lease ran out: their process is gone. @returns how many */
+/** Closes attempts whose lease ran out: their process is gone. Those being renewed are left. @returns how many */
 export const loseExpiredAttempts = async (db: Db): Promise<number> => {
   const { rows } = await db.raw<{ rows: { lost: number }[] }>(
     `select lose_attempts(array(
        select attempt_id from attempt
-       where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() limit 500
+       where state in ('reserved', 'dispatched') and lease_until < clock_timestamp()
+       limit 500 for update skip locked
      )) as lost`,
   );
   return rows[0]?.lost ?? 0;

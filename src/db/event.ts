@@ -53,7 +53,7 @@ export const listNewEvents = async (
 ): Promise<readonly (EventRow & { readonly xid: string })[]> => {
   const { rows } = await db.raw<{ rows: (EventRow & { xid: string })[] }>(
     `select run_id, at, type, step_id, attempt, data, xid::text from event
-     where run_id = any (?) and xid >= ?::text::xid8 and xid < ?::text::xid8 order by xid, id`,
+     where run_id = any (?) and xid >= ?::text::xid8 and xid < ?::text::xid8 order by event.xid, id`,
     [[...runIds], from, to],
   );
   return rows;

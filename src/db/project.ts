@@ -51,6 +51,8 @@ export const findOldestProject = async (db: Db, name: string): Promise<ProjectRo
 
 /** Whether the database can count days in this zone. */
 export const isKnownTimezone = async (db: Db, name: string): Promise<boolean> => {
-  const { rows } = await db.raw<{ rows: unknown[] }>('select 1 from pg_timezone_names where name = ?', [name]);
+  const { rows } = await db.raw<{ rows: unknown[] }>('select 1 from pg_timezone_names where name = ?', [
+    name,
+  ]);
   return rows.length > 0;
 };

@@ -3,6 +3,7 @@ import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
 import type { RunState } from '../contracts/run.ts';
 import type { Db } from './connect.ts';
+import { toJsonb } from './jsonb.ts';
 
 export interface NewRun {
   readonly run_id: string;
@@ -111,7 +112,7 @@ export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
       run_id: end.run_id,
       state: end.state,
       output: end.output === undefined ? null : JSON.stringify(end.output),
-      error: end.error === null ? null : JSON.stringify(end.error),
+      error: end.error === null ? null : toJsonb(end.error),
       leftover: end.state === 'cancelled' ? 'cancelled' : 'skipped',
       step_ids: [...end.step_ids],
     },

@@ -3,6 +3,7 @@ import type { Failure, Json } from '../contracts/primitives.ts';
 import type { StepState } from '../contracts/run.ts';
 import type { StepKey } from './attempt.ts';
 import type { Db } from './connect.ts';
+import { toJsonb } from './jsonb.ts';
 
 export interface StepResultRow {
   readonly step_id: string;
@@ -46,7 +47,7 @@ export const endStep = async (
      )
      insert into event (run_id, type, step_id, data)
      select run_id, 'step.' || :state, step_id, jsonb_build_object('error', :error::jsonb) from ended`,
-    { ...step, state, error: JSON.stringify(error) },
+    { ...step, state, error: toJsonb(error) },
   );
 };
 

@@ -70,11 +70,17 @@ const endOf = (error: unknown, step: PlannedStep): StepEnd & { readonly error: F
   const isOutOfTime =
     cause instanceof TimeoutFailure ||
     (error instanceof ActivityFailure && error.retryState === RetryState.TIMEOUT);
-  const last = cause instanceof Error ? cause.message : String(cause);
+  const last = reasonOf(cause);
   return {
     state: 'failed',
     error: isOutOfTime
       ? { code: 'step_timeout', message: `not done within ${step.total_timeout_ms} ms; last: ${last}` }
       : { code: 'internal', message: last },
   };
+};
+
+/** A timeout says nothing by itself; the attempt before it does. */
+const reasonOf = (cause: unknown): string => {
+  if (cause instanceof TimeoutFailure && cause.cause instanceof Error) return cause.cause.message;
+  return cause instanceof Error ? cause.message : String(cause);
 };

@@ -7,12 +7,13 @@ import { inject } from 'vitest';
 import { createApp } from '../../src/api/app.ts';
 import { listen } from '../../src/api/listen.ts';
 import { ConfigSchema } from '../../src/config.ts';
+import type { Scope } from '../../src/contracts/access.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createServerRuntime } from '../../src/runtime.ts';
 import { createAccessService } from '../../src/services/access/access-service.ts';
 import { ensureDefaultProject } from '../../src/services/access/bootstrap-access.ts';
-import type { Scope } from '../../src/contracts/access.ts';
 import { createTestDatabase } from './database.ts';
+import { waitFor } from './wait.ts';
 
 export interface TestApi {
   readonly url: string;
@@ -26,6 +27,8 @@ export interface TestApi {
   readonly createKey: (options: { scopes: Scope[]; projects?: string[] }) => Promise<string>;
   /** A second project and a key for it alone. */
   readonly createProject: (name: string) => Promise<{ projectId: string; apiKey: string }>;
+  readonly waitForRuns: (count: number) => Promise<void>;
+  readonly closeServer: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -65,6 +68,7 @@ export const startTestApi = async (limits: Record<string, number> = {}): Promise
   const config = ConfigSchema.parse({
     DATABASE_URL: database.url,
     DATABASE_POOL: 5,
+    TASK_QUEUE: database.name,
     MEDIA_URL: `file://${join(folder, 'media')}`,
     ...limits,
   });
@@ -90,8 +94,14 @@ export const startTestApi = async (limits: Record<string, number> = {}): Promise
     createProject: async (name) => {
       const answer = await call('/v1/projects', { body: { name } });
       const { project_id } = (await answer.json()) as { project_id: string };
-      return { projectId: project_id, apiKey: await createKey({ scopes: ['admin'], projects: [project_id] }) };
+      return {
+        projectId: project_id,
+        apiKey: await createKey({ scopes: ['admin'], projects: [project_id] }),
+      };
     },
+    waitForRuns: (count) =>
+      waitFor(`${count} runs`, async () => (await db('run').select('run_id')).length >= count),
+    closeServer: () => server.close(),
     close: async () => {
       await server.close();
       await runtime.close();

@@ -62,7 +62,12 @@ export interface Capstan {
   readonly key: string;
   readonly databaseUrl: string;
   readonly taskQueue: string;
-  request<Body>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<Body>>;
+  request<Body>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Answer<Body>>;
   /** Starts a run of a definition and answers it. */
   submit(steps: readonly object[], job?: object, extra?: object): Promise<Run>;
   /** The run when it has ended. */

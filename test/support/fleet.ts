@@ -68,7 +68,12 @@ export const startInstance = async (capstan: Capstan, options: InstanceOptions):
       return answer(response, 200, { status: 'ok', name, version, uptime_ms: process.uptime() * 1_000 });
     }
     if (request.url === '/spec') return answer(response, 200, spec);
-    const exec: Exec = { input: await readJson(request), headers: request.headers, closed: false, answered: false };
+    const exec: Exec = {
+      input: await readJson(request),
+      headers: request.headers,
+      closed: false,
+      answered: false,
+    };
     instance.execs.push(exec);
     response.once('close', () => {
       exec.closed = !response.writableFinished;

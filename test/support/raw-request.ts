@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { type ClientRequest, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 
 export interface RawAnswer {
@@ -7,11 +7,15 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** What `fetch` refuses to send: paths as written, headers sent twice, bodies that stop half-way. */
+/**
+ * What `fetch` refuses to send: paths as written, headers sent twice, bodies that stop half-way.
+ *
+ * @param write sends the body; without it there is none
+ */
 export const sendRaw = (
   url: string,
   { path, method = 'GET', headers }: { path: string; method?: string; headers: string[] },
-  write?: (send: (chunk: Buffer | string) => boolean, end: () => void) => void,
+  write: (request: ClientRequest) => void = (sent) => void sent.end(),
 ): Promise<RawAnswer> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
@@ -23,10 +27,5 @@ export const sendRaw = (
       );
     });
     sent.once('error', reject);
-    if (write === undefined) sent.end();
-    else
-      write(
-        (chunk) => sent.write(chunk),
-        () => sent.end(),
-      );
+    write(sent);
   });

@@ -7,7 +7,7 @@ import { extendPointer } from '../json-pointer.ts';
 import { isPlainObject } from '../json-type.ts';
 import { findExplosiveUnion } from './schema-recursion.ts';
 
-export const schemaLimits = { depth: 32, nodes: 2_000, enumValues: 500, uniqueItems: 1_000 } as const;
+const schemaLimits = { depth: 32, nodes: 2_000, enumValues: 500, uniqueItems: 1_000 } as const;
 
 interface Walk {
   nodes: number;

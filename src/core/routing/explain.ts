@@ -48,10 +48,10 @@ const explainNone = (capability: string, { ranked, excluded }: Choice, lost: Rea
 };
 
 const explainChosen = (chosen: RankedInstance, { ranked, excluded }: Choice): string => {
-  const faster = ranked.indexOf(chosen);
+  const passed = ranked.indexOf(chosen);
   return [
     describe(chosen),
-    ...(faster > 0 ? [`${faster} better taken by other calls`] : []),
+    ...(passed > 0 ? [`${passed} better could not take it`] : []),
     ...(excluded.length > 0 ? [`not possible: ${summarise(excluded.map(({ verdict }) => verdict))}`] : []),
   ].join('; ');
 };

@@ -1,6 +1,6 @@
 /** What `choose` sees: the instances of one capability at one moment, and what the caller asked for. */
 import type { CostModel, InstanceState } from '../../contracts/capability.ts';
-import type { Candidate, Verdict } from '../../contracts/decision.ts';
+import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
 
 export interface InstanceSnapshot {
@@ -59,5 +59,3 @@ export interface Choice {
   readonly ranked: readonly RankedInstance[];
   readonly excluded: readonly { readonly instance: InstanceSnapshot; readonly verdict: Verdict }[];
 }
-
-export type { Candidate };

@@ -1,7 +1,8 @@
 /**
  * The two statements around a call: claim_attempt before, settle_attempt after.
- * Lock order is always step, then instance, so that they cannot deadlock. A claim on a free instance may commit
- * asynchronously (a lost slot expires by itself); a claim with money, and every settlement, is durable.
+ * Claims of one key come one after the other, also before its step has a row. Lock order is always key, step,
+ * attempts, instance, so that nothing deadlocks. A claim on a free instance may commit asynchronously (a lost
+ * slot expires by itself); a claim with money, and every settlement, is durable.
  */
 import type { Knex } from 'knex';
 
@@ -43,6 +44,7 @@ declare
   v_open text[];
   v_held int;
 begin
+  perform pg_advisory_xact_lock(hashtextextended(p_key, 0));
   if p_run_id is not null then
     select * into v_step from step s
       where s.run_id = p_run_id and s.step_id = p_step_id and s.item = p_item for update;
@@ -117,6 +119,8 @@ create function settle_attempt(
 declare
   v_attempt attempt;
 begin
+  perform 1 from step s join attempt a using (run_id, step_id, item)
+    where a.attempt_id = p_attempt_id for update of s;
   update attempt a set state = p_state, ambiguity = p_ambiguity, counted = p_counted,
       settled_nano = p_settled_nano, certainty = p_certainty, duration_ms = p_duration_ms, error = p_error,
       finished_at = clock_timestamp()

@@ -7,11 +7,7 @@ import { Connection } from '@temporalio/client';
 import pg from 'pg';
 import { StackFile } from '../../contracts/stack.ts';
 import { findPrograms } from '../postgres/programs.ts';
-import {
-  embeddedTemporalEnvironment,
-  hasExternalTemporal,
-  readTemporalConnection,
-} from '../temporal/environment.ts';
+import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
 import { findMissingSearchAttributes } from '../temporal/search-attributes.ts';
 import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';
 import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from './check.ts';

@@ -1,6 +1,6 @@
 /** Starts the Temporal dev server as a supervised child that keeps its state in one SQLite file. */
 import { existsSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { isPortAnswered } from '../ports.ts';
@@ -36,7 +36,9 @@ const removeHalfMade = async (databaseFile: string, marker: string): Promise<voi
 
 /** Resolves when it answers. @returns its address @throws Error with the end of the server's log */
 export const startTemporal = async (supervisor: Supervisor, options: TemporalOptions): Promise<string> => {
-  const databaseFile = join(options.dataDir, 'temporal.sqlite');
+  const folder = join(options.dataDir, 'temporal');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const databaseFile = join(folder, 'state.sqlite');
   const marker = `${databaseFile}.complete`;
   await supervisor.start({
     name: 'Temporal',

@@ -73,7 +73,10 @@ export const createAccessService = (db: Db, settings: Partial<AccessSettings> = 
     createProject: async (caller: Caller, request: ProjectRequest): Promise<Project> => {
       const { name, timezone, daily_limit_usd } = request;
       if (!(await isKnownTimezone(db, timezone)))
-        throw refuseField('/timezone', `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`);
+        throw refuseField(
+          '/timezone',
+          `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`,
+        );
       const project_id = newId('project');
       const row = await db.transaction(async (trx) => {
         await addProjectToKey(trx, caller.key_id, project_id);

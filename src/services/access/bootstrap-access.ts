@@ -54,7 +54,12 @@ export const ensureDefaultProject = (
 ): Promise<DefaultAccess> =>
   db.transaction(async (trx) => {
     await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
-    const newProject = { project_id: newId('project'), name: 'default', timezone: 'UTC', daily_limit_nano: 0n };
+    const newProject = {
+      project_id: newId('project'),
+      name: 'default',
+      timezone: 'UTC',
+      daily_limit_nano: 0n,
+    };
     const { project_id } =
       (await findOldestProject(trx, 'default')) ?? (await insertProject(trx, newProject));
     const reused = await reuseKey(trx, apiKeyFile, project_id);

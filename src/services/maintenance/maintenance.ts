@@ -16,7 +16,13 @@ export interface Maintenance {
 }
 
 const lockKey = 7_236_150_444;
-const purgeEveryMs = 600_000;
+
+interface Duty {
+  readonly name: string;
+  readonly everyMs: number;
+  /** @returns how many things it repaired */
+  readonly work: () => Promise<number>;
+}
 
 export const createMaintenance = ({
   db,
@@ -35,36 +41,41 @@ export const createMaintenance = ({
   let timer: NodeJS.Timeout | null = null;
   let round: Promise<void> = Promise.resolve();
   let isStopped = false;
-  let lastPurge = performance.now();
 
-  const duties: readonly { name: string; work: () => Promise<number> }[] = [
-    { name: 'deliveries', work: () => delivery.deliverOverdue() },
-    { name: 'leases', work: () => loseExpiredAttempts(db) },
-    { name: 'probes', work: () => registry.probeDue() },
+  const duties: readonly Duty[] = [
+    { name: 'deliveries', everyMs: 0, work: () => delivery.deliverOverdue() },
+    { name: 'leases', everyMs: 0, work: () => loseExpiredAttempts(db) },
+    { name: 'probes', everyMs: 0, work: () => registry.probeDue() },
+    { name: 'old answers', everyMs: 600_000, work: () => purgeAnswers(db) },
   ];
+  const underWay = new Map<string, Promise<void>>();
+  const doneAt = new Map<string, number>();
+
+  /** A duty that takes long, like a round of probes, does not hold up the others. */
+  const attend = ({ name, everyMs, work }: Duty): void => {
+    if (underWay.has(name) || performance.now() < (doneAt.get(name) ?? 0) + everyMs) return;
+    const task = work()
+      .then((repaired) => {
+        if (repaired > 0 && name !== 'probes') logger.info({ duty: name, repaired }, 'repaired');
+      })
+      .catch((error: unknown) => logger.warn({ err: error, duty: name }, 'maintenance will try again'))
+      .finally(() => {
+        underWay.delete(name);
+        doneAt.set(name, performance.now());
+      });
+    underWay.set(name, task);
+  };
 
   const runRound = async (): Promise<void> => {
     if (lock === null || !(await lock.isHeld())) lock = await holdLock(db, lockKey);
-    if (lock === null) return;
-    for (const { name, work } of duties) {
-      try {
-        const repaired = await work();
-        if (repaired > 0 && name !== 'probes') logger.info({ duty: name, repaired }, 'repaired');
-      } catch (error) {
-        logger.warn({ error, duty: name }, 'maintenance will try again');
-      }
-    }
-    if (performance.now() - lastPurge > purgeEveryMs) {
-      lastPurge = performance.now();
-      await purgeAnswers(db);
-    }
+    if (lock !== null) for (const duty of duties) attend(duty);
   };
 
   const schedule = (): void => {
     if (isStopped) return;
     timer = setTimeout(() => {
       round = runRound()
-        .catch((error: unknown) => logger.warn({ error }, 'maintenance will try again'))
+        .catch((error: unknown) => logger.warn({ err: error }, 'maintenance will try again'))
         .finally(schedule);
     }, intervalMs);
   };
@@ -75,6 +86,7 @@ export const createMaintenance = ({
       isStopped = true;
       if (timer !== null) clearTimeout(timer);
       await round;
+      await Promise.all(underWay.values());
       await lock?.release();
     },
   };

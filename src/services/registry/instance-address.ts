@@ -6,7 +6,7 @@ import { BlockList, isIP } from 'node:net';
 import type { Registration } from '../../contracts/capability.ts';
 import { AppError } from '../../errors.ts';
 
-export type AddressField = 'endpoint' | 'spec_url' | 'health_url';
+type AddressField = 'endpoint' | 'spec_url' | 'health_url';
 
 const refuse = (field: AddressField, message: string): AppError =>
   new AppError('request_invalid', `${field} ${message}`, {
@@ -32,7 +32,7 @@ const createDenied = (allowsLoopback: boolean): BlockList => {
   return denied;
 };
 
-export interface InstanceAddresses {
+interface InstanceAddresses {
   /** Without a trailing slash. */
   readonly endpoint: string;
   readonly spec_url: string;

@@ -6,7 +6,7 @@ import type { Db } from '../../db/connect.ts';
 import { type InstanceRow, lockInstance, updateInstanceState, updateSpecDigest } from '../../db/instance.ts';
 import { type Finding, mismatch } from './examine-instance.ts';
 
-export const factsOf = (row: InstanceRow): InstanceFacts => ({
+const factsOf = (row: InstanceRow): InstanceFacts => ({
   state: row.state,
   reason: row.reason,
   failed_probes: row.failed_probes,
@@ -40,13 +40,14 @@ export const applyEvent = async (
  * Applies what a probe found. A finding about an earlier registration, or a failure from before a heartbeat, is
  * old news and changes nothing.
  * @param probed the row as it was when the probe began
+ * @returns the state afterwards; null for old news
  */
 export const applyFinding = async (
   db: Db,
   probed: InstanceRow,
   finding: Finding,
   logger: Logger,
-): Promise<InstanceRow['state']> =>
+): Promise<InstanceRow['state'] | null> =>
   db.transaction(async (trx) => {
     const { name, version, instance_id } = probed;
     const { spec } = finding;
@@ -56,7 +57,7 @@ export const applyFinding = async (
         : await findRivalSpec(trx, { name, version, digest: spec.digest, instanceId: instance_id });
     const row = await lockInstance(trx, instance_id);
     if (row === null) return 'deregistered';
-    if (isOldNews(probed, row, finding)) return row.state;
+    if (isOldNews(probed, row, finding)) return null;
     if (rival !== null) {
       const detail = `/spec differs from that of ${rival.endpoint}, which serves ${version} too; a changed spec needs a new version`;
       return applyEvent(trx, row, mismatch(detail).event, logger);

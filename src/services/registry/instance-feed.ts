@@ -5,7 +5,8 @@
 import type { Logger } from 'pino';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { Db } from '../../db/connect.ts';
-import { type FeedPoll, type FeedRow, pollInstances } from '../../db/instance-feed.ts';
+import { pollInstances } from '../../db/instance-feed.ts';
+import { createInstancePicture } from './instance-picture.ts';
 import { createPollLoop } from './poll-loop.ts';
 import { createReleaseBell } from './release-bell.ts';
 
@@ -30,94 +31,49 @@ export interface InstanceFeedOptions {
   readonly logger: Logger;
 }
 
-/** What an instance reports about its queue counts for so long. */
-const reportMaxAgeMs = 90_000;
-
-type Counts = Map<string, number>;
-
-const add = (counts: Counts, id: string, by: number): void => {
-  counts.set(id, (counts.get(id) ?? 0) + by);
-};
-
 const freeSlots = ({ state, max_concurrency, held }: InstanceSnapshot): number =>
   state === 'up' || state === 'suspect' ? Math.max(0, max_concurrency - held) : 0;
 
 export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFeedOptions): InstanceFeed => {
-  const rows = new Map<string, FeedRow>();
-  const byName = new Map<string, Set<string>>();
+  const picture = createInstancePicture();
   const bell = createReleaseBell();
-  let polled: Pick<FeedPoll, 'horizon' | 'now_ms' | 'held'> = { horizon: '0', now_ms: 0, held: {} };
-  /** Own claims and releases since the last poll began, and those of the poll that is under way. */
-  let notes: Counts = new Map();
-  let polledNotes: Counts = new Map();
 
-  const toSnapshot = ({ reported_at_ms, ...row }: FeedRow): InstanceSnapshot => {
-    const { instance_id, reported_extra } = row;
-    const noted = (notes.get(instance_id) ?? 0) + (polledNotes.get(instance_id) ?? 0);
-    const isFresh = reported_at_ms !== null && polled.now_ms - reported_at_ms <= reportMaxAgeMs;
-    return {
-      ...row,
-      held: Math.max(0, (polled.held[instance_id] ?? 0) + noted),
-      reported_extra: isFresh ? reported_extra : 0,
-    };
-  };
+  /** Free slots of every instance that somebody waits for. */
+  const measureRoom = (): ReadonlyMap<string, number> =>
+    new Map(
+      [...bell.awaited()]
+        .flatMap((capability) => picture.candidates(capability))
+        .map((snapshot) => [snapshot.instance_id, freeSlots(snapshot)]),
+    );
 
-  const candidates = (capability: string): InstanceSnapshot[] =>
-    [...(byName.get(capability) ?? [])].map((id) => toSnapshot(rows.get(id) as FeedRow));
-
-  const measureRoom = (): Counts => {
-    const room: Counts = new Map();
-    for (const capability of bell.awaited()) {
-      for (const snapshot of candidates(capability)) room.set(snapshot.instance_id, freeSlots(snapshot));
-    }
-    return room;
-  };
-
-  const ringWhereRoomGrew = (before: Counts): void => {
-    for (const [id, free] of measureRoom()) {
-      const row = rows.get(id);
-      if (row !== undefined && free > (before.get(id) ?? 0)) bell.ring(row.name);
-    }
-  };
-
-  const accept = ({ instances, ...poll }: FeedPoll): void => {
-    const before = measureRoom();
-    for (const row of instances) {
-      rows.set(row.instance_id, row);
-      byName.set(row.name, (byName.get(row.name) ?? new Set()).add(row.instance_id));
-    }
-    polled = poll;
-    polledNotes = new Map();
-    ringWhereRoomGrew(before);
+  const ringFor = (instanceId: string): void => {
+    const name = picture.nameOf(instanceId);
+    if (name !== undefined) bell.ring(name);
   };
 
   const poll = async (): Promise<void> => {
-    polledNotes = notes;
-    notes = new Map();
+    const since = picture.beginPoll();
     try {
-      accept(await pollInstances(db, polled.horizon));
+      const answer = await pollInstances(db, since);
+      const before = measureRoom();
+      picture.acceptPoll(answer);
+      for (const [id, free] of measureRoom()) if (free > (before.get(id) ?? 0)) ringFor(id);
     } catch (error) {
-      for (const [id, count] of polledNotes) add(notes, id, count);
-      polledNotes = new Map();
+      picture.dropPoll();
       throw error;
     }
   };
 
-  const loop = createPollLoop({
-    poll,
-    intervalMs,
-    onError: (error) =>
-      logger.warn({ error }, 'instances could not be polled; routing goes on with what is known'),
-  });
+  const onError = (error: unknown): void =>
+    logger.warn({ err: error }, 'instances could not be polled; routing goes on with what is known');
 
   return {
-    ...loop,
-    candidates,
-    noteClaim: (instanceId) => add(notes, instanceId, 1),
+    ...createPollLoop({ poll, intervalMs, onError }),
+    candidates: picture.candidates,
+    noteClaim: (instanceId) => picture.note(instanceId, 1),
     noteRelease: (instanceId) => {
-      add(notes, instanceId, -1);
-      const row = rows.get(instanceId);
-      if (row !== undefined) bell.ring(row.name);
+      picture.note(instanceId, -1);
+      ringFor(instanceId);
     },
     waitForRelease: bell.wait,
   };

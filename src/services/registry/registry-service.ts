@@ -19,7 +19,7 @@ import { type InstanceRow, lockInstance, lockInstanceByKey, recordHeartbeat } fr
 import { AppError } from '../../errors.ts';
 import { createAddressRules } from './instance-address.ts';
 import { applyEvent } from './instance-changes.ts';
-import { createProbing, type VetVerdict } from './probing.ts';
+import { probeDueInstances } from './probing.ts';
 import { type RegistrationKind, registerInstance, requireOwner } from './register-instance.ts';
 import {
   getCapability,
@@ -28,6 +28,8 @@ import {
   shownState,
   toInstance,
 } from './registry-listing.ts';
+import { createSchemaCompiler } from './schema-compiler.ts';
+import { createVetting, type VetVerdict } from './vetting.ts';
 
 export interface RegistryService {
   /** @throws AppError `request_invalid` for a bad address, `forbidden` for another project's instance */
@@ -64,7 +66,9 @@ export interface RegistryOptions {
 }
 
 export const createRegistryService = ({ db, probe, logger, config }: RegistryOptions): RegistryService => {
-  const probing = createProbing({ db, probe, logger });
+  const abort = new AbortController();
+  const tools = { db, probe, logger, compiler: createSchemaCompiler(), signal: abort.signal };
+  const vetting = createVetting(tools);
   const addresses = createAddressRules({ allowsLoopback: config.CAPSTAN_MODE !== 'production' });
 
   /** Runs `work` on the locked row of an instance that belongs to the project. */
@@ -88,7 +92,7 @@ export const createRegistryService = ({ db, probe, logger, config }: RegistryOpt
     register: async (projectId, registration) => {
       const registered = { ...registration, ...addresses.normalise(registration) };
       const { row, created } = await db.transaction((trx) => registerInstance(trx, projectId, registered));
-      probing.vetInBackground(row.instance_id);
+      vetting.vetInBackground(row.instance_id);
       return { instance: toInstance(row), created };
     },
 
@@ -121,8 +125,11 @@ export const createRegistryService = ({ db, probe, logger, config }: RegistryOpt
         if (row !== null) await applyEvent(trx, row, { kind: 'refused_connection' }, logger);
       }),
 
-    vet: probing.vet,
-    probeDue: probing.probeDue,
-    close: probing.close,
+    vet: vetting.vet,
+    probeDue: (limit = 50) => probeDueInstances(tools, limit),
+    close: async () => {
+      abort.abort();
+      await vetting.settle();
+    },
   };
 };

@@ -8,9 +8,7 @@ import { AppError } from '../../errors.ts';
 import { createSchemaCompiler, type SchemaCheck } from './schema-compiler.ts';
 import type { SchemaError } from './schema-errors.ts';
 
-export type SchemaResult =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly errors: readonly SchemaError[] };
+type SchemaResult = { readonly ok: true } | { readonly ok: false; readonly errors: readonly SchemaError[] };
 
 export interface SchemaValidator {
   validateInput(name: string, version: string, digest: string, value: Json): Promise<SchemaResult>;

@@ -41,7 +41,9 @@ export const createSpeedRecorder = ({
   };
 
   const flushQuietly = (): Promise<void> =>
-    flush().catch((error: unknown) => logger.warn({ error }, 'call speeds could not be written; dropped'));
+    flush().catch((error: unknown) =>
+      logger.warn({ err: error }, 'call speeds could not be written; dropped'),
+    );
 
   return {
     recordCall: (instanceId, call) => {

@@ -20,7 +20,6 @@ import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
 import { type CallTarget, type Claimed, claimInstance } from './claim-instance.ts';
-import { createInputCheck, type SchemaError } from './input-check.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { explainNoClaim } from './no-claim.ts';
 import { createWaitingLine } from './waiting-line.ts';
@@ -65,18 +64,14 @@ export interface CallDependencies {
 }
 
 const maxInstances = 3;
-const maxWaitMs = 2_000;
 /** For waits that no count bounds: an instance that comes back is noticed within seconds. */
 const uncountedDelay: RetrySettings = { max: 0, initialMs: 500, factor: 1.6, maxDelayMs: 10_000 };
 
 export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
 
 export const createCallCapability = (dependencies: CallDependencies): CallCapability => {
-  const line = createWaitingLine();
+  const claiming = { ...dependencies, line: createWaitingLine() };
   return async (request) => {
-    const refusals: SchemaError[] = [];
-    const checkInput = createInputCheck(dependencies, (errors) => refusals.push(...errors));
-    const claiming = { ...dependencies, line, checkInput, maxWaitMs };
     const tried = new Set<string>();
     let last: Verdict | null = null;
     let counted = 0;
@@ -87,7 +82,7 @@ export const createCallCapability = (dependencies: CallDependencies): CallCapabi
       if (claimed.kind === 'answered') return { kind: 'succeeded', output: claimed.output, attempt: null };
       if (claimed.kind === 'none') {
         if (last !== null) break;
-        const { code, message, details, isFinal } = explainNoClaim(claimed, refusals);
+        const { code, message, details, isFinal } = explainNoClaim(claimed);
         const error: Failure = { code, message, details };
         if (isFinal) return { kind: 'failed', error, isRecorded: false };
         return { kind: 'retry', error, delayMs: backoffMs(uncountedDelay, request.round, Math.random()) };

@@ -1,8 +1,8 @@
 /**
  * Finds an instance for a call and claims a slot on it.
  *
- * The best instance is waited for when it is full, up to two seconds: a batch call stays on the free queue, and
- * the price of waiting is in the score. Callers of one capability wait in line, so that a released slot wakes
+ * The best instance is waited for when it is full, and any instance when there is none, up to two seconds: a
+ * batch call stays on the free queue, and the price of waiting is in the score. Callers of one capability wait in line, so that a released slot wakes
  * one of them and not all.
  */
 import type { Decision } from '../../contracts/decision.ts';
@@ -16,7 +16,8 @@ import { type Claim, type ClaimResult, claimAttempt, type StepKey } from '../../
 import type { Db } from '../../db/connect.ts';
 import { newId, newToken } from '../ids.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
-import type { InputCheck } from './input-check.ts';
+import type { RegistryService } from '../registry/registry-service.ts';
+import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { WaitingLine } from './waiting-line.ts';
 
 export interface CallTarget {
@@ -26,6 +27,8 @@ export interface CallTarget {
   readonly step: StepKey | null;
   readonly route: Omit<RouteRequest, 'tried' | 'refusing'>;
   readonly input: JsonObject;
+  /** How long it may wait for a slot, or for an instance to appear. */
+  readonly maxWaitMs: number;
 }
 
 export interface Claimed {
@@ -42,15 +45,23 @@ export type ClaimEnd =
   | { readonly kind: 'answered'; readonly output: ClaimResult['output'] }
   | { readonly kind: 'closed' }
   /** Nothing could take it now; the decision says why. */
-  | { readonly kind: 'none'; readonly decision: Decision; readonly choice: Choice };
+  | {
+      readonly kind: 'none';
+      readonly decision: Decision;
+      readonly choice: Choice;
+      /** What the specs of instances say against the input. */
+      readonly refusals: readonly SchemaError[];
+    };
+
+export type SchemaError = { readonly pointer: string; readonly message: string };
 
 export interface ClaimDependencies {
   readonly db: Db;
   readonly feed: InstanceFeed;
   readonly line: WaitingLine;
-  readonly checkInput: InputCheck;
+  readonly registry: Pick<RegistryService, 'vet'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput'>;
   readonly leaseMs: number;
-  readonly maxWaitMs: number;
 }
 
 /** @param tried instances that already failed this call; grows by the caller */
@@ -60,11 +71,17 @@ export const claimInstance = async (
   tried: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<ClaimEnd> => {
-  const { feed, line, maxWaitMs } = dependencies;
-  const deadline = performance.now() + maxWaitMs;
-  const search = { refusing: new Set<string>(), lost: new Set<string>(), seed: seedOf(target.key) };
+  const { feed, line } = dependencies;
+  const deadline = performance.now() + target.maxWaitMs;
+  const search: Search = {
+    seed: seedOf(target.key),
+    refusing: new Set(),
+    refusals: [],
+    lost: new Set(),
+    vetted: new Set(),
+  };
   const first = await tryClaim(dependencies, target, tried, search);
-  if (first.kind !== 'none' || first.choice.ranked.length === 0) return first;
+  if (!isWorthWaiting(first, tried)) return first;
   return line.enter(
     target.route.capability,
     deadline,
@@ -73,7 +90,7 @@ export const claimInstance = async (
       while (performance.now() < deadline && !signal.aborted) {
         search.lost.clear();
         last = await tryClaim(dependencies, target, tried, search);
-        if (last.kind !== 'none' || last.choice.ranked.length === 0) return last;
+        if (!isWorthWaiting(last, tried)) return last;
         await feed.waitForRelease(target.route.capability, deadline - performance.now(), signal);
       }
       return last;
@@ -82,10 +99,24 @@ export const claimInstance = async (
   );
 };
 
+/** A slot may become free, or an instance appear; a refused input or price stays refused. */
+const isWorthWaiting = (end: ClaimEnd, tried: ReadonlySet<string>): boolean => {
+  if (end.kind !== 'none') return false;
+  if (end.choice.ranked.length > 0) return true;
+  const isFinal = end.choice.excluded.some(
+    ({ verdict }) => verdict === 'input_invalid' || verdict === 'over_ceiling',
+  );
+  return !isFinal && tried.size === 0;
+};
+
 interface Search {
+  /** Instances whose spec refuses the input, and why. */
   readonly refusing: Set<string>;
+  readonly refusals: SchemaError[];
   /** Instances whose last slot another router took a moment ago. */
   readonly lost: Set<string>;
+  /** Instances whose spec was read for this search. */
+  readonly vetted: Set<string>;
   readonly seed: number;
 }
 
@@ -103,11 +134,9 @@ const tryClaim = async (
     const best = choice.ranked.find(({ instance }) => !search.lost.has(instance.instance_id));
     if (best === undefined || best.isFull) {
       const decision = explainChoice(decisionId, route.capability, choice, null, search.lost);
-      return { kind: 'none', decision, choice };
+      return { kind: 'none', decision, choice, refusals: search.refusals };
     }
-    const check = await dependencies.checkInput(best.instance, target.input);
-    if (check !== 'accepted') {
-      (check === 'refused' ? search.refusing : search.lost).add(best.instance.instance_id);
+    if (!(await isFitting(dependencies, best.instance, target.input, search))) {
       choice = chooseNow(dependencies, target, tried, search);
       continue;
     }
@@ -115,6 +144,30 @@ const tryClaim = async (
     if (end !== null) return end;
     search.lost.add(best.instance.instance_id);
   }
+};
+
+/**
+ * Whether the instance's own spec is known and accepts the input. A spec that is not known yet is read now, and
+ * then the choice is made again with what was learnt.
+ */
+const isFitting = async (
+  { registry, validator, feed }: ClaimDependencies,
+  { instance_id, name, version, spec_digest }: RankedInstance['instance'],
+  input: JsonObject,
+  search: Search,
+): Promise<boolean> => {
+  if (spec_digest === null) {
+    const isKnown = !search.vetted.has(instance_id) && (await registry.vet(instance_id)) === 'usable';
+    search.vetted.add(instance_id);
+    if (isKnown) await feed.refresh();
+    else search.lost.add(instance_id);
+    return false;
+  }
+  const result = await validator.validateInput(name, version, spec_digest, input);
+  if (result.ok) return true;
+  search.refusing.add(instance_id);
+  search.refusals.push(...result.errors);
+  return false;
 };
 
 const chooseNow = (

@@ -33,7 +33,9 @@ export const createLeaseKeeper = ({
   };
 
   const timer = setInterval(() => {
-    renew().catch((error: unknown) => logger.warn({ error }, 'leases could not be renewed; trying again'));
+    renew().catch((error: unknown) =>
+      logger.warn({ err: error }, 'leases could not be renewed; trying again'),
+    );
   }, leaseMs / 3);
   timer.unref();
 

@@ -2,7 +2,6 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ClaimEnd } from './claim-instance.ts';
-import type { SchemaError } from './input-check.ts';
 
 export interface NoClaim {
   readonly code: ErrorCode;
@@ -12,10 +11,7 @@ export interface NoClaim {
   readonly isFinal: boolean;
 }
 
-export const explainNoClaim = (
-  { choice, decision }: ClaimEnd & { kind: 'none' },
-  refusals: readonly SchemaError[],
-): NoClaim => {
+export const explainNoClaim = ({ choice, decision, refusals }: ClaimEnd & { kind: 'none' }): NoClaim => {
   const details = { decision: decision as unknown as Json };
   if (choice.ranked.length > 0) {
     return { code: 'overloaded', message: decision.reason, details, isFinal: false };

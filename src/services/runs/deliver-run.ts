@@ -97,7 +97,7 @@ export const createRunDelivery = ({
 
   const soon = (work: (runId: string) => Promise<void>, runId: string, what: string): void => {
     const task = work(runId)
-      .catch((error: unknown) => logger.warn({ error, run_id: runId }, `${what} was not delivered yet`))
+      .catch((error: unknown) => logger.warn({ err: error, run_id: runId }, `${what} was not delivered yet`))
       .finally(() => underWay.delete(task));
     underWay.add(task);
   };

@@ -81,7 +81,7 @@ export const createEventFeed = ({
   const schedule = (): void => {
     timer ??= setTimeout(() => {
       poll()
-        .catch((error: unknown) => logger.warn({ error }, 'events could not be read; trying again'))
+        .catch((error: unknown) => logger.warn({ err: error }, 'events could not be read; trying again'))
         .finally(() => {
           timer = null;
           if (watchers.size > 0) schedule();

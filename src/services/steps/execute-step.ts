@@ -40,15 +40,20 @@ export interface StepDependencies {
   readonly callCapability: CallCapability;
 }
 
-/** @param round 1 for the first time that the owner comes with this step */
-export type ExecuteStep = (
-  request: StepRequest,
-  control: { readonly round: number; readonly signal: AbortSignal },
-) => Promise<StepExecution>;
+export interface StepControl {
+  /** 1 for the first time that the owner comes with this step. */
+  readonly round: number;
+  /** What is left of the step's total timeout. */
+  readonly remainingMs: number;
+  readonly signal: AbortSignal;
+}
+
+export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepExecution>;
 
 export const createExecuteStep =
   ({ db, contexts, results, callCapability }: StepDependencies): ExecuteStep =>
-  async (request, { round, signal }) => {
+  async (request, { round, remainingMs, signal }) => {
+    const beganAt = performance.now();
     const context = await contexts.open(request.run_id);
     const step = stepOf(context, request.step_id);
     const key: StepKey = { ...request, item: 0 };
@@ -70,10 +75,11 @@ export const createExecuteStep =
         tags: definition.tags ?? [],
         priority: settings.priority ?? context.priority,
         ceilingUsd: lowest(settings.ceilingUsd, context.ceilingUsd),
-        timeoutMs: settings.timeoutMs,
+        timeoutMs: Math.max(1, Math.min(settings.timeoutMs, remainingMs)),
       },
       retry: settings.retry,
       round,
+      maxWaitMs: Math.min(longestWaitMs, remainingMs),
       signal,
     });
     switch (end.kind) {
@@ -89,11 +95,26 @@ export const createExecuteStep =
         return end;
       case 'closed':
         return readEnd(db, key);
-      case 'retry':
+      case 'retry': {
+        const left = remainingMs - (performance.now() - beganAt);
+        if (end.delayMs < left) return end;
+        const error = outOfTime(end.error, settings.totalTimeoutMs);
+        await endStep(db, key, 'failed', error);
+        return { kind: 'failed', error };
+      }
       case 'cancelled':
         return end;
     }
   };
+
+/** For a slot, or for an instance to appear. */
+const longestWaitMs = 2_000;
+
+const outOfTime = (last: Failure, totalTimeoutMs: number): Failure => ({
+  code: 'step_timeout',
+  message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
+  details: { code: last.code, ...(last.details === undefined ? {} : { last: last.details }) },
+});
 
 const stepOf = (context: RunContext, stepId: string): CompiledStep => {
   const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];

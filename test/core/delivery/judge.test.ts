@@ -10,7 +10,12 @@ const once = 'retry.max is 0, so it is not sent again';
 /** What holds however often it happened. */
 const answered: Shared = { ambiguity: 'answered', attemptState: 'settled', settlement: 'answered' };
 const refused: Shared = { ambiguity: 'rejected', attemptState: 'settled', settlement: 'failed' };
-const broken: Shared = { ambiguity: 'answered', attemptState: 'settled', settlement: 'failed', counted: true };
+const broken: Shared = {
+  ambiguity: 'answered',
+  attemptState: 'settled',
+  settlement: 'failed',
+  counted: true,
+};
 const lost: Shared = { ambiguity: 'ambiguous', attemptState: 'lost', settlement: 'lost', counted: true };
 const unread = (ambiguity: Verdict['ambiguity']): Shared => ({
   ambiguity,

@@ -211,9 +211,12 @@ describe('vetting', () => {
     const vetting = bench.registry.vet(id);
     await waitFor('the probe is under way', () => instance.requests.length === 3);
     await bench.registry.register(project, instance.registration());
+    instance.answer('/health', null);
     answerLate();
-    await vetting;
-    expect(await stateOf(instance)).toBe('up');
+    expect(await vetting).toBe('usable');
+    const row = await bench.read(instance.url);
+    expect(row).toMatchObject({ state: 'up', next_probe_at: null });
+    expect(row.spec_digest).not.toBeNull();
   });
 
   it('takes 503 and an unhealthy status for illness, not for another capability', async () => {

@@ -1,0 +1,59 @@
+/** The list of routes, from the declarations that are mounted. */
+import { toDocumentedPath } from '../../src/api/openapi.ts';
+import type { Route } from '../../src/api/route.ts';
+import { createRoutes } from '../../src/api/routes/routes.ts';
+import { ConfigSchema } from '../../src/config.ts';
+import type { Services } from '../../src/services/services.ts';
+import { code, createPage, formatTable, type Page } from './page.ts';
+
+/** Routes hold their services and use them only when called, which nobody does here. */
+const declaredRoutes = (): readonly Route[] =>
+  createRoutes({} as Services, {
+    config: ConfigSchema.parse({ DATABASE_URL: 'postgres://none' }),
+    closing: new AbortController().signal,
+  });
+
+const bodyOf = ({ body }: Route): string => {
+  switch (body.kind) {
+    case 'json':
+      return body.optional ? 'JSON, optional' : 'JSON';
+    case 'definition':
+      return 'definition, JSON or YAML';
+    case 'stream':
+      return 'any file';
+    case 'none':
+      return '';
+  }
+};
+
+const toRow = (route: Route) => [
+  code(`${route.method} ${toDocumentedPath(route.path)}`),
+  route.summary,
+  bodyOf(route),
+  route.scope === null ? 'open' : code(route.scope),
+  Object.keys(route.responses).join(', '),
+];
+
+const formatGroup = (tag: string, routes: readonly Route[]): string =>
+  `## ${tag}\n\n${formatTable(['Route', 'Does', 'Body', 'Scope', 'Answers'], routes.map(toRow))}`;
+
+const introduction = `
+The complete description, with every body, parameter and error, is the OpenAPI 3.1 document that a running server
+gives at \`/v1/openapi.json\`; \`/docs\` shows it to people. The JSON Schema of a pipeline definition, for editors, is at
+\`/v1/schemas/pipeline.json\`.
+
+A key goes into \`Authorization: Bearer <key>\` or \`X-API-Key: <key>\`; \`X-Project-ID\` selects one of its projects, else
+the first is taken. The scope \`admin\` includes every other. Lists answer \`{items, next_cursor}\`; \`limit\` is at most
+200. Times are RFC 3339, money is USD. Every answer carries \`X-Request-Id\`. Errors: [errors](errors.md).
+`;
+
+export const createApiPage = (): Page => {
+  const routes = declaredRoutes();
+  const tags = [...new Set(routes.map(({ tag }) => tag))];
+  const groups = tags.map((tag) => formatGroup(tag, routes.filter((route) => route.tag === tag)));
+  return createPage('docs/reference/api.md', {
+    title: 'HTTP API',
+    source: 'src/api/routes/',
+    sections: [introduction, ...groups],
+  });
+};

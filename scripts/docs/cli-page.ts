@@ -1,0 +1,57 @@
+/** The help of every command, as commander prints it. */
+import { Command } from 'commander';
+import { registerCommands } from '../../src/cli/command-table.ts';
+import { exitCodes } from '../../src/cli/exit-codes.ts';
+import { createShell } from '../../src/cli/shell.ts';
+import { createPage, formatTable, type Page } from './page.ts';
+
+const width = 100;
+
+const nameOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
+
+/** Commands that do something, not those that only hold others. */
+const leavesOf = (command: Command): readonly Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
+
+const helpOf = (command: Command): string => {
+  const written: string[] = [];
+  command.configureOutput({
+    getOutHelpWidth: () => width,
+    getOutHasColors: () => false,
+    writeOut: (text) => void written.push(text),
+  });
+  command.outputHelp();
+  return written.join('').trim();
+};
+
+const introduction = `
+In a checkout, \`capstan\` is \`node bin/capstan.mjs\`. Commands that talk to a Capstan find it by \`--url\` and \`--key\`,
+else \`CAPSTAN_URL\`, \`CAPSTAN_API_KEY\` and \`CAPSTAN_PROJECT\`, else the stack that runs from \`.capstan\` (or the folder
+of \`--data\`). \`@latest\` stands for the newest run, \`-\` for standard input. \`--json\` prints the API's own JSON.
+\`NO_COLOR\` is respected.
+`;
+
+const exitCodeTable = formatTable(
+  ['Exit code', 'Meaning'],
+  [
+    [exitCodes.ok, 'done; of a watched run: it succeeded'],
+    [exitCodes.failed, 'the run failed, the definition has errors, or the API refused the request'],
+    [exitCodes.unknown, 'the outcome is not known: no contact, or no longer waited for'],
+    [exitCodes.cancelled, 'the run was cancelled'],
+    [exitCodes.interrupted, 'interrupted by Ctrl-C'],
+  ],
+);
+
+export const createCliPage = async (): Promise<Page> => {
+  const program = new Command('capstan');
+  await registerCommands(program, createShell(process), undefined);
+  const commands = leavesOf(program).map(
+    (command) => `## ${nameOf(command)}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\``,
+  );
+  return createPage('docs/reference/cli.md', {
+    title: 'Command line',
+    source: 'src/cli/commands/',
+    sections: [introduction, exitCodeTable, ...commands],
+  });
+};

@@ -1,0 +1,59 @@
+/** Environment variables, from the schemas that parse them. */
+import { z } from 'zod';
+import { SettingsSchema } from '../../src/capability/settings.ts';
+import { ConfigSchema } from '../../src/config.ts';
+import { code, createPage, formatTable, type Page } from './page.ts';
+
+interface Variable {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly default?: unknown;
+  readonly description?: string;
+}
+
+const describeForm = ({ type, enum: allowed, format, minimum, maximum }: Variable): string => {
+  if (allowed !== undefined) return allowed.map(code).join(', ');
+  if (type === 'integer') return `${minimum} to ${maximum}`;
+  return format === 'uri' ? 'http(s) URL' : 'text';
+};
+
+const describeDefault = (variable: Variable, isRequired: boolean): string => {
+  if (variable.default !== undefined) return code(String(variable.default));
+  return isRequired ? 'required' : 'none';
+};
+
+const formatVariables = (schema: z.ZodType): string => {
+  // Output form: what a variable becomes, so that numbers show their bounds.
+  const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'output' });
+  const rows = Object.entries(properties as Record<string, Variable>).map(([name, variable]) => [
+    code(name),
+    describeForm(variable),
+    describeDefault(variable, required.includes(name)),
+    variable.description ?? '',
+  ]);
+  return formatTable(['Variable', 'Form', 'Default', 'Meaning'], rows);
+};
+
+const temporal = `
+The connection to Temporal is read by Temporal's own library (\`@temporalio/envconfig\`): \`TEMPORAL_ADDRESS\`,
+\`TEMPORAL_NAMESPACE\`, \`TEMPORAL_API_KEY\`, the \`TEMPORAL_TLS_…\` variables, \`TEMPORAL_PROFILE\` and
+\`TEMPORAL_CONFIG_FILE\`.
+`;
+
+export const createConfigurationPage = (): Page =>
+  createPage('docs/reference/configuration.md', {
+    title: 'Configuration',
+    source: 'src/config.ts` and `src/capability/settings.ts',
+    sections: [
+      'Everything is configured by environment variables. A wrong one ends the start with its name, what was seen and what is allowed. How they work together: [operate](../operate.md).',
+      '## Server and worker',
+      formatVariables(ConfigSchema),
+      temporal,
+      '## A capability instance',
+      formatVariables(SettingsSchema),
+      '`ROUTER_TOKEN` is needed where `ROUTER_URL` is set; `ADVERTISE_URL` where the instance listens on every address (`0.0.0.0`, `::`) and registers.',
+    ],
+  });

@@ -1,0 +1,29 @@
+import { type ErrorCode, errorTable } from '../../src/contracts/errors.ts';
+import { code, createPage, formatTable, type Page } from './page.ts';
+
+const introduction = `
+Every error answer of the API is \`application/problem+json\` (RFC 9457): \`{type, title, status, detail, instance,
+code, errors?[{pointer, code, message, suggestion?, line?, column?}], request_id}\`. \`code\` is one of this table and
+nothing else. The same codes are the \`error.code\` of runs, steps and attempts, and the failure types in Temporal.
+"May succeed later" tells whether the same request, unchanged, is worth another try.
+`;
+
+const toRow = ([name, { status, retryable, meaning }]: [string, (typeof errorTable)[ErrorCode]]) => [
+  code(name),
+  status,
+  retryable ? 'yes' : 'no',
+  meaning,
+];
+
+export const createErrorsPage = (): Page =>
+  createPage('docs/reference/errors.md', {
+    title: 'Errors',
+    source: 'src/contracts/errors.ts',
+    sections: [
+      introduction,
+      formatTable(
+        ['Code', 'Status', 'May succeed later', 'Meaning'],
+        Object.entries(errorTable).map(toRow),
+      ),
+    ],
+  });

@@ -1,0 +1,36 @@
+/**
+ * Writes docs/reference/ from the code it describes. With `--check` it writes nothing and exits 1 when a file is
+ * not what it would write.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { createApiPage } from './docs/api-page.ts';
+import { createCliPage } from './docs/cli-page.ts';
+import { createConfigurationPage } from './docs/configuration-page.ts';
+import { createErrorsPage } from './docs/errors-page.ts';
+import { createExpressionsPage } from './docs/expressions-page.ts';
+import { generateCommand, type Page } from './docs/page.ts';
+
+const toPath = ({ file }: Page): string => fileURLToPath(new URL(`../${file}`, import.meta.url));
+
+const isCurrent = async (page: Page): Promise<boolean> =>
+  (await readFile(toPath(page), 'utf8').catch(() => null)) === page.text;
+
+const pages: readonly Page[] = [
+  createApiPage(),
+  await createCliPage(),
+  createConfigurationPage(),
+  createErrorsPage(),
+  createExpressionsPage(),
+];
+
+const stale: Page[] = [];
+for (const page of pages) if (!(await isCurrent(page))) stale.push(page);
+
+if (process.argv.includes('--check')) {
+  for (const { file } of stale) console.error(`${file} is not up to date: ${generateCommand}`);
+  if (stale.length > 0) process.exitCode = 1;
+} else {
+  for (const page of stale) await writeFile(toPath(page), page.text);
+  console.log(stale.length === 0 ? 'all up to date' : stale.map(({ file }) => `wrote ${file}`).join('\n'));
+}

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestApi, type TestApi } from '../support/api.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi();
+});
+afterAll(() => api.close());
+
+/** Nothing listens there. */
+const endpoint = 'http://127.0.0.1:9';
+
+const registration = (over: object = {}) => ({
+  name: 'concat',
+  version: '1.0.0',
+  endpoint,
+  spec_url: `${endpoint}/spec`,
+  health_url: `${endpoint}/health`,
+  cost_model: { type: 'free', rate_usd: 0, notes: 'local' },
+  tags: ['local'],
+  ...over,
+});
+
+const read = async (answer: Response) => [answer.status, await answer.json()] as const;
+
+describe('a registration', () => {
+  test('answers 201, then 200, then a new generation when it changed', async () => {
+    const [first, instance] = await read(await api.call('/v1/capabilities', { body: registration() }));
+    const [second] = await read(await api.call('/v1/capabilities', { body: registration({ unknown_field: 1 }) }));
+    const [third, changed] = await read(await api.call('/v1/capabilities', { body: registration({ version: '1.1.0' }) }));
+    expect([first, second, third]).toEqual([201, 200, 200]);
+    expect(changed.generation).toBe(instance.generation + 1);
+    expect(instance).toMatchObject({ ...registration(), state: 'up' });
+  });
+
+  test.each([
+    [{ cost_model: { type: 'free', rate_usd: 1 } }, '/cost_model/rate_usd'],
+    [{ endpoint: 'ftp://x' }, '/endpoint'],
+    [{ tags: 'local' }, '/tags'],
+  ])('with a bad field is refused: %j', async (over, pointer) => {
+    const [status, problem] = await read(await api.call('/v1/capabilities', { body: registration(over) }));
+    expect([status, problem.errors[0].pointer]).toEqual([422, pointer]);
+  });
+
+  test('is listed, shown, kept alive and taken back', async () => {
+    const body = registration({ name: 'kept' });
+    await api.call('/v1/capabilities', { body });
+    const [, list] = await read(await api.call('/v1/capabilities?tag=local'));
+    expect(list.items.map(({ name }: { name: string }) => name)).toContain('kept');
+    expect((await api.call('/v1/capabilities/kept')).status).toBe(200);
+    const [beat, answer] = await read(await api.call('/v1/capabilities/kept/heartbeat', { body: { endpoint } }));
+    expect([beat, answer.heartbeat_interval_s]).toEqual([200, 60]);
+    const remove = () => api.call('/v1/capabilities/kept', { method: 'DELETE', body: { endpoint } });
+    const [gone, removed] = await read(await remove());
+    expect([gone, removed]).toEqual([200, { state: 'deregistered', stale: false }]);
+    expect((await remove()).status).toBe(200);
+  });
+
+  test('makes its name known to the check of definitions', async () => {
+    await api.call('/v1/capabilities', { body: registration({ name: 'known' }) });
+    const body = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'knwon' }] };
+    const [, { findings }] = await read(await api.call('/v1/pipelines/validate', { body }));
+    expect(findings).toMatchObject([{ code: 'capability_unknown', suggestion: 'did you mean "known"?' }]);
+  });
+});

@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Run } from '../../src/contracts/run.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+
+let api: TestApi | undefined;
+afterEach(async () => {
+  await api?.close();
+  api = undefined;
+});
+
+const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'x' }] };
+
+describe('a server that closes', () => {
+  test('lets a waiting request answer, ends streams, and takes no more', async () => {
+    api = await startTestApi();
+    const { url, apiKey, call } = api;
+    const run = (await (await call('/v1/runs', { body: { definition } })).json()) as Run;
+    const stream = await fetch(`${url}/v1/runs/${run.run_id}/events`, {
+      headers: { authorization: `Bearer ${apiKey}`, accept: 'text/event-stream' },
+    });
+    const waiting = call('/v1/runs', { body: { definition }, headers: { prefer: 'wait=60' } });
+    await api.waitForRuns(2);
+    const startedAt = performance.now();
+    const closed = api.closeServer();
+    const answer = await waiting;
+    expect([answer.status, answer.headers.get('connection')]).toEqual([202, 'close']);
+    expect(await stream.text()).toContain('event: run.queued');
+    await closed;
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await expect(call('/livez')).rejects.toThrow();
+  });
+});
+
+describe('a connection', () => {
+  const exchange = async (text: string): Promise<string> => {
+    api = await startTestApi();
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
+    socket.write(text);
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    await once(socket, 'close');
+    return received;
+  };
+
+  test('with more than 16 KiB of headers is closed', async () => {
+    const answer = await exchange(`GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 431 /);
+  });
+
+  test('whose headers do not arrive within 10 s is closed', async () => {
+    const startedAt = performance.now();
+    const answer = await exchange('GET /livez HTTP/1.1\r\nHost: x\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
+  });
+});

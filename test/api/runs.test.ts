@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunEvent } from '../../src/contracts/event.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { finishRun } from '../../src/db/run.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { waitFor } from '../support/wait.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi();
+  await api.call('/v1/pipelines', { body: definition });
+});
+afterAll(() => api.close());
+
+const definition = {
+  pipeline: 'stored',
+  version: '1',
+  steps: [
+    { id: 'a', capability: 'x' },
+    { id: 'b', capability: 'x', depends_on: ['a'] },
+  ],
+};
+
+const submit = (body: object = { pipeline: 'stored' }, headers: Record<string, string> = {}) =>
+  api.call('/v1/runs', { body, headers });
+const submitted = async (body?: object): Promise<Run> => (await (await submit(body)).json()) as Run;
+const end = (run: Run, state: 'succeeded' | 'cancelled' = 'succeeded') =>
+  finishRun(api.db, { run_id: run.run_id, state, output: { done: true }, error: null, step_ids: ['a', 'b'] });
+
+/** Frames of a stream as they arrive; comments are left out. */
+async function* readFrames(answer: Response): AsyncGenerator<Record<string, string>> {
+  let rest = '';
+  for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    rest += chunk;
+    const frames = rest.split('\n\n');
+    rest = frames.pop() ?? '';
+    for (const frame of frames.filter((text) => !text.startsWith(':'))) {
+      yield Object.fromEntries(
+        frame.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+      );
+    }
+  }
+}
+
+const stream = (run: Run, headers: Record<string, string> = {}, signal?: AbortSignal) =>
+  fetch(`${api.url}/v1/runs/${run.run_id}/events`, {
+    headers: { authorization: `Bearer ${api.apiKey}`, accept: 'text/event-stream', ...headers },
+    ...(signal === undefined ? {} : { signal }),
+  });
+
+describe('a submission', () => {
+  test('of a stored pipeline is taken with 202 and the address of the run', async () => {
+    const answer = await submit({ pipeline: 'stored', job: { n: 1 }, labels: { team: 'a' } });
+    const run = (await answer.json()) as Run;
+    expect(answer.status).toBe(202);
+    expect(answer.headers.get('location')).toBe(`/v1/runs/${run.run_id}`);
+    expect(run).toMatchObject({ pipeline: 'stored', version: '1', state: 'queued', labels: { team: 'a' } });
+    expect(await (await api.call(`/v1/runs/${run.run_id}`)).json()).toMatchObject({ run_id: run.run_id });
+  });
+
+  test('repeated with its key answers the same run, 30 times at once too', async () => {
+    const send = () => submit({ pipeline: 'stored', job: { n: 2 } }, { 'idempotency-key': 'k-1' });
+    const answers = await Promise.all(Array.from({ length: 30 }, send));
+    const runs = await Promise.all(answers.map(async (answer) => ((await answer.json()) as Run).run_id));
+    expect(new Set(runs).size).toBe(1);
+    const replayed = answers.map(({ headers }) => headers.get('idempotent-replayed'));
+    expect(replayed.filter((value) => value === null)).toHaveLength(1);
+    const other = await submit({ pipeline: 'stored', job: { n: 3 } }, { 'idempotency-key': 'k-1' });
+    expect(await other.json()).toMatchObject({ status: 422, code: 'idempotency_key_reuse' });
+  });
+
+  test.each([
+    [{ pipeline: 'stored', definition }, '/pipeline'],
+    [{ pipeline: 'stored', job: {}, job_id: 'job_1' }, '/job'],
+    [{ pipeline: 'stored', job: [] }, '/job'],
+    [{ pipeline: 'stored', priority: 'urgent' }, '/priority'],
+    [{ definition: { ...definition, steps: [] } }, '/definition/steps'],
+  ])('is refused with a pointer: %j', async (body, pointer) => {
+    expect(await (await submit(body)).json()).toMatchObject({ code: 'request_invalid', errors: [{ pointer }] });
+  });
+
+  test.each([
+    [{ pipeline: 'stored', version: '9' }, 404],
+    [{ pipeline: 'missing' }, 404],
+    [{ pipeline: 'stored', job_id: 'job_missing' }, 404],
+    [{ definition: { ...definition, steps: [{ id: 'a', capability: 'x', depends_on: ['z'] }] } }, 422],
+  ])('that names what does not exist is refused: %j', async (body, status) => {
+    expect((await submit(body)).status).toBe(status);
+  });
+
+  test('that prefers to wait answers 202 when the run has not ended in time', async () => {
+    const answer = await submit({ pipeline: 'stored' }, { prefer: 'wait=1' });
+    expect([answer.status, answer.headers.get('preference-applied')]).toEqual([202, 'wait=1']);
+  });
+
+  test('that prefers to wait answers 200 with the output when the run ends in time', async () => {
+    const waiting = submit({ pipeline: 'stored' }, { prefer: 'respond-async, wait=30', 'idempotency-key': 'waits' });
+    await waitFor('the run', async () => (await api.db('idempotency').where({ key: 'waits' })).length === 1);
+    const { answer } = await api.db('idempotency').where({ key: 'waits' }).first();
+    await end(answer as Run);
+    const ended = await waiting;
+    expect(ended.status).toBe(200);
+    expect(await ended.json()).toMatchObject({ state: 'succeeded', output: { done: true } });
+  });
+});
+
+describe('runs', () => {
+  test('are listed newest first, by label and state, page by page', async () => {
+    const labels = { set: 'listed' };
+    const made: string[] = [];
+    for (let n = 0; n < 5; n++) made.push((await submitted({ pipeline: 'stored', labels })).run_id);
+    const seen: string[] = [];
+    let cursor = '';
+    do {
+      const path = `/v1/runs?limit=2&state=queued&label=set%3Dlisted${cursor}`;
+      const page = (await (await api.call(path)).json()) as { items: Run[]; next_cursor: string | null };
+      seen.push(...page.items.map(({ run_id }) => run_id));
+      cursor = page.next_cursor === null ? '' : `&cursor=${page.next_cursor}`;
+    } while (cursor !== '');
+    expect(seen).toEqual(made.toReversed());
+  });
+
+  test('show their steps', async () => {
+    const run = await submitted();
+    const step = await (await api.call(`/v1/runs/${run.run_id}/steps/b`)).json();
+    expect(step).toMatchObject({ id: 'b', run_id: run.run_id, depends_on: ['a'], attempt_list: [] });
+    expect((await api.call(`/v1/runs/${run.run_id}/steps/z`)).status).toBe(404);
+  });
+
+  test('can be cancelled, with a reason or without a body, and not when they have ended', async () => {
+    const run = await submitted();
+    const cancel = (body?: object) =>
+      api.call(`/v1/runs/${run.run_id}/cancel`, { method: 'POST', ...(body === undefined ? {} : { body }) });
+    expect(await (await cancel({ reason: 'enough' })).json()).toMatchObject({ state: 'cancelling' });
+    expect((await cancel()).status).toBe(202);
+    const other = await submitted();
+    await end(other);
+    const late = await api.call(`/v1/runs/${other.run_id}/cancel`, { method: 'POST' });
+    expect(await late.json()).toMatchObject({ status: 409, code: 'state_conflict' });
+  });
+});
+
+describe('the log of a run', () => {
+  test('is read in pages', async () => {
+    const run = await submitted();
+    await end(run);
+    const page = async (after: number) =>
+      (await (await api.call(`/v1/runs/${run.run_id}/events?limit=1&after=${after}`)).json()) as {
+        items: RunEvent[];
+        next_after: number;
+      };
+    const first = await page(0);
+    const second = await page(first.next_after);
+    expect(first.items.map(({ type }) => type)[0]).toBe('run.queued');
+    expect(second.items.at(-1)?.type).toBe('run.succeeded');
+    expect(await page(second.next_after)).toEqual({ items: [], next_after: second.next_after });
+  });
+
+  test('is streamed as it grows, and the stream ends with the run', async () => {
+    const run = await submitted();
+    const answer = await stream(run);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toMatch(/^text\/event-stream/);
+    const frames = readFrames(answer);
+    expect((await frames.next()).value).toMatchObject({ event: 'run.queued' });
+    await end(run);
+    const rest: Record<string, string>[] = [];
+    for await (const frame of frames) rest.push(frame);
+    expect(rest.at(-1)).toMatchObject({ event: 'run.succeeded', id: expect.stringMatching(/^\d+$/) });
+    expect(JSON.parse(rest.at(-1)?.data ?? '')).toMatchObject({ run_id: run.run_id, type: 'run.succeeded' });
+  });
+
+  test('goes on after Last-Event-ID, without repeating and without a gap', async () => {
+    const run = await submitted();
+    await end(run);
+    const all: Record<string, string>[] = [];
+    for await (const frame of readFrames(await stream(run))) all.push(frame);
+    const rest: Record<string, string>[] = [];
+    for await (const frame of readFrames(await stream(run, { 'last-event-id': all[0]?.id ?? '' }))) rest.push(frame);
+    expect(rest).toEqual(all.slice(1));
+  });
+
+  test('is no longer followed when the client goes away', async () => {
+    const run = await submitted();
+    const away = new AbortController();
+    const frames = readFrames(await stream(run, { 'x-request-id': 'goes-away' }, away.signal));
+    await frames.next();
+    away.abort();
+    await waitFor('the end of the stream', () => api.log.some((line) => line.includes('goes-away')));
+    expect(api.log.find((line) => line.includes('goes-away'))).toContain('"aborted":true');
+  });
+});

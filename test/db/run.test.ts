@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { claimAttempt, settleAttempt } from '../../src/db/attempt.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { finishRun, openRun, type RunEnd, requestCancel } from '../../src/db/run.ts';
+import { endStep, readStepOutput } from '../../src/db/step.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { aClaim, anEnd, anInstance, aRun, type StoredRun } from '../support/factories.ts';
+
+let database: TestDatabase;
+let db: Db;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = connectDatabase(database.url, 8);
+});
+afterAll(async () => {
+  await db.destroy();
+  await database.drop();
+});
+
+const failure = { code: 'step_failed', message: 'step b: gone' };
+
+const endOf = (run: StoredRun, end: Partial<RunEnd>): RunEnd => ({
+  run_id: run.run_id,
+  state: 'failed',
+  output: undefined,
+  error: failure,
+  step_ids: run.definition.steps.map(({ id }) => id),
+  ...end,
+});
+
+const eventsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
+  const rows = await db('event').where({ run_id }).orderBy(['xid', 'id']).select('type', 'step_id');
+  return rows.map(({ type, step_id }) => (step_id === null ? type : `${type} ${step_id}`));
+};
+
+const stepsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
+  const rows = await db('step').where({ run_id }).orderBy('step_id').select('step_id', 'state');
+  return rows.map(({ step_id, state }) => `${step_id} ${state}`);
+};
+
+/** Step a has succeeded, b is running, c has not begun. */
+const aRunningRun = async () => {
+  const [run, instance] = [await aRun(db), await anInstance(db)];
+  await openRun(db, run.run_id);
+  const first = aClaim(run, instance);
+  await claimAttempt(db, first);
+  await settleAttempt(db, anEnd(first));
+  const running = aClaim(run, instance, { step_id: 'b', reserved_nano: 4n });
+  await claimAttempt(db, running);
+  const events = await eventsOf(run);
+  return { run, instance, running, newEvents: async () => (await eventsOf(run)).slice(events.length) };
+};
+
+describe('finishRun', () => {
+  it.each([
+    ['failed', 'skipped'],
+    ['cancelled', 'cancelled'],
+  ] as const)('of a run that %s ends the steps left as %s and closes the log', async (state, left) => {
+    const { run, newEvents } = await aRunningRun();
+    await finishRun(db, endOf(run, { state }));
+    expect(await stepsOf(run)).toEqual(['a succeeded', `b ${left}`, `c ${left}`]);
+    expect(await newEvents()).toEqual([`step.${left} b`, `step.${left} c`, `run.${state}`]);
+    const row = await db('run')
+      .where({ run_id: run.run_id })
+      .first('state', 'error', 'output', 'finished_at');
+    expect(row).toEqual({ state, error: failure, output: null, finished_at: expect.any(Date) });
+  });
+
+  it('of a run that succeeded keeps the text of its output and adds no steps', async () => {
+    const { run, newEvents } = await aRunningRun();
+    const output = { z: 'a\u0000b', a: { y: null, b: [] } };
+    await finishRun(db, endOf(run, { state: 'succeeded', error: null, output }));
+    expect(await newEvents()).toEqual(['run.succeeded']);
+    const row = await db('run').where({ run_id: run.run_id }).first('output');
+    expect(JSON.stringify(row?.output)).toBe(JSON.stringify(output));
+  });
+
+  it('happens once', async () => {
+    const { run, newEvents } = await aRunningRun();
+    const ends = [endOf(run, {}), endOf(run, { state: 'cancelled' }), endOf(run, { state: 'succeeded' })];
+    await Promise.all([...ends, ...ends].map((end) => finishRun(db, end)));
+    const closing = (await newEvents()).filter((event) => event.startsWith('run.'));
+    expect(closing).toHaveLength(1);
+    const row = await db('run').where({ run_id: run.run_id }).first('state');
+    expect(closing).toEqual([`run.${row?.state}`]);
+  });
+
+  it('leaves a late answer its money but not the step, and refuses later claims', async () => {
+    const { run, instance, running, newEvents } = await aRunningRun();
+    await finishRun(db, endOf(run, { state: 'cancelled', error: null }));
+    const log = await newEvents();
+    expect(await settleAttempt(db, anEnd(running, { settled_nano: 2n }))).toBe(true);
+    expect((await claimAttempt(db, aClaim(run, instance, { step_id: 'c' }))).outcome).toBe('closed');
+    expect(await stepsOf(run)).toEqual(['a succeeded', 'b cancelled', 'c cancelled']);
+    expect(await newEvents()).toEqual(log);
+    expect(await readStepOutput(db, run.run_id, 'b')).toBeUndefined();
+    const entries = await db('ledger_entry').where({ attempt_id: running.attempt_id, kind: 'settle' });
+    expect(entries).toMatchObject([{ amount_nano: '2', certainty: 'exact' }]);
+  });
+});
+
+describe('openRun', () => {
+  it('marks a run as running once, however many workers open it', async () => {
+    const run = await aRun(db, { job: { z: 1, a: 2 } });
+    const opened = await Promise.all(Array.from({ length: 8 }, () => openRun(db, run.run_id)));
+    for (const row of opened) expect(row).toMatchObject({ run_id: run.run_id, definition: run.definition });
+    expect(JSON.stringify(opened[0]?.job)).toBe('{"z":1,"a":2}');
+    expect(await eventsOf(run)).toEqual(['run.queued', 'run.started']);
+    expect(await openRun(db, 'none')).toBeUndefined();
+  });
+
+  it('does not revive a run that is being cancelled', async () => {
+    const run = await aRun(db);
+    expect(await requestCancel(db, 'another', run.run_id, null)).toBe(false);
+    expect(await requestCancel(db, run.project_id, run.run_id, 'not needed')).toBe(true);
+    expect(await requestCancel(db, run.project_id, run.run_id, null)).toBe(true);
+    await openRun(db, run.run_id);
+    expect(await eventsOf(run)).toEqual(['run.queued', 'run.cancelling']);
+    await finishRun(db, endOf(run, { state: 'cancelled', error: null }));
+    expect(await requestCancel(db, run.project_id, run.run_id, null)).toBe(false);
+  });
+});
+
+describe('endStep', () => {
+  const error = { code: 'step_timeout', message: 'late, with \u0000' };
+  const end = ({ run_id }: StoredRun, step_id: string, state: 'failed' | 'cancelled' = 'failed') =>
+    endStep(db, { run_id, step_id, item: 0, revision: 0 }, state, error);
+
+  it('ends a step that never began, and one that is running, once', async () => {
+    const { run, newEvents } = await aRunningRun();
+    for (const step of ['b', 'c', 'b', 'c']) await end(run, step);
+    expect(await stepsOf(run)).toEqual(['a succeeded', 'b failed', 'c failed']);
+    expect(await newEvents()).toEqual(['step.failed b', 'step.failed c']);
+    const row = await db('step').where({ run_id: run.run_id, step_id: 'b' }).first('error');
+    expect(row?.error).toEqual({ code: 'step_timeout', message: 'late, with \ufffd' });
+  });
+
+  it('does not overwrite a step that has ended', async () => {
+    const { run, newEvents } = await aRunningRun();
+    await end(run, 'a', 'cancelled');
+    expect(await stepsOf(run)).toEqual(['a succeeded', 'b running']);
+    expect(await newEvents()).toEqual([]);
+    expect(await readStepOutput(db, run.run_id, 'a')).toEqual({ path: 'media://out.mp4' });
+  });
+});

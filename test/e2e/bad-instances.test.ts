@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+
+let capstan: Capstan;
+let instance: Instance;
+
+beforeAll(async () => {
+  capstan = await startCapstan();
+});
+beforeEach(async () => {
+  await instance?.stop();
+  instance = await startInstance(capstan, { name: 'bad', output: { type: 'object', required: ['n'] } });
+});
+afterAll(async () => {
+  await instance?.stop();
+  await capstan?.stop();
+});
+
+const html: Handler = (_exec, response) => {
+  response.writeHead(200, { 'content-type': 'text/html' });
+  response.end('<html>Welcome to nginx</html>');
+};
+const redirect: Handler = (_exec, response) => {
+  response.writeHead(302, { location: 'http://127.0.0.1:1/' });
+  response.end();
+};
+const nothing: Handler = (_exec, response) => {
+  response.socket?.destroy();
+};
+const emptyBody: Handler = (_exec, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end();
+};
+const brokenJson: Handler = (_exec, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end('{"ok": tru');
+};
+const list: Handler = (_exec, response) => answer(response, 200, [1, 2]);
+/** Sends until the caller hangs up, at most a gigabyte. */
+const gigabyte: Handler = (_exec, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const chunk = Buffer.alloc(1_048_576, 0x20);
+  let sent = 0;
+  const send = (): void => {
+    while (!response.destroyed && sent < 1_024) {
+      sent += 1;
+      if (!response.write(chunk)) return void response.once('drain', send);
+    }
+    response.end();
+  };
+  send();
+};
+const wrongOutput: Handler = (_exec, response) => answer(response, 200, { ok: true, output: { m: 1 } });
+const notOk: Handler = (_exec, response) => answer(response, 200, { ok: false, error: 'no such codec' });
+
+test.each([
+  ['HTML', html, 'response_invalid', 'text/html'],
+  ['a redirect', redirect, 'response_invalid', '302'],
+  ['nothing', nothing, 'delivery_unknown', 'connection broke'],
+  ['an empty body', emptyBody, 'response_invalid', 'empty'],
+  ['broken JSON', brokenJson, 'response_invalid', 'not JSON'],
+  ['a list', list, 'response_invalid', 'not an object'],
+  ['a gigabyte', gigabyte, 'output_too_large', '16777216 bytes'],
+  ['an output against its own schema', wrongOutput, 'output_invalid', 'n'],
+  ['ok: false with status 200', notOk, 'input_rejected', 'no such codec'],
+])(
+  'an instance that answers %s fails the step with a code and says what was seen',
+  async (_what, handler, code, seen) => {
+    instance.handle = handler;
+    const { run_id } = await capstan.submit([{ id: 'a', capability: 'bad', retry: { max: 0 }, input: {} }]);
+    const run = await capstan.ended(run_id);
+    expect(run.state).toBe('failed');
+    expect(run.steps[0]?.error).toMatchObject({ code, message: expect.stringContaining(seen) });
+
+    const healthy = await startInstance(capstan, { name: 'good' });
+    const next = await capstan.submit([{ id: 'a', capability: 'good', input: {} }]);
+    expect(await capstan.ended(next.run_id)).toMatchObject({ state: 'succeeded' });
+    await healthy.stop();
+  },
+);
+
+test('both answer forms are read: wrapped and bare', async () => {
+  instance.handle = (exec, response) => answer(response, 200, { n: exec.input.n });
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'bad', input: { n: 1 } }]);
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { n: 1 } } });
+  instance.handle = echo;
+  const second = await capstan.submit([{ id: 'a', capability: 'bad', input: { n: 2 } }]);
+  expect(await capstan.ended(second.run_id)).toMatchObject({ state: 'succeeded', output: { a: { n: 2 } } });
+});
+
+test('an input that the spec refuses is not sent', async () => {
+  const strict = await startInstance(capstan, {
+    name: 'strict',
+    input: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+  });
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'strict', input: { n: 'five' } }]);
+  const run = await capstan.ended(run_id);
+  expect(run.steps[0]?.error).toMatchObject({
+    code: 'input_invalid',
+    message: expect.stringContaining('/n'),
+  });
+  expect(strict.execs).toEqual([]);
+  await strict.stop();
+});
+
+test('a capability that nobody offers waits and then fails with the reason', async () => {
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'absent', total_timeout: '4s', input: {} },
+  ]);
+  const run = await capstan.ended(run_id);
+  expect(run.steps[0]?.error).toMatchObject({
+    code: 'step_timeout',
+    message: expect.stringContaining('no instance of absent is registered'),
+  });
+});

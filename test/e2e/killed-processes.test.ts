@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Run, StepDetail } from '../../src/contracts/run.ts';
+import { connectDatabase } from '../../src/db/connect.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { echo, type Instance, startInstance } from '../support/fleet.ts';
+import { waitFor } from '../support/wait.ts';
+
+let capstan: Capstan;
+let hosted: Instance;
+
+beforeAll(async () => {
+  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000' });
+  hosted = await startInstance(capstan, {
+    name: 'work',
+    cost_model: { type: 'per_call', rate_usd: 0.5 },
+  });
+});
+afterAll(async () => {
+  await hosted?.stop();
+  await capstan?.stop();
+});
+
+test('worker killed -9 in the middle of a step: the answered attempt is settled once, the lost one estimated', async () => {
+  hosted.handle = () => undefined;
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'work', input: { n: 1 } },
+    { id: 'b', capability: 'work', input: { n: '{{ steps.a.output.n }}' } },
+  ]);
+  const lost = await waitFor('the call to arrive', () => hosted.execs[0]);
+  await capstan.killWorker('SIGKILL');
+  await waitFor('the connection to close', () => lost.closed);
+  hosted.handle = echo;
+  await capstan.startWorker();
+
+  expect(await capstan.ended(run_id, 60_000)).toMatchObject({ state: 'succeeded', cost_usd: 1.5 });
+  const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);
+  expect(body.attempt_list).toMatchObject([
+    { state: 'lost', ambiguity: 'ambiguous', certainty: 'estimated', cost_usd: 0.5 },
+    { state: 'settled', ambiguity: 'answered', certainty: 'exact', cost_usd: 0.5 },
+  ]);
+  const keys = hosted.execs.map(({ headers }) => headers['idempotency-key']);
+  expect(keys[0]).toBe(keys[1]);
+  const db = connectDatabase(capstan.databaseUrl, 1);
+  const entries = await db('ledger_entry').where({ kind: 'settle' }).orderBy('entry_id').select('certainty');
+  await db.destroy();
+  expect(entries.map(({ certainty }) => certainty)).toEqual(['estimated', 'exact', 'exact']);
+}, 90_000);
+
+test('server killed -9 right after it answered: the run is started by the next one, and once', async () => {
+  hosted.handle = echo;
+  const before = hosted.execs.length;
+  const body = {
+    definition: { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'work', input: {} }] },
+  };
+  const headers = { 'idempotency-key': 'order-77' };
+  const first = await capstan.request<Run>('POST', '/v1/runs', body, headers);
+  await capstan.killServer('SIGKILL');
+  expect(first.status).toBe(202);
+  await capstan.startServer();
+  const again = await capstan.request<Run>('POST', '/v1/runs', body, headers);
+  expect(again.status).toBe(202);
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  expect(again.body.run_id).toBe(first.body.run_id);
+  expect(await capstan.ended(first.body.run_id)).toMatchObject({ state: 'succeeded' });
+  expect(hosted.execs.length - before).toBe(1);
+
+  const other = await capstan.request<{ code: string }>(
+    'POST',
+    '/v1/runs',
+    { ...body, job: { n: 1 } },
+    headers,
+  );
+  expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reuse']);
+}, 60_000);
+
+test('worker stopped by SIGTERM in the middle of a long step: the next worker does it again', async () => {
+  hosted.handle = () => undefined;
+  const before = hosted.execs.length;
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'work', input: {} }]);
+  await waitFor('the call to arrive', () => hosted.execs.length === before + 1);
+  const stopped = capstan.killWorker('SIGTERM');
+  hosted.handle = echo;
+  await stopped;
+  await capstan.startWorker();
+  expect(await capstan.ended(run_id, 60_000)).toMatchObject({ state: 'succeeded' });
+}, 120_000);

@@ -1,0 +1,152 @@
+/**
+ * Rows for tests, with sensible defaults: `aProject`, `anInstance` and `aRun` insert what they need and answer what
+ * they wrote; `aClaim` and `anEnd` are arguments only. Every one takes overrides.
+ */
+import { randomUUID } from 'node:crypto';
+import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
+import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
+import type { AttemptEnd, Claim } from '../../src/db/attempt.ts';
+import type { Db } from '../../src/db/connect.ts';
+import type { InstanceRow } from '../../src/db/instance.ts';
+import { insertProject, type ProjectRow } from '../../src/db/project.ts';
+import { insertRun } from '../../src/db/run.ts';
+import { newId, newToken } from '../../src/services/ids.ts';
+
+export const aProject = (
+  db: Db,
+  project: { name?: string; timezone?: string; daily_limit_nano?: bigint } = {},
+): Promise<ProjectRow> =>
+  insertProject(db, {
+    project_id: newId('project'),
+    name: 'trailers',
+    timezone: 'UTC',
+    daily_limit_nano: 0n,
+    ...project,
+  });
+
+type InstanceColumns = Omit<InstanceRow, 'in_flight' | 'is_silent' | 'expires_at'>;
+
+/** Up, free, local and idle, at an endpoint of its own. */
+export const anInstance = async (
+  db: Db,
+  instance: Partial<Omit<InstanceColumns, 'rate_usd'>> & { readonly rate_usd?: number | string } = {},
+): Promise<InstanceColumns> => {
+  const owner_project = instance.owner_project ?? (await aProject(db)).project_id;
+  const endpoint = instance.endpoint ?? `http://${randomUUID()}.test`;
+  const rows: InstanceColumns[] = await db('instance')
+    .insert({
+      instance_id: newId('instance'),
+      name: 'concat',
+      version: '1.0.0',
+      spec_url: `${endpoint}/spec`,
+      health_url: `${endpoint}/health`,
+      cost_type: 'free',
+      rate_usd: 0,
+      tags: ['local'],
+      max_concurrency: 1,
+      state: 'up',
+      ...instance,
+      owner_project,
+      endpoint,
+    })
+    .returning('*');
+  return rows[0] as InstanceColumns;
+};
+
+export interface StoredRun {
+  readonly run_id: string;
+  readonly project_id: string;
+  readonly job_id: string;
+  readonly digest: string;
+  readonly definition: PipelineDefinition;
+}
+
+export interface RunOverrides {
+  readonly project_id?: string;
+  readonly definition?: Partial<PipelineDefinition>;
+  readonly job?: JsonObject;
+  readonly priority?: Priority;
+  readonly budget_ceiling_usd?: number | null;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** Queued, with the steps `a`, `b` and `c`, one after the other. */
+export const aRun = async (db: Db, overrides: RunOverrides = {}): Promise<StoredRun> => {
+  const { definition: changes, job = {}, ...rest } = overrides;
+  const definition: PipelineDefinition = {
+    pipeline: 'trailer',
+    version: '1.0.0',
+    steps: [
+      { id: 'a', capability: 'concat' },
+      { id: 'b', capability: 'concat', depends_on: ['a'] },
+      { id: 'c', capability: 'concat', depends_on: ['b'] },
+    ],
+    ...changes,
+  };
+  const run_id = newId('run');
+  const job_id = newId('job');
+  const digest = `test-${run_id}`;
+  const project_id = rest.project_id ?? (await aProject(db)).project_id;
+  await db('definition').insert({ digest, body: JSON.stringify(definition) });
+  await db('job').insert({ job_id, project_id, body: JSON.stringify(job) });
+  await insertRun(db, {
+    run_id,
+    job_id,
+    pipeline: definition.pipeline,
+    version: definition.version,
+    digest,
+    priority: 'standard',
+    budget_ceiling_usd: null,
+    labels: {},
+    ...rest,
+    project_id,
+  });
+  return { run_id, project_id, job_id, digest, definition };
+};
+
+/** A claim for a step of a run on an instance, free and with a lease of 30 s. */
+export const aClaim = (
+  { run_id, project_id }: Pick<StoredRun, 'run_id' | 'project_id'>,
+  { instance_id, endpoint }: Pick<InstanceRow, 'instance_id' | 'endpoint'>,
+  { step_id = 'a', ...claim }: Partial<Claim> & { readonly step_id?: string } = {},
+): Claim => ({
+  attempt_id: newId('attempt'),
+  token: newToken(),
+  key: `${run_id}.${step_id}.0.0`,
+  project_id,
+  step: { run_id, step_id, item: 0, revision: 0 },
+  capability: 'concat',
+  instance_id,
+  must_be_idle: false,
+  lease_ms: 30_000,
+  reserved_nano: 0n,
+  decision: {
+    decision_id: newId('decision'),
+    chosen: endpoint,
+    reason: 'the only one',
+    candidates: [],
+    reserved_usd: 0,
+    settled_usd: null,
+  },
+  ...claim,
+});
+
+/** The success of a claimed attempt. */
+export const anEnd = (
+  { attempt_id, token }: Pick<Claim, 'attempt_id' | 'token'>,
+  end: Partial<AttemptEnd> = {},
+): AttemptEnd => ({
+  attempt_id,
+  token,
+  state: 'settled',
+  ambiguity: 'answered',
+  counted: false,
+  settled_nano: 0n,
+  certainty: 'exact',
+  duration_ms: 12.5,
+  error: null,
+  step_state: 'succeeded',
+  output: { path: 'media://out.mp4' },
+  event_data: { duration_ms: 12.5 },
+  ...end,
+});
