@@ -113,7 +113,9 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
   maintenance.start();
   return {
     services: {
-      access: createAccessService(db),
+      access: createAccessService(db, {
+        keyEnvironment: config.CAPSTAN_MODE === 'production' ? 'live' : 'dev',
+      }),
       registry,
       pipelines,
       jobs,

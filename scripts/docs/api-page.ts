@@ -50,7 +50,12 @@ the first is taken. The scope \`admin\` includes every other. Lists answer \`{it
 export const createApiPage = (): Page => {
   const routes = declaredRoutes();
   const tags = [...new Set(routes.map(({ tag }) => tag))];
-  const groups = tags.map((tag) => formatGroup(tag, routes.filter((route) => route.tag === tag)));
+  const groups = tags.map((tag) =>
+    formatGroup(
+      tag,
+      routes.filter((route) => route.tag === tag),
+    ),
+  );
   return createPage('docs/reference/api.md', {
     title: 'HTTP API',
     source: 'src/api/routes/',

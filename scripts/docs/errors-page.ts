@@ -21,9 +21,6 @@ export const createErrorsPage = (): Page =>
     source: 'src/contracts/errors.ts',
     sections: [
       introduction,
-      formatTable(
-        ['Code', 'Status', 'May succeed later', 'Meaning'],
-        Object.entries(errorTable).map(toRow),
-      ),
+      formatTable(['Code', 'Status', 'May succeed later', 'Meaning'], Object.entries(errorTable).map(toRow)),
     ],
   });

@@ -62,4 +62,3 @@ export const optionalJson = <S extends z.ZodType>(schema: S): JsonBody<S> => ({
 export const definitionText: DefinitionBody = { kind: 'definition' };
 
 export const byteStream: StreamBody = { kind: 'stream' };
-

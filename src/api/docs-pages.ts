@@ -33,7 +33,10 @@ export const initScript = `SwaggerUIBundle({
 });
 `;
 
-const errorRow = ([code, { status, retryable, meaning }]: [string, (typeof errorTable)['internal']]): string =>
+const errorRow = ([code, { status, retryable, meaning }]: [
+  string,
+  (typeof errorTable)['internal'],
+]): string =>
   `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${retryable ? 'yes' : 'no'}</td><td>${meaning}</td></tr>`;
 
 export const errorsPage = page(

@@ -9,7 +9,11 @@ import type { RunEvent } from '../contracts/event.ts';
 const toFrame = (event: RunEvent): string =>
   `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 
-const copy = async (events: AsyncIterable<RunEvent>, out: PassThrough, signal: AbortSignal): Promise<void> => {
+const copy = async (
+  events: AsyncIterable<RunEvent>,
+  out: PassThrough,
+  signal: AbortSignal,
+): Promise<void> => {
   for await (const event of events) {
     if (!out.write(toFrame(event))) await once(out, 'drain', { signal });
     if (signal.aborted) return;

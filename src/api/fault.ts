@@ -5,13 +5,11 @@ import { AppError, toAppError } from '../errors.ts';
 const awayCodes =
   /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53[0-3]00|57P0[1-5]|57014|55P03)$/;
 
-const awayNames: ReadonlySet<string> = new Set(['KnexTimeoutError', 'TimeoutError']);
-
 const awayMessage = /^Connection (terminated|ended) unexpectedly|^timeout expired/;
 
 const isAway = (thrown: unknown): boolean =>
   thrown instanceof Error &&
-  (awayNames.has(thrown.name) ||
+  (thrown.name === 'KnexTimeoutError' ||
     awayMessage.test(thrown.message) ||
     ('code' in thrown && awayCodes.test(String(thrown.code))));
 

@@ -1,6 +1,6 @@
 /** Serves an app on a port, with limits on how long and how much a client may keep us busy. */
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { App } from './app.ts';
 import { httpLimits } from './limits.ts';
 
@@ -18,19 +18,34 @@ export interface ListenOptions {
   readonly graceMs?: number;
 }
 
+const unusedGraceMs = 1_000;
+
 const open = (server: Server, { host, port }: ListenOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
 
-/** Connections whose last answer was under way already become idle one by one. */
-const shut = (server: Server, graceMs: number): Promise<void> =>
+/** Connections that have not carried a request yet; Node counts them neither as idle nor, while closing, as late. */
+const trackUnused = (server: Server): ReadonlySet<Socket> => {
+  const unused = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    unused.add(socket);
+    socket.once('close', () => unused.delete(socket));
+  });
+  server.on('request', ({ socket }) => unused.delete(socket));
+  return unused;
+};
+
+/** Connections whose last answer was under way become idle one by one; unused ones have a moment to begin. */
+const shut = (server: Server, unused: ReadonlySet<Socket>, graceMs: number): Promise<void> =>
   new Promise((resolve) => {
     const sweep = setInterval(() => server.closeIdleConnections(), 100);
+    const late = setTimeout(() => unused.forEach((socket) => void socket.destroy()), unusedGraceMs);
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     server.close(() => {
       clearInterval(sweep);
+      clearTimeout(late);
       clearTimeout(cut);
       resolve();
     });
@@ -54,11 +69,12 @@ export const listen = async (app: App, options: ListenOptions): Promise<Listenin
   );
   server.maxConnections = httpLimits.connections;
   server.timeout = httpLimits.idleMs;
+  const unused = trackUnused(server);
   const { address, port } = await open(server, options);
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => {
     app.drain();
-    closed ??= shut(server, options.graceMs ?? 25_000);
+    closed ??= shut(server, unused, options.graceMs ?? 25_000);
     return closed;
   };
   return { url: `http://${toHost(address)}:${port}`, close };

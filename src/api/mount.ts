@@ -38,10 +38,12 @@ const leavingSignal = (ctx: ParameterizedContext<RequestState>, closing: AbortSi
   return AbortSignal.any([gone.signal, closing]);
 };
 
-const enter = (route: Route): ApiMiddleware => async (ctx, next) => {
-  ctx.state.route = route.path;
-  await next();
-};
+const enter =
+  (route: Route): ApiMiddleware =>
+  async (ctx, next) => {
+    ctx.state.route = route.path;
+    await next();
+  };
 
 const handle =
   (route: Route, { config, closing }: MountOptions): RouterMiddleware<RequestState> =>
@@ -67,11 +69,11 @@ export const mountRoutes = (routes: readonly Route[], options: MountOptions): Ro
   const router = new Router<RequestState>({ sensitive: true });
   for (const route of routes) {
     const guards = route.scope === null ? [] : [authenticate(options.access, route.scope)];
-    router.register(
-      toRouterPath(route.path),
-      [route.method],
-      [enter(route), ...guards, handle(route, options)] as RouterMiddleware<RequestState>[],
-    );
+    router.register(toRouterPath(route.path), [route.method], [
+      enter(route),
+      ...guards,
+      handle(route, options),
+    ] as RouterMiddleware<RequestState>[]);
   }
   return router;
 };

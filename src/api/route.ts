@@ -26,7 +26,13 @@ export type AnswerHeaders = Readonly<Record<string, string>>;
 type BodyOfResponse<R> = R extends z.ZodType
   ? { readonly body: z.output<R> }
   : R extends ByteResponse
-    ? { readonly body: Readable | Buffer | string | (R['schema'] extends z.ZodType ? z.output<R['schema']> : never) }
+    ? {
+        readonly body:
+          | Readable
+          | Buffer
+          | string
+          | (R['schema'] extends z.ZodType ? z.output<R['schema']> : never);
+      }
     : { readonly body?: undefined };
 
 export type AnswerOf<R extends Responses> = {
@@ -99,9 +105,7 @@ type Declaration<
     readonly headers?: H;
     readonly body?: B;
     readonly responses: R;
-    readonly handle: (
-      call: Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>,
-    ) => O | Promise<O>;
+    readonly handle: (call: Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>) => O | Promise<O>;
   };
 
 export interface Route extends RouteFacts {

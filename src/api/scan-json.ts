@@ -54,7 +54,10 @@ const scanString = (scan: Scan): void => {
   const start = scan.at + 1;
   const { end, hasEscapes } = findEnd(bytes, start);
   if (end - start > limits.stringBytes)
-    throw new AppError('json_too_deep', `a string of ${end - start} bytes; allowed are ${limits.stringBytes}`);
+    throw new AppError(
+      'json_too_deep',
+      `a string of ${end - start} bytes; allowed are ${limits.stringBytes}`,
+    );
   scan.at = end + 1;
   if (isKey(bytes, scan.at)) checkKey(scan, start, end, hasEscapes);
 };
@@ -84,7 +87,8 @@ const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 /** @returns how many bytes the escape at `at` takes: 12 for a surrogate pair */
 const checkUnit = (bytes: Buffer, at: number): number => {
   const unit = unitAt(bytes, at);
-  if (unit === 0) throw new AppError('malformed_json', 'a string holds NUL (\\u0000), which cannot be stored');
+  if (unit === 0)
+    throw new AppError('malformed_json', 'a string holds NUL (\\u0000), which cannot be stored');
   const isPair = isHigh(unit) && isLow(unitAt(bytes, at + 6));
   if (!isPair && (isHigh(unit) || isLow(unit)))
     throw new AppError('malformed_json', 'a string holds half of a surrogate pair');

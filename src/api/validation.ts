@@ -43,7 +43,8 @@ export const validateInput = (schemas: InputSchemas, input: RawInput): RawInput 
   const check = (schema: z.ZodType, value: unknown, prefix: string): unknown => {
     const parsed = schema.safeParse(value);
     if (parsed.success) return parsed.data;
-    for (const issue of parsed.error.issues) if (items.length < shownItems) items.push(...toItems(issue, prefix));
+    for (const issue of parsed.error.issues)
+      if (items.length < shownItems) items.push(...toItems(issue, prefix));
     return undefined;
   };
   const checked = {

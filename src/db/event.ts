@@ -44,7 +44,7 @@ export const listEvents = async (
   return rows;
 };
 
-/** New events of several runs, from one horizon to the next. */
+/** New events of several runs, from one horizon to the next. Sorted by the column: a bare `xid` is the text here. */
 export const listNewEvents = async (
   db: Db,
   runIds: readonly string[],

@@ -25,7 +25,10 @@ describe('a key', () => {
   test.each([
     ['as a bearer token', (key: string) => ({ authorization: `Bearer ${key}` })],
     ['in X-API-Key', (key: string) => ({ authorization: '', 'x-api-key': key })],
-    ['in both headers, when it is the same', (key: string) => ({ authorization: `Bearer ${key}`, 'x-api-key': key })],
+    [
+      'in both headers, when it is the same',
+      (key: string) => ({ authorization: `Bearer ${key}`, 'x-api-key': key }),
+    ],
   ])('is accepted %s', async (_, headers) => {
     const answer = await api.call('/v1/pipelines', { headers: headers(api.apiKey) });
     expect(answer.status).toBe(200);
@@ -83,7 +86,10 @@ describe('a key', () => {
     const { key, key_id } = (await (await api.call('/v1/keys', { body })).json()) as Record<string, string>;
     const headers = { authorization: `Bearer ${key}` };
     expect((await api.call('/v1/pipelines', { headers })).status).toBe(200);
-    await api.db('api_key').where({ key_id }).update({ expires_at: new Date(Date.now() - 1_000) });
+    await api
+      .db('api_key')
+      .where({ key_id })
+      .update({ expires_at: new Date(Date.now() - 1_000) });
     expect((await api.call('/v1/pipelines', { headers })).status).toBe(401);
   });
 
@@ -102,13 +108,18 @@ describe('a revoked key', () => {
     const body = { name: 'gone', scopes: ['admin'], projects: [api.projectId] };
     const { key, key_id } = (await (await api.call('/v1/keys', { body })).json()) as Record<string, string>;
     expect((await api.call(`/v1/keys/${key_id}`, { method: 'DELETE' })).status).toBe(204);
-    expect((await api.call('/v1/pipelines', { headers: { authorization: `Bearer ${key}` } })).status).toBe(401);
+    expect((await api.call('/v1/pipelines', { headers: { authorization: `Bearer ${key}` } })).status).toBe(
+      401,
+    );
   });
 
   test('is trusted by another process no longer than its cache holds', async () => {
     const elsewhere = createAccessService(api.db, { cacheMs: 300 });
     const body = { name: 'gone', scopes: ['admin'], projects: [api.projectId] };
-    const { key = '', key_id } = (await (await api.call('/v1/keys', { body })).json()) as Record<string, string>;
+    const { key = '', key_id } = (await (await api.call('/v1/keys', { body })).json()) as Record<
+      string,
+      string
+    >;
     expect(await elsewhere.identify(key)).toMatchObject({ key_id });
     await api.call(`/v1/keys/${key_id}`, { method: 'DELETE' });
     const queries = await countQueries(() => elsewhere.identify(key));
@@ -122,7 +133,10 @@ describe('a project', () => {
     const other = await api.createProject('second');
     const key = await api.createKey({ scopes: ['admin'], projects: [other.projectId, api.projectId] });
     const headers = { authorization: `Bearer ${key}` };
-    const { job_id } = (await (await api.call('/v1/jobs', { headers, body: { job: {} } })).json()) as Record<string, string>;
+    const { job_id } = (await (await api.call('/v1/jobs', { headers, body: { job: {} } })).json()) as Record<
+      string,
+      string
+    >;
     const row = await api.db('job').where({ job_id }).first();
     expect(row.project_id).toBe(other.projectId);
   });
@@ -155,7 +169,10 @@ describe('a project', () => {
 
   test('needs a time zone that the database knows', async () => {
     const answer = await api.call('/v1/projects', { body: { name: 'x', timezone: 'Mars/Olympus' } });
-    expect(await answer.json()).toMatchObject({ code: 'request_invalid', errors: [{ pointer: '/timezone' }] });
+    expect(await answer.json()).toMatchObject({
+      code: 'request_invalid',
+      errors: [{ pointer: '/timezone' }],
+    });
   });
 });
 

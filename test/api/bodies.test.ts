@@ -30,7 +30,14 @@ describe('a JSON body', () => {
   });
 
   test('of unknown length is refused while it arrives', async () => {
-    const headers = ['Host', 'x', 'Authorization', `Bearer ${api.apiKey}`, 'Content-Type', 'application/json'];
+    const headers = [
+      'Host',
+      'x',
+      'Authorization',
+      `Bearer ${api.apiKey}`,
+      'Content-Type',
+      'application/json',
+    ];
     const answer = await sendRaw(api.url, { path: '/v1/jobs', method: 'POST', headers }, (request) => {
       request.write(`{"job":{"a":"${'x'.repeat(limit * 4)}`);
     });
@@ -66,17 +73,33 @@ describe('a JSON body', () => {
     expect(answer.status).toBe(422);
     const { code, errors } = (await answer.json()) as { code: string; errors: { pointer: string }[] };
     expect(code).toBe('request_invalid');
-    expect(errors.map(({ pointer }) => pointer).sort()).toEqual(['/extra', '/name', '/projects', '/scopes/1']);
+    expect(errors.map(({ pointer }) => pointer).sort()).toEqual([
+      '/extra',
+      '/name',
+      '/projects',
+      '/scopes/1',
+    ]);
   });
 
   test('is validated together with the query', async () => {
     const answer = await api.call('/v1/runs?limit=999&sate=failed&since=yesterday');
     const { errors } = (await answer.json()) as { errors: { pointer: string }[] };
-    expect(errors.map(({ pointer }) => pointer).sort()).toEqual(['/query/limit', '/query/sate', '/query/since']);
+    expect(errors.map(({ pointer }) => pointer).sort()).toEqual([
+      '/query/limit',
+      '/query/sate',
+      '/query/since',
+    ]);
   });
 
   test('that breaks off leaves the server well', async () => {
-    const headers = ['Host', 'x', 'Authorization', `Bearer ${api.apiKey}`, 'Content-Type', 'application/json'];
+    const headers = [
+      'Host',
+      'x',
+      'Authorization',
+      `Bearer ${api.apiKey}`,
+      'Content-Type',
+      'application/json',
+    ];
     const cut = sendRaw(api.url, { path: '/v1/jobs', method: 'POST', headers }, (request) => {
       request.write('{"job":', () => request.destroy(new Error('cut')));
     });
@@ -86,10 +109,26 @@ describe('a JSON body', () => {
   });
 
   test('keeps what it holds to the byte', async () => {
-    const job = { 'ключ': '😀', z: 1, a: [null, true, 1.5e-7], '': { nested: '\u2028"\\' } };
+    const job = { ключ: '😀', z: 1, a: [null, true, 1.5e-7], '': { nested: '\u2028"\\' } };
     const { job_id } = (await (await post(JSON.stringify({ job }))).json()) as { job_id: string };
     const stored = (await (await api.call(`/v1/jobs/${job_id}`)).json()) as { job: unknown };
     expect(JSON.stringify(stored.job)).toBe(JSON.stringify(job));
+  });
+});
+
+describe('a run', () => {
+  const definition = (length: number) => ({
+    pipeline: 'p',
+    version: '1',
+    description: 'x'.repeat(length),
+    steps: [{ id: 'a', capability: 'b' }],
+  });
+
+  test('may bring a definition larger than other bodies, but no larger job', async () => {
+    const send = (body: object) => api.call('/v1/runs', { body });
+    expect((await send({ definition: definition(limit * 2) })).status).toBe(202);
+    const job = { text: 'x'.repeat(limit) };
+    expect(await outcome(await send({ definition: definition(1), job }))).toEqual([422, 'job_invalid']);
   });
 });
 
@@ -97,7 +136,10 @@ describe('a definition', () => {
   test('has its own limit', async () => {
     const text = (length: number) => `# ${'x'.repeat(length - 2)}`;
     const send = (length: number) =>
-      api.call('/v1/pipelines/validate', { body: text(length), headers: { 'content-type': 'application/yaml' } });
+      api.call('/v1/pipelines/validate', {
+        body: text(length),
+        headers: { 'content-type': 'application/yaml' },
+      });
     expect((await send(16_384)).status).toBe(200);
     expect((await send(16_385)).status).toBe(413);
   });

@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApi, type TestApi } from '../support/api.ts';
+import type {
+  CapabilitySummary,
+  DeregisterAnswer,
+  HeartbeatAnswer,
+  Instance,
+} from '../../src/contracts/capability.ts';
+import type { Validation } from '../../src/contracts/pipeline.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
 beforeAll(async () => {
@@ -21,13 +28,17 @@ const registration = (over: object = {}) => ({
   ...over,
 });
 
-const read = async (answer: Response) => [answer.status, await answer.json()] as const;
-
 describe('a registration', () => {
   test('answers 201, then 200, then a new generation when it changed', async () => {
-    const [first, instance] = await read(await api.call('/v1/capabilities', { body: registration() }));
-    const [second] = await read(await api.call('/v1/capabilities', { body: registration({ unknown_field: 1 }) }));
-    const [third, changed] = await read(await api.call('/v1/capabilities', { body: registration({ version: '1.1.0' }) }));
+    const [first, instance] = await readJson<Instance>(
+      api.call('/v1/capabilities', { body: registration() }),
+    );
+    const [second] = await readJson<Instance>(
+      api.call('/v1/capabilities', { body: registration({ unknown_field: 1 }) }),
+    );
+    const [third, changed] = await readJson<Instance>(
+      api.call('/v1/capabilities', { body: registration({ version: '1.1.0' }) }),
+    );
     expect([first, second, third]).toEqual([201, 200, 200]);
     expect(changed.generation).toBe(instance.generation + 1);
     expect(instance).toMatchObject({ ...registration(), state: 'up' });
@@ -38,20 +49,22 @@ describe('a registration', () => {
     [{ endpoint: 'ftp://x' }, '/endpoint'],
     [{ tags: 'local' }, '/tags'],
   ])('with a bad field is refused: %j', async (over, pointer) => {
-    const [status, problem] = await read(await api.call('/v1/capabilities', { body: registration(over) }));
-    expect([status, problem.errors[0].pointer]).toEqual([422, pointer]);
+    const [status, problem] = await readJson(api.call('/v1/capabilities', { body: registration(over) }));
+    expect([status, problem.errors?.[0]?.pointer]).toEqual([422, pointer]);
   });
 
   test('is listed, shown, kept alive and taken back', async () => {
     const body = registration({ name: 'kept' });
     await api.call('/v1/capabilities', { body });
-    const [, list] = await read(await api.call('/v1/capabilities?tag=local'));
-    expect(list.items.map(({ name }: { name: string }) => name)).toContain('kept');
+    const [, list] = await readJson<{ items: CapabilitySummary[] }>(api.call('/v1/capabilities?tag=local'));
+    expect(list.items.map(({ name }) => name)).toContain('kept');
     expect((await api.call('/v1/capabilities/kept')).status).toBe(200);
-    const [beat, answer] = await read(await api.call('/v1/capabilities/kept/heartbeat', { body: { endpoint } }));
+    const [beat, answer] = await readJson<HeartbeatAnswer>(
+      api.call('/v1/capabilities/kept/heartbeat', { body: { endpoint } }),
+    );
     expect([beat, answer.heartbeat_interval_s]).toEqual([200, 60]);
     const remove = () => api.call('/v1/capabilities/kept', { method: 'DELETE', body: { endpoint } });
-    const [gone, removed] = await read(await remove());
+    const [gone, removed] = await readJson<DeregisterAnswer>(remove());
     expect([gone, removed]).toEqual([200, { state: 'deregistered', stale: false }]);
     expect((await remove()).status).toBe(200);
   });
@@ -59,7 +72,7 @@ describe('a registration', () => {
   test('makes its name known to the check of definitions', async () => {
     await api.call('/v1/capabilities', { body: registration({ name: 'known' }) });
     const body = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'knwon' }] };
-    const [, { findings }] = await read(await api.call('/v1/pipelines/validate', { body }));
+    const [, { findings }] = await readJson<Validation>(api.call('/v1/pipelines/validate', { body }));
     expect(findings).toMatchObject([{ code: 'capability_unknown', suggestion: 'did you mean "known"?' }]);
   });
 });

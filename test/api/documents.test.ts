@@ -20,7 +20,9 @@ let api: TestApi;
 let document: OpenApi;
 beforeAll(async () => {
   api = await startTestApi();
-  document = (await (await api.call('/v1/openapi.json', { headers: { authorization: '' } })).json()) as OpenApi;
+  document = (await (
+    await api.call('/v1/openapi.json', { headers: { authorization: '' } })
+  ).json()) as OpenApi;
 });
 afterAll(() => api.close());
 
@@ -104,7 +106,9 @@ describe('the OpenAPI document', () => {
 
   test('answers a problem for every error', () => {
     for (const { operation } of operations()) {
-      const errors = Object.entries(operation.responses).filter(([status]) => Number(status) >= 400 && status !== '503');
+      const errors = Object.entries(operation.responses).filter(
+        ([status]) => Number(status) >= 400 && status !== '503',
+      );
       expect(JSON.stringify(errors)).toContain('application/problem+json');
     }
   });
@@ -113,7 +117,11 @@ describe('the OpenAPI document', () => {
 test('the pipeline schema accepts a definition and refuses an unknown key', async () => {
   const answer = await api.call('/v1/schemas/pipeline.json', { headers: { authorization: '' } });
   const validate = new Ajv.Ajv2020({ strict: false }).compile((await answer.json()) as object);
-  const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'b', input: { x: '{{ job.x }}' } }] };
+  const definition = {
+    pipeline: 'p',
+    version: '1',
+    steps: [{ id: 'a', capability: 'b', input: { x: '{{ job.x }}' } }],
+  };
   expect(validate(definition)).toBe(true);
   expect(validate({ ...definition, stpes: [] })).toBe(false);
 });

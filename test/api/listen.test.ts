@@ -31,6 +31,15 @@ describe('a server that closes', () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     await expect(call('/livez')).rejects.toThrow();
   });
+
+  test('does not wait for a connection that never carried a request', async () => {
+    api = await startTestApi();
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    const startedAt = performance.now();
+    await api.closeServer();
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
 });
 
 describe('a connection', () => {

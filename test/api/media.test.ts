@@ -56,7 +56,9 @@ describe('a file', () => {
     expect(await (await get('b.txt')).text()).toBe('second');
     const { artifacts } = (await (await api.call(`/v1/jobs/${job}`)).json()) as { artifacts: unknown[] };
     const reference = `media://${job}/b.txt`;
-    expect(artifacts).toContainEqual(expect.objectContaining({ reference, content_type: 'text/markdown', size: 6 }));
+    expect(artifacts).toContainEqual(
+      expect.objectContaining({ reference, content_type: 'text/markdown', size: 6 }),
+    );
     expect((await get('b.txt', {}, 'DELETE')).status).toBe(204);
     expect((await get('b.txt', {}, 'DELETE')).status).toBe(404);
     expect((await get('b.txt')).status).toBe(404);
@@ -72,7 +74,10 @@ describe('a file', () => {
   test('over the limit is refused, announced or not, and leaves nothing behind', async () => {
     expect((await put('exact', randomBytes(limit))).status).toBe(201);
     const announced = await put('big', randomBytes(limit + 1));
-    expect([announced.status, ((await announced.json()) as { code: string }).code]).toEqual([413, 'body_too_large']);
+    expect([announced.status, ((await announced.json()) as { code: string }).code]).toEqual([
+      413,
+      'body_too_large',
+    ]);
     const headers = ['Host', 'x', 'Authorization', `Bearer ${api.apiKey}`];
     const path = `/v1/media/${job}/big`;
     const streamed = await sendRaw(api.url, { path, method: 'PUT', headers }, (request) => {
@@ -153,7 +158,11 @@ describe('a path that leads elsewhere', () => {
     const headers = ['Host', 'x', 'Authorization', `Bearer ${api.apiKey}`];
     const path = `/v1/media/${job}/${file}`;
     for (const method of ['GET', 'PUT', 'DELETE']) {
-      const { status } = await sendRaw(api.url, { path, method, headers: [...headers, 'Content-Length', '0'] });
+      const { status } = await sendRaw(api.url, {
+        path,
+        method,
+        headers: [...headers, 'Content-Length', '0'],
+      });
       expect([404, 422]).toContain(status);
     }
   });

@@ -1,11 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApi, type TestApi } from '../support/api.ts';
+import type {
+  PipelineSubmitted,
+  PipelineSummary,
+  PipelineVersion,
+  Validation,
+} from '../../src/contracts/pipeline.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
 });
 afterAll(() => api.close());
+
+interface Page<Item> {
+  readonly items: Item[];
+  readonly next_cursor: string | null;
+}
 
 const definition = (over: object = {}) => ({
   pipeline: 'video',
@@ -19,12 +30,11 @@ const definition = (over: object = {}) => ({
 });
 
 const yaml = { 'content-type': 'application/yaml' };
-const read = async (answer: Response) => [answer.status, await answer.json()] as const;
 
 describe('a pipeline', () => {
   test('is stored under its name and version, and read back as it was sent', async () => {
     const body = definition();
-    const [status, answer] = await read(await api.call('/v1/pipelines', { body }));
+    const [status, answer] = await readJson<PipelineSubmitted>(api.call('/v1/pipelines', { body }));
     expect(status).toBe(201);
     expect(answer).toEqual({
       pipeline: 'video',
@@ -35,16 +45,27 @@ describe('a pipeline', () => {
         expect.objectContaining({ code: 'capability_unknown', pointer: '/steps/1/capability' }),
       ],
     });
-    const [, stored] = await read(await api.call('/v1/pipelines/video'));
-    expect(stored).toMatchObject({ pipeline: 'video', version: '1', digest: answer.digest, definition: body });
+    const [, stored] = await readJson<PipelineVersion>(api.call('/v1/pipelines/video'));
+    expect(stored).toMatchObject({
+      pipeline: 'video',
+      version: '1',
+      digest: answer.digest,
+      definition: body,
+    });
   });
 
   test('with the same content is the same version, whatever its language and order of keys', async () => {
     const { steps, ...head } = definition({ version: 'same' });
-    const [first, { digest }] = await read(await api.call('/v1/pipelines', { body: { ...head, steps } }));
-    const [second, again] = await read(await api.call('/v1/pipelines', { body: { steps, ...head } }));
+    const [first, { digest }] = await readJson<PipelineSubmitted>(
+      api.call('/v1/pipelines', { body: { ...head, steps } }),
+    );
+    const [second, again] = await readJson<PipelineSubmitted>(
+      api.call('/v1/pipelines', { body: { steps, ...head } }),
+    );
     const text = `steps: ${JSON.stringify(steps)}\nversion: same\npipeline: video\ndescription: joins clips\n`;
-    const [third, asYaml] = await read(await api.call('/v1/pipelines', { body: text, headers: yaml }));
+    const [third, asYaml] = await readJson<PipelineSubmitted>(
+      api.call('/v1/pipelines', { body: text, headers: yaml }),
+    );
     expect([first, second, third]).toEqual([201, 200, 200]);
     expect([again.digest, asYaml.digest]).toEqual([digest, digest]);
   });
@@ -52,8 +73,12 @@ describe('a pipeline', () => {
   test('with another content under a known version is refused with the differences', async () => {
     await api.call('/v1/pipelines', { body: definition({ version: 'fixed' }) });
     const [step, ...rest] = definition().steps;
-    const body = definition({ version: 'fixed', description: undefined, steps: [{ ...step, capability: 'join' }, ...rest] });
-    const [status, problem] = await read(await api.call('/v1/pipelines', { body }));
+    const body = definition({
+      version: 'fixed',
+      description: undefined,
+      steps: [{ ...step, capability: 'join' }, ...rest],
+    });
+    const [status, problem] = await readJson(api.call('/v1/pipelines', { body }));
     expect(status).toBe(409);
     expect(problem).toMatchObject({
       code: 'version_conflict',
@@ -62,7 +87,7 @@ describe('a pipeline', () => {
         { pointer: '/steps/0/capability', message: 'stored is "concat", submitted is "join"' },
       ],
     });
-    const [, stored] = await read(await api.call('/v1/pipelines/video/versions/fixed'));
+    const [, stored] = await readJson<PipelineVersion>(api.call('/v1/pipelines/video/versions/fixed'));
     expect(stored.definition).toEqual(definition({ version: 'fixed' }));
   });
 
@@ -88,13 +113,17 @@ describe('a pipeline', () => {
       '    capabilty: concat',
       '',
     ].join('\n');
-    const [status, problem] = await read(await api.call('/v1/pipelines', { body, headers: yaml }));
+    const [status, problem] = await readJson(api.call('/v1/pipelines', { body, headers: yaml }));
     expect([status, problem.code]).toEqual([422, 'definition_invalid']);
     expect(problem.errors).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ pointer: '/version', line: 2, column: 10 }),
         expect.objectContaining({ pointer: '/steps/0/depends_on/0', line: 6 }),
-        expect.objectContaining({ pointer: '/steps/1/capabilty', line: 8, suggestion: expect.stringContaining('capability') }),
+        expect.objectContaining({
+          pointer: '/steps/1/capabilty',
+          line: 8,
+          suggestion: expect.stringContaining('capability'),
+        }),
       ]),
     );
     expect((await api.call('/v1/pipelines/broken')).status).toBe(404);
@@ -107,16 +136,22 @@ describe('a pipeline', () => {
       for (const version of ['1', '2'])
         await api.call('/v1/pipelines', { headers, body: definition({ pipeline: name, version }) });
     }
-    const [, first] = await read(await api.call('/v1/pipelines?limit=2', { headers }));
-    const [, second] = await read(await api.call(`/v1/pipelines?limit=2&cursor=${first.next_cursor}`, { headers }));
-    const seen = [...first.items, ...second.items].map((item) => [item.pipeline, item.latest_version, item.steps]);
+    const [, first] = await readJson<Page<PipelineSummary>>(api.call('/v1/pipelines?limit=2', { headers }));
+    const [, second] = await readJson<Page<PipelineSummary>>(
+      api.call(`/v1/pipelines?limit=2&cursor=${first.next_cursor}`, { headers }),
+    );
+    const seen = [...first.items, ...second.items].map((item) => [
+      item.pipeline,
+      item.latest_version,
+      item.steps,
+    ]);
     expect(seen).toEqual([
       ['a', '2', 2],
       ['b', '2', 2],
       ['c', '2', 2],
     ]);
     expect(second.next_cursor).toBe(null);
-    const [status, problem] = await read(await api.call('/v1/pipelines?cursor=made-up!', { headers }));
+    const [status, problem] = await readJson(api.call('/v1/pipelines?cursor=made-up!', { headers }));
     expect([status, problem.code]).toEqual([422, 'request_invalid']);
   });
 
@@ -127,8 +162,10 @@ describe('a pipeline', () => {
     const seen: string[] = [];
     let cursor = '';
     do {
-      const [, page] = await read(await api.call(`/v1/pipelines/versions/versions?limit=3${cursor}`));
-      seen.push(...page.items.map(({ version }: { version: string }) => version));
+      const [, page] = await readJson<Page<{ version: string }>>(
+        api.call(`/v1/pipelines/versions/versions?limit=3${cursor}`),
+      );
+      seen.push(...page.items.map(({ version }) => version));
       cursor = page.next_cursor === null ? '' : `&cursor=${page.next_cursor}`;
     } while (cursor !== '');
     expect(seen).toEqual(versions.toReversed());
@@ -139,7 +176,7 @@ describe('a pipeline', () => {
 describe('validation', () => {
   test('answers findings and the graph, and stores nothing', async () => {
     const body = definition({ pipeline: 'only-checked' });
-    const [status, answer] = await read(await api.call('/v1/pipelines/validate', { body }));
+    const [status, answer] = await readJson<Validation>(api.call('/v1/pipelines/validate', { body }));
     expect(status).toBe(200);
     expect(answer).toMatchObject({
       valid: true,
@@ -155,15 +192,22 @@ describe('validation', () => {
   });
 
   test('makes an unregistered capability an error when it is strict', async () => {
-    const [, answer] = await read(await api.call('/v1/pipelines/validate?strict=true', { body: definition() }));
+    const [, answer] = await readJson<Validation>(
+      api.call('/v1/pipelines/validate?strict=true', { body: definition() }),
+    );
     expect(answer).toMatchObject({ valid: false, graph: null });
     expect(answer.findings[0]).toMatchObject({ severity: 'error', code: 'capability_unknown' });
   });
 
-  test.each(['application/json', 'text/yaml'])('answers text that cannot be read as a finding: %s', async (type) => {
-    const headers = { 'content-type': type };
-    const [status, answer] = await read(await api.call('/v1/pipelines/validate', { body: '{"pipeline": ', headers }));
-    expect([status, answer.valid]).toEqual([200, false]);
-    expect(answer.findings[0]).toMatchObject({ severity: 'error', line: 1, column: expect.any(Number) });
-  });
+  test.each(['application/json', 'text/yaml'])(
+    'answers text that cannot be read as a finding: %s',
+    async (type) => {
+      const headers = { 'content-type': type };
+      const [status, answer] = await readJson<Validation>(
+        api.call('/v1/pipelines/validate', { body: '{"pipeline": ', headers }),
+      );
+      expect([status, answer.valid]).toEqual([200, false]);
+      expect(answer.findings[0]).toMatchObject({ severity: 'error', line: 1, column: expect.any(Number) });
+    },
+  );
 });

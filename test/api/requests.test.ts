@@ -14,7 +14,11 @@ describe('a path', () => {
   test('that does not exist is 404, as a problem', async () => {
     const answer = await api.call('/v1/nothing');
     expect(answer.headers.get('content-type')).toBe('application/problem+json');
-    expect(await problemOf(answer)).toMatchObject({ status: 404, code: 'not_found', instance: '/v1/nothing' });
+    expect(await problemOf(answer)).toMatchObject({
+      status: 404,
+      code: 'not_found',
+      instance: '/v1/nothing',
+    });
   });
 
   test.each([
@@ -32,9 +36,12 @@ describe('a path', () => {
     expect((await api.call('/V1/pipelines')).status).toBe(404);
   });
 
-  test.each(['/v1/runs/run_%00', '/v1/runs?pipeline=a%00b', '/v1/jobs/%00'])('may not hold NUL: %s', async (path) => {
-    expect(await problemOf(await api.call(path))).toMatchObject({ status: 422, code: 'request_invalid' });
-  });
+  test.each(['/v1/runs/run_%00', '/v1/runs?pipeline=a%00b', '/v1/jobs/%00'])(
+    'may not hold NUL: %s',
+    async (path) => {
+      expect(await problemOf(await api.call(path))).toMatchObject({ status: 422, code: 'request_invalid' });
+    },
+  );
 
   test.each(['/v1/runs/%E0%A4%A', '/v1/capabilities/%ff', "/v1/jobs/'; drop table job; --"])(
     'that is damaged is answered, not a fault: %s',
@@ -51,7 +58,9 @@ describe('a thing of another project', () => {
     const headers = { authorization: `Bearer ${other.apiKey}` };
     const pipeline = { pipeline: 'secret', version: '1', steps: [{ id: 'a', capability: 'b' }] };
     await api.call('/v1/pipelines', { headers, body: pipeline });
-    const job = (await (await api.call('/v1/jobs', { headers, body: { job: {} } })).json()) as { job_id: string };
+    const job = (await (await api.call('/v1/jobs', { headers, body: { job: {} } })).json()) as {
+      job_id: string;
+    };
     const run = (await (await api.call('/v1/runs', { headers, body: { pipeline: 'secret' } })).json()) as {
       run_id: string;
     };
@@ -97,9 +106,17 @@ describe('a request id', () => {
 describe('headers that can be read in two ways', () => {
   test.each([
     ['two hosts', ['Host', 'a', 'Host', 'b', 'Authorization', 'KEY'], 422],
-    ['two different Authorization headers', ['Host', 'a', 'Authorization', 'KEY', 'Authorization', 'Bearer x'], 401],
+    [
+      'two different Authorization headers',
+      ['Host', 'a', 'Authorization', 'KEY', 'Authorization', 'Bearer x'],
+      401,
+    ],
     ['a second scheme', ['Host', 'a', 'Authorization', 'Basic eDp5', 'X-API-Key', 'KEY'], 401],
-    ['two projects', ['Host', 'a', 'Authorization', 'KEY', 'X-Project-ID', 'prj_a', 'X-Project-ID', 'prj_b'], 403],
+    [
+      'two projects',
+      ['Host', 'a', 'Authorization', 'KEY', 'X-Project-ID', 'prj_a', 'X-Project-ID', 'prj_b'],
+      403,
+    ],
   ])('are refused: %s', async (_, template, status) => {
     const headers = template.map((value, at) =>
       value === 'KEY' ? (template[at - 1] === 'X-API-Key' ? api.apiKey : `Bearer ${api.apiKey}`) : value,

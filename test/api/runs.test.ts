@@ -36,7 +36,9 @@ async function* readFrames(answer: Response): AsyncGenerator<Record<string, stri
     rest = frames.pop() ?? '';
     for (const frame of frames.filter((text) => !text.startsWith(':'))) {
       yield Object.fromEntries(
-        frame.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+        frame
+          .split('\n')
+          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
       );
     }
   }
@@ -76,7 +78,10 @@ describe('a submission', () => {
     [{ pipeline: 'stored', priority: 'urgent' }, '/priority'],
     [{ definition: { ...definition, steps: [] } }, '/definition/steps'],
   ])('is refused with a pointer: %j', async (body, pointer) => {
-    expect(await (await submit(body)).json()).toMatchObject({ code: 'request_invalid', errors: [{ pointer }] });
+    expect(await (await submit(body)).json()).toMatchObject({
+      code: 'request_invalid',
+      errors: [{ pointer }],
+    });
   });
 
   test.each([
@@ -94,7 +99,10 @@ describe('a submission', () => {
   });
 
   test('that prefers to wait answers 200 with the output when the run ends in time', async () => {
-    const waiting = submit({ pipeline: 'stored' }, { prefer: 'respond-async, wait=30', 'idempotency-key': 'waits' });
+    const waiting = submit(
+      { pipeline: 'stored' },
+      { prefer: 'respond-async, wait=30', 'idempotency-key': 'waits' },
+    );
     await waitFor('the run', async () => (await api.db('idempotency').where({ key: 'waits' })).length === 1);
     const { answer } = await api.db('idempotency').where({ key: 'waits' }).first();
     await end(answer as Run);
@@ -176,7 +184,8 @@ describe('the log of a run', () => {
     const all: Record<string, string>[] = [];
     for await (const frame of readFrames(await stream(run))) all.push(frame);
     const rest: Record<string, string>[] = [];
-    for await (const frame of readFrames(await stream(run, { 'last-event-id': all[0]?.id ?? '' }))) rest.push(frame);
+    for await (const frame of readFrames(await stream(run, { 'last-event-id': all[0]?.id ?? '' })))
+      rest.push(frame);
     expect(rest).toEqual(all.slice(1));
   });
 

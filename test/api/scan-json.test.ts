@@ -46,16 +46,23 @@ describe('a JSON body', () => {
     expect(() => scan('["__proto__","constructor"]', wide)).not.toThrow();
   });
 
-  test.each(['"\\u0000"', '{"a\\u0000":1}', '"\\ud800"', '"\\udc00\\ud800"', '"\\ud83dx\\ude00"', '"\\uD800\\\\uDC00"'])(
-    'may not hold NUL or half a pair: %s',
+  test.each([
+    '"\\u0000"',
+    '{"a\\u0000":1}',
+    '"\\ud800"',
+    '"\\udc00\\ud800"',
+    '"\\ud83dx\\ude00"',
+    '"\\uD800\\\\uDC00"',
+  ])('may not hold NUL or half a pair: %s', (text) => {
+    expect(() => scan(text, wide)).toThrow(expect.objectContaining({ code: 'malformed_json' }));
+  });
+
+  test.each(['"\\ud83d\\ude00"', '"\\\\u0000"', '"\\\\ud800"', '"\\\\\\"__proto__"'])(
+    'may hold %s',
     (text) => {
-      expect(() => scan(text, wide)).toThrow(expect.objectContaining({ code: 'malformed_json' }));
+      expect(() => scan(text, wide)).not.toThrow();
     },
   );
-
-  test.each(['"\\ud83d\\ude00"', '"\\\\u0000"', '"\\\\ud800"', '"\\\\\\"__proto__"'])('may hold %s', (text) => {
-    expect(() => scan(text, wide)).not.toThrow();
-  });
 
   test('without anything forbidden passes, whatever it holds', () => {
     const value = fc.json({ maxDepth: 6, stringUnit: 'binary' });
@@ -73,7 +80,10 @@ describe('a JSON body', () => {
       const below = Object.values(value).map(measure);
       return {
         depth: 1 + Math.max(0, ...below.map(({ depth }) => depth)),
-        keys: below.reduce((sum, { keys }) => sum + keys, Array.isArray(value) ? 0 : Object.keys(value).length),
+        keys: below.reduce(
+          (sum, { keys }) => sum + keys,
+          Array.isArray(value) ? 0 : Object.keys(value).length,
+        ),
       };
     };
     fc.assert(
@@ -88,13 +98,16 @@ describe('a JSON body', () => {
     );
   });
 
-  test.each(['"', '"\\', '"\\u', '{"a', '[', '}', '"\\u12', '{"\\x":1}'])('that is cut off ends the scan: %s', (text) => {
-    try {
-      scan(text);
-    } catch (error) {
-      expect(error).toMatchObject({ code: 'malformed_json' });
-    }
-  });
+  test.each(['"', '"\\', '"\\u', '{"a', '[', '}', '"\\u12', '{"\\x":1}'])(
+    'that is cut off ends the scan: %s',
+    (text) => {
+      try {
+        scan(text);
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'malformed_json' });
+      }
+    },
+  );
 
   test('of the largest size is scanned in well under a second', () => {
     const text = Buffer.from(`["${'\\u0041'.repeat(40_000)}"${',"\\\\"'.repeat(1_000_000)}]`);

@@ -46,6 +46,22 @@ test('worker killed -9 in the middle of a step: the answered attempt is settled 
   expect(entries.map(({ certainty }) => certainty)).toEqual(['estimated', 'exact', 'exact']);
 }, 90_000);
 
+test('worker killed -9 in a step with retry.max 0: it is not sent again and ends as unknown', async () => {
+  hosted.handle = () => undefined;
+  const before = hosted.execs.length;
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'work', retry: { max: 0 }, input: {} }]);
+  await waitFor('the call to arrive', () => hosted.execs.length === before + 1);
+  await capstan.killWorker('SIGKILL');
+  hosted.handle = echo;
+  await capstan.startWorker();
+  expect(await capstan.ended(run_id, 60_000)).toMatchObject({
+    state: 'failed',
+    cost_usd: 0.5,
+    steps: [{ state: 'unknown', error: { code: 'delivery_unknown' } }],
+  });
+  expect(hosted.execs.length).toBe(before + 1);
+}, 90_000);
+
 test('server killed -9 right after it answered: the run is started by the next one, and once', async () => {
   hosted.handle = echo;
   const before = hosted.execs.length;

@@ -8,6 +8,7 @@ import { createApp } from '../../src/api/app.ts';
 import { listen } from '../../src/api/listen.ts';
 import { ConfigSchema } from '../../src/config.ts';
 import type { Scope } from '../../src/contracts/access.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createServerRuntime } from '../../src/runtime.ts';
 import { createAccessService } from '../../src/services/access/access-service.ts';
@@ -39,9 +40,15 @@ export interface CallOptions {
   readonly body?: unknown;
 }
 
-const toBody = (body: unknown): { body?: BodyInit; type?: string } => {
+/** Status and JSON body of an answer. */
+export const readJson = async <Body = Problem>(asked: Promise<Response>): Promise<[number, Body]> => {
+  const answer = await asked;
+  return [answer.status, (await answer.json()) as Body];
+};
+
+const toBody = (body: unknown): { body?: string | Uint8Array; type?: string } => {
   if (body === undefined) return {};
-  if (typeof body === 'string' || body instanceof Uint8Array) return { body: body as BodyInit };
+  if (typeof body === 'string' || body instanceof Uint8Array) return { body };
   return { body: JSON.stringify(body), type: 'application/json' };
 };
 
@@ -99,8 +106,9 @@ export const startTestApi = async (limits: Record<string, number> = {}): Promise
         apiKey: await createKey({ scopes: ['admin'], projects: [project_id] }),
       };
     },
-    waitForRuns: (count) =>
-      waitFor(`${count} runs`, async () => (await db('run').select('run_id')).length >= count),
+    waitForRuns: async (count) => {
+      await waitFor(`${count} runs`, async () => (await db('run').select('run_id')).length >= count);
+    },
     closeServer: () => server.close(),
     close: async () => {
       await server.close();

@@ -45,7 +45,8 @@ describe.runIf(process.env.RECORD_HISTORIES)('histories', () => {
     await connection?.close();
   });
 
-  const submit = async (steps: object[], extra: object = {}): Promise<Run> => capstan.submit(steps, {}, extra);
+  const submit = async (steps: object[], extra: object = {}): Promise<Run> =>
+    capstan.submit(steps, {}, extra);
 
   test('chain', async () => {
     const run = await submit([step('first'), step('second', { input: { a: '{{ steps.first.output }}' } })]);

@@ -15,6 +15,9 @@ export const notFound =
     if (allowed.length === 0) throw new AppError('not_found', `there is no ${ctx.path.slice(0, 200)} here`);
     ctx.set('Allow', allowed.join(', '));
     if (ctx.method !== 'OPTIONS')
-      throw new AppError('method_not_allowed', `${ctx.method} is not possible here; ${allowed.join(', ')} is`);
+      throw new AppError(
+        'method_not_allowed',
+        `${ctx.method} is not possible here; ${allowed.join(', ')} is`,
+      );
     ctx.status = 204;
   };

@@ -21,7 +21,8 @@ export const capabilityRoutes = ({ registry }: Pick<Services, 'registry'>): Rout
     path: '/v1/capabilities',
     tag: 'capabilities',
     summary: 'Register an instance of a capability',
-    description: 'Repeatable. 201 for a new instance, 200 for a known one; a changed body raises its generation.',
+    description:
+      'Repeatable. 201 for a new instance, 200 for a known one; a changed body raises its generation.',
     auth: 'key',
     scope: 'capability:register',
     body: json(Registration),

@@ -28,6 +28,9 @@ export const jobRoutes = ({ jobs }: Pick<Services, 'jobs'>): Route[] => [
     scope: 'run:read',
     params: JobPath,
     responses: { 200: Job },
-    handle: async ({ caller, params }) => ({ status: 200, body: await jobs.get(caller.project_id, params.id) }),
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await jobs.get(caller.project_id, params.id),
+    }),
   }),
 ];

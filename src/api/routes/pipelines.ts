@@ -18,7 +18,8 @@ export const pipelineRoutes = ({ pipelines }: Pick<Services, 'pipelines'>): Rout
     path: '/v1/pipelines',
     tag: 'pipelines',
     summary: 'Store a version of a pipeline',
-    description: 'The body is the definition. 201 when the version is new, 200 when it exists with this content.',
+    description:
+      'The body is the definition. 201 when the version is new, 200 when it exists with this content.',
     auth: 'key',
     scope: 'pipeline:write',
     body: definitionText,

@@ -22,7 +22,7 @@ export const createRoutes = (
     ...pipelineRoutes(services),
     ...jobRoutes(services),
     ...mediaRoutes(services, options.config),
-    ...runRoutes(services),
+    ...runRoutes(services, options.config),
     ...runEventRoutes(services),
     ...accessRoutes(services),
     ...serviceRoutes(services, options),

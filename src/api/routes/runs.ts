@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { Instant, ListQuery, PipelineName } from '../../contracts/primitives.ts';
+import { Instant, type JsonObject, ListQuery, PipelineName } from '../../contracts/primitives.ts';
 import {
   CancelRequest,
   Run,
@@ -10,9 +10,10 @@ import {
   StepDetail,
   terminalRunStates,
 } from '../../contracts/run.ts';
+import { AppError } from '../../errors.ts';
 import type { Services } from '../../services/services.ts';
 import { json, optionalJson } from '../body-kind.ts';
-import { httpLimits } from '../limits.ts';
+import { type ApiConfig, httpLimits } from '../limits.ts';
 import { readWait } from '../preference.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 import { RunPath, StepPath } from './parameters.ts';
@@ -22,12 +23,12 @@ const SubmitHeaders = z.object({
     .string()
     .regex(/^[!-~]{1,255}$/, { error: 'an Idempotency-Key has 1 to 255 visible ASCII characters' })
     .optional()
-    .meta({ description: 'A repeated request with this key answers the same run instead of starting another.' }),
-  prefer: z
-    .string()
-    .max(1_000)
-    .optional()
-    .meta({ description: '`wait=30` answers 200 with the ended run if it ends within 30 seconds (at most 60).' }),
+    .meta({
+      description: 'A repeated request with this key answers the same run instead of starting another.',
+    }),
+  prefer: z.string().max(1_000).optional().meta({
+    description: '`wait=30` answers 200 with the ended run if it ends within 30 seconds (at most 60).',
+  }),
 });
 
 const RunQuery = ListQuery.extend({
@@ -44,7 +45,14 @@ const RunQuery = ListQuery.extend({
 
 const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();
 
-export const runRoutes = ({ runs }: Pick<Services, 'runs'>): Route[] => [
+/** A body may be as large as a definition; the job in it has the limit of an ordinary body. */
+const requireJobSize = (job: JsonObject | undefined, limitBytes: number): void => {
+  const bytes = job === undefined ? 0 : Buffer.byteLength(JSON.stringify(job));
+  if (bytes > limitBytes)
+    throw new AppError('job_invalid', `the job has ${bytes} bytes; allowed are ${limitBytes}`);
+};
+
+export const runRoutes = ({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route[] => [
   route({
     method: 'POST',
     path: '/v1/runs',
@@ -55,8 +63,15 @@ export const runRoutes = ({ runs }: Pick<Services, 'runs'>): Route[] => [
     headers: SubmitHeaders,
     body: json(RunRequest, 'definition'),
     responses: { 200: Run, 202: Run },
-    errors: ['definition_invalid', 'job_invalid', 'idempotency_key_reuse', 'idempotency_in_progress', 'not_found'],
+    errors: [
+      'definition_invalid',
+      'job_invalid',
+      'idempotency_key_reuse',
+      'idempotency_in_progress',
+      'not_found',
+    ],
     handle: async ({ caller, headers, body, bytes, signal }) => {
+      if (bytes.length > config.BODY_LIMIT_BYTES) requireJobSize(body.job, config.BODY_LIMIT_BYTES);
       const key = headers['idempotency-key'];
       const idempotency = key === undefined ? null : { key, bodySha256: sha256(bytes) };
       const { run, replayed } = await runs.submit(caller.project_id, body, idempotency);
@@ -94,7 +109,10 @@ export const runRoutes = ({ runs }: Pick<Services, 'runs'>): Route[] => [
     scope: 'run:read',
     params: RunPath,
     responses: { 200: Run },
-    handle: async ({ caller, params }) => ({ status: 200, body: await runs.get(caller.project_id, params.id) }),
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await runs.get(caller.project_id, params.id),
+    }),
   }),
   route({
     method: 'GET',

@@ -40,7 +40,8 @@ export const serviceRoutes = (
     method: 'GET',
     path: '/readyz',
     tag: 'service',
-    summary: 'Whether the process should get requests: its database and Temporal answer, and it is not closing',
+    summary:
+      'Whether the process should get requests: its database and Temporal answer, and it is not closing',
     auth: 'open',
     responses: { 200: Readiness, 503: Readiness },
     handle: async () => {

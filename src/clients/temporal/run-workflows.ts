@@ -11,7 +11,7 @@ import {
 } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
 import type { Priority } from '../../contracts/primitives.ts';
-import { searchAttributeTypes } from '../../core/run/search-attributes.ts';
+import { searchAttributes } from '../../core/run/search-attributes.ts';
 import type { RunPipelineInput } from '../../core/run/workflow-input.ts';
 
 export interface RunWorkflows {
@@ -59,7 +59,7 @@ export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkfl
     const { customAttributes } = await client.connection.operatorService.listSearchAttributes({
       namespace: client.options.namespace,
     });
-    return Object.keys(searchAttributeTypes).every((name) => name in (customAttributes ?? {}));
+    return Object.keys(searchAttributes).every((name) => name in (customAttributes ?? {}));
   },
   isReachable: async () => {
     try {

@@ -56,6 +56,24 @@ const final = (settlement: Settlement, ambiguity: Ambiguity, code: ErrorCode, me
   error: problem(code, message),
 });
 
+/** Whether the lost attempts of a killed process have used up the retries already. */
+export const isExhausted = ({ countedBefore, retryMax }: DeliveryFacts): boolean => countedBefore > retryMax;
+
+const withheld = ({ countedBefore, retryMax }: DeliveryFacts): Verdict => ({
+  ambiguity: 'not_sent',
+  attemptState: 'released',
+  settlement: 'not_sent',
+  counted: false,
+  next: retryMax === 0 ? 'unknown' : 'failed',
+  error:
+    retryMax === 0
+      ? problem(
+          'delivery_unknown',
+          'contact was lost after it was sent; retry.max is 0, so it is not sent again',
+        )
+      : problem('contact_lost', `contact was lost ${countedBefore} times; retry.max is ${retryMax}`),
+});
+
 export const judgeOutcome = (outcome: CallOutcome, facts: DeliveryFacts): Verdict => {
   switch (outcome.kind) {
     case 'answered':
@@ -124,6 +142,8 @@ export const judgeOutcome = (outcome: CallOutcome, facts: DeliveryFacts): Verdic
         next: 'failover',
         error: problem('connect_failed', outcome.message),
       };
+    case 'withheld':
+      return withheld(facts);
     case 'abandoned':
       return {
         ...delivered(facts, {

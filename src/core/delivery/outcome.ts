@@ -22,5 +22,7 @@ export type CallOutcome =
   | { readonly kind: 'output_invalid'; readonly message: string }
   /** The run no longer wants it. */
   | { readonly kind: 'cancelled' }
+  /** Not sent, because earlier attempts that nobody answered have used up the retries. */
+  | { readonly kind: 'withheld' }
   /** This process stops; another one will ask again. */
   | { readonly kind: 'abandoned' };

@@ -9,11 +9,11 @@ export interface RetrySettings {
 export const defaultRetry: RetrySettings = { max: 3, initialMs: 1_000, factor: 2, maxDelayMs: 60_000 };
 
 /**
- * Full exponential backoff with ±20 % jitter.
+ * Exponential backoff with ±20 % jitter, never above the longest delay.
  * @param failures counted failures so far, at least 1
  * @param random 0 … 1
  */
 export const backoffMs = (settings: RetrySettings, failures: number, random: number): number => {
   const delay = Math.min(settings.initialMs * settings.factor ** (failures - 1), settings.maxDelayMs);
-  return Math.round(delay * (0.8 + 0.4 * random));
+  return Math.min(Math.round(delay * (0.8 + 0.4 * random)), settings.maxDelayMs);
 };

@@ -1,12 +1,18 @@
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { createNameSuggester } from '../nearest-name.ts';
-import type { CheckOptions } from './check-definition.ts';
 import type { DefinitionFinding } from './finding.ts';
+
+export interface CapabilityOptions {
+  /** Names that are registered now; null skips the check. */
+  readonly knownCapabilities: ReadonlySet<string> | null;
+  /** An unregistered capability is an error instead of a warning. */
+  readonly strict: boolean;
+}
 
 /** Instances come and go, so an unregistered capability is a warning unless `strict`. */
 export const checkCapabilities = (
   { steps }: PipelineDefinition,
-  { knownCapabilities, strict }: CheckOptions,
+  { knownCapabilities, strict }: CapabilityOptions,
 ): DefinitionFinding[] => {
   if (knownCapabilities === null) return [];
   const suggest = createNameSuggester(knownCapabilities);

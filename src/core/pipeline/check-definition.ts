@@ -5,7 +5,7 @@
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { createNameSuggester } from '../nearest-name.ts';
-import { checkCapabilities } from './check-capabilities.ts';
+import { type CapabilityOptions, checkCapabilities } from './check-capabilities.ts';
 import { checkCycles } from './check-cycles.ts';
 import { checkExpressions } from './check-expressions.ts';
 import { checkSettings } from './check-settings.ts';
@@ -13,16 +13,9 @@ import { checkStepNames } from './check-step-names.ts';
 import { readTemplates } from './definition-templates.ts';
 import type { DefinitionFinding } from './finding.ts';
 
-export interface CheckOptions {
-  /** Names that are registered now; null skips the check. */
-  readonly knownCapabilities: ReadonlySet<string> | null;
-  /** An unregistered capability is an error instead of a warning. */
-  readonly strict: boolean;
-}
-
 export const checkDefinition = (
   definition: PipelineDefinition,
-  options: CheckOptions,
+  options: CapabilityOptions,
 ): DefinitionFinding[] => {
   const templates = readTemplates(definition);
   const suggestStep = createNameSuggester(definition.steps.map(({ id }) => id));

@@ -1,10 +1,10 @@
 /** The search attributes of a run in Temporal, with their types. They are created when the stack is set up. */
-export const searchAttributeTypes = {
-  PipelineName: 'KEYWORD',
-  PipelineVersion: 'KEYWORD',
-  ProjectId: 'KEYWORD',
-  RunPhase: 'KEYWORD',
-  EscalationLevel: 'INT',
-  AwaitingHuman: 'BOOL',
-  CostUsd: 'DOUBLE',
+export const searchAttributes = {
+  PipelineName: 'Keyword',
+  PipelineVersion: 'Keyword',
+  ProjectId: 'Keyword',
+  RunPhase: 'Keyword',
+  EscalationLevel: 'Int',
+  AwaitingHuman: 'Bool',
+  CostUsd: 'Double',
 } as const;

@@ -33,7 +33,7 @@ const fetchServer = async (): Promise<void> => {
 };
 
 await fetchServer().catch((error: Error) => {
-  // One line: the parent shows the last one.
-  console.error(error.message.replaceAll('\n', ' '));
+  // One line, and of a chain of causes the end, which says most: the parent shows it.
+  console.error(error.message.replaceAll('\n', ' ').split(': ').slice(-2).join(': '));
   process.exit(1);
 });

@@ -1,14 +1,6 @@
-/** What the embedded Temporal server is told. Its stock settings protect a shared cluster, not one user. */
-export const searchAttributes = {
-  PipelineName: 'Keyword',
-  PipelineVersion: 'Keyword',
-  ProjectId: 'Keyword',
-  RunPhase: 'Keyword',
-  EscalationLevel: 'Int',
-  AwaitingHuman: 'Bool',
-  CostUsd: 'Double',
-} as const;
+import { searchAttributes } from '../../core/run/search-attributes.ts';
 
+/** What the embedded Temporal server is told. Its stock settings protect a shared cluster, not one user. */
 const dynamicConfig = {
   // The stock 20 polls a second cost 75 to 100 ms for every step.
   'history.transferProcessorMaxPollRPS': 1_000,

@@ -3,7 +3,8 @@
  * own traps, the contract's shape and the core's checks in one list, each with line and column.
  */
 import { type Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
-import { type CheckOptions, checkDefinition } from '../../core/pipeline/check-definition.ts';
+import type { CapabilityOptions } from '../../core/pipeline/check-capabilities.ts';
+import { checkDefinition } from '../../core/pipeline/check-definition.ts';
 import { checkKeys } from '../../core/pipeline/check-keys.ts';
 import type { DefinitionFinding } from '../../core/pipeline/finding.ts';
 import { createFindingPlacer, type UnplacedFinding } from './place-findings.ts';
@@ -27,7 +28,7 @@ export interface DefinitionReading {
   readonly findings: Finding[];
 }
 
-export const readDefinition = (source: DefinitionText, options: CheckOptions): DefinitionReading => {
+export const readDefinition = (source: DefinitionText, options: CapabilityOptions): DefinitionReading => {
   const text = source.text.startsWith('\uFEFF') ? source.text.slice(1) : source.text;
   const reading: SourceReading =
     detectFormat(text, source.contentType) === 'json' ? readJson(text) : readYaml(text);
@@ -47,7 +48,7 @@ interface ShapeReading {
   readonly findings: readonly UnplacedFinding[];
 }
 
-const readShape = (root: SourceNode, text: string, options: CheckOptions): ShapeReading => {
+const readShape = (root: SourceNode, text: string, options: CapabilityOptions): ShapeReading => {
   const parsed = PipelineDefinition.safeParse(root.value);
   if (parsed.success) return { definition: parsed.data, findings: checkDefinition(parsed.data, options) };
   const { issues } = parsed.error;

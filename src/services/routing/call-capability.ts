@@ -7,7 +7,7 @@ import type { CapabilityClient } from '../../clients/capability-http.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run.ts';
-import { judgeOutcome, type Verdict } from '../../core/delivery/judge.ts';
+import { isExhausted, judgeOutcome, type Verdict } from '../../core/delivery/judge.ts';
 import type { CallOutcome } from '../../core/delivery/outcome.ts';
 import { backoffMs, type RetrySettings } from '../../core/delivery/retry-policy.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -88,8 +88,10 @@ export const createCallCapability = (dependencies: CallDependencies): CallCapabi
         return { kind: 'retry', error, delayMs: backoffMs(uncountedDelay, request.round, Math.random()) };
       }
       tried.add(claimed.instance.instance_id);
-      const { outcome, durationMs } = await callInstance(dependencies, request, claimed);
       const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
+      const { outcome, durationMs } = isExhausted(facts)
+        ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
+        : await callInstance(dependencies, request, claimed);
       const verdict = judgeOutcome(outcome, facts);
       counted = claimed.counted + (verdict.counted ? 1 : 0);
       last = verdict;

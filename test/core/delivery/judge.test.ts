@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { judgeOutcome, type Verdict } from '../../../src/core/delivery/judge.ts';
+import { isExhausted, judgeOutcome, type Verdict } from '../../../src/core/delivery/judge.ts';
 import type { CallOutcome } from '../../../src/core/delivery/outcome.ts';
 
 type Shared = Omit<Verdict, 'next' | 'error' | 'counted'> & { readonly counted?: boolean };
@@ -119,6 +119,21 @@ describe('judgeOutcome', () => {
   describe.each(positions)('%s', (_, facts, column) => {
     it.each(table)('$kind', (outcome, shared, ends) => {
       expect(judgeOutcome(outcome, facts)).toEqual(verdict(shared, ends[column]));
+    });
+  });
+
+  it.each([
+    [{ countedBefore: 1, retryMax: 0 }, 'unknown', 'delivery_unknown'],
+    [{ countedBefore: 4, retryMax: 3 }, 'failed', 'contact_lost'],
+  ] as const)('a call whose lost attempts used up the retries (%j) is withheld', (facts, next, code) => {
+    expect(isExhausted(facts)).toBe(true);
+    expect(judgeOutcome({ kind: 'withheld' }, facts)).toMatchObject({
+      ambiguity: 'not_sent',
+      attemptState: 'released',
+      settlement: 'not_sent',
+      counted: false,
+      next,
+      error: { code },
     });
   });
 

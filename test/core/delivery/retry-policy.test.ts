@@ -30,7 +30,7 @@ describe('backoffMs', () => {
         const delay = backoffMs(settings, failures, random);
         expect(Number.isInteger(delay)).toBe(true);
         expect(delay).toBeGreaterThanOrEqual(Math.floor(middle * 0.8));
-        expect(delay).toBeLessThanOrEqual(Math.ceil(middle * 1.2));
+        expect(delay).toBeLessThanOrEqual(Math.min(Math.ceil(middle * 1.2), maxDelayMs));
       }),
     );
   });

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { translateFault } from '../../src/api/fault.ts';
+import { connectDatabase } from '../../src/db/connect.ts';
+import { AppError } from '../../src/errors.ts';
+
+test('a database that refuses connections is unavailable, and the request may be sent again', async () => {
+  const db = connectDatabase('postgres://nobody@127.0.0.1:9/nothing', 1);
+  const fault = await db.raw('select 1').catch(translateFault);
+  await db.destroy();
+  expect(fault).toMatchObject({ code: 'unavailable', status: 503, retryAfterS: 1 });
+});
+
+test('an error of ours stays what it is, any other is internal', () => {
+  const ours = new AppError('not_found', 'no run');
+  expect(translateFault(ours)).toBe(ours);
+  expect(translateFault(new TypeError('x is not a function'))).toMatchObject({ code: 'internal' });
+});

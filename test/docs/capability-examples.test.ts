@@ -1,0 +1,88 @@
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
+import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import { choosePort } from '../../src/dev/ports.ts';
+import { waitFor } from '../support/wait.ts';
+import { listCodeBlocks, readDocument, root } from './documents.ts';
+
+const guide = 'docs/write-a-capability.md';
+const example = 'docs/examples/word-count';
+
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'capstan-docs-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const exec = async (endpoint: string, input: object): Promise<unknown> => {
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify(input);
+  return (await fetch(`${endpoint}/exec`, { method: 'POST', headers, body })).json();
+};
+
+const failuresOf = async (endpoint: string) => (await checkCapability(endpoint)).filter(({ ok }) => !ok);
+
+const blockOf = (language: string): string =>
+  listCodeBlocks(guide).find((block) => block.language === language)?.text ?? '';
+
+test('the guide shows the TypeScript example as it is in its file', () => {
+  expect(blockOf('ts')).toBe(readDocument(`${example}/index.ts`));
+  expect(JSON.parse(blockOf('json'))).toEqual(JSON.parse(readDocument(`${example}/package.json`)));
+});
+
+test('the TypeScript example compiles', async () => {
+  const project = join(folder, 'tsconfig.json');
+  const compilerOptions = { typeRoots: [`${root}node_modules/@types`] };
+  const include = [`${root}${example}/index.ts`];
+  await writeFile(project, JSON.stringify({ extends: `${root}tsconfig.json`, compilerOptions, include }));
+  await promisify(execFile)(`${root}node_modules/.bin/tsc`, ['-p', project]);
+}, 120_000);
+
+test('the TypeScript example keeps the contract and counts words', async () => {
+  const media = join(folder, 'media');
+  await mkdir(join(media, 'job_1'), { recursive: true });
+  await writeFile(join(media, 'job_1', 'poem.txt'), 'the sea\n  the sun\n');
+  const instance = await startCapability({
+    source: `${root}${example}`,
+    cacheDir: join(folder, 'cache'),
+    env: { PORT: '0', MEDIA_URL: `file://${media}` },
+    print: () => undefined,
+  });
+  try {
+    expect(await failuresOf(instance.endpoint)).toEqual([]);
+    const output_path = 'media://job_1/words.json';
+    const input = { text: { media_store_path: 'media://job_1/poem.txt' }, output_path };
+    expect(await exec(instance.endpoint, input)).toEqual({ ok: true, output: { output_path, words: 4 } });
+    expect(await readFile(join(media, 'job_1', 'words.json'), 'utf8')).toBe('{"words":4}');
+  } finally {
+    await instance.stop();
+  }
+});
+
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+
+test.skipIf(!hasPython)('the Python example keeps the contract and answers', async () => {
+  const file = join(folder, 'shout.py');
+  await writeFile(file, blockOf('python'));
+  const port = await choosePort([]);
+  const endpoint = `http://127.0.0.1:${port}`;
+  const child = spawn('python3', [file, String(port)], { stdio: 'ignore' });
+  try {
+    await waitFor('the example to answer', () =>
+      fetch(`${endpoint}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    );
+    expect(await failuresOf(endpoint)).toEqual([]);
+    expect(await exec(endpoint, { text: 'ahoy' })).toEqual({ ok: true, output: { text: 'AHOY' } });
+  } finally {
+    child.kill('SIGKILL');
+  }
+});

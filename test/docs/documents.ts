@@ -1,0 +1,33 @@
+/** The documents of the repository and the code blocks in them. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+
+export const readDocument = (file: string): string => readFileSync(`${root}${file}`, 'utf8');
+
+/** Paths relative to the root. */
+export const listDocuments = (): string[] => [
+  ...readdirSync(root).filter((name) => name.endsWith('.md')),
+  ...['docs', 'examples'].flatMap((folder) =>
+    readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  ),
+];
+
+interface CodeBlock {
+  readonly language: string;
+  /** Of the comment `<!-- run: mark -->` in the line before it. */
+  readonly mark: string | null;
+  readonly text: string;
+}
+
+const block = /(?:<!-- run: (\S+) -->\n)?^```(\w+)\n([\s\S]*?)^```$/gm;
+
+export const listCodeBlocks = (file: string): CodeBlock[] =>
+  [...readDocument(file).matchAll(block)].map(([, mark = null, language = '', text = '']) => ({
+    language,
+    mark,
+    text,
+  }));

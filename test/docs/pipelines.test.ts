@@ -1,0 +1,46 @@
+import { readdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { readDefinition } from '../../src/services/pipelines/read-definition.ts';
+import { listCodeBlocks, listDocuments, readDocument, root } from './documents.ts';
+
+interface Example {
+  readonly name: string;
+  readonly text: string;
+  readonly type: string;
+}
+
+const isDefinition = (text: string): boolean => /^\s*"?pipeline"?:/m.test(text);
+
+/** Definitions in documents, those inside shell scripts included. */
+const inDocuments = listDocuments().flatMap((file) =>
+  listCodeBlocks(file).flatMap(({ language, text }): Example[] => {
+    if (language === 'sh') {
+      return [...text.matchAll(/<<'YAML'\n([\s\S]*?)^YAML$/gm)].map(([, yaml = ''], at) => ({
+        name: `${file} (script ${at + 1})`,
+        text: yaml,
+        type: 'application/yaml',
+      }));
+    }
+    const isExample = (language === 'yaml' || language === 'json') && isDefinition(text);
+    return isExample ? [{ name: `${file} (${language})`, text, type: `application/${language}` }] : [];
+  }),
+);
+
+const inFolders = readdirSync(`${root}examples`, { recursive: true, encoding: 'utf8' })
+  .filter((name) => /\/pipeline\.(json|yaml)$/.test(name) && !name.startsWith('broken/'))
+  .map((name) => ({
+    name: `examples/${name}`,
+    text: readDocument(`examples/${name}`),
+    type: name.endsWith('.json') ? 'application/json' : 'application/yaml',
+  }));
+
+test('the documents and the examples folder hold definitions to check', () => {
+  expect(inDocuments.length).toBeGreaterThanOrEqual(4);
+  expect(inFolders.length).toBeGreaterThanOrEqual(2);
+});
+
+test.each([...inDocuments, ...inFolders])('$name has no finding', ({ text, type }) => {
+  const samples = new Set(['concat', 'audio-mix', 'thumbnail', 'word-count']);
+  const options = { knownCapabilities: samples, strict: true };
+  expect(readDefinition({ text, contentType: type }, options).findings).toEqual([]);
+});

@@ -1,0 +1,85 @@
+/** The curl commands of the README, run by bash one after another against a real server and worker. */
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CapabilityDetail } from '../../src/contracts/capability.ts';
+import type { RunSummary } from '../../src/contracts/run.ts';
+import type { StackFile } from '../../src/contracts/stack.ts';
+import { choosePort } from '../../src/dev/ports.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { waitFor } from '../support/wait.ts';
+import { listCodeBlocks, readDocument, root } from './documents.ts';
+
+let folder: string;
+let capstan: Capstan;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'capstan-readme-'));
+  const media_url = `file://${join(folder, 'media')}`;
+  capstan = await startCapstan({ MEDIA_URL: media_url });
+  const stack: StackFile = {
+    api_url: capstan.url,
+    api_key: capstan.key,
+    media_url,
+    project_id: '',
+    console_url: `${capstan.url}/ui/`,
+    temporal_address: '',
+    temporal_ui_url: null,
+    database_url: capstan.databaseUrl,
+    pids: {},
+  };
+  await mkdir(join(folder, '.capstan'));
+  await writeFile(join(folder, '.capstan', 'stack.json'), JSON.stringify(stack));
+  for (const name of ['README.md', 'bin', 'docs']) await symlink(`${root}${name}`, join(folder, name));
+});
+afterAll(async () => {
+  await capstan?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** In a process group of its own, so that what the script leaves running ends with the test. */
+const runScript = async (script: string): Promise<{ code: number | null; printed: string }> => {
+  const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
+    cwd: folder,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const endGroup = (): void => {
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  };
+  const limit = setTimeout(endGroup, 90_000);
+  try {
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+    const [printed, code] = await Promise.all([text(child.stdout), ended]);
+    return { code, printed };
+  } finally {
+    clearTimeout(limit);
+  }
+};
+
+test('the curl commands of the README do what it says', async () => {
+  const blocks = listCodeBlocks('README.md').filter(({ mark }) => mark === 'curl');
+  const port = String(await choosePort([]));
+  const script = blocks
+    .map((block) => block.text)
+    .join('\n')
+    .replaceAll('8150', port);
+  const { code, printed } = await runScript(script);
+  expect(code, printed).toBe(0);
+  expect(printed).toContain('"valid":true');
+  expect(printed).toContain('event: run.succeeded');
+
+  const words = readDocument('README.md')
+    .split(/\s+/)
+    .filter((word) => word !== '').length;
+  expect(JSON.parse(await readFile(join(folder, 'words.json'), 'utf8'))).toEqual({ words });
+  await waitFor('the second run to be cancelled', async () => {
+    const { body } = await capstan.request<{ items: RunSummary[] }>('GET', '/v1/runs?pipeline=wait');
+    return body.items[0]?.state === 'cancelled';
+  });
+  const { body } = await capstan.request<CapabilityDetail>('GET', '/v1/capabilities/word-count');
+  expect(body.instances).toMatchObject([{ state: 'deregistered' }]);
+}, 120_000);
