@@ -1,5 +1,5 @@
 /**
- * The only reader of `process.env`. One schema is parser, defaults and documentation: docs/configuration.md
+ * The only reader of `process.env`. One schema is parser, defaults and documentation: docs/reference/configuration.md
  * is generated from it. The Temporal connection itself is read by its own library (`TEMPORAL_ADDRESS`,
  * `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, TLS and TOML profiles).
  */
@@ -11,6 +11,10 @@ const integer = (fallback: number, min: number, max: number) =>
 export const ConfigSchema = z.object({
   DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
   DATABASE_POOL: integer(20, 2, 200).meta({ description: 'Connections per process.' }),
+  API_KEY_FILE: z
+    .string()
+    .optional()
+    .meta({ description: 'Where the first start leaves an admin key (mode 0600); none is made without it.' }),
   HOST: z.string().default('127.0.0.1').meta({ description: 'Address the API listens on.' }),
   PORT: integer(7400, 0, 65_535).meta({ description: 'Port the API listens on; 0 picks a free one.' }),
   PUBLIC_URL: z.string().optional().meta({ description: 'Base URL of the API as clients see it.' }),
@@ -24,7 +28,7 @@ export const ConfigSchema = z.object({
   CAPSTAN_MODE: z
     .enum(['development', 'production'])
     .default('development')
-    .meta({ description: 'production refuses loopback instances and default secrets.' }),
+    .meta({ description: 'production refuses instances on loopback addresses and makes keys named live.' }),
   BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({ description: 'Largest JSON request body.' }),
   DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
     description: 'Largest pipeline definition.',

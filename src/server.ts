@@ -3,10 +3,14 @@ import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';
 import { readConfig } from './config.ts';
 import { createLogger, createServerRuntime } from './runtime.ts';
+import { prepareDatabase } from './services/setup.ts';
 
 const config = readConfig(process.env);
 const logger = createLogger(config, 'server');
 
+if (config.API_KEY_FILE !== undefined) {
+  await prepareDatabase(config.DATABASE_URL, { apiKeyFile: config.API_KEY_FILE });
+}
 let url = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
 const runtime = await createServerRuntime(config, logger, () => url);
 const app = createApp({ services: runtime.services, config, logger });

@@ -112,7 +112,7 @@ const toPaths = (routes: readonly Route[]): ZodOpenApiPathsObject => {
 };
 
 /** @param serverUrl where clients reach the API; relative to the document when left out */
-export const createOpenApi = (routes: readonly Route[], serverUrl = '/') =>
+export const createOpenApi = (routes: readonly Route[], serverUrl = '/'): ReturnType<typeof createDocument> =>
   createDocument({
     openapi: '3.1.0',
     info: {

@@ -1,7 +1,7 @@
 /**
  * The closed table of error codes: everything Capstan can answer or record, with its HTTP status,
  * whether the same request may succeed later, and what it means. The OpenAPI responses and
- * docs/errors.md are generated from it.
+ * docs/reference/errors.md are generated from it.
  */
 interface ErrorRow {
   readonly status: number;

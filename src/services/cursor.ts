@@ -1,6 +1,11 @@
 /** Keyset cursors: the key of the last item, opaque to clients, so that a page never shifts under inserts. */
 import { AppError } from '../errors.ts';
 
+export interface PageRequest {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
 export const encodeCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
 /** @throws AppError `request_invalid` when the text is no cursor */

@@ -61,7 +61,7 @@ export const registerRunCommand = (program: Command, shell: Shell): void => {
     .option('--timeout <duration>', 'watch it, but at most this long; the run goes on', readDurationMs)
     .option('-l, --label <name=value>', 'label the run (repeatable)', collectPair)
     .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .option('--budget <usd>', 'the most that the run may cost', readUsd)
+    .option('--budget <usd>', 'the most that one call may cost', readUsd)
     .option('--idempotency-key <key>', 'the same key starts the run once')
     .addHelpText('after', example)
     .action((target: string, options: RunOptions) => run(target, options, shell));

@@ -9,7 +9,7 @@ export interface StepSettings {
   /** Limit of one attempt. */
   readonly timeoutMs: number;
   readonly totalTimeoutMs: number;
-  /** Null = the run's. */
+  /** Null = the run's, which takes `defaults.priority` unless its caller asks otherwise. */
   readonly priority: Priority | null;
   readonly ceilingUsd: number | null;
 }
@@ -35,7 +35,7 @@ export const resolveStepSettings = (definition: PipelineDefinition, step: StepDe
       step.total_timeout === undefined
         ? Math.max(defaultTotalTimeoutMs, timeoutMs * (max + 2))
         : parseDuration(step.total_timeout),
-    priority: step.priority ?? defaults.priority ?? null,
+    priority: step.priority ?? null,
     ceilingUsd: step.budget_ceiling_usd ?? defaults.budget_ceiling_usd ?? null,
   };
 };

@@ -11,7 +11,7 @@ import { addProjectToKey, insertKey, type KeyRow, listKeys, revokeKey } from '..
 import type { Db } from '../../db/connect.ts';
 import { insertProject, isKnownTimezone, listProjects, type ProjectRow } from '../../db/project.ts';
 import { AppError } from '../../errors.ts';
-import { decodeCursor, toPage } from '../cursor.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
 import { type Caller, requireProjects } from './caller.ts';
 import { generateKey } from './key-text.ts';
@@ -25,11 +25,6 @@ export interface AccessSettings {
 }
 
 const defaults: AccessSettings = { cacheMs: 5_000, keyEnvironment: 'dev' };
-
-interface PageRequest {
-  readonly limit: number;
-  readonly cursor?: string | undefined;
-}
 
 const toProject = ({ daily_limit_nano, created_at, ...row }: ProjectRow): Project => ({
   ...row,

@@ -19,7 +19,7 @@ export interface DefaultAccess {
   readonly api_key: string;
 }
 
-const lockKey = 7_236_150_444;
+const lockKey = 7_236_150_445;
 
 const writeSecret = async (file: string, text: string): Promise<void> => {
   await mkdir(dirname(file), { recursive: true });

@@ -28,16 +28,11 @@ import {
   type VersionRow,
 } from '../../db/pipeline.ts';
 import { AppError } from '../../errors.ts';
-import { decodeCursor, toPage } from '../cursor.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { describeDifferences } from './definition-difference.ts';
 import { type DefinitionReading, type DefinitionText, readDefinition } from './read-definition.ts';
 import { hasUnstorableText } from './storable-text.ts';
 import { storeDefinition } from './store-definition.ts';
-
-interface PageRequest {
-  readonly limit: number;
-  readonly cursor?: string | undefined;
-}
 
 const toGraph = (definition: PipelineDefinition): NonNullable<Validation['graph']> => {
   const { predecessors } = createStepGraph(definition, readTemplates(definition));

@@ -19,7 +19,7 @@ import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
-import { type CallTarget, type Claimed, claimInstance } from './claim-instance.ts';
+import { type CallTarget, type ClaimEnd, type Claimed, claimInstance } from './claim-instance.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { explainNoClaim } from './no-claim.ts';
 import { createWaitingLine } from './waiting-line.ts';
@@ -64,6 +64,8 @@ export interface CallDependencies {
 }
 
 const maxInstances = 3;
+/** An instance may ask for a pause, but not for ever. */
+const longestRetryAfterMs = 60_000;
 /** For waits that no count bounds: an instance that comes back is noticed within seconds. */
 const uncountedDelay: RetrySettings = { max: 0, initialMs: 500, factor: 1.6, maxDelayMs: 10_000 };
 
@@ -73,47 +75,72 @@ export const createCallCapability = (dependencies: CallDependencies): CallCapabi
   const claiming = { ...dependencies, line: createWaitingLine() };
   return async (request) => {
     const tried = new Set<string>();
-    let last: Verdict | null = null;
-    let counted = 0;
+    let last: Delivery | null = null;
     while (tried.size < maxInstances) {
       const claimed = await claimInstance(claiming, request, tried, request.signal);
-      if (request.signal.aborted && claimed.kind !== 'claimed') return { kind: 'cancelled' };
-      if (claimed.kind === 'closed') return claimed;
-      if (claimed.kind === 'answered') return { kind: 'succeeded', output: claimed.output, attempt: null };
-      if (claimed.kind === 'none') {
-        if (last !== null) break;
-        const { code, message, details, isFinal } = explainNoClaim(claimed);
-        const error: Failure = { code, message, details };
-        if (isFinal) return { kind: 'failed', error, isRecorded: false };
-        return { kind: 'retry', error, delayMs: backoffMs(uncountedDelay, request.round, Math.random()) };
-      }
+      if (claimed.kind !== 'claimed')
+        return last === null ? endUnclaimed(request, claimed) : comeBack(request, last);
       tried.add(claimed.instance.instance_id);
-      const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
-      const { outcome, durationMs } = isExhausted(facts)
-        ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
-        : await callInstance(dependencies, request, claimed);
-      const verdict = judgeOutcome(outcome, facts);
-      counted = claimed.counted + (verdict.counted ? 1 : 0);
-      last = verdict;
-      const end = await settleCall(dependencies, claimed, outcome, verdict, durationMs);
+      last = await deliver(dependencies, request, claimed);
+      const end = await settleCall(dependencies, claimed, last);
       if (end !== null) return end;
-      if (verdict.next === 'retry') break;
+      if (last.verdict.next === 'retry') break;
     }
-    return retryLater(request, last as Verdict, counted);
+    return comeBack(request, last as Delivery);
   };
 };
 
-const retryLater = (
+/** One request to one instance, and what it means. */
+interface Delivery {
+  readonly outcome: CallOutcome;
+  readonly verdict: Verdict;
+  readonly durationMs: number;
+  /** Counted failures of the key, this one included. */
+  readonly counted: number;
+}
+
+const deliver = async (
+  dependencies: CallDependencies,
   request: CallRequest,
-  { counted: isCounted, error }: Verdict,
-  counted: number,
-): CallEnd => ({
-  kind: 'retry',
-  error: error ?? { code: 'no_instance' satisfies ErrorCode, message: 'no instance is left to try' },
-  delayMs: isCounted
+  claimed: Claimed,
+): Promise<Delivery> => {
+  const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
+  const { outcome, durationMs } = isExhausted(facts)
+    ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
+    : await callInstance(dependencies, request, claimed);
+  const verdict = judgeOutcome(outcome, facts);
+  return { outcome, verdict, durationMs, counted: claimed.counted + (verdict.counted ? 1 : 0) };
+};
+
+const uncountedDelayMs = ({ round }: CallRequest): number => backoffMs(uncountedDelay, round, Math.random());
+
+/** No instance took the call. */
+const endUnclaimed = (request: CallRequest, end: Exclude<ClaimEnd, Claimed>): CallEnd => {
+  if (end.kind === 'closed') return end;
+  if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
+  if (request.signal.reason === 'cancelled') return { kind: 'cancelled' };
+  const { code, message, details, isFinal } = explainNoClaim(end);
+  const error: Failure = { code, message, details };
+  return isFinal
+    ? { kind: 'failed', error, isRecorded: false }
+    : { kind: 'retry', error, delayMs: uncountedDelayMs(request) };
+};
+
+/** The last delivery failed in a way that time may cure. */
+const comeBack = (request: CallRequest, { outcome, verdict, counted }: Delivery): CallEnd => {
+  const delayMs = verdict.counted
     ? backoffMs(request.retry, Math.max(1, counted), Math.random())
-    : backoffMs(uncountedDelay, request.round, Math.random()),
-});
+    : uncountedDelayMs(request);
+  const asked = outcome.kind === 'overloaded' ? (outcome.retryAfterMs ?? 0) : 0;
+  return {
+    kind: 'retry',
+    error: verdict.error ?? {
+      code: 'no_instance' satisfies ErrorCode,
+      message: 'no instance is left to try',
+    },
+    delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
+  };
+};
 
 /** The request itself, with its lease held, and the answer checked against the instance's own schema. */
 const callInstance = async (
@@ -182,9 +209,7 @@ const instanceFaults: ReadonlySet<CallOutcome['kind']> = new Set([
 const settleCall = async (
   { db, feed, registry, speed }: CallDependencies,
   { claim, instance, number }: Claimed,
-  outcome: CallOutcome,
-  verdict: Verdict,
-  durationMs: number,
+  { outcome, verdict, durationMs }: Delivery,
 ): Promise<CallEnd | null> => {
   const { amount, certainty } = settle(instance, verdict.settlement, durationMs, claim.reserved_nano);
   const cost_usd = fromNanoUsd(amount);
