@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
 import type { MediaStore } from '../../../src/clients/media/media-store.ts';
@@ -12,7 +13,7 @@ let store: MediaStore;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'capstan media 100%20-'));
-  store = createMediaStore(`file://${directory}`);
+  store = createMediaStore(pathToFileURL(directory).href);
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 

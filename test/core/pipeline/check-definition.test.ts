@@ -205,7 +205,7 @@ describe('checkDefinition', () => {
 
   it('accepts every root, field and limit that is allowed', () => {
     const definition = aDefinition({
-      timeout: '30d',
+      timeout: '7d',
       defaults: { timeout: '24h', retry: { initial: '0s', max_delay: '24h' } },
       output: { x: '{{ steps.second.output ?? steps.first.error }}', y: '{{ run.version }}' },
       steps: [
