@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
+import { probeMedia } from '../../capabilities/media-tools/probe.ts';
+import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
+
+const run = promisify(execFile);
+
+test('the demo ends 0 and leaves a video that plays, at -16 LUFS, with who made it and for how much', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
+  try {
+    const { stdout } = await run(
+      process.execPath,
+      ['bin/capstan.mjs', 'demo', '--exit', '--data', join(folder, 'data')],
+      { env: { ...process.env, NO_COLOR: '1' } },
+    );
+    const path = /^Video +(.+)$/m.exec(stdout)?.[1] ?? '';
+    const tools = await locateMediaTools(folder);
+    const facts = await probeMedia(tools, path, AbortSignal.timeout(10_000));
+    expect(facts).toMatchObject({
+      durationS: expect.closeTo(5, 0),
+      hasAudio: true,
+      video: { codec: 'h264' },
+    });
+    const meter = ['-i', path, '-af', 'ebur128', '-f', 'null', '-'];
+    const printed = await runFfmpeg(tools, meter, AbortSignal.timeout(30_000));
+    const loudness = Number(/Integrated loudness:\s+I: +(-?[\d.]+) LUFS/.exec(printed)?.[1]);
+    expect(Math.abs(loudness + 16)).toBeLessThan(1);
+    for (const step of ['join', 'mix', 'cover']) {
+      expect(stdout).toMatch(new RegExp(`^${step} +\\$0 by [a-z-]+ at http://127.0.0.1:\\d+$`, 'm'));
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}, 180_000);
