@@ -66,6 +66,7 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
     speed,
     leases,
     leaseMs: config.LEASE_MS,
+    logger,
   });
   await feed.start();
   return {

@@ -4,25 +4,31 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { payloadText } from './shapes.ts';
+import { payloadText, type Shape } from './shapes.ts';
 import type { Side } from './side.ts';
 
 export const createBareSide = (client: Client, taskQueue: string): Side => {
   let lastId = '';
   const describe = () => client.workflow.getHandle(lastId).describe();
+
+  const run = async (shape: Shape): Promise<void> => {
+    const workflowId = `bare/${randomUUID()}`;
+    const handle = await client.workflow.start('bareRun', {
+      workflowId,
+      taskQueue,
+      args: [shape, payloadText],
+    });
+    await handle.result();
+    lastId = workflowId;
+  };
+
   return {
     name: 'bare',
-    run: async (shape) => {
-      const workflowId = `bare/${randomUUID()}`;
+    run,
+    time: async (shape) => {
       const startedAt = Date.now();
-      const handle = await client.workflow.start('bareRun', {
-        workflowId,
-        taskQueue,
-        args: [shape, payloadText],
-      });
-      await handle.result();
-      const { closeTime } = await handle.describe();
-      lastId = workflowId;
+      await run(shape);
+      const { closeTime } = await describe();
       return (closeTime?.getTime() ?? Number.NaN) - startedAt;
     },
     countHistory: async () => (await describe()).historyLength,

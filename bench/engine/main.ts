@@ -7,7 +7,6 @@ import { Client, Connection } from '@temporalio/client';
 import type { Report } from '../../src/dev/progress.ts';
 import { createBareSide } from './bare-side.ts';
 import { createCapstanSide } from './capstan-side.ts';
-import { compileSources } from './compiled.ts';
 import { measureRound, type Round, type Sides, warmUp } from './measure.ts';
 import { type BenchResult, summarize } from './result.ts';
 import { watchRunEnds } from './run-ends.ts';
@@ -60,8 +59,6 @@ const report: Report = ({ part, status, detail }) => {
   if (status === 'died') process.kill(process.pid, 'SIGTERM');
 };
 
-say('compiling');
-await compileSources();
 say('starting Postgres, Temporal, server and workers');
 const stack = await startStack(report);
 try {

@@ -32,7 +32,7 @@ const bySide = async <Value>(
 
 const timeRuns = async (side: Side, shape: Shape, count: number): Promise<number> => {
   const times: number[] = [];
-  for (let run = 0; run < count; run++) times.push(await side.run(shape));
+  for (let run = 0; run < count; run++) times.push(await side.time(shape));
   return median(times);
 };
 

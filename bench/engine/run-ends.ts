@@ -33,11 +33,13 @@ interface Waiter {
 
 export const watchRunEnds = async (databaseUrl: string): Promise<RunEnds> => {
   const client = new pg.Client({ connectionString: databaseUrl });
+  // Where the server ends first, its farewell is no news.
+  client.on('error', () => undefined);
   await client.connect();
   // The table grows while its statistics say that it is small; reading all of it would be billed to Capstan.
   await client.query('set enable_seqscan = off');
   const waiting = new Map<string, Waiter>();
-  let timer: NodeJS.Timeout | null = null;
+  let isScheduled = false;
 
   const poll = async (): Promise<void> => {
     const { rows } = await client.query<Row>({ ...statement, values: [[...waiting.keys()]] });
@@ -53,9 +55,11 @@ export const watchRunEnds = async (databaseUrl: string): Promise<RunEnds> => {
   };
 
   const schedule = (): void => {
-    timer ??= setTimeout(async () => {
+    if (isScheduled) return;
+    isScheduled = true;
+    setTimeout(async () => {
       await poll().catch(fail);
-      timer = null;
+      isScheduled = false;
       if (waiting.size > 0) schedule();
     }, intervalMs);
   };

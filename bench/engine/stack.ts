@@ -10,6 +10,7 @@ import { pathToFileURL } from 'node:url';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
 import { choosePort } from '../../src/dev/ports.ts';
 import { ensureDatabase, startPostgres } from '../../src/dev/postgres/server.ts';
+import { findProgram } from '../../src/dev/programs.ts';
 import { createPartReport, type Report } from '../../src/dev/progress.ts';
 import { describeServer, describeWorker } from '../../src/dev/service-processes.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
@@ -18,7 +19,6 @@ import { startTemporal } from '../../src/dev/temporal/server.ts';
 import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
 import { describeCapability } from './capability-process.ts';
-import { compiledProgram } from './compiled.ts';
 
 export interface Stack {
   readonly apiUrl: string;
@@ -79,12 +79,13 @@ const startPrograms = async (
   const endpoint = `http://127.0.0.1:${ports.capability}`;
   await supervisor.start(describeCapability({ dataDir, endpoint, port: ports.capability }));
   const capstan = { dataDir, environment };
-  await supervisor.start({ ...describeServer(capstan, apiUrl), ...compiledProgram('src/server') });
-  await supervisor.start({ ...describeWorker(capstan), ...compiledProgram('src/worker') });
+  await supervisor.start(describeServer(capstan, apiUrl));
+  await supervisor.start(describeWorker(capstan));
   const bare = { dataDir, environment: { ...environment, TASK_QUEUE: bareTaskQueue } };
+  const program = findProgram('../bench/engine/bare-worker');
   await supervisor.start({
     ...describeWorker(bare),
-    ...compiledProgram('bench/engine/bare-worker', endpoint),
+    ...{ command: program.command, args: [...program.args, endpoint] },
     name: 'bare worker',
     logFile: join(dataDir, 'logs', 'bare-worker.log'),
   });

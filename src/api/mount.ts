@@ -33,9 +33,16 @@ const send = (ctx: ParameterizedContext<RequestState>, { status, headers, body }
 
 /** Aborted when the answer's connection closes before its end, or the server is closing. */
 const leavingSignal = (ctx: ParameterizedContext<RequestState>, closing: AbortSignal): AbortSignal => {
+  // Not AbortSignal.any: with a signal that lives as long as the process it keeps every request in memory.
   const gone = new AbortController();
-  ctx.res.once('close', () => gone.abort());
-  return AbortSignal.any([gone.signal, closing]);
+  const leave = (): void => {
+    closing.removeEventListener('abort', leave);
+    gone.abort();
+  };
+  closing.addEventListener('abort', leave, { once: true });
+  ctx.res.once('close', leave);
+  if (closing.aborted) leave();
+  return gone.signal;
 };
 
 const enter =

@@ -54,7 +54,7 @@ export const createCapabilityClient = (options: CapabilityClientOptions): Capabi
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: { timeout: 5_000 },
-    keepAliveTimeout: 4_000,
+    keepAliveTimeout: 1_000,
   });
   return {
     call: (call) => exec(agent, call, options),
@@ -67,7 +67,7 @@ const exec = async (
   call: CapabilityCall,
   options: CapabilityClientOptions,
 ): Promise<CallOutcome> => {
-  if (call.signal.aborted) return { kind: whyAborted(call.signal) };
+  if (call.signal.aborted) return { kind: 'unsent' };
   const url = new URL(call.endpoint);
   const abort = new AbortController();
   const stop = (reason: AbortReason): void => abort.abort(reason);

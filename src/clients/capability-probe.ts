@@ -46,7 +46,11 @@ const read = async <Value>(
   signal: AbortSignal | undefined,
 ): Promise<ProbeResult<Value>> => {
   signal?.throwIfAborted();
-  const deadline = AbortSignal.timeout(deadlineMs);
+  // Not AbortSignal.any: with a signal that lives as long as the process it keeps every probe in memory.
+  const abort = new AbortController();
+  const stop = (): void => abort.abort();
+  const timer = setTimeout(() => abort.abort(isLate), deadlineMs);
+  signal?.addEventListener('abort', stop, { once: true });
   const { origin, pathname } = new URL(url);
   try {
     const answer = await agent.request({
@@ -54,17 +58,22 @@ const read = async <Value>(
       path: pathname,
       method: 'GET',
       headers: { accept: 'application/json' },
-      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+      signal: abort.signal,
     });
     const body = await readJsonBody(answer, limitBytes);
     return typeof body === 'string' ? parse(body, schema) : body;
   } catch (error) {
     signal?.throwIfAborted();
-    return deadline.aborted
+    return abort.signal.reason === isLate
       ? { kind: 'timeout', connected: true, detail: `no complete answer within ${deadlineMs / 1_000} s` }
       : explainProbeError(error);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
   }
 };
+
+const isLate = 'late';
 
 const unusable = (detail: string): ProbeFault => ({ kind: 'unusable', detail });
 

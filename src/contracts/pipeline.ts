@@ -64,7 +64,7 @@ export const PipelineDefinition = z
     version: VersionText,
     description: z.string().max(10_000).optional(),
     defaults: z.strictObject(stepSettings).optional(),
-    /** Limit of a whole run. Default 7d. */
+    /** Limit of a whole run, at most 7d. Default: none. */
     timeout: Duration.optional(),
     labels: z.record(z.string().max(64), z.string().max(256)).optional(),
     steps: z.array(StepDefinition).min(1).max(10_000),

@@ -25,6 +25,8 @@ export interface Claim {
   readonly lease_ms: number;
   readonly reserved_nano: bigint;
   readonly decision: Decision;
+  /** Must survive a crash of the database, also when it is free: the step is sent at most once. */
+  readonly durable: boolean;
 }
 
 export interface ClaimResult {
@@ -38,7 +40,7 @@ export interface ClaimResult {
 
 export const claimAttempt = async (db: Db, claim: Claim): Promise<ClaimResult> => {
   const { rows } = await db.raw<{ rows: ClaimResult[] }>(
-    'select * from claim_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'select * from claim_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     [
       claim.attempt_id,
       claim.token,
@@ -54,6 +56,7 @@ export const claimAttempt = async (db: Db, claim: Claim): Promise<ClaimResult> =
       claim.lease_ms,
       claim.reserved_nano.toString(),
       toJsonb(claim.decision),
+      claim.durable,
     ],
   );
   return rows[0] as ClaimResult;
@@ -118,7 +121,7 @@ export const loseExpiredAttempts = async (db: Db): Promise<number> => {
   const { rows } = await db.raw<{ rows: { lost: number }[] }>(
     `select lose_attempts(array(
        select attempt_id from attempt
-       where state in ('reserved', 'dispatched') and lease_until < clock_timestamp()
+       where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '5 seconds'
        limit 500 for update skip locked
      )) as lost`,
   );

@@ -45,11 +45,12 @@ export interface DeliveryRow {
   readonly priority: Priority;
   readonly definition: PipelineDefinition;
   readonly start_delivered_at: Date | null;
+  readonly cancel_requested_at: Date | null;
 }
 
 export const readDelivery = async (db: Db, runId: string): Promise<DeliveryRow | undefined> => {
   const { rows } = await db.raw<{ rows: DeliveryRow[] }>(
-    `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.start_delivered_at, d.body as definition
+    `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.start_delivered_at, r.cancel_requested_at, d.body as definition
      from run r join definition d using (digest) where r.run_id = ?`,
     [runId],
   );

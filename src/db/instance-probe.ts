@@ -23,7 +23,7 @@ export const claimDueProbes = async (db: Db, limit: number, leaseMs: number): Pr
     `update instance i set next_probe_at = now() + ? * interval '1 millisecond'
      where i.instance_id in (
        select instance_id from instance where next_probe_at <= now()
-       order by next_probe_at limit ? for no key update skip locked)
+       order by state = 'down', next_probe_at limit ? for no key update skip locked)
      returning ${instanceColumns}`,
     [leaseMs, limit],
   );

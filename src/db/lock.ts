@@ -8,6 +8,8 @@ export interface LockHold {
 }
 
 interface LockConnection {
+  /** Makes knex end the connection when it comes back. */
+  __knex__disposed?: boolean;
   query(text: string, values?: readonly unknown[]): Promise<{ rows: { held: boolean }[] }>;
 }
 
@@ -15,7 +17,15 @@ interface LockConnection {
 export const holdLock = async (db: Db, key: number): Promise<LockHold | null> => {
   const connection: LockConnection = await db.client.acquireConnection();
   const giveBack = (): Promise<void> => db.client.releaseConnection(connection);
-  const { rows } = await connection.query('select pg_try_advisory_lock($1) as held', [key]);
+  /** A connection that failed may hold the lock still: the pool must end it, not lend it again. */
+  const discard = async (error: unknown): Promise<never> => {
+    connection.__knex__disposed = true;
+    await giveBack();
+    throw error;
+  };
+  const { rows } = await connection
+    .query('select pg_try_advisory_lock($1) as held', [key])
+    .catch((error: unknown) => discard(error));
   if (rows[0]?.held !== true) {
     await giveBack();
     return null;
@@ -25,8 +35,8 @@ export const holdLock = async (db: Db, key: number): Promise<LockHold | null> =>
       try {
         await connection.query('select 1');
         return true;
-      } catch {
-        await giveBack().catch(() => undefined);
+      } catch (error) {
+        await discard(error).catch(() => undefined);
         return false;
       }
     },

@@ -51,6 +51,16 @@ export const endStep = async (
   );
 };
 
+/** Size of stored outputs as JSON text, in bytes, without reading them. */
+export const sumOutputBytes = async (db: Db, runId: string, stepIds: readonly string[]): Promise<number> => {
+  const { rows } = await db.raw<{ rows: { bytes: string }[] }>(
+    `select coalesce(sum(octet_length(output::text)), 0) as bytes from step
+     where run_id = ? and step_id = any (?) and item = 0`,
+    [runId, [...stepIds]],
+  );
+  return Number(rows[0]?.bytes ?? 0);
+};
+
 export interface RunStepRow {
   readonly step_id: string;
   readonly state: StepState;

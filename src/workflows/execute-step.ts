@@ -1,4 +1,8 @@
-/** A step as seen by the workflow: one activity, however it ends. Rejections become ends of the step. */
+/**
+ * A step as seen by the workflow: one activity, however it ends. Rejections become ends of the step. Without
+ * async functions on the way of success: the sandbox records a stack for every promise, which is what a step
+ * costs here.
+ */
 
 import { RetryState } from '@temporalio/common';
 import {
@@ -30,7 +34,7 @@ export const createStepExecutor = (
   onDone: OnDone,
 ): ((step: PlannedStep) => Promise<StepEnd>) => {
   const indexOf = new Map(input.plan.steps.map(({ id }, index) => [id, index]));
-  return async (step) => {
+  return (step) => {
     const revision = 0;
     const { executeStep } = proxyActivities<Activities>({
       activityId: `${step.id}/0/${revision}`,
@@ -40,26 +44,30 @@ export const createStepExecutor = (
       cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
       retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
     });
-    try {
-      const done = await executeStep({ run_id: input.run_id, step_id: step.id, revision });
-      onDone(indexOf.get(step.id) ?? 0, { ...done, endpoint: done.endpoint ?? '' });
-      return { state: 'succeeded' };
-    } catch (error) {
-      const end = endOf(error, step);
-      if (decidedHere.has(end.error.code)) {
-        const record = { run_id: input.run_id, step_id: step.id, revision, error: end.error };
-        await CancellationScope.nonCancellable(() => recordProgress({ ...record, state: 'failed' }));
-      }
-      return end;
-    }
+    const request = { run_id: input.run_id, step_id: step.id, revision };
+    return executeStep(request).then(
+      (done): StepEnd => {
+        onDone(indexOf.get(step.id) ?? 0, { ...done, endpoint: done.endpoint ?? '' });
+        return { state: 'succeeded' };
+      },
+      async (error: unknown): Promise<StepEnd> => {
+        const end = endOf(error, step);
+        if (decidedHere.has(end.error.code)) {
+          const record = { ...request, error: end.error };
+          await CancellationScope.nonCancellable(() => recordProgress({ ...record, state: 'failed' }));
+        }
+        return end;
+      },
+    );
   };
 };
 
 /** Ends that no attempt has written. */
-const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal']);
+const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
 
 const endOf = (error: unknown, step: PlannedStep): StepEnd & { readonly error: Failure } => {
-  if (isCancellation(error)) {
+  const isRefusedRetry = error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED;
+  if (isCancellation(error) || isRefusedRetry) {
     return { state: 'cancelled', error: { code: 'run_cancelled', message: 'the step was cancelled' } };
   }
   const cause = error instanceof ActivityFailure ? error.cause : error;

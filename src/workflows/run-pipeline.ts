@@ -29,16 +29,10 @@ export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineR
   const running = new CancellationScope();
   const executeStep = createStepExecutor(input, (step, note) => {
     table.note(step, note);
+    setCurrentDetails(table.toMarkdown(run.state));
   });
-  const run = driveRun(input.plan, {
-    executeStep: (step) =>
-      running.run(async () => {
-        const end = await executeStep(step);
-        setCurrentDetails(table.toMarkdown(run.state));
-        return end;
-      }),
-    cancelRunning: () => running.cancel(),
-  });
+  const ports = { executeStep, cancelRunning: () => running.cancel() };
+  const run = beginIn(running, () => driveRun(input.plan, ports));
   setCurrentDetails(table.toMarkdown(run.state));
   CancellationScope.current().cancelRequested.catch(() => run.send({ type: 'cancel_requested' }));
   const limit = limitTime(input, run);
@@ -63,6 +57,15 @@ export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineR
     }
   });
 }
+
+/** What `begin` starts now, and all that follows from it, is cancelled with the scope. */
+const beginIn = <Begun>(scope: CancellationScope, begin: () => Begun): Begun => {
+  let begun: Begun | undefined;
+  void scope.run(async () => {
+    begun = begin();
+  });
+  return begun as Begun;
+};
 
 /** Ends the run when its time is over. */
 const limitTime = ({ timeout_ms }: RunPipelineInput, run: DrivenRun): CancellationScope => {

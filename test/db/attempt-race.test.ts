@@ -135,7 +135,7 @@ describe('a claim and a settlement of one key', () => {
 describe('a lease that ran out', () => {
   it('is not lost when it is being renewed', async () => {
     const [run, instance] = [await aRun(db), await anInstance(db)];
-    const claim = aClaim(run, instance, { lease_ms: -1 });
+    const claim = aClaim(run, instance, { lease_ms: -10_000 });
     await claimAttempt(db, claim);
     const renewal = await db.transaction();
     expect((await renewLeases(renewal, [claim], 30_000)).size).toBe(1);
@@ -179,7 +179,7 @@ describe('a storm of claims, settlements and lost leases', () => {
       });
     await Promise.all(Array.from({ length: 32 }, (_, at) => work(pools[at % 4] as Db, claims, 12)));
     await loseExpiredAttempts(db);
-    await db.raw("update attempt set lease_until = now() - interval '1 second' where state = 'dispatched'");
+    await db.raw("update attempt set lease_until = now() - interval '10 seconds' where state = 'dispatched'");
     await loseExpiredAttempts(db);
     const { rows } = await db.raw(
       `select count(*) filter (where state in ('reserved', 'dispatched'))::int as open,

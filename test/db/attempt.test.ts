@@ -327,7 +327,7 @@ describe('the ledger', () => {
 describe('a lease', () => {
   const anExpired = async (claim: Partial<Claim> = {}): Promise<Claim> => {
     const instance = await anInstance(db, { cost_type: 'per_call', rate_usd: 1 });
-    const expired = aClaim(await aRun(db), instance, { lease_ms: -1, reserved_nano: 3n, ...claim });
+    const expired = aClaim(await aRun(db), instance, { lease_ms: -10_000, reserved_nano: 3n, ...claim });
     await claimAttempt(db, expired);
     return expired;
   };
@@ -335,7 +335,7 @@ describe('a lease', () => {
   it('that ran out frees its slot at once, and its attempt is lost once', async () => {
     const instance = await anInstance(db);
     const [first, other] = [await aRun(db), await aRun(db)];
-    const expired = aClaim(first, instance, { lease_ms: -1, reserved_nano: 3n });
+    const expired = aClaim(first, instance, { lease_ms: -10_000, reserved_nano: 3n });
     await claimAttempt(db, expired);
     expect(await claimAttempt(db, aClaim(other, instance))).toEqual(claimed);
     await loseExpiredAttempts(db);

@@ -177,3 +177,38 @@ test('the event log tells the run in order, as pages and as a stream', async () 
   });
   expect(stream.body.match(/^event: .*$/gm)).toEqual(['event: step.succeeded', 'event: run.succeeded']);
 });
+
+test('a stream that is resumed after the last event ends at once', async () => {
+  worker.handle = echo;
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }]);
+  await capstan.ended(run_id);
+  const headers = { accept: 'text/event-stream', 'last-event-id': '6' };
+  const { body } = await capstan.request<string>('GET', `/v1/runs/${run_id}/events`, undefined, headers);
+  expect(body).not.toContain('event:');
+});
+
+test('a run that Temporal could not carry is refused at submission', async () => {
+  const id = (n: number) => `step_${String(n).padStart(59, '0')}`;
+  const steps = Array.from({ length: 7_999 }, (_, n) => ({
+    id: id(n),
+    capability: `${'c'.repeat(120)}`,
+    ...(n === 0 ? {} : { depends_on: [id(n - 1)] }),
+  }));
+  const definition = { pipeline: 'large', version: '1', steps };
+  const { status, body } = await capstan.request<{ code: string }>('POST', '/v1/runs', { definition });
+  expect([status, body.code]).toEqual([422, 'definition_invalid']);
+});
+
+test('a chain of 300 steps completes', async () => {
+  worker.handle = echo;
+  const steps = Array.from({ length: 300 }, (_, n) => ({
+    id: `s${n}`,
+    capability: 'echo',
+    input: n === 0 ? { n: 0 } : { n: `{{ steps.s${n - 1}.output.n }}` },
+  }));
+  const { run_id } = await capstan.submit(steps);
+  expect(await capstan.ended(run_id, 60_000)).toMatchObject({
+    state: 'succeeded',
+    output: { s299: { n: 0 } },
+  });
+}, 90_000);

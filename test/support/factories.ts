@@ -119,6 +119,7 @@ export const aClaim = (
   instance_id,
   must_be_idle: false,
   lease_ms: 30_000,
+  durable: false,
   reserved_nano: 0n,
   decision: {
     decision_id: newId('decision'),

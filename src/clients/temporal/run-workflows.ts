@@ -16,7 +16,8 @@ import type { RunPipelineInput } from '../../core/run/workflow-input.ts';
 
 export interface RunWorkflows {
   start(input: RunPipelineInput, priority: Priority): Promise<void>;
-  cancel(projectId: string, runId: string): Promise<void>;
+  /** gone: there is no workflow that could be cancelled. */
+  cancel(projectId: string, runId: string): Promise<'asked' | 'gone'>;
   /** Whether the server knows every search attribute of runs. */
   hasSearchAttributes(): Promise<boolean>;
   isReachable(): Promise<boolean>;
@@ -28,50 +29,59 @@ const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttribute
 
 export const workflowIdOf = (projectId: string, runId: string): string => `run/${projectId}/${runId}`;
 
-export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkflows => ({
-  start: async (input, priority) => {
-    const { project_id, run_id, pipeline, version } = input;
-    try {
-      await client.workflow.start('runPipeline', {
+/** Longer than any timeout of a run, so that a run ends by its own rules. */
+const backstop = '30 days';
+const answerMs = 10_000;
+
+export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkflows => {
+  /** A server that takes the connection and answers nothing is as good as away. */
+  const bounded = <Result>(call: () => Promise<Result>, ms = answerMs): Promise<Result> =>
+    client.connection.withDeadline(Date.now() + ms, call);
+
+  return {
+    start: async (input, priority) => {
+      const { project_id, run_id, pipeline, version } = input;
+      const options = {
         taskQueue,
         args: [input],
         workflowId: workflowIdOf(project_id, run_id),
         workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
         workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-        workflowExecutionTimeout: '7 days',
+        workflowExecutionTimeout: backstop,
         staticSummary: `${pipeline} ${version}`,
         staticDetails: `[Run ${run_id}](${input.run_url})`,
         priority: { priorityKey: priorityKeys[priority], fairnessKey: project_id },
         ...(input.has_search_attributes ? { typedSearchAttributes: searchable(input) } : {}),
-      });
-    } catch (error) {
-      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    }
-  },
-  cancel: async (projectId, runId) => {
-    try {
-      await client.workflow.getHandle(workflowIdOf(projectId, runId)).cancel();
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    }
-  },
-  hasSearchAttributes: async () => {
-    const { customAttributes } = await client.connection.operatorService.listSearchAttributes({
-      namespace: client.options.namespace,
-    });
-    return Object.keys(searchAttributes).every((name) => name in (customAttributes ?? {}));
-  },
-  isReachable: async () => {
-    try {
-      await client.connection.withDeadline(Date.now() + 2_000, () =>
-        client.connection.workflowService.getSystemInfo({}),
+      } as const;
+      try {
+        await bounded(() => client.workflow.start('runPipeline', options));
+      } catch (error) {
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      }
+    },
+    cancel: async (projectId, runId) => {
+      try {
+        await bounded(() => client.workflow.getHandle(workflowIdOf(projectId, runId)).cancel());
+        return 'asked';
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return 'gone';
+        throw error;
+      }
+    },
+    hasSearchAttributes: async () => {
+      const { namespace } = client.options;
+      const { customAttributes } = await bounded(() =>
+        client.connection.operatorService.listSearchAttributes({ namespace }),
       );
-      return true;
-    } catch {
-      return false;
-    }
-  },
-});
+      return Object.keys(searchAttributes).every((name) => name in (customAttributes ?? {}));
+    },
+    isReachable: () =>
+      bounded(() => client.connection.workflowService.getSystemInfo({}), 2_000).then(
+        () => true,
+        () => false,
+      ),
+  };
+};
 
 const searchable = ({ pipeline, version, project_id }: RunPipelineInput): TypedSearchAttributes =>
   new TypedSearchAttributes([

@@ -142,6 +142,15 @@ export const judgeOutcome = (outcome: CallOutcome, facts: DeliveryFacts): Verdic
         next: 'failover',
         error: problem('connect_failed', outcome.message),
       };
+    case 'unsent':
+      return {
+        ambiguity: 'not_sent',
+        attemptState: 'released',
+        settlement: 'not_sent',
+        counted: false,
+        next: 'retry',
+        error: problem('connect_failed', 'the call was stopped before it was sent'),
+      };
     case 'withheld':
       return withheld(facts);
     case 'abandoned':

@@ -24,5 +24,7 @@ export type CallOutcome =
   | { readonly kind: 'cancelled' }
   /** Not sent, because earlier attempts that nobody answered have used up the retries. */
   | { readonly kind: 'withheld' }
+  /** Stopped before it was sent. */
+  | { readonly kind: 'unsent' }
   /** This process stops; another one will ask again. */
   | { readonly kind: 'abandoned' };

@@ -35,7 +35,7 @@ create function claim_attempt(
   p_attempt_id text, p_token uuid, p_key text, p_project_id text,
   p_run_id text, p_step_id text, p_item int, p_revision int,
   p_capability text, p_instance_id text, p_must_be_idle boolean,
-  p_lease_ms int, p_reserved_nano bigint, p_decision jsonb
+  p_lease_ms int, p_reserved_nano bigint, p_decision jsonb, p_durable boolean
 ) returns table (outcome text, number int, counted int, output json)
 language plpgsql as $$
 declare
@@ -88,7 +88,7 @@ begin
     insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window)
     select p_attempt_id, 'reserve', p_project_id, p_capability, p_reserved_nano, 'exact',
       (clock_timestamp() at time zone p.timezone)::date from project p where p.project_id = p_project_id;
-  elsif v_open is null then
+  elsif v_open is null and not p_durable then
     perform set_config('synchronous_commit', 'off', true);
   end if;
 

@@ -3,25 +3,23 @@
  * One database call before the request and one after it. What it cannot finish it hands back as `retry`, so that
  * the owner of the clock (Temporal for steps) decides when to come again.
  */
-import type { CapabilityClient } from '../../clients/capability-http.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { StepState } from '../../contracts/run.ts';
-import { isExhausted, judgeOutcome, type Verdict } from '../../core/delivery/judge.ts';
-import type { CallOutcome } from '../../core/delivery/outcome.ts';
+import type { Failure, Json } from '../../contracts/primitives.ts';
 import { backoffMs, type RetrySettings } from '../../core/delivery/retry-policy.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { settle } from '../../core/money/price.ts';
-import { unwrapAnswer } from '../../core/routing/unwrap-answer.ts';
-import { settleAttempt } from '../../db/attempt.ts';
-import type { Db } from '../../db/connect.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { SpeedRecorder } from '../registry/speed-recorder.ts';
-import { type CallTarget, type ClaimEnd, type Claimed, claimInstance } from './claim-instance.ts';
+import {
+  type CallTarget,
+  type ClaimDependencies,
+  type ClaimEnd,
+  type Claimed,
+  claimInstance,
+} from './claim-instance.ts';
+import { type DeliverDependencies, type Delivery, deliverCall } from './deliver-call.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { explainNoClaim } from './no-claim.ts';
+import { type SettleDependencies, settleCall } from './settle-call.ts';
 import { createWaitingLine } from './waiting-line.ts';
 
 export interface CallRequest extends CallTarget {
@@ -52,15 +50,14 @@ export type CallEnd =
   /** A later attempt owns the step, or the step has ended. */
   | { readonly kind: 'closed' };
 
-export interface CallDependencies {
-  readonly db: Db;
-  readonly client: CapabilityClient;
+export interface CallDependencies
+  extends Omit<ClaimDependencies, 'line' | 'validator' | 'registry' | 'feed'>,
+    DeliverDependencies,
+    Omit<SettleDependencies, 'registry' | 'feed'> {
   readonly feed: InstanceFeed;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
   readonly validator: SchemaValidator;
-  readonly speed: SpeedRecorder;
   readonly leases: LeaseKeeper;
-  readonly leaseMs: number;
 }
 
 const maxInstances = 3;
@@ -81,35 +78,33 @@ export const createCallCapability = (dependencies: CallDependencies): CallCapabi
       if (claimed.kind !== 'claimed')
         return last === null ? endUnclaimed(request, claimed) : comeBack(request, last);
       tried.add(claimed.instance.instance_id);
-      last = await deliver(dependencies, request, claimed);
-      const end = await settleCall(dependencies, claimed, last);
-      if (end !== null) return end;
+      const handled = await handle(dependencies, request, claimed);
+      if (handled.end !== null) return handled.end;
+      last = handled.delivery;
       if (last.verdict.next === 'retry') break;
     }
     return comeBack(request, last as Delivery);
   };
 };
 
-/** One request to one instance, and what it means. */
-interface Delivery {
-  readonly outcome: CallOutcome;
-  readonly verdict: Verdict;
-  readonly durationMs: number;
-  /** Counted failures of the key, this one included. */
-  readonly counted: number;
-}
-
-const deliver = async (
+/** Delivers and settles with the lease held; both end early when a later attempt has taken over. */
+const handle = async (
   dependencies: CallDependencies,
   request: CallRequest,
   claimed: Claimed,
-): Promise<Delivery> => {
-  const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
-  const { outcome, durationMs } = isExhausted(facts)
-    ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
-    : await callInstance(dependencies, request, claimed);
-  const verdict = judgeOutcome(outcome, facts);
-  return { outcome, verdict, durationMs, counted: claimed.counted + (verdict.counted ? 1 : 0) };
+): Promise<{ delivery: Delivery; end: CallEnd | null }> => {
+  const abort = new AbortController();
+  const onAbort = (): void => abort.abort(request.signal.reason);
+  request.signal.addEventListener('abort', onAbort, { once: true });
+  if (request.signal.aborted) onAbort();
+  const release = dependencies.leases.hold(claimed.claim, onAbort);
+  try {
+    const delivery = await deliverCall(dependencies, request, claimed, abort.signal);
+    return { delivery, end: await settleCall(dependencies, claimed, delivery) };
+  } finally {
+    release();
+    request.signal.removeEventListener('abort', onAbort);
+  }
 };
 
 const uncountedDelayMs = ({ round }: CallRequest): number => backoffMs(uncountedDelay, round, Math.random());
@@ -128,6 +123,7 @@ const endUnclaimed = (request: CallRequest, end: Exclude<ClaimEnd, Claimed>): Ca
 
 /** The last delivery failed in a way that time may cure. */
 const comeBack = (request: CallRequest, { outcome, verdict, counted }: Delivery): CallEnd => {
+  if (request.signal.reason === 'cancelled') return { kind: 'cancelled' };
   const delayMs = verdict.counted
     ? backoffMs(request.retry, Math.max(1, counted), Math.random())
     : uncountedDelayMs(request);
@@ -140,116 +136,4 @@ const comeBack = (request: CallRequest, { outcome, verdict, counted }: Delivery)
     },
     delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
   };
-};
-
-/** The request itself, with its lease held, and the answer checked against the instance's own schema. */
-const callInstance = async (
-  { client, leases, validator }: CallDependencies,
-  request: CallRequest,
-  { claim, instance, number, timeoutMs }: Claimed,
-): Promise<{ outcome: CallOutcome; durationMs: number }> => {
-  const abort = new AbortController();
-  const onAbort = (): void => abort.abort(request.signal.reason);
-  request.signal.addEventListener('abort', onAbort, { once: true });
-  if (request.signal.aborted) onAbort();
-  const release = leases.hold(claim, onAbort);
-  const startedAt = performance.now();
-  try {
-    const outcome = await client.call({
-      endpoint: instance.endpoint,
-      input: request.input,
-      idempotencyKey: request.key,
-      attempt: number,
-      timeoutMs,
-      signal: abort.signal,
-    });
-    const durationMs = performance.now() - startedAt;
-    return { outcome: await checkOutput(validator, instance, outcome), durationMs };
-  } finally {
-    release();
-    request.signal.removeEventListener('abort', onAbort);
-  }
-};
-
-const checkOutput = async (
-  validator: SchemaValidator,
-  { name, version, spec_digest }: Claimed['instance'],
-  outcome: CallOutcome,
-): Promise<CallOutcome> => {
-  if (outcome.kind !== 'answered' || spec_digest === null) return outcome;
-  const spec = await validator.spec(spec_digest);
-  const unwrapped = unwrapAnswer(spec, outcome.body);
-  if (!unwrapped.ok) return { kind: 'rejected', status: 200, message: unwrapped.error };
-  const result = await validator.validateOutput(name, version, spec_digest, unwrapped.output);
-  if (result.ok) return { kind: 'answered', body: unwrapped.output as JsonObject };
-  const findings = result.errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-  return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
-};
-
-const stepStateOf: Record<Verdict['next'], StepState> = {
-  succeeded: 'succeeded',
-  failover: 'retrying',
-  retry: 'retrying',
-  failed: 'failed',
-  unknown: 'unknown',
-  cancelled: 'cancelled',
-};
-
-/** Ends that say something about the instance; a refused input or a cancel does not. */
-const instanceFaults: ReadonlySet<CallOutcome['kind']> = new Set([
-  'failed',
-  'invalid',
-  'lost',
-  'not_sent',
-  'output_invalid',
-  'timeout',
-]);
-
-/** Writes the end of the attempt and, with it, of the step. Null when the call goes on elsewhere or later. */
-const settleCall = async (
-  { db, feed, registry, speed }: CallDependencies,
-  { claim, instance, number }: Claimed,
-  { outcome, verdict, durationMs }: Delivery,
-): Promise<CallEnd | null> => {
-  const { amount, certainty } = settle(instance, verdict.settlement, durationMs, claim.reserved_nano);
-  const cost_usd = fromNanoUsd(amount);
-  const output = outcome.kind === 'answered' ? outcome.body : undefined;
-  const settled = await settleAttempt(db, {
-    attempt_id: claim.attempt_id,
-    token: claim.token,
-    state: verdict.attemptState,
-    ambiguity: verdict.ambiguity,
-    counted: verdict.counted,
-    settled_nano: amount,
-    certainty,
-    duration_ms: durationMs,
-    error: verdict.error,
-    step_state: stepStateOf[verdict.next],
-    output,
-    event_data: { endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, error: verdict.error },
-  });
-  feed.noteRelease(instance.instance_id);
-  if (outcome.kind === 'not_sent' || outcome.kind === 'lost') {
-    await registry.reportRefused(instance.instance_id);
-  }
-  if (instanceFaults.has(outcome.kind) || outcome.kind === 'answered') {
-    speed.recordCall(instance.instance_id, { durationMs, ok: outcome.kind === 'answered' });
-  }
-  if (!settled) return { kind: 'closed' };
-  switch (verdict.next) {
-    case 'succeeded':
-      return {
-        kind: 'succeeded',
-        output: output ?? null,
-        attempt: { number, endpoint: instance.endpoint, cost_usd, duration_ms: durationMs },
-      };
-    case 'failed':
-    case 'unknown':
-      return { kind: verdict.next, error: verdict.error as Failure, isRecorded: true };
-    case 'cancelled':
-      return { kind: 'cancelled' };
-    case 'failover':
-    case 'retry':
-      return null;
-  }
 };

@@ -12,7 +12,7 @@ import { worstCase } from '../../core/money/price.ts';
 import { choose } from '../../core/routing/choose.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import type { Choice, RankedInstance, RouteRequest } from '../../core/routing/types.ts';
-import { type Claim, type ClaimResult, claimAttempt, type StepKey } from '../../db/attempt.ts';
+import { type Claim, type ClaimResult, claimAttempt, type StepKey, settleAttempt } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { newId, newToken } from '../ids.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
@@ -27,6 +27,8 @@ export interface CallTarget {
   readonly step: StepKey | null;
   readonly route: Omit<RouteRequest, 'tried' | 'refusing'>;
   readonly input: JsonObject;
+  /** Sent at most once, so that the claim must survive a crash of the database. */
+  readonly isAtMostOnce: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
 }
@@ -202,10 +204,12 @@ const claimOne = async (
     lease_ms: leaseMs,
     reserved_nano: reserved,
     decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
+    durable: target.isAtMostOnce,
   };
   feed.noteClaim(instance.instance_id);
   const result = await claimAttempt(db, claim).catch((error: unknown) => {
     feed.noteRelease(instance.instance_id);
+    void releaseUnsent(db, claim);
     throw error;
   });
   if (result.outcome === 'claimed') {
@@ -215,6 +219,14 @@ const claimOne = async (
   if (result.outcome === 'answered') return { kind: 'answered', output: result.output };
   return result.outcome === 'closed' ? { kind: 'closed' } : null;
 };
+
+/** The claim may have been made although its answer was lost; then it is given back, for nothing was sent. */
+const releaseUnsent = (db: Db, { attempt_id, token }: Claim): Promise<unknown> =>
+  settleAttempt(db, {
+    ...{ attempt_id, token, state: 'released', ambiguity: 'not_sent', counted: false },
+    ...{ settled_nano: 0n, certainty: 'exact', duration_ms: 0, output: undefined, event_data: {} },
+    ...{ step_state: 'retrying', error: { code: 'unavailable', message: 'the claim was not answered' } },
+  }).catch(() => undefined);
 
 /** A ceiling on a rate per second is a limit on time, so that it is a true ceiling. */
 const enforcedTimeout = (

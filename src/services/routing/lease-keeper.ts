@@ -32,18 +32,28 @@ export const createLeaseKeeper = ({
     }
   };
 
-  const timer = setInterval(() => {
-    renew().catch((error: unknown) =>
-      logger.warn({ err: error }, 'leases could not be renewed; trying again'),
-    );
-  }, leaseMs / 3);
-  timer.unref();
+  let timer: NodeJS.Timeout | null = null;
+  const schedule = (pauseMs: number): void => {
+    timer = setTimeout(() => {
+      renew().then(
+        () => schedule(leaseMs / 3),
+        (error: unknown) => {
+          logger.warn({ err: error }, 'leases could not be renewed; trying again');
+          schedule(leaseMs / 30);
+        },
+      );
+    }, pauseMs);
+    timer.unref();
+  };
+  schedule(leaseMs / 3);
 
   return {
     hold: (attempt, onLost) => {
       held.set(attempt.attempt_id, { ...attempt, onLost });
       return () => held.delete(attempt.attempt_id);
     },
-    stop: () => clearInterval(timer),
+    stop: () => {
+      if (timer !== null) clearTimeout(timer);
+    },
   };
 };

@@ -6,6 +6,7 @@ import { referencedSteps } from '../../core/expression/references.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
 import type { Db } from '../../db/connect.ts';
 import { finishRun } from '../../db/run.ts';
+import { sumOutputBytes } from '../../db/step.ts';
 import type { RunContext, RunContexts } from '../steps/run-context.ts';
 import type { StepResults } from '../steps/step-results.ts';
 
@@ -15,22 +16,21 @@ export interface RunClosing {
   readonly error: Failure | null;
 }
 
+export interface CloseDependencies {
+  readonly db: Db;
+  readonly contexts: RunContexts;
+  readonly results: StepResults;
+}
+
 export type CloseRun = (closing: RunClosing) => Promise<RunClosing>;
 
 /** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
 export const createCloseRun =
-  ({
-    db,
-    contexts,
-    results,
-  }: {
-    readonly db: Db;
-    readonly contexts: RunContexts;
-    readonly results: StepResults;
-  }): CloseRun =>
+  (dependencies: CloseDependencies): CloseRun =>
   async (closing) => {
+    const { db, contexts } = dependencies;
     const context = await contexts.open(closing.run_id);
-    const output = closing.outcome === 'succeeded' ? await evaluateOutput(context, results) : null;
+    const output = closing.outcome === 'succeeded' ? await evaluateOutput(dependencies, context) : null;
     const end: RunClosing =
       output?.error === undefined ? closing : { ...closing, outcome: 'failed', error: output.error };
     await finishRun(db, {
@@ -43,23 +43,41 @@ export const createCloseRun =
     return end;
   };
 
+interface Output {
+  readonly value?: Json;
+  readonly error?: Failure;
+}
+
+/** Of the run's output. */
+const largestOutput = 16 * 1_048_576;
+/** Of all results that it mentions: they are in memory at once. */
+const largestSources = 128 * 1_048_576;
+
+const tooLarge = (what: string, bytes: number, limit: number): Output => ({
+  error: { code: 'output_too_large', message: `${what} takes ${bytes} bytes; at most ${limit} are allowed` },
+});
+
 /** The definition's `output`, else the outputs of the steps that no other step waits for, by id. */
-const evaluateOutput = async (
-  context: RunContext,
-  results: StepResults,
-): Promise<{ readonly value?: Json; readonly error?: Failure }> => {
-  const { output, steps } = context.compiled;
-  if (output === null) {
-    const awaited = new Set(steps.flatMap(({ dependencies }) => dependencies));
-    const last = steps.flatMap(({ definition }, index) => (awaited.has(index) ? [] : [definition.id]));
-    const scope = await results.scopeOf(context.run_id, last);
-    return { value: Object.fromEntries(last.map((id) => [id, scope[id]?.output ?? null])) };
-  }
-  const scope = await results.scopeOf(context.run_id, referencedSteps(output));
+const evaluateOutput = async (dependencies: CloseDependencies, context: RunContext): Promise<Output> => {
+  const { output } = context.compiled;
+  const sources = output === null ? lastSteps(context) : referencedSteps(output);
+  const bytes = await sumOutputBytes(dependencies.db, context.run_id, sources);
+  const limit = output === null ? largestOutput : largestSources;
+  if (bytes > limit) return tooLarge(`what the output of the run is made of`, bytes, limit);
+  const steps = await dependencies.results.scopeOf(context.run_id, sources);
+  if (output === null)
+    return { value: Object.fromEntries(sources.map((id) => [id, steps[id]?.output ?? null])) };
   try {
-    return { value: evaluateTemplate(output, { ...context.scope, steps: scope }) };
+    const value = evaluateTemplate(output, { ...context.scope, steps });
+    const size = Buffer.byteLength(JSON.stringify(value));
+    return size > largestOutput ? tooLarge('the output of the run', size, largestOutput) : { value };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
     return { error: { code: 'expression_unresolved', message: `output: ${error.message}` } };
   }
+};
+
+const lastSteps = ({ compiled: { steps } }: RunContext): string[] => {
+  const awaited = new Set(steps.flatMap(({ dependencies }) => dependencies));
+  return steps.flatMap(({ definition }, index) => (awaited.has(index) ? [] : [definition.id]));
 };

@@ -18,6 +18,7 @@ import {
   markStartDelivered,
   readDelivery,
 } from '../../db/delivery.ts';
+import { finishRun } from '../../db/run.ts';
 
 export interface RunDelivery {
   /** Delivers in the background; a failure is left to maintenance. */
@@ -86,13 +87,42 @@ export const createRunDelivery = ({
     if (row === undefined) return;
     await workflows.start(await inputOf(row), row.priority);
     await markStartDelivered(db, runId);
+    if (row.cancel_requested_at !== null) await cancel(runId);
   };
+
+  /** Temporal has forgotten the workflow, or ended it itself: nobody else will close the run. */
+  const closeLost = ({ run_id, definition }: DeliveryRow): Promise<void> =>
+    finishRun(db, {
+      run_id,
+      state: 'cancelled',
+      output: undefined,
+      error: { code: 'run_cancelled', message: 'cancelled; its workflow had ended without closing it' },
+      step_ids: definition.steps.map(({ id }) => id),
+    });
 
   const cancel = async (runId: string): Promise<void> => {
     const row = await readDelivery(db, runId);
     if (row?.start_delivered_at == null) return;
-    await workflows.cancel(row.project_id, runId);
+    if ((await workflows.cancel(row.project_id, runId)) === 'gone') await closeLost(row);
     await markCancelDelivered(db, runId);
+  };
+
+  /** One that cannot be delivered does not hold up the others. */
+  const deliverEach = async (
+    runIds: readonly string[],
+    work: (runId: string) => Promise<void>,
+    what: string,
+  ): Promise<number> => {
+    let delivered = 0;
+    for (const runId of runIds) {
+      try {
+        await work(runId);
+        delivered += 1;
+      } catch (error) {
+        logger.warn({ err: error, run_id: runId }, `${what} was not delivered yet`);
+      }
+    }
+    return delivered;
   };
 
   const soon = (work: (runId: string) => Promise<void>, runId: string, what: string): void => {
@@ -107,10 +137,9 @@ export const createRunDelivery = ({
     cancelSoon: (runId) => soon(cancel, runId, 'a cancel'),
     deliverOverdue: async () => {
       const starts = await listUndeliveredStarts(db, overdueMs, batch);
-      for (const runId of starts) await start(runId);
+      const startedCount = await deliverEach(starts, start, 'a start');
       const cancels = await listUndeliveredCancels(db, batch);
-      for (const runId of cancels) await cancel(runId);
-      return starts.length + cancels.length;
+      return startedCount + (await deliverEach(cancels, cancel, 'a cancel'));
     },
     settled: async () => {
       await Promise.all(underWay);

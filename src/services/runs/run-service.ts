@@ -1,7 +1,14 @@
 /** Runs as users see them: submit, list, show, cancel, follow. */
 import { type EventPage, type RunEvent, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { Run, RunRequest, RunState, RunSummary, StepDetail } from '../../contracts/run.ts';
+import {
+  type Run,
+  type RunRequest,
+  type RunState,
+  type RunSummary,
+  type StepDetail,
+  terminalRunStates,
+} from '../../contracts/run.ts';
 import { listStepAttempts } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { listEvents } from '../../db/event.ts';
@@ -51,7 +58,9 @@ export const createRunService = (dependencies: RunDependencies) => {
     toRun(await require(projectId, runId), await listRunSteps(db, runId));
 
   async function* watch(projectId: string, runId: string, after: number, signal: AbortSignal) {
-    await require(projectId, runId);
+    const { state } = await require(projectId, runId);
+    const [next] = await listEvents(db, runId, { before: null, after, limit: 1 });
+    if (next === undefined && terminalRunStates.has(state)) return;
     for await (const event of feed.watch(runId, after, signal)) {
       yield event;
       if (terminalEvents.has(event.type)) return;

@@ -17,6 +17,7 @@ import type { JobService } from '../jobs/job-service.ts';
 import { digestDefinition } from '../pipelines/definition-digest.ts';
 import type { PipelineService } from '../pipelines/pipeline-service.ts';
 import { storeDefinition } from '../pipelines/store-definition.ts';
+import { requireStartable } from './require-startable.ts';
 import { newRunView } from './run-view.ts';
 
 export interface Idempotency {
@@ -46,14 +47,13 @@ const requestName = 'POST /v1/runs';
 
 export const createSubmitRun = (dependencies: SubmitDependencies): SubmitRun => {
   const { db } = dependencies;
-  const soundDigests = new LRUCache<string, true>({ max: 1_000 });
+  const startableDigests = new LRUCache<string, true>({ max: 1_000 });
 
   const chooseDefinition = async (projectId: string, request: RunRequest): Promise<ChosenDefinition> => {
     const { pipelines } = dependencies;
     if (request.definition !== undefined) {
       const digest = digestDefinition(request.definition);
-      if (!soundDigests.has(digest)) pipelines.requireSound(request.definition);
-      soundDigests.set(digest, true);
+      if (!startableDigests.has(digest)) pipelines.requireSound(request.definition);
       return { definition: request.definition, digest, isStored: false };
     }
     const name = request.pipeline as string;
@@ -70,6 +70,8 @@ export const createSubmitRun = (dependencies: SubmitDependencies): SubmitRun => 
     idempotency: Idempotency | null,
   ): Promise<Run | null> => {
     const { definition, digest, isStored } = await chooseDefinition(projectId, request);
+    if (!startableDigests.has(digest)) requireStartable(definition);
+    startableDigests.set(digest, true);
     const jobId = request.job_id ?? newId('job');
     if (request.job_id !== undefined) await requireJob(dependencies.jobs, projectId, request.job_id);
     const row: NewRun = {

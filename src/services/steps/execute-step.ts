@@ -68,6 +68,7 @@ export const createExecuteStep =
       projectId: context.project_id,
       key: `${request.run_id}.${request.step_id}.0.${request.revision}`,
       step: key,
+      isAtMostOnce: settings.retry.max === 0,
       input: resolved.input,
       route: {
         capability: definition.capability,
@@ -97,7 +98,7 @@ export const createExecuteStep =
         return readEnd(db, key);
       case 'retry': {
         const left = remainingMs - (performance.now() - beganAt);
-        if (end.delayMs < left) return end;
+        if (end.delayMs + shortestRoundMs < left) return end;
         const error = outOfTime(end.error, settings.totalTimeoutMs);
         await endStep(db, key, 'failed', error);
         return { kind: 'failed', error };
@@ -106,6 +107,9 @@ export const createExecuteStep =
         return end;
     }
   };
+
+/** With less time than this, no call is begun. */
+const shortestRoundMs = 100;
 
 /** For a slot, or for an instance to appear. */
 const longestWaitMs = 2_000;

@@ -23,7 +23,7 @@ export interface RunContexts {
   open(runId: string): Promise<RunContext>;
 }
 
-type CompiledEntry = Pick<RunContext, 'compiled' | 'indexOf'>;
+type CompiledEntry = Pick<RunContext, 'definition' | 'compiled' | 'indexOf'>;
 
 export const createRunContexts = (db: Db): RunContexts => {
   const definitions = new LRUCache<string, CompiledEntry>({ max: 200 });
@@ -34,8 +34,9 @@ export const createRunContexts = (db: Db): RunContexts => {
     if (known !== undefined) return known;
     const compiled = compileDefinition(definition);
     const indexOf = new Map(compiled.steps.map((step, index) => [step.definition.id, index]));
-    definitions.set(digest, { compiled, indexOf });
-    return { compiled, indexOf };
+    const entry = { definition, compiled, indexOf };
+    definitions.set(digest, entry);
+    return entry;
   };
 
   const read = async (runId: string): Promise<RunContext> => {
