@@ -39,26 +39,28 @@ export interface ClaimResult {
 }
 
 export const claimAttempt = async (db: Db, claim: Claim): Promise<ClaimResult> => {
-  const { rows } = await db.raw<{ rows: ClaimResult[] }>(
-    'select * from claim_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    [
-      claim.attempt_id,
-      claim.token,
-      claim.key,
-      claim.project_id,
-      claim.step?.run_id ?? null,
-      claim.step?.step_id ?? null,
-      claim.step?.item ?? null,
-      claim.step?.revision ?? null,
-      claim.capability,
-      claim.instance_id,
-      claim.must_be_idle,
-      claim.lease_ms,
-      claim.reserved_nano.toString(),
-      toJsonb(claim.decision),
-      claim.durable,
-    ],
-  );
+  const { rows } = await db
+    .raw<{ rows: ClaimResult[] }>(
+      'select * from claim_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      [
+        claim.attempt_id,
+        claim.token,
+        claim.key,
+        claim.project_id,
+        claim.step?.run_id ?? null,
+        claim.step?.step_id ?? null,
+        claim.step?.item ?? null,
+        claim.step?.revision ?? null,
+        claim.capability,
+        claim.instance_id,
+        claim.must_be_idle,
+        claim.lease_ms,
+        claim.reserved_nano.toString(),
+        toJsonb(claim.decision),
+        claim.durable,
+      ],
+    )
+    .options({ name: 'claim_attempt' });
   return rows[0] as ClaimResult;
 };
 
@@ -80,23 +82,25 @@ export interface AttemptEnd {
 
 /** @returns false when a later attempt has taken over: nothing was written */
 export const settleAttempt = async (db: Db, end: AttemptEnd): Promise<boolean> => {
-  const { rows } = await db.raw<{ rows: { settled: boolean }[] }>(
-    'select settle_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) as settled',
-    [
-      end.attempt_id,
-      end.token,
-      end.state,
-      end.ambiguity,
-      end.counted,
-      end.settled_nano.toString(),
-      end.certainty,
-      end.duration_ms,
-      end.error === null ? null : toJsonb(end.error),
-      end.step_state,
-      end.output === undefined ? null : JSON.stringify(end.output),
-      toJsonb(end.event_data),
-    ],
-  );
+  const { rows } = await db
+    .raw<{ rows: { settled: boolean }[] }>(
+      'select settle_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) as settled',
+      [
+        end.attempt_id,
+        end.token,
+        end.state,
+        end.ambiguity,
+        end.counted,
+        end.settled_nano.toString(),
+        end.certainty,
+        end.duration_ms,
+        end.error === null ? null : toJsonb(end.error),
+        end.step_state,
+        end.output === undefined ? null : JSON.stringify(end.output),
+        toJsonb(end.event_data),
+      ],
+    )
+    .options({ name: 'settle_attempt' });
   return rows[0]?.settled === true;
 };
 

@@ -18,3 +18,6 @@ export const connectDatabase = (url: string, poolSize: number, statementTimeoutM
     pool: { min: 0, max: poolSize },
     acquireConnectionTimeout: 10_000,
   });
+
+/** In a statement's condition: true, and the commit does not wait for the disk. For what a crash may take back. */
+export const relaxed = "set_config('synchronous_commit', 'off', true) is not null";

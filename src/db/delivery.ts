@@ -1,7 +1,7 @@
 /** Starts and cancels that Temporal has not taken yet: the row is the truth, delivering it is repeated. */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Priority } from '../contracts/primitives.ts';
-import type { Db } from './connect.ts';
+import { type Db, relaxed } from './connect.ts';
 
 export const listUndeliveredStarts = async (
   db: Db,
@@ -17,8 +17,11 @@ export const listUndeliveredStarts = async (
   return rows.map(({ run_id }) => run_id);
 };
 
+/** A mark that a crash takes back is made again: the start meets the first one. */
 export const markStartDelivered = async (db: Db, runId: string): Promise<void> => {
-  await db('run').where({ run_id: runId }).update({ start_delivered_at: db.fn.now() });
+  await db
+    .raw(`update run set start_delivered_at = now() where run_id = ? and ${relaxed}`, [runId])
+    .options({ name: 'mark_start_delivered' });
 };
 
 /** Only of runs whose start was delivered; the others are started first. */
@@ -49,10 +52,12 @@ export interface DeliveryRow {
 }
 
 export const readDelivery = async (db: Db, runId: string): Promise<DeliveryRow | undefined> => {
-  const { rows } = await db.raw<{ rows: DeliveryRow[] }>(
-    `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.start_delivered_at, r.cancel_requested_at, d.body as definition
+  const { rows } = await db
+    .raw<{ rows: DeliveryRow[] }>(
+      `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.start_delivered_at, r.cancel_requested_at, d.body as definition
      from run r join definition d using (digest) where r.run_id = ?`,
-    [runId],
-  );
+      [runId],
+    )
+    .options({ name: 'read_delivery' });
   return rows[0];
 };

@@ -2,7 +2,7 @@
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
 import type { RunState } from '../contracts/run.ts';
-import type { Db } from './connect.ts';
+import { type Db, relaxed } from './connect.ts';
 import { toJsonb } from './jsonb.ts';
 
 export interface NewRun {
@@ -42,18 +42,20 @@ export interface RunContextRow {
 
 /** Reads a run and, the first time, marks it as running. */
 export const openRun = async (db: Db, runId: string): Promise<RunContextRow | undefined> => {
-  const { rows } = await db.raw<{ rows: RunContextRow[] }>(
-    `with opened as (
+  const { rows } = await db
+    .raw<{ rows: RunContextRow[] }>(
+      `with opened as (
        update run set state = 'running', started_at = clock_timestamp()
        where run_id = :runId and state = 'queued' returning run_id
      ), logged as (
-       insert into event (run_id, type) select run_id, 'run.started' from opened
+       insert into event (run_id, type) select run_id, 'run.started' from opened where ${relaxed}
      )
      select r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.digest, r.priority,
        r.budget_ceiling_usd, d.body as definition, j.body as job
      from run r join definition d using (digest) join job j using (job_id) where r.run_id = :runId`,
-    { runId },
-  );
+      { runId },
+    )
+    .options({ name: 'open_run' });
   return rows[0];
 };
 
@@ -90,8 +92,9 @@ export interface RunEnd {
 
 /** Closes a run and the steps that never came to an end. A run that is closed stays as it is. */
 export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
-  await db.raw(
-    `with finished as (
+  await db
+    .raw(
+      `with finished as (
        update run set state = :state, output = :output, error = :error, finished_at = clock_timestamp(),
          started_at = coalesce(started_at, case when :state = 'cancelled' then null else clock_timestamp() end)
        where run_id = :run_id and finished_at is null returning run_id
@@ -108,13 +111,14 @@ export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
      select run_id, 'step.' || :leftover, step_id, '{}'::jsonb from leftover
      union all
      select run_id, 'run.' || :state, null, jsonb_build_object('error', :error::jsonb) from finished`,
-    {
-      run_id: end.run_id,
-      state: end.state,
-      output: end.output === undefined ? null : JSON.stringify(end.output),
-      error: end.error === null ? null : toJsonb(end.error),
-      leftover: end.state === 'cancelled' ? 'cancelled' : 'skipped',
-      step_ids: [...end.step_ids],
-    },
-  );
+      {
+        run_id: end.run_id,
+        state: end.state,
+        output: end.output === undefined ? null : JSON.stringify(end.output),
+        error: end.error === null ? null : toJsonb(end.error),
+        leftover: end.state === 'cancelled' ? 'cancelled' : 'skipped',
+        step_ids: [...end.step_ids],
+      },
+    )
+    .options({ name: 'finish_run' });
 };

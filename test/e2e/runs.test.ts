@@ -212,3 +212,21 @@ test('a chain of 300 steps completes', async () => {
     output: { s299: { n: 0 } },
   });
 }, 90_000);
+
+test('a cancel reaches a step that started after another one', async () => {
+  const before = worker.execs.length;
+  worker.handle = (exec, response) => {
+    if (exec.input.first === true) answer(response, 200, {});
+  };
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'echo', input: { first: true } },
+    { id: 'b', capability: 'echo', depends_on: ['a'], input: {} },
+  ]);
+  const second = await waitFor('the second call', () => worker.execs[before + 1]);
+  await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'cancelled',
+    steps: [{ state: 'succeeded' }, { state: 'cancelled' }],
+  });
+  await waitFor('the connection to close', () => second.closed);
+});

@@ -39,17 +39,17 @@ export const driveRun = (plan: RunPlan, ports: RunPorts): DrivenRun => {
 
   const send = (event: RunMachineEvent): void => obey(applyEvent(state, event));
 
-  const execute = async (index: number): Promise<void> => {
-    const step = plan.steps[index] as PlannedStep;
-    const result = await ports.executeStep(step);
-    send({ type: 'step_ended', step: index, ...result });
+  const execute = (index: number): void => {
+    void ports
+      .executeStep(plan.steps[index] as PlannedStep)
+      .then((result) => send({ type: 'step_ended', step: index, ...result }));
   };
 
   const obey = (todo: readonly RunCommand[]): void => {
     for (const command of todo) {
       switch (command.type) {
         case 'execute':
-          void execute(command.step);
+          execute(command.step);
           break;
         case 'cancel_running':
           ports.cancelRunning();

@@ -79,6 +79,7 @@ export const claimInstance = async (
     seed: seedOf(target.key),
     refusing: new Set(),
     refusals: [],
+    busy: new Set(),
     lost: new Set(),
     vetted: new Set(),
   };
@@ -91,6 +92,7 @@ export const claimInstance = async (
       let last: ClaimEnd = first;
       while (performance.now() < deadline && !signal.aborted) {
         search.lost.clear();
+        search.busy.clear();
         last = await tryClaim(dependencies, target, tried, search);
         if (!isWorthWaiting(last, tried)) return last;
         await feed.waitForRelease(target.route.capability, deadline - performance.now(), signal);
@@ -115,6 +117,8 @@ interface Search {
   /** Instances whose spec refuses the input, and why. */
   readonly refusing: Set<string>;
   readonly refusals: SchemaError[];
+  /** Instances that seemed idle and are not. */
+  readonly busy: Set<string>;
   /** Instances whose last slot another router took a moment ago. */
   readonly lost: Set<string>;
   /** Instances whose spec was read for this search. */
@@ -144,7 +148,9 @@ const tryClaim = async (
     }
     const end = await claimOne(dependencies, target, best, choice, decisionId, search.lost);
     if (end !== null) return end;
-    search.lost.add(best.instance.instance_id);
+    // No longer idle: it is chosen again as what it is. Not even a slot free: somebody was faster.
+    (best.tier === 0 ? search.busy : search.lost).add(best.instance.instance_id);
+    choice = chooseNow(dependencies, target, tried, search);
   }
 };
 
@@ -176,8 +182,15 @@ const chooseNow = (
   { feed }: ClaimDependencies,
   { route }: CallTarget,
   tried: ReadonlySet<string>,
-  { refusing, seed }: Search,
-): Choice => choose(feed.candidates(route.capability), { ...route, tried, refusing }, seed);
+  { refusing, busy, seed }: Search,
+): Choice => {
+  const known = feed.candidates(route.capability);
+  const instances =
+    busy.size === 0
+      ? known
+      : known.map((one) => (busy.has(one.instance_id) ? { ...one, held: Math.max(1, one.held) } : one));
+  return choose(instances, { ...route, tried, refusing }, seed);
+};
 
 /** Null when the slot was lost to somebody faster. */
 const claimOne = async (
