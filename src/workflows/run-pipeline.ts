@@ -27,13 +27,14 @@ const { finishRun } = proxyLocalActivities<Activities>({
 export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineResult> {
   const table = createProgressTable(input.run_url);
   const running = new CancellationScope();
+  const refresh = onceATurn(() => setCurrentDetails(table.toMarkdown(run.state)));
   const executeStep = createStepExecutor(input, (step, note) => {
     table.note(step, note);
-    setCurrentDetails(table.toMarkdown(run.state));
+    refresh();
   });
   const ports = { executeStep, cancelRunning: () => running.cancel() };
   const run = beginIn(running, () => driveRun(input.plan, ports));
-  setCurrentDetails(table.toMarkdown(run.state));
+  refresh();
   CancellationScope.current().cancelRequested.catch(() => run.send({ type: 'cancel_requested' }));
   const limit = limitTime(input, run);
 
@@ -57,6 +58,19 @@ export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineR
     }
   });
 }
+
+/** However many steps end in one activation, the table is written once. */
+const onceATurn = (work: () => void): (() => void) => {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    void Promise.resolve().then(() => {
+      isDue = false;
+      work();
+    });
+  };
+};
 
 /** What `begin` starts now, and all that follows from it, is cancelled with the scope. */
 const beginIn = <Begun>(scope: CancellationScope, begin: () => Begun): Begun => {

@@ -194,9 +194,7 @@ create unique index attempt_open_by_key on attempt (key)
 create index attempt_by_key on attempt (key); -- numbers and counts of a key
 create index attempt_by_run on attempt (run_id, step_id, item); -- run and step pages
 create index attempt_open_by_instance on attempt (instance_id, lease_until)
-  where state in ('reserved', 'dispatched'); -- held slots
-create index attempt_open_by_lease on attempt (lease_until)
-  where state in ('reserved', 'dispatched'); -- expired leases
+  where state in ('reserved', 'dispatched'); -- held slots; expired leases
 
 create table event (
   id bigint generated always as identity,
