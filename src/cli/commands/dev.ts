@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Stack } from '../../dev/stack.ts';
+import { stackSignal, untilAborted } from '../stack-signal.ts';
 
 interface DevOptions {
   readonly data: string;
@@ -14,29 +15,6 @@ const parsePort = (text: string): number => {
   if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
   throw new InvalidArgumentError('a port is a number from 0 (any free one) to 65535');
 };
-
-/** npm passes Ctrl-C on to a program that had it from the terminal already: that is one signal, not two. */
-const sameSignalMs = 1_000;
-
-/** First signal: stop in order. A later one: leave at once; the watchdog then ends the children. */
-const catchSignals = (): AbortSignal => {
-  const controller = new AbortController();
-  let caughtAt = 0;
-  const onSignal = () => {
-    if (controller.signal.aborted && performance.now() - caughtAt > sameSignalMs) process.exit(130);
-    if (controller.signal.aborted) return;
-    caughtAt = performance.now();
-    controller.abort();
-  };
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
-  return controller.signal;
-};
-
-const untilAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 
 const describeStack = ({ info, file }: Stack): string =>
   [
@@ -54,7 +32,7 @@ const describeStack = ({ info, file }: Stack): string =>
 const runDev = async (options: DevOptions): Promise<void> => {
   const { startStack } = await import('../../dev/stack.ts');
   const { createPrinter } = await import('../../dev/printer.ts');
-  const signal = catchSignals();
+  const signal = stackSignal();
   const printer = createPrinter(options.json ? process.stderr : process.stdout);
   try {
     const stack = await startStack({
