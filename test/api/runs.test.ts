@@ -157,6 +157,10 @@ describe('the log of a run', () => {
         items: RunEvent[];
         next_after: number;
       };
+    await waitFor('both events behind the horizon', async () => {
+      const all = await (await api.call(`/v1/runs/${run.run_id}/events`)).json();
+      return (all as { items: RunEvent[] }).items.length === 2;
+    });
     const first = await page(0);
     const second = await page(first.next_after);
     expect(first.items.map(({ type }) => type)[0]).toBe('run.queued');

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,11 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const log = (name: string): string => readFileSync(join(folder, name), 'utf8');
+/** What is in a file of the test's folder; nothing while the file is not there yet. */
+const log = (name: string): string => {
+  const file = join(folder, name);
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+};
 
 /** A shell that says "up" to the common log and is ready then. */
 const shell = (name: string, script: string): ChildSpec => ({

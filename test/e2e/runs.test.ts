@@ -162,8 +162,11 @@ test('the event log tells the run in order, as pages and as a stream', async () 
   worker.handle = echo;
   const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }]);
   await capstan.ended(run_id);
-  const { body } = await capstan.request<EventPage>('GET', `/v1/runs/${run_id}/events`);
-  expect(body.items.map(({ seq, type }) => [seq, type])).toEqual([
+  const items = await waitFor('the end in the log', async () => {
+    const { body } = await capstan.request<EventPage>('GET', `/v1/runs/${run_id}/events`);
+    return body.items.at(-1)?.type === 'run.succeeded' ? body.items : null;
+  });
+  expect(items.map(({ seq, type }) => [seq, type])).toEqual([
     [1, 'run.queued'],
     [2, 'run.started'],
     [3, 'step.started'],
