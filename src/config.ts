@@ -4,9 +4,19 @@
  * `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, TLS and TOML profiles).
  */
 import { z } from 'zod';
+import { parseCidr } from './clients/cidr.ts';
 
 const integer = (fallback: number, min: number, max: number) =>
   z.coerce.number().int().min(min).max(max).default(fallback);
+
+const privateNetworks = '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7';
+
+const networks = z.string().superRefine((text, context) => {
+  for (const network of text.split(',').filter((part) => parseCidr(part) === null)) {
+    const message = `"${network.trim()}" is no network; allowed are networks such as 10.0.0.0/8 or fc00::/7, separated by commas`;
+    context.addIssue({ code: 'custom', message });
+  }
+});
 
 export const ConfigSchema = z.object({
   DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
@@ -29,6 +39,10 @@ export const ConfigSchema = z.object({
     .enum(['development', 'production'])
     .default('development')
     .meta({ description: 'production refuses instances on loopback addresses and makes keys named live.' }),
+  ALLOWED_CIDRS: networks.default(privateNetworks).meta({
+    description:
+      'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are refused all the same.',
+  }),
   BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({ description: 'Largest JSON request body.' }),
   DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
     description: 'Largest pipeline definition.',

@@ -3,24 +3,34 @@
  * nothing else closes.
  */
 import { type Logger, pino } from 'pino';
+import { createAddressPolicy } from './clients/address-policy.ts';
 import { createCapabilityClient } from './clients/capability-http.ts';
 import { createCapabilityProbe } from './clients/capability-probe.ts';
+import { createDialGuard, type DialGuard } from './clients/guarded-dial.ts';
 import { createMediaStore } from './clients/media/create-media-store.ts';
-import { connectTemporal } from './clients/temporal/connect.ts';
+import { findOwnListeners } from './clients/own-listeners.ts';
+import { connectTemporal, readTemporalAddress } from './clients/temporal/connect.ts';
 import { createRunWorkflows } from './clients/temporal/run-workflows.ts';
 import type { Config } from './config.ts';
-import { connectDatabase } from './db/connect.ts';
+import { connectDatabase, type Db } from './db/connect.ts';
 import { migrate } from './db/migrate.ts';
 import { createAccessService } from './services/access/access-service.ts';
+import { createCallService } from './services/calls/call-service.ts';
 import { createHealthService } from './services/health/health-service.ts';
 import { createJobService } from './services/jobs/job-service.ts';
 import { createMaintenance } from './services/maintenance/maintenance.ts';
+import { createBudgetKeeper } from './services/money/budget-keeper.ts';
+import { createMoneyService } from './services/money/money-service.ts';
 import { createPipelineService } from './services/pipelines/pipeline-service.ts';
 import { createInstanceFeed } from './services/registry/instance-feed.ts';
-import { createRegistryService } from './services/registry/registry-service.ts';
+import { createRegistryService, type RegistryService } from './services/registry/registry-service.ts';
 import { createSchemaValidator } from './services/registry/schema-validator.ts';
+import { createSchemaVetter } from './services/registry/schema-vetter.ts';
 import { createSpeedRecorder } from './services/registry/speed-recorder.ts';
+import { createAttemptLanes } from './services/routing/attempt-lanes.ts';
+import { createBreakers } from './services/routing/breakers.ts';
 import { createCallCapability } from './services/routing/call-capability.ts';
+import { createDecisionService } from './services/routing/decision-service.ts';
 import { createLeaseKeeper } from './services/routing/lease-keeper.ts';
 import { createCloseRun } from './services/runs/close-run.ts';
 import { createRunDelivery } from './services/runs/deliver-run.ts';
@@ -38,50 +48,98 @@ const pollMs = 250;
 export const createLogger = (config: Config, process: string): Logger =>
   pino({ level: config.LOG_LEVEL, base: { process } });
 
+/** Where instances may be. */
+const createPolicy = (config: Config) =>
+  createAddressPolicy({
+    allowedCidrs: config.ALLOWED_CIDRS,
+    allowsLoopback: config.CAPSTAN_MODE === 'development',
+    ownListeners: findOwnListeners([
+      config.DATABASE_URL,
+      `temporal://${readTemporalAddress()}`,
+      config.TEMPORAL_UI_URL,
+      `http://${config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST}:${config.PORT}`,
+      config.PUBLIC_URL,
+    ]),
+  });
+
 /** What both processes stand on: the database and what is built from it alone. */
 const createFoundation = async (config: Config, logger: Logger) => {
   await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
-  const probe = createCapabilityProbe();
+  const policy = createPolicy(config);
+  const guard = createDialGuard(policy);
+  const probe = createCapabilityProbe({ guard });
+  const vetter = createSchemaVetter();
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
-  const registry = createRegistryService({ db, probe, logger, config });
-  return { db, probe, contexts, results, registry };
+  const registry = createRegistryService({ db, probe, logger, policy, vetter });
+  return { db, guard, probe, vetter, contexts, results, registry };
 };
 
-/** The services behind the activities. */
-export const createWorkerRuntime = async (config: Config, logger: Logger) => {
-  const { db, probe, contexts, results, registry } = await createFoundation(config, logger);
-  const client = createCapabilityClient({ answerLimitBytes, livenessIntervalMs: 10_000 });
+/** What makes routed calls, in both processes. */
+const createRouter = (
+  config: Config,
+  logger: Logger,
+  { db, guard, registry }: { readonly db: Db; readonly guard: DialGuard; readonly registry: RegistryService },
+) => {
+  const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: 10_000 });
   const feed = createInstanceFeed({ db, intervalMs: pollMs, logger });
   const speed = createSpeedRecorder({ db, logger });
   const leases = createLeaseKeeper({ db, leaseMs: config.LEASE_MS, logger });
   const validator = createSchemaValidator({ db });
+  const breakers = createBreakers({ db, logger });
+  const lanes = createAttemptLanes(db);
   const callCapability = createCallCapability({
-    db,
-    client,
-    feed,
-    registry,
-    validator,
-    speed,
-    leases,
+    ...{ client, feed, registry, validator, speed, leases, breakers, lanes },
     leaseMs: config.LEASE_MS,
     logger,
   });
-  await feed.start();
+  return {
+    callCapability,
+    feed,
+    validator,
+    start: () => feed.start(),
+    close: async (): Promise<void> => {
+      await feed.stop();
+      leases.stop();
+      await Promise.all([lanes.settled(), speed.stop(), breakers.settled(), client.close()]);
+    },
+  };
+};
+
+/** The services behind the activities. */
+export const createWorkerRuntime = async (config: Config, logger: Logger) => {
+  const { db, guard, probe, vetter, contexts, results, registry } = await createFoundation(config, logger);
+  const router = createRouter(config, logger, { db, guard, registry });
+  await router.start();
   return {
     services: {
-      executeStep: createExecuteStep({ db, contexts, results, callCapability }),
+      executeStep: createExecuteStep({ db, contexts, results, callCapability: router.callCapability }),
       recordStepEnd: createRecordStepEnd(db),
       closeRun: createCloseRun({ db, contexts, results }),
     },
     close: async (): Promise<void> => {
-      await feed.stop();
-      leases.stop();
-      await speed.stop();
-      await client.close();
+      await router.close();
       await registry.close();
       await probe.close();
+      await vetter.close();
+      await db.destroy();
+    },
+  };
+};
+
+/** A router and nothing else. */
+export const createRouterRuntime = async (config: Config, logger: Logger) => {
+  const { db, guard, probe, vetter, registry } = await createFoundation(config, logger);
+  const { callCapability, feed, start, close } = createRouter(config, logger, { db, guard, registry });
+  await start();
+  return {
+    ...{ callCapability, feed, registry },
+    close: async (): Promise<void> => {
+      await close();
+      await registry.close();
+      await probe.close();
+      await vetter.close();
       await db.destroy();
     },
   };
@@ -89,7 +147,10 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
 
 /** The services behind the API. @param publicUrl the API's address, known once it listens */
 export const createServerRuntime = async (config: Config, logger: Logger, publicUrl: () => string) => {
-  const { db, probe, contexts, results, registry } = await createFoundation(config, logger);
+  const { db, guard, probe, vetter, contexts, results, registry } = await createFoundation(config, logger);
+  const router = createRouter(config, logger, { db, guard, registry });
+  const { feed, validator, callCapability } = router;
+  const calls = createCallService({ db, feed, callCapability, logger });
   const temporal = await connectTemporal();
   const workflows = createRunWorkflows(temporal, config.TASK_QUEUE);
   const media = createMediaStore(config.MEDIA_URL);
@@ -108,9 +169,11 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
     db,
     delivery,
     registry,
+    budgets: createBudgetKeeper({ db, logger }),
     intervalMs: config.MAINTENANCE_MS,
     logger,
   });
+  await router.start();
   maintenance.start();
   return {
     services: {
@@ -118,18 +181,24 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
         keyEnvironment: config.CAPSTAN_MODE === 'production' ? 'live' : 'dev',
       }),
       registry,
+      calls,
+      decisions: createDecisionService({ db, feed, validator }),
       pipelines,
       jobs,
       media,
       runs: createRunService({ db, submitRun, delivery, feed: events, contexts, results }),
+      money: createMoneyService(db),
       health: createHealthService(db, workflows),
     },
     close: async (): Promise<void> => {
+      await calls.close();
       await maintenance.stop();
       events.stop();
       await delivery.settled();
+      await router.close();
       await registry.close();
       await probe.close();
+      await vetter.close();
       await temporal.connection.close();
       await db.destroy();
     },

@@ -32,17 +32,26 @@ const send = (ctx: ParameterizedContext<RequestState>, { status, headers, body }
 };
 
 /** Aborted when the answer's connection closes before its end, or the server is closing. */
-const leavingSignal = (ctx: ParameterizedContext<RequestState>, closing: AbortSignal): AbortSignal => {
+const leavingSignal = (
+  ctx: ParameterizedContext<RequestState>,
+  closing: AbortSignal | undefined,
+): AbortSignal => {
   // Not AbortSignal.any: with a signal that lives as long as the process it keeps every request in memory.
   const gone = new AbortController();
   const leave = (): void => {
-    closing.removeEventListener('abort', leave);
-    gone.abort();
+    closing?.removeEventListener('abort', leave);
+    if (!ctx.res.writableFinished) gone.abort('gone');
   };
-  closing.addEventListener('abort', leave, { once: true });
+  closing?.addEventListener('abort', leave, { once: true });
   ctx.res.once('close', leave);
-  if (closing.aborted) leave();
+  if (closing?.aborted || ctx.res.destroyed) leave();
   return gone.signal;
+};
+
+/** Node sets the limit anew for the next request; a client that vanished is noticed by TCP. */
+const allowSilence = ({ socket }: ParameterizedContext<RequestState>['req']): void => {
+  socket.setTimeout(0);
+  socket.setKeepAlive(true, 30_000);
 };
 
 const enter =
@@ -57,6 +66,7 @@ const handle =
   async (ctx) => {
     const { bytes, body } = await readBody(ctx.req, route.body, config);
     if (route.scope !== null) ctx.set('Cache-Control', 'no-store');
+    if (route.isLong) allowSilence(ctx.req);
     const answer = await route.handle({
       params: { ...ctx.params },
       query: { ...ctx.query },
@@ -66,7 +76,7 @@ const handle =
       caller: ctx.state.caller ?? null,
       path: ctx.path,
       requestHeaders: ctx.req.headers,
-      signal: leavingSignal(ctx, closing),
+      signal: leavingSignal(ctx, route.isLong ? undefined : closing),
       setHeader: (name, value) => ctx.set(name, value),
     });
     send(ctx, answer);

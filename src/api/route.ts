@@ -56,7 +56,7 @@ export interface RawCall extends RawInput {
   /** The body as it was sent; empty when the route streams it or reads none. */
   readonly bytes: Buffer;
   readonly requestHeaders: IncomingHttpHeaders;
-  /** Aborted when the client goes away or the server is closing. */
+  /** Aborted when the client goes away or, unless the route is long, the server is closing. */
   readonly signal: AbortSignal;
   /** For headers that an error answer carries too. */
   readonly setHeader: (name: string, value: string) => void;
@@ -79,6 +79,11 @@ interface RouteFacts {
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
+  /**
+   * Its answer may take hours, and nothing moves on the connection until then. A closing server lets it end like any
+   * request, so its `signal` aborts only when the client goes away.
+   */
+  readonly isLong?: boolean;
   /** Codes beyond those that follow from authentication, parameters and body. */
   readonly errors?: readonly ErrorCode[];
 }

@@ -21,9 +21,12 @@ export interface RequestBody {
   /** Content-Type. */
   readonly type: string;
   readonly idempotencyKey?: string;
+  /** How long the answer may take; default 60 s. */
+  readonly timeoutMs?: number;
 }
 
 interface StreamOptions {
+  readonly query?: Query;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -32,6 +35,7 @@ export interface ApiClient {
   readonly connection: Connection;
   readonly get: <Value>(path: string, schema: z.ZodType<Value>, query?: Query) => Promise<Answer<Value>>;
   readonly post: <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody) => Promise<Answer<Value>>;
+  readonly put: <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody) => Promise<Answer<Value>>;
   /** Answers the body's text, which may be empty. */
   readonly remove: (path: string) => Promise<string>;
   /** Any answer as it comes, for event streams and files. */
@@ -39,6 +43,14 @@ export interface ApiClient {
 }
 
 const requestTimeoutMs = 60_000;
+/** Longer than this, fetch does not wait for an answer to begin. */
+const fetchLimitMs = 300_000;
+
+/** For fetch, without a limit of its own. */
+const waitLong = async (): Promise<RequestInit> => {
+  const { Agent } = await import('undici');
+  return { dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0 }) } as object;
+};
 
 export const jsonBody = (value: unknown, idempotencyKey?: string): RequestBody => ({
   text: JSON.stringify(value),
@@ -58,10 +70,10 @@ const codeOf = (thrown: unknown): string | undefined => {
 };
 
 /** Turns what fetch throws into words; anything else than a network fault passes unchanged. */
-export const toUnreachable = (url: string, thrown: unknown): unknown => {
+export const toUnreachable = (url: string, thrown: unknown, timeoutMs = requestTimeoutMs): unknown => {
   if (!(thrown instanceof Error) || thrown.name === 'AbortError') return thrown;
   if (thrown.name === 'TimeoutError') {
-    return new UnreachableError(`${url} did not answer within ${requestTimeoutMs / 1_000}s`);
+    return new UnreachableError(`${url} did not answer within ${timeoutMs / 1_000}s`);
   }
   const code = codeOf(thrown);
   if (code === 'ECONNREFUSED') {
@@ -126,27 +138,38 @@ export const createApiClient = (connection: Connection): ApiClient => {
       readProblem(response.status, await response.text(), response.headers.get('retry-after')),
     );
   };
-  const reach = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+  const reach = async <Result>(work: () => Promise<Result>, timeoutMs?: number): Promise<Result> => {
     try {
       return await work();
     } catch (thrown) {
-      throw toUnreachable(connection.url, thrown);
+      throw toUnreachable(connection.url, thrown, timeoutMs);
     }
   };
-  const sendForText = (path: string, init: RequestInit): Promise<string> =>
-    reach(async () => (await send(path, { ...init, signal: AbortSignal.timeout(requestTimeoutMs) })).text());
+  const sendForText = (path: string, init: RequestInit, timeoutMs = requestTimeoutMs): Promise<string> =>
+    reach(
+      async () => (await send(path, { ...init, signal: AbortSignal.timeout(timeoutMs) })).text(),
+      timeoutMs,
+    );
+
+  const submit =
+    (method: 'POST' | 'PUT') =>
+    async <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody): Promise<Answer<Value>> => {
+      const key = body.idempotencyKey;
+      const headers = { 'content-type': body.type, ...(key === undefined ? {} : { 'idempotency-key': key }) };
+      const { timeoutMs = requestTimeoutMs } = body;
+      const patience = timeoutMs < fetchLimitMs ? {} : await waitLong();
+      const init = { method, headers, body: body.text, ...patience };
+      const text = await sendForText(path, init, timeoutMs);
+      return parseAnswer(connection.url, schema, text);
+    };
 
   return {
     connection,
     get: async (path, schema, query) =>
       parseAnswer(connection.url, schema, await sendForText(withQuery(path, query), {})),
-    post: async (path, schema, body) => {
-      const key = body.idempotencyKey;
-      const headers = { 'content-type': body.type, ...(key === undefined ? {} : { 'idempotency-key': key }) };
-      const text = await sendForText(path, { method: 'POST', headers, body: body.text });
-      return parseAnswer(connection.url, schema, text);
-    },
+    post: submit('POST'),
+    put: submit('PUT'),
     remove: (path) => sendForText(path, { method: 'DELETE' }),
-    open: (path, options = {}) => reach(() => send(path, options)),
+    open: (path, { query, ...options } = {}) => reach(() => send(withQuery(path, query), options)),
   };
 };

@@ -21,8 +21,13 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   cancel: async () => (await import('./commands/cancel.ts')).registerCancelCommand,
   media: async () => (await import('./commands/media.ts')).registerMediaCommand,
   capabilities: async () => (await import('./commands/capabilities.ts')).registerCapabilitiesCommand,
+  exec: async () => (await import('./commands/exec.ts')).registerExecCommand,
+  route: async () => (await import('./commands/route.ts')).registerRouteCommand,
   capability: async () => (await import('./commands/capability.ts')).registerCapabilityCommand,
   check: async () => (await import('./commands/check.ts')).registerCheckCommand,
+  costs: async () => (await import('./commands/costs.ts')).registerCostsCommand,
+  ledger: async () => (await import('./commands/ledger.ts')).registerLedgerCommand,
+  budgets: async () => (await import('./commands/budgets.ts')).registerBudgetsCommand,
   keys: async () => (await import('./commands/keys.ts')).registerKeysCommand,
 };
 

@@ -31,3 +31,10 @@ export const readLimit = (text: string): number => {
   }
   return limit;
 };
+
+/** At most what the API allows one attempt. */
+export const readTimeoutMs = (text: string): number => {
+  const ms = readDurationMs(text);
+  if (ms < 1 || ms > 86_400_000) throw new InvalidArgumentError('Write a duration from 1ms to 24h.');
+  return Math.round(ms);
+};

@@ -16,6 +16,8 @@ const createProgram = ({ stdout, stderr }: Shell): Command =>
   new Command('capstan')
     .description('Durable pipelines with a cost-aware capability router in front of every step')
     .version(readVersion())
+    // What follows a command's name is the command's: `--version` there is a pipeline's.
+    .enablePositionalOptions()
     .exitOverride()
     .showHelpAfterError('(add --help to see what is possible)')
     .configureOutput({

@@ -20,6 +20,7 @@ const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]
   up: ['●', 'green'],
   suspect: ['◐', 'yellow'],
   down: ['✗', 'red'],
+  evicted: ['✗', 'dim'],
   quarantined: ['!', 'red'],
   draining: ['◌', 'yellow'],
   deregistered: ['–', 'dim'],

@@ -1,42 +1,14 @@
 /** Everything about one step: what went in, what came out, and for each attempt why it went where. */
-import type { Candidate, Decision } from '../contracts/decision.ts';
 import type { Attempt, StepDetail } from '../contracts/run.ts';
 import { formatDuration, formatSpan, formatUsd } from './amounts.ts';
+import { renderDecision } from './decision.ts';
 import { formatState } from './states.ts';
-import type { Style } from './style.ts';
-import { type Column, renderTable, type TableLayout } from './table.ts';
+import type { TableLayout } from './table.ts';
 import { indentJson } from './watch/outcome.ts';
 
 export interface StepLayout extends TableLayout {
   readonly now: number;
 }
-
-const columns: readonly Column[] = [
-  { header: 'CANDIDATE', shrinks: true },
-  { header: 'TIER', align: 'right' },
-  { header: 'COST', align: 'right' },
-  { header: 'WAIT', align: 'right' },
-  { header: 'SCORE', align: 'right' },
-  { header: 'VERDICT' },
-];
-
-const renderCandidate = (candidate: Candidate, style: Style): string[] => {
-  const { endpoint, tier, cost_usd, wait_ms, score, verdict } = candidate;
-  return [
-    endpoint,
-    tier === null ? '' : String(tier),
-    cost_usd === null ? '' : formatUsd(cost_usd),
-    wait_ms === null ? '' : formatDuration(wait_ms),
-    score === null ? '' : String(Number(score.toPrecision(3))),
-    verdict === 'chosen' ? style.green(verdict) : verdict,
-  ];
-};
-
-const renderDecision = (decision: Decision, layout: StepLayout): string[] => {
-  const rows = decision.candidates.map((candidate) => renderCandidate(candidate, layout.style));
-  const table = rows.length === 0 ? [] : renderTable(columns, rows, { ...layout, width: layout.width - 2 });
-  return [`why: ${decision.reason}`, ...table];
-};
 
 const renderAttempt = (attempt: Attempt, number: number, layout: StepLayout): string[] => {
   const { style } = layout;
@@ -51,10 +23,8 @@ const renderAttempt = (attempt: Attempt, number: number, layout: StepLayout): st
   ].filter((part) => part !== '');
   const { error } = attempt;
   const failure = error === undefined ? [] : [`${style.red(error.code)}: ${error.message}`];
-  return [
-    head.join('  '),
-    ...[...failure, ...renderDecision(attempt.decision, layout)].map((line) => `  ${line}`),
-  ];
+  const decision = renderDecision(attempt.decision, { style, width: layout.width - 2 });
+  return [head.join('  '), ...[...failure, ...decision].map((line) => `  ${line}`)];
 };
 
 export const renderStepDetail = (step: StepDetail, layout: StepLayout): string[] => {

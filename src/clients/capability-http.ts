@@ -3,10 +3,11 @@
  * `CallOutcome`. While a call is open, only refused or unanswered TCP connects end it early: a healthy
  * single-threaded capability answers nothing else while it works.
  */
-import { connect } from 'node:net';
-import { Agent, type Dispatcher } from 'undici';
+import { EventEmitter } from 'node:events';
+import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { CallOutcome } from '../core/delivery/outcome.ts';
+import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { readAnswer } from './read-answer.ts';
 
 export interface CapabilityCall {
@@ -27,6 +28,7 @@ export interface CapabilityClient {
 }
 
 export interface CapabilityClientOptions {
+  readonly guard: DialGuard;
   readonly answerLimitBytes: number;
   readonly livenessIntervalMs: number;
 }
@@ -43,17 +45,30 @@ const neverSent = new Set([
 
 type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
 
+/** What undici needs of an abort signal, at a third of the price. */
+class Stop extends EventEmitter {
+  aborted = false;
+  reason: AbortReason | null = null;
+
+  abort(reason: AbortReason): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    this.emit('abort');
+  }
+}
+
 /** Who aborts a call says whether the result is unwanted, or only this process out of time. */
 const whyAborted = (signal: AbortSignal): 'cancelled' | 'abandoned' =>
   signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
 
 export const createCapabilityClient = (options: CapabilityClientOptions): CapabilityClient => {
-  const agent = new Agent({
+  const agent = options.guard.createAgent({
     connections: 512,
     pipelining: 1,
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: { timeout: 5_000 },
+    connectTimeoutMs: 5_000,
     keepAliveTimeout: 1_000,
   });
   return {
@@ -69,12 +84,11 @@ const exec = async (
 ): Promise<CallOutcome> => {
   if (call.signal.aborted) return { kind: 'unsent' };
   const url = new URL(call.endpoint);
-  const abort = new AbortController();
-  const stop = (reason: AbortReason): void => abort.abort(reason);
-  const onCancel = (): void => stop(whyAborted(call.signal));
+  const stop = new Stop();
+  const onCancel = (): void => stop.abort(whyAborted(call.signal));
   call.signal.addEventListener('abort', onCancel, { once: true });
-  const timer = setTimeout(stop, call.timeoutMs, 'timeout');
-  const liveness = watchLiveness(url, options.livenessIntervalMs, () => stop('unreachable'));
+  const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
+  const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
   try {
     const answer = await agent.request({
       origin: url.origin,
@@ -88,11 +102,11 @@ const exec = async (
         'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
       },
       body: JSON.stringify(call.input),
-      signal: abort.signal,
+      signal: stop,
     });
     return await readAnswer(answer, options.answerLimitBytes);
   } catch (error) {
-    return explainFailure(error, abort.signal, call.timeoutMs);
+    return explainFailure(error, stop, call.timeoutMs);
   } finally {
     clearTimeout(timer);
     liveness.stop();
@@ -100,18 +114,19 @@ const exec = async (
   }
 };
 
-const explainFailure = (error: unknown, signal: AbortSignal, timeoutMs: number): CallOutcome => {
-  if (signal.aborted) {
-    switch (signal.reason as AbortReason) {
+const explainFailure = (error: unknown, { reason }: Stop, timeoutMs: number): CallOutcome => {
+  if (reason !== null) {
+    switch (reason) {
       case 'timeout':
         return { kind: 'timeout', timeoutMs };
       case 'cancelled':
       case 'abandoned':
-        return { kind: signal.reason as 'cancelled' | 'abandoned' };
+        return { kind: reason };
       case 'unreachable':
         return { kind: 'lost', message: 'the instance no longer accepts connections' };
     }
   }
+  if (error instanceof AddressRefused) return { kind: 'not_sent', message: error.message };
   const { code, message } = error as { code?: string; message?: string };
   return code !== undefined && neverSent.has(code)
     ? { kind: 'not_sent', message: `no connection (${code})` }
@@ -119,12 +134,14 @@ const explainFailure = (error: unknown, signal: AbortSignal, timeoutMs: number):
 };
 
 /** Tries a TCP connect every interval; three failures in a row mean that the instance is gone. */
-const watchLiveness = (url: URL, intervalMs: number, onGone: () => void): { stop(): void } => {
-  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+const watchLiveness = (
+  url: URL,
+  { guard, livenessIntervalMs: intervalMs }: CapabilityClientOptions,
+  onGone: () => void,
+): { stop(): void } => {
   let failures = 0;
   const timer = setInterval(() => {
-    const socket = connect({ host, port, timeout: intervalMs / 2 });
+    const socket = guard.openSocket(url, intervalMs / 2);
     const fail = (): void => {
       socket.destroy();
       failures += 1;

@@ -2,9 +2,10 @@
  * Reads `/health` and `/spec` of an instance: a new connection each time (an open one proves nothing), bounded in
  * time and size, JSON only, redirects are failures. Never throws for what an instance does.
  */
-import { Agent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { CapabilitySpec, Health } from '../contracts/capability.ts';
+import type { DialGuard } from './guarded-dial.ts';
 import { explainProbeError, type ProbeFault } from './probe-error.ts';
 
 type ProbeResult<Value> = { readonly kind: 'ok'; readonly value: Value } | ProbeFault;
@@ -24,10 +25,10 @@ const specLimit = 64 * 1_024;
 /** Schemas nest up to 32 levels, inside the spec object. */
 const maxDepth = 40;
 
-export const createCapabilityProbe = (): CapabilityProbe => {
-  const agent = new Agent({
+export const createCapabilityProbe = ({ guard }: { readonly guard: DialGuard }): CapabilityProbe => {
+  const agent = guard.createAgent({
     pipelining: 0,
-    connect: { timeout: connectTimeoutMs },
+    connectTimeoutMs,
     headersTimeout: deadlineMs,
     bodyTimeout: deadlineMs,
   });

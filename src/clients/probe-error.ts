@@ -1,4 +1,5 @@
 /** What a failed connection says about an instance. */
+import { AddressRefused } from './guarded-dial.ts';
 
 export type ProbeFault =
   /** Nothing listens there, or it hung up. */
@@ -23,6 +24,7 @@ const unconnected = new Set([
 const unanswered = new Set(['UND_ERR_BODY_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
 
 export const explainProbeError = (error: unknown): ProbeFault => {
+  if (error instanceof AddressRefused) return { kind: 'unusable', detail: error.message };
   const { code = 'unknown fault' } = error as { code?: string };
   if (refused.has(code)) return { kind: 'refused', detail: `connection refused or broken (${code})` };
   if (unconnected.has(code)) return { kind: 'timeout', connected: false, detail: `no connection (${code})` };

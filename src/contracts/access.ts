@@ -14,6 +14,7 @@ export const Scope = z
     'media:read',
     'media:write',
     'cost:read',
+    'budget:write',
     'admin',
   ])
   .meta({ id: 'Scope' });

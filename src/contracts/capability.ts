@@ -34,13 +34,21 @@ export const Registration = z
     max_concurrency: z.number().int().min(1).max(10_000).default(1),
     /** Work that waits inside the instance, ours included. */
     queue_depth: z.number().int().min(0).max(1_000_000).optional(),
+    /** reported: a success costs what `cost_usd` in its output says, never more than was reserved. */
+    settle: z.enum(['computed', 'reported']).default('computed'),
   })
   .meta({ id: 'Registration' });
 export type Registration = z.infer<typeof Registration>;
 
 export const HeartbeatRequest = z
-  .object({ endpoint: HttpUrl, queue_depth: z.number().int().min(0).max(1_000_000).optional() })
+  .object({
+    /** That of the path, if given. */
+    name: CapabilityName.optional(),
+    endpoint: HttpUrl,
+    queue_depth: z.number().int().min(0).max(1_000_000).optional(),
+  })
   .meta({ id: 'HeartbeatRequest' });
+export type HeartbeatRequest = z.infer<typeof HeartbeatRequest>;
 
 export const HeartbeatAnswer = z
   .strictObject({
@@ -52,7 +60,16 @@ export const HeartbeatAnswer = z
   .meta({ id: 'HeartbeatAnswer' });
 export type HeartbeatAnswer = z.infer<typeof HeartbeatAnswer>;
 
-export const DeregisterRequest = z.object({ endpoint: HttpUrl }).meta({ id: 'DeregisterRequest' });
+export const DeregisterRequest = z
+  .object({
+    /** That of the path, if given. */
+    name: CapabilityName.optional(),
+    endpoint: HttpUrl,
+    /** Of the registration that is taken back; a newer one makes the request stale. */
+    generation: z.number().int().min(1).optional(),
+  })
+  .meta({ id: 'DeregisterRequest' });
+export type DeregisterRequest = z.infer<typeof DeregisterRequest>;
 export const DeregisterAnswer = z
   .strictObject({ state: z.string(), stale: z.boolean() })
   .meta({ id: 'DeregisterAnswer' });
@@ -84,9 +101,15 @@ export const Health = z
 export type Health = z.infer<typeof Health>;
 
 export const InstanceState = z
-  .enum(['up', 'suspect', 'down', 'quarantined', 'draining', 'deregistered'])
+  .enum(['up', 'suspect', 'down', 'evicted', 'quarantined', 'draining', 'deregistered'])
   .meta({ id: 'InstanceState' });
 export type InstanceState = z.infer<typeof InstanceState>;
+
+/** open: no calls until `until`. half_open: one call is let through to see whether it works again. */
+export const Breaker = z
+  .strictObject({ state: z.enum(['closed', 'open', 'half_open']), until: Instant.nullable() })
+  .meta({ id: 'Breaker' });
+export type Breaker = z.infer<typeof Breaker>;
 
 /** A registered instance as the registry shows it. */
 export const Instance = z
@@ -107,6 +130,10 @@ export const Instance = z
     queue_depth: z.number().int().nullable(),
     /** Moving average of successful calls; null before the first. */
     duration_ms: z.number().nullable(),
+    /** Share of its recent calls that succeeded, with 9 of 10 assumed before the first. */
+    success_rate: z.number(),
+    breaker: Breaker,
+    settle: z.enum(['computed', 'reported']),
     spec_digest: z.string().nullable(),
     registered_at: Instant,
     last_heartbeat_at: Instant,

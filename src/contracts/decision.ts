@@ -1,5 +1,6 @@
 /** Why a call went where it went: stored on the attempt, returned to the caller. */
 import { z } from 'zod';
+import { CapabilityName, Instant, JsonObject, Priority, Tags, Usd, VersionText } from './primitives.ts';
 
 export const Verdict = z
   .enum([
@@ -12,9 +13,11 @@ export const Verdict = z
     'draining',
     'down',
     'quarantined',
+    'breaker_open',
     'already_tried',
     'input_invalid',
     'over_ceiling',
+    'over_budget',
   ])
   .meta({ id: 'Verdict' });
 export type Verdict = z.infer<typeof Verdict>;
@@ -22,7 +25,7 @@ export type Verdict = z.infer<typeof Verdict>;
 export const Candidate = z
   .strictObject({
     endpoint: z.string(),
-    /** 0 = free, local, up and idle; 1 = up; 2 = suspect; null when filtered out. */
+    /** 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open breaker; null when filtered out. */
     tier: z.number().int().nullable(),
     cost_usd: z.number().nullable(),
     /** Expected time until the call would end there. */
@@ -46,3 +49,46 @@ export const Decision = z
   })
   .meta({ id: 'Decision' });
 export type Decision = z.infer<typeof Decision>;
+
+const routeFields = {
+  priority: Priority.default('standard'),
+  /** The most that the call may cost. */
+  budget_ceiling_usd: Usd.optional(),
+  /** A version, or a range such as `^1.2`. */
+  version: VersionText.optional(),
+  /** Tags that the instance must all carry. */
+  tags: Tags.default([]),
+  /** Of one attempt. */
+  timeout_ms: z.number().int().min(1).max(86_400_000).default(300_000),
+};
+
+/** Body of `POST /v1/route`. With an input, instances whose schema refuses it are ruled out. */
+export const RouteRequestBody = z
+  .strictObject({ capability: CapabilityName, input: JsonObject.optional(), ...routeFields })
+  .meta({ id: 'RouteRequest' });
+export type RouteRequestBody = z.infer<typeof RouteRequestBody>;
+
+/** Body of `POST /v1/capabilities/{name}/exec`. */
+export const ExecRequest = z.strictObject({ input: JsonObject, ...routeFields }).meta({ id: 'ExecRequest' });
+export type ExecRequest = z.infer<typeof ExecRequest>;
+
+export const ExecAnswer = z
+  .strictObject({ ok: z.literal(true), output: z.json(), routing: Decision })
+  .meta({ id: 'ExecAnswer' });
+export type ExecAnswer = z.infer<typeof ExecAnswer>;
+
+/** A stored decision, made again from what was known then. */
+export const DecisionDetail = z
+  .strictObject({
+    ...Decision.shape,
+    at: Instant,
+    capability: CapabilityName,
+    attempt_id: z.string(),
+    run_id: z.string().nullable(),
+    step_id: z.string().nullable(),
+    /** What `choose` was given: request, seed and the candidates as they were. */
+    inputs: JsonObject,
+    replay: z.strictObject({ chosen: z.string().nullable(), same: z.boolean() }),
+  })
+  .meta({ id: 'DecisionDetail' });
+export type DecisionDetail = z.infer<typeof DecisionDetail>;

@@ -48,6 +48,16 @@ export const errorTable = {
   // Routing and calls
   no_instance: row(503, true, 'No instance of the capability can take the call now; see the decision.'),
   ceiling_too_low: row(402, false, 'Every instance costs more than the budget ceiling of the call.'),
+  budget_exhausted: row(
+    402,
+    false,
+    'A budget (run, project day or global day) has no room for the call; see limit_usd and resets_at.',
+  ),
+  budget_reserved: row(
+    429,
+    true,
+    'A budget has no room now, but will have once calls under way have settled for less than they hold.',
+  ),
   overloaded: row(503, true, 'The instance refuses work for now (429 or 503), or every instance is full.'),
   connect_failed: row(502, true, 'No connection to the instance; the request was not sent.'),
   contact_lost: row(502, true, 'The connection broke after the request was sent; what happened is unknown.'),

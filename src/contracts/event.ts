@@ -10,6 +10,7 @@ export const EventType = z
     'run.succeeded',
     'run.failed',
     'run.cancelled',
+    'run.budget_reached',
     'step.started',
     'step.routed',
     'step.retrying',

@@ -1,6 +1,8 @@
 /** RFC 9457 problem+json: the form of every error answer. */
 import { z } from 'zod';
+import { Decision } from './decision.ts';
 import { errorCodes } from './errors.ts';
+import { BudgetRefusal } from './money.ts';
 
 export const ProblemItem = z.strictObject({
   pointer: z.string(),
@@ -22,6 +24,10 @@ export const Problem = z
     code: z.enum(errorCodes),
     errors: z.array(ProblemItem).optional(),
     request_id: z.string(),
+    // Of refusals for want of money.
+    ...BudgetRefusal.partial().shape,
+    /** Of routed calls: who was considered, and why none could take it or the last one failed. */
+    decision: Decision.optional(),
   })
   .meta({ id: 'Problem' });
 export type Problem = z.infer<typeof Problem>;

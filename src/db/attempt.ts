@@ -1,6 +1,7 @@
-/** Queries on attempts. The two on the hot path are functions of the database: see migration 0002. */
+/** Queries on attempts. The two on the hot path are functions of the database: see migration 0005. */
+import type { CostModel } from '../contracts/capability.ts';
 import type { Decision } from '../contracts/decision.ts';
-import type { Failure, Json } from '../contracts/primitives.ts';
+import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, StepState } from '../contracts/run.ts';
 import type { Db } from './connect.ts';
 import { toJsonb } from './jsonb.ts';
@@ -17,52 +18,46 @@ export interface Claim {
   readonly attempt_id: string;
   readonly token: string;
   readonly key: string;
+  /** No other attempt of this key was ever made, and nobody else makes one. */
+  readonly is_first: boolean;
   readonly project_id: string;
   readonly step: StepKey | null;
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;
+  /** The price that the reservation was worked out from. */
+  readonly cost_type: CostModel['type'];
+  readonly rate_usd: number;
   readonly lease_ms: number;
   readonly reserved_nano: bigint;
   readonly decision: Decision;
-  /** Must survive a crash of the database, also when it is free: the step is sent at most once. */
-  readonly durable: boolean;
+  /** What the choice was made from. */
+  readonly inputs: JsonObject;
 }
 
-export interface ClaimResult {
-  /** answered: the step has its result. closed: it ended otherwise. full, gone: not this instance. */
-  readonly outcome: 'claimed' | 'answered' | 'closed' | 'full' | 'gone';
+/** The scope that has no room for a reservation. */
+export interface BudgetShortage {
+  readonly scope: 'run' | 'project' | 'global';
+  readonly limit_nano: string;
+  readonly spent_nano: string;
+  readonly reserved_nano: string;
+  readonly resets_at: string | null;
+}
+
+interface Claimed {
+  readonly outcome: 'claimed';
   readonly number: number;
   /** Counted failures of the key before this attempt. */
   readonly counted: number;
-  readonly output: Json;
 }
 
-export const claimAttempt = async (db: Db, claim: Claim): Promise<ClaimResult> => {
-  const { rows } = await db
-    .raw<{ rows: ClaimResult[] }>(
-      'select * from claim_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-      [
-        claim.attempt_id,
-        claim.token,
-        claim.key,
-        claim.project_id,
-        claim.step?.run_id ?? null,
-        claim.step?.step_id ?? null,
-        claim.step?.item ?? null,
-        claim.step?.revision ?? null,
-        claim.capability,
-        claim.instance_id,
-        claim.must_be_idle,
-        claim.lease_ms,
-        claim.reserved_nano.toString(),
-        toJsonb(claim.decision),
-        claim.durable,
-      ],
-    )
-    .options({ name: 'claim_attempt' });
-  return rows[0] as ClaimResult;
-};
+export type ClaimResult =
+  | Claimed
+  /** The step has its result. */
+  | { readonly outcome: 'answered'; readonly output: Json }
+  /** closed: the step ended otherwise. full, gone: not this instance; gone also when its price is another. */
+  | { readonly outcome: 'closed' | 'full' | 'gone' }
+  | { readonly outcome: 'over_budget'; readonly output: BudgetShortage };
 
 export interface AttemptEnd {
   readonly attempt_id: string;
@@ -76,32 +71,53 @@ export interface AttemptEnd {
   readonly error: Failure | null;
   /** What becomes of the step. */
   readonly step_state: StepState;
+  /** Kept with the step. */
   readonly output: Json | undefined;
   readonly event_data: Json;
 }
 
-/** @returns false when a later attempt has taken over: nothing was written */
-export const settleAttempt = async (db: Db, end: AttemptEnd): Promise<boolean> => {
+/** superseded: a later attempt has taken over, and nothing but money was written. */
+export type EndResult = 'settled' | 'superseded';
+
+const toClaimRequest = ({ step, reserved_nano, ...claim }: Claim) => ({
+  ...claim,
+  ...step,
+  reserved_nano: reserved_nano.toString(),
+});
+
+const toAttemptEnd = ({ output, settled_nano, ...end }: AttemptEnd) => ({
+  ...end,
+  settled_nano: settled_nano.toString(),
+});
+
+export interface Turn {
+  readonly ends: readonly AttemptEnd[];
+  /** Made after the ends are written. */
+  readonly claims: readonly Claim[];
+}
+
+/**
+ * Ends and claims by one statement, one result for each.
+ * @param isDurable false: a crash of the database may take it back; all ends are of free calls without a step
+ */
+export const takeTurn = async (
+  db: Db,
+  { ends, claims }: Turn,
+  isDurable: boolean,
+): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> => {
   const { rows } = await db
-    .raw<{ rows: { settled: boolean }[] }>(
-      'select settle_attempt(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) as settled',
-      [
-        end.attempt_id,
-        end.token,
-        end.state,
-        end.ambiguity,
-        end.counted,
-        end.settled_nano.toString(),
-        end.certainty,
-        end.duration_ms,
-        end.error === null ? null : toJsonb(end.error),
-        end.step_state,
-        end.output === undefined ? null : JSON.stringify(end.output),
-        toJsonb(end.event_data),
-      ],
-    )
-    .options({ name: 'settle_attempt' });
-  return rows[0]?.settled === true;
+    .raw<{ rows: (ClaimResult | { outcome: EndResult })[] }>('select * from take_turn(?, ?, ?, ?)', [
+      toJsonb(ends.map(toAttemptEnd)),
+      ends.map(({ output = null }) => JSON.stringify(output)),
+      toJsonb(claims.map(toClaimRequest)),
+      isDurable,
+    ])
+    .options({ name: 'take_turn' });
+  const endRows = rows.slice(0, ends.length) as { outcome: EndResult }[];
+  return {
+    ends: endRows.map(({ outcome }) => outcome),
+    claims: rows.slice(ends.length) as ClaimResult[],
+  };
 };
 
 /** Renews the leases of one process at once. @returns ids that are still its own */

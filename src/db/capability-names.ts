@@ -7,3 +7,12 @@ export const listCapabilityNames = async (db: Db): Promise<ReadonlySet<string>> 
   );
   return new Set(rows.map(({ name }) => name));
 };
+
+/** Whether an instance ever registered the name; instances are forgotten 7 days after they went. */
+export const isCapabilityName = async (db: Db, name: string): Promise<boolean> => {
+  const { rows } = await db.raw<{ rows: [{ known: boolean }] }>(
+    'select exists (select 1 from instance where name = ?) as known',
+    [name],
+  );
+  return rows[0].known;
+};

@@ -23,12 +23,16 @@ export interface FeedRow
     | 'deviation_ms'
     | 'success_count'
     | 'failure_count'
+    | 'settle'
   > {
   readonly rate_usd: number;
   /** Work reported beyond the calls of ours that were open then. */
   readonly reported_extra: number;
   /** Unix time by the database's clock. */
   readonly reported_at_ms: number | null;
+  /** Since when it is down or deregistered. */
+  readonly down_since_ms: number | null;
+  readonly breaker_until_ms: number | null;
 }
 
 export interface FeedPoll {
@@ -46,9 +50,11 @@ export const pollInstances = async (db: Db, since: string): Promise<FeedPoll> =>
        extract(epoch from now())::double precision * 1000 as now_ms,
        coalesce((select json_agg(row_to_json(changed)) from (
          select instance_id, name, version, endpoint, cost_type, rate_usd, tags, max_concurrency, state, spec_digest,
-           duration_ms, deviation_ms, success_count, failure_count,
+           duration_ms, deviation_ms, success_count, failure_count, settle,
            greatest(0, coalesce(queue_depth, 0) - queue_depth_held) as reported_extra,
-           extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms
+           extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms,
+           extract(epoch from down_since)::double precision * 1000 as down_since_ms,
+           extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, calls) from (
          select instance_id, count(*) as calls from attempt

@@ -4,18 +4,19 @@ import type { Db } from './connect.ts';
 import { type InstanceRow, instanceColumns } from './instance.ts';
 
 export interface ListedInstance extends InstanceRow {
-  /** `draining`: deregistered with calls still open. */
+  /** `draining`: deregistered with calls still open. `evicted`: down for long. */
   readonly shown_state: InstanceState;
 }
 
 const listed = `(
-  select v.*, case when v.state = 'deregistered' and v.in_flight > 0 then 'draining' else v.state end as shown_state
+  select v.*, case when v.state = 'deregistered' and v.in_flight > 0 then 'draining'
+    when v.is_evicted then 'evicted' else v.state end as shown_state
   from (select ${instanceColumns} from instance i) v
 )`;
 
 /**
  * The instances of the first `limit` capability names after `after` that have any, by name.
- * @param state null shows all but the deregistered
+ * @param state null shows all but the evicted and the deregistered
  */
 export const listInstancePage = async (
   db: Db,
@@ -30,7 +31,7 @@ export const listInstancePage = async (
     `with shown as (
        select * from ${listed} l
        where (?::text is null or ? = any(l.tags))
-         and case when ?::text is null then l.shown_state <> 'deregistered' else l.shown_state = ? end
+         and case when ?::text is null then l.shown_state not in ('evicted', 'deregistered') else l.shown_state = ? end
          and (?::text is null or l.name collate "C" > ?)
      ), page as (select distinct name collate "C" as name from shown order by 1 limit ?)
      select shown.* from shown join page on page.name = shown.name

@@ -17,6 +17,30 @@ export const changeSilentInstances = async (db: Db, change: StateChange): Promis
   return rows.length;
 };
 
+/** Makes a probe due of every other instance at the endpoint: one of them is not what it was. @returns how many */
+export const probeNamesakes = async (
+  db: Db,
+  { instance_id, endpoint }: Pick<InstanceRow, 'instance_id' | 'endpoint'>,
+): Promise<number> => {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update instance set next_probe_at = now() where instance_id in (
+       select instance_id from instance
+       where endpoint = ? and instance_id <> ? and state in ('up', 'suspect') for no key update skip locked)
+     returning 1`,
+    [endpoint, instance_id],
+  );
+  return rows.length;
+};
+
+/** Makes a probe due within `withinMs`, if none is due earlier. */
+export const probeSoon = async (db: Db, instanceId: string, withinMs: number): Promise<void> => {
+  await db.raw(
+    `update instance set next_probe_at = least(next_probe_at, now() + ? * interval '1 millisecond')
+     where instance_id = ?`,
+    [withinMs, instanceId],
+  );
+};
+
 /** Takes due probes for this process; they are due again after `leaseMs`, should it die. */
 export const claimDueProbes = async (db: Db, limit: number, leaseMs: number): Promise<InstanceRow[]> => {
   const { rows } = await db.raw<{ rows: InstanceRow[] }>(

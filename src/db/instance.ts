@@ -1,8 +1,8 @@
 /** Queries on one registered instance. Every read adds what depends on now: silence, expiry, open calls. */
-import type { CostModel, InstanceState } from '../contracts/capability.ts';
+import type { CostModel, InstanceState, Registration } from '../contracts/capability.ts';
 import type { Db } from './connect.ts';
 
-export interface InstanceRow {
+export interface InstanceColumns {
   readonly instance_id: string;
   readonly owner_project: string;
   readonly name: string;
@@ -17,9 +17,12 @@ export interface InstanceRow {
   readonly cost_notes: string | null;
   readonly tags: readonly string[];
   readonly max_concurrency: number;
-  readonly state: Exclude<InstanceState, 'draining'>;
+  readonly settle: Registration['settle'];
+  readonly state: Exclude<InstanceState, 'draining' | 'evicted'>;
   readonly reason: string | null;
   readonly generation: number;
+  /** Registered over a registration that was not taken back. */
+  readonly replaces: boolean;
   readonly queue_depth: number | null;
   readonly queue_depth_held: number;
   readonly queue_depth_at: Date | null;
@@ -32,15 +35,33 @@ export interface InstanceRow {
   readonly next_probe_at: Date | null;
   readonly registered_at: Date;
   readonly last_heartbeat_at: Date;
+  /** Since when it is down or deregistered; else null. */
+  readonly down_since: Date | null;
+  /** What `/health` said last, and when. */
+  readonly uptime_ms: number | null;
+  readonly uptime_at: Date | null;
+  /** When an open breaker lets a call through to see; null: closed. */
+  readonly breaker_until: Date | null;
+  readonly breaker_openings: number;
+}
+
+/** A row with what depends on now. */
+export interface InstanceRow extends InstanceColumns {
   /** Open attempts, of all routers. */
   readonly in_flight: number;
   readonly is_silent: boolean;
+  /** Down for so long that it is hidden and not probed any more. */
+  readonly is_evicted: boolean;
+  readonly is_breaker_open: boolean;
+  /** Time since it registered, and since `uptime_at`, by the database's clock. */
+  readonly registered_age_ms: number;
+  readonly uptime_age_ms: number | null;
   readonly expires_at: Date;
 }
 
 export type Registered = Pick<
   InstanceRow,
-  'version' | 'spec_url' | 'health_url' | 'cost_type' | 'cost_notes' | 'tags' | 'max_concurrency'
+  'version' | 'spec_url' | 'health_url' | 'cost_type' | 'cost_notes' | 'tags' | 'max_concurrency' | 'settle'
 > & { readonly rate_usd: number };
 
 export interface InstanceKey {
@@ -59,9 +80,14 @@ export const silence = `interval '75 seconds'`;
 const openAttempts = `(select count(*)::int from attempt a where a.instance_id = i.instance_id
   and a.state in ('reserved', 'dispatched') and a.lease_until > now())`;
 
+const ageMs = (column: string): string => `extract(epoch from now() - ${column})::double precision * 1000`;
+
 /** Columns of InstanceRow, for `instance i`. */
 export const instanceColumns = `i.*, ${openAttempts} as in_flight,
-  i.last_heartbeat_at < now() - ${silence} as is_silent, i.last_heartbeat_at + ${silence} as expires_at`;
+  i.last_heartbeat_at < now() - ${silence} as is_silent, i.last_heartbeat_at + ${silence} as expires_at,
+  coalesce(i.state = 'down' and i.down_since < now() - interval '15 minutes', false) as is_evicted,
+  coalesce(i.breaker_until > now(), false) as is_breaker_open,
+  ${ageMs('i.registered_at')} as registered_age_ms, ${ageMs('i.uptime_at')} as uptime_age_ms`;
 
 const probeAt = `now() + ?::double precision * interval '1 millisecond'`;
 
@@ -101,19 +127,23 @@ export const insertInstance = async (
 ): Promise<boolean> => {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `insert into instance (instance_id, owner_project, name, endpoint, version, spec_url, health_url,
-       cost_type, rate_usd, cost_notes, tags, max_concurrency, state, reason, failed_probes, next_probe_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${probeAt})
+       cost_type, rate_usd, cost_notes, tags, max_concurrency, settle, state, reason, failed_probes, next_probe_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${probeAt})
      on conflict (name, endpoint) do nothing returning 1`,
     [
       ...[row.instance_id, row.owner_project, row.name, row.endpoint, row.version, row.spec_url],
       ...[row.health_url, row.cost_type, row.rate_usd, row.cost_notes, [...row.tags], row.max_concurrency],
+      row.settle,
       ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
     ],
   );
   return rows.length === 1;
 };
 
-/** Writes a repeated registration; the generation grows when it says something else. Its spec is read anew. */
+/**
+ * Writes a repeated registration; the generation grows when it says something else. Its spec is read anew, and
+ * what is known of its process stays, until a probe shows another one.
+ */
 export const updateRegistration = async (
   db: Db,
   instanceId: string,
@@ -122,15 +152,15 @@ export const updateRegistration = async (
 ): Promise<void> => {
   const fields = [
     ...[row.version, row.spec_url, row.health_url, row.cost_type, row.rate_usd],
-    ...[row.cost_notes, [...row.tags], row.max_concurrency],
+    ...[row.cost_notes, [...row.tags], row.max_concurrency, row.settle],
   ];
   await db.raw(
     `update instance set
-       generation = generation + ((version, spec_url, health_url, cost_type, rate_usd, cost_notes, tags, max_concurrency)
-         is distinct from (?, ?, ?, ?, ?::numeric(24, 12), ?::text, ?::text[], ?::int))::int,
+       generation = generation + ((version, spec_url, health_url, cost_type, rate_usd, cost_notes, tags,
+         max_concurrency, settle) is distinct from (?, ?, ?, ?, ?::numeric(24, 12), ?::text, ?::text[], ?::int, ?))::int,
        version = ?, spec_url = ?, health_url = ?, cost_type = ?, rate_usd = ?, cost_notes = ?, tags = ?,
-       max_concurrency = ?, state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
-       spec_digest = null, registered_at = now(), last_heartbeat_at = now()
+       max_concurrency = ?, settle = ?, state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
+       replaces = state <> 'deregistered', down_since = null, spec_digest = null, registered_at = now(), last_heartbeat_at = now()
      where instance_id = ?`,
     [
       ...[...fields, ...fields],
@@ -143,11 +173,13 @@ export const updateRegistration = async (
 export const updateInstanceState = async (db: Db, instanceId: string, change: StateChange): Promise<void> => {
   await db.raw(
     `update instance set state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
-       spec_digest = case when ?::text in ('down', 'quarantined') then null else spec_digest end
+       spec_digest = case when ?::text in ('down', 'quarantined') then null else spec_digest end,
+       down_since = case when ?::text not in ('down', 'deregistered') then null
+         when state = ? then down_since else now() end
      where instance_id = ?`,
     [
       ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
-      ...[change.state, instanceId],
+      ...[change.state, change.state, change.state, instanceId],
     ],
   );
 };
@@ -156,17 +188,15 @@ export const updateSpecDigest = async (db: Db, instanceId: string, digest: strin
   await db.raw('update instance set spec_digest = ? where instance_id = ?', [digest, instanceId]);
 };
 
-/** @param queueDepth what the instance says of its queue, kept with our open calls of this moment; null = nothing */
-export const recordHeartbeat = async (
-  db: Db,
-  instanceId: string,
-  queueDepth: number | null,
-): Promise<void> => {
-  const isReported = queueDepth !== null;
+export const recordHeartbeat = async (db: Db, instanceId: string): Promise<void> => {
+  await db.raw('update instance set last_heartbeat_at = now() where instance_id = ?', [instanceId]);
+};
+
+/** @param queueDepth what the instance says of its queue, kept with our open calls of this moment */
+export const recordQueueDepth = async (db: Db, instanceId: string, queueDepth: number): Promise<void> => {
   await db.raw(
-    `update instance i set last_heartbeat_at = now()
-       ${isReported ? `, queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${openAttempts}` : ''}
+    `update instance i set queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${openAttempts}
      where i.instance_id = ?`,
-    isReported ? [queueDepth, instanceId] : [instanceId],
+    [queueDepth, instanceId],
   );
 };

@@ -7,13 +7,24 @@ import type { Knex } from 'knex';
 import { connectDatabase, type Db } from './connect.ts';
 import { createTables } from './migrations/0001-create-tables.ts';
 import { createAttemptFunctions } from './migrations/0002-create-attempt-functions.ts';
+import { addRegistryLife } from './migrations/0003-add-registry-life.ts';
+import { addBudgetScopes } from './migrations/0004-add-budget-scopes.ts';
+import { batchAttempts } from './migrations/0005-batch-attempts.ts';
+import { moveBudgets } from './migrations/0006-move-budgets.ts';
 
 interface Migration {
   readonly name: string;
   readonly up: (db: Knex) => Promise<void>;
 }
 
-const migrations: readonly Migration[] = [createTables, createAttemptFunctions];
+const migrations: readonly Migration[] = [
+  createTables,
+  createAttemptFunctions,
+  addRegistryLife,
+  addBudgetScopes,
+  batchAttempts,
+  moveBudgets,
+];
 
 const lockKey = 7_236_150_443;
 

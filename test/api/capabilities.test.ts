@@ -48,9 +48,44 @@ describe('a registration', () => {
     [{ cost_model: { type: 'free', rate_usd: 1 } }, '/cost_model/rate_usd'],
     [{ endpoint: 'ftp://x' }, '/endpoint'],
     [{ tags: 'local' }, '/tags'],
+    [{ settle: 'later' }, '/settle'],
+    [{ cost_model: { type: 'per_call' } }, '/cost_model/rate_usd'],
+    [{ cost_model: { type: 'per_second', rate_usd: -0.001 } }, '/cost_model/rate_usd'],
+    [{ cost_model: { type: 'per_second', rate_usd: 10_000.01 } }, '/cost_model/rate_usd'],
+    [{ cost_model: { type: 'per_second', rate_usd: '1' } }, '/cost_model/rate_usd'],
+    [{ cost_model: { type: 'per_second', rate_usd: null } }, '/cost_model/rate_usd'],
+    [{ cost_model: { type: 'monthly', rate_usd: 1 } }, '/cost_model/type'],
   ])('with a bad field is refused: %j', async (over, pointer) => {
     const [status, problem] = await readJson(api.call('/v1/capabilities', { body: registration(over) }));
     expect([status, problem.errors?.[0]?.pointer]).toEqual([422, pointer]);
+  });
+
+  test.each([
+    ['NaN', 400, 'malformed_json'],
+    ['Infinity', 400, 'malformed_json'],
+    ['1e999', 422, 'request_invalid'],
+    ['-1e999', 422, 'request_invalid'],
+  ])('with the rate %s is refused', async (rate, status, code) => {
+    const paid = registration({ name: 'absurd', cost_model: { type: 'per_call', rate_usd: 'RATE' } });
+    const body = JSON.stringify(paid).replace('"RATE"', rate);
+    const headers = { 'content-type': 'application/json' };
+    const [seen, problem] = await readJson(api.call('/v1/capabilities', { body, method: 'POST', headers }));
+    expect([seen, problem.code]).toEqual([status, code]);
+    expect((await api.call('/v1/capabilities/absurd')).status).toBe(404);
+  });
+
+  test.each([
+    ['POST', '/heartbeat'],
+    ['DELETE', ''],
+  ])('is not touched by a %s whose name is not the path’s', async (method, path) => {
+    await api.call('/v1/capabilities', { body: registration({ name: 'named' }) });
+    const call = (name: unknown) =>
+      api.call(`/v1/capabilities/named${path}`, { method, body: { endpoint, name } });
+    for (const name of ['other', 5]) {
+      const [status, problem] = await readJson(call(name));
+      expect([status, problem.code, problem.errors?.[0]?.pointer]).toEqual([422, 'request_invalid', '/name']);
+    }
+    expect((await call('named')).status).toBe(200);
   });
 
   test('is listed, shown, kept alive and taken back', async () => {

@@ -2,8 +2,9 @@ import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createCapabilityProbe } from '../../src/clients/capability-probe.ts';
+import { aGuard } from '../support/address-policy.ts';
 
-const probe = createCapabilityProbe();
+const probe = createCapabilityProbe({ guard: aGuard() });
 afterAll(() => probe.close());
 
 const closers: (() => void)[] = [];

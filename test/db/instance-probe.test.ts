@@ -19,6 +19,7 @@ afterAll(async () => {
 const registered: Registered = {
   ...{ version: '1.0.0', spec_url: 'http://10.0.0.1/spec', health_url: 'http://10.0.0.1/health' },
   ...{ cost_type: 'per_call', rate_usd: 0.000_000_1, cost_notes: null, tags: ['a', 'b'], max_concurrency: 2 },
+  settle: 'computed',
 };
 const suspectNow = { state: 'suspect', reason: 'silent', failed_probes: 0, next_probe_in_ms: 0 } as const;
 const up = { state: 'up', reason: null, failed_probes: 0, next_probe_in_ms: null } as const;

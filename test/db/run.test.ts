@@ -1,10 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { claimAttempt, settleAttempt } from '../../src/db/attempt.ts';
+
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { finishRun, openRun, type RunEnd, requestCancel } from '../../src/db/run.ts';
 import { endStep, readStepOutput } from '../../src/db/step.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aClaim, anEnd, anInstance, aRun, type StoredRun } from '../support/factories.ts';
+import {
+  aClaim,
+  anEnd,
+  anInstance,
+  aRun,
+  claimAttempt,
+  type StoredRun,
+  settleAttempt,
+} from '../support/factories.ts';
 
 let database: TestDatabase;
 let db: Db;

@@ -1,18 +1,26 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { EventPage } from '../../src/contracts/event.ts';
 import type { StepDetail } from '../../src/contracts/run.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: Capstan;
 let worker: Instance;
+let db: Db;
 
 beforeAll(async () => {
   capstan = await startCapstan();
+  db = connectDatabase(capstan.databaseUrl, 1);
   worker = await startInstance(capstan, { name: 'echo' });
 });
+// What one test does to the instance is no reason for the next to wait.
+beforeEach(async () => {
+  await db('instance').update({ breaker_until: null, breaker_openings: 0 });
+});
 afterAll(async () => {
+  await db?.destroy();
   await worker?.stop();
   await capstan?.stop();
 });

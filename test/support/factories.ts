@@ -5,9 +5,9 @@
 import { randomUUID } from 'node:crypto';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
-import type { AttemptEnd, Claim } from '../../src/db/attempt.ts';
+import { type AttemptEnd, type Claim, type ClaimResult, takeTurn } from '../../src/db/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
-import type { InstanceRow } from '../../src/db/instance.ts';
+import type { InstanceColumns, InstanceRow } from '../../src/db/instance.ts';
 import { insertProject, type ProjectRow } from '../../src/db/project.ts';
 import { insertRun } from '../../src/db/run.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
@@ -23,8 +23,6 @@ export const aProject = (
     daily_limit_nano: 0n,
     ...project,
   });
-
-type InstanceColumns = Omit<InstanceRow, 'in_flight' | 'is_silent' | 'expires_at'>;
 
 /** Up, free, local and idle, at an endpoint of its own. */
 export const anInstance = async (
@@ -107,7 +105,7 @@ export const aRun = async (db: Db, overrides: RunOverrides = {}): Promise<Stored
 /** A claim for a step of a run on an instance, free and with a lease of 30 s. */
 export const aClaim = (
   { run_id, project_id }: Pick<StoredRun, 'run_id' | 'project_id'>,
-  { instance_id, endpoint }: Pick<InstanceRow, 'instance_id' | 'endpoint'>,
+  instance: Pick<InstanceRow, 'instance_id' | 'endpoint' | 'cost_type' | 'rate_usd'>,
   { step_id = 'a', ...claim }: Partial<Claim> & { readonly step_id?: string } = {},
 ): Claim => ({
   attempt_id: newId('attempt'),
@@ -116,19 +114,22 @@ export const aClaim = (
   project_id,
   step: { run_id, step_id, item: 0, revision: 0 },
   capability: 'concat',
-  instance_id,
+  instance_id: instance.instance_id,
+  is_first: false,
   must_be_idle: false,
+  cost_type: instance.cost_type,
+  rate_usd: Number(instance.rate_usd),
   lease_ms: 30_000,
-  durable: false,
   reserved_nano: 0n,
   decision: {
     decision_id: newId('decision'),
-    chosen: endpoint,
+    chosen: instance.endpoint,
     reason: 'the only one',
     candidates: [],
     reserved_usd: 0,
     settled_usd: null,
   },
+  inputs: {},
   ...claim,
 });
 
@@ -151,3 +152,17 @@ export const anEnd = (
   event_data: { duration_ms: 12.5 },
   ...end,
 });
+
+/** Durable, by one statement. */
+export const claimAttempts = async (db: Db, claims: readonly Claim[]): Promise<readonly ClaimResult[]> =>
+  (await takeTurn(db, { ends: [], claims }, true)).claims;
+
+export const claimAttempt = async (db: Db, claim: Claim): Promise<ClaimResult> =>
+  (await claimAttempts(db, [claim]))[0] as ClaimResult;
+
+/** Durable, by one statement. @returns per end: false when a later attempt has taken over */
+export const settleAttempts = async (db: Db, ends: readonly AttemptEnd[]): Promise<boolean[]> =>
+  (await takeTurn(db, { ends, claims: [] }, true)).ends.map((result) => result === 'settled');
+
+export const settleAttempt = async (db: Db, end: AttemptEnd): Promise<boolean> =>
+  (await settleAttempts(db, [end]))[0] as boolean;

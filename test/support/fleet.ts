@@ -52,7 +52,10 @@ const closeServer = (server: Server): Promise<void> =>
   });
 
 /** Starts an instance and registers it with the router. */
-export const startInstance = async (capstan: Capstan, options: InstanceOptions): Promise<Instance> => {
+export const startInstance = async (
+  capstan: Pick<Capstan, 'request'>,
+  options: InstanceOptions,
+): Promise<Instance> => {
   const { name, version = '1.0.0', cost_model = { type: 'free', rate_usd: 0 }, tags = ['local'] } = options;
   const spec = {
     name,

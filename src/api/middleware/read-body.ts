@@ -34,32 +34,38 @@ const requireType = ({ headers }: IncomingMessage, allowed: readonly string[]): 
 const refuseSize = (limit: number): AppError =>
   new AppError('body_too_large', `the body has more than the allowed ${limit} bytes`);
 
-const collect = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+/** By events: an iterator over the stream takes several times as long for a small body. */
+const receive = (request: IncomingMessage, limit: number): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    const { bodyTimeoutMs } = httpLimits;
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const end = (): void => {
+      clearTimeout(timer);
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+    };
+    const refuse = (error: AppError): void => {
+      end();
+      request.pause();
+      reject(error);
+    };
+    const onData = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size > limit) throw refuseSize(limit);
-      chunks.push(chunk);
-    }
-  } catch (cause) {
-    if (cause instanceof AppError) throw cause;
-    throw new AppError('malformed_json', 'the connection ended before the body did', { cause });
-  }
-  return Buffer.concat(chunks, size);
-};
-
-const receive = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw refuseSize(limit);
-  const { bodyTimeoutMs } = httpLimits;
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    const late = new AppError('request_timeout', `the body took longer than ${bodyTimeoutMs} ms`);
-    timer = setTimeout(() => reject(late), bodyTimeoutMs);
+      if (size > limit) refuse(refuseSize(limit));
+      else chunks.push(chunk);
+    };
+    const onEnd = (): void => {
+      end();
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+    };
+    const onClose = (): void =>
+      refuse(new AppError('malformed_json', 'the connection ended before the body did'));
+    const timer = setTimeout(() => {
+      refuse(new AppError('request_timeout', `the body took longer than ${bodyTimeoutMs} ms`));
+    }, bodyTimeoutMs);
+    if (Number(request.headers['content-length'] ?? 0) > limit) return refuse(refuseSize(limit));
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });
-  return Promise.race([collect(request, limit), timeout]).finally(() => clearTimeout(timer));
-};
 
 const requireText = (bytes: Buffer): void => {
   if (!isUtf8(bytes)) throw new AppError('malformed_json', 'the body is not UTF-8');

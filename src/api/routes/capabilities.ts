@@ -59,6 +59,8 @@ export const capabilityRoutes = ({ registry }: Pick<Services, 'registry'>): Rout
     path: '/v1/capabilities/{name}/heartbeat',
     tag: 'capabilities',
     summary: 'Tell that an instance is alive, every 60 seconds',
+    description:
+      'Revives an instance that was down. An unknown one is adopted if its /spec and /health name the capability.',
     auth: 'key',
     scope: 'capability:register',
     params: CapabilityPath,
@@ -74,7 +76,8 @@ export const capabilityRoutes = ({ registry }: Pick<Services, 'registry'>): Rout
     path: '/v1/capabilities/{name}',
     tag: 'capabilities',
     summary: 'Take an instance out of service',
-    description: 'Repeatable. Calls under way end first; nothing new is routed to it.',
+    description:
+      'Repeatable. Calls under way end first; nothing new is routed to it. Stale, and without effect, if the endpoint was registered anew since.',
     auth: 'key',
     scope: 'capability:register',
     params: CapabilityPath,

@@ -4,10 +4,16 @@ import { CapabilityName, PipelineName, StepId, VersionText } from '../../contrac
 
 const Id = z.string().min(1).max(128);
 
+export const IdempotencyKey = z
+  .string()
+  .regex(/^[!-~]{1,255}$/, { error: 'an Idempotency-Key has 1 to 255 visible ASCII characters' })
+  .optional();
+
 export const RunPath = z.object({ id: Id });
 export const StepPath = z.object({ id: Id, step: StepId });
 export const JobPath = z.object({ id: Id });
 export const KeyPath = z.object({ id: Id });
+export const DecisionPath = z.object({ id: Id });
 export const CapabilityPath = z.object({ name: CapabilityName });
 export const PipelinePath = z.object({ name: PipelineName });
 export const VersionPath = z.object({ name: PipelineName, version: VersionText });

@@ -2,11 +2,13 @@ import type { Services } from '../../services/services.ts';
 import type { ApiConfig } from '../limits.ts';
 import type { Route } from '../route.ts';
 import { accessRoutes } from './access.ts';
+import { callRoutes } from './calls.ts';
 import { capabilityRoutes } from './capabilities.ts';
 import { docsRoutes } from './docs.ts';
 import { documentRoutes } from './documents.ts';
 import { jobRoutes } from './jobs.ts';
 import { mediaRoutes } from './media.ts';
+import { moneyRoutes } from './money.ts';
 import { pipelineRoutes } from './pipelines.ts';
 import { runEventRoutes } from './run-events.ts';
 import { runRoutes } from './runs.ts';
@@ -19,11 +21,13 @@ export const createRoutes = (
 ): Route[] => {
   const documented = [
     ...capabilityRoutes(services),
+    ...callRoutes(services),
     ...pipelineRoutes(services),
     ...jobRoutes(services),
     ...mediaRoutes(services, options.config),
     ...runRoutes(services, options.config),
     ...runEventRoutes(services),
+    ...moneyRoutes(services),
     ...accessRoutes(services),
     ...serviceRoutes(services, options),
   ];

@@ -16,16 +16,12 @@ import { json, optionalJson } from '../body-kind.ts';
 import { type ApiConfig, httpLimits } from '../limits.ts';
 import { readWait } from '../preference.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
-import { RunPath, StepPath } from './parameters.ts';
+import { IdempotencyKey, RunPath, StepPath } from './parameters.ts';
 
 const SubmitHeaders = z.object({
-  'idempotency-key': z
-    .string()
-    .regex(/^[!-~]{1,255}$/, { error: 'an Idempotency-Key has 1 to 255 visible ASCII characters' })
-    .optional()
-    .meta({
-      description: 'A repeated request with this key answers the same run instead of starting another.',
-    }),
+  'idempotency-key': IdempotencyKey.meta({
+    description: 'A repeated request with this key answers the same run instead of starting another.',
+  }),
   prefer: z.string().max(1_000).optional().meta({
     description: '`wait=30` answers 200 with the ended run if it ends within 30 seconds (at most 60).',
   }),

@@ -38,6 +38,14 @@ const formatPrice = ({ type, rate_usd }: CostModel): string => {
   return `${formatUsd(rate_usd)}/${type === 'per_second' ? 's' : 'call'}`;
 };
 
+/** Why calls do not go there, or only one to see. */
+const formatReason = ({ reason, breaker: { state, until } }: Instance): string => {
+  const texts = reason === undefined ? [] : [reason];
+  if (state === 'open') texts.push(`breaker open until ${until}`);
+  if (state === 'half_open') texts.push('breaker half-open');
+  return texts.join('; ');
+};
+
 const renderInstance = (instance: Instance, print: Printer): string[] => [
   instance.name,
   instance.version,
@@ -47,7 +55,7 @@ const renderInstance = (instance: Instance, print: Printer): string[] => [
   instance.queue_depth === null ? '' : String(instance.queue_depth),
   instance.duration_ms === null ? '' : formatDuration(instance.duration_ms),
   instance.endpoint,
-  instance.reason ?? '',
+  formatReason(instance),
 ];
 
 const showInstances = (instances: readonly Instance[], print: Printer): void => {

@@ -2,6 +2,10 @@
 import { Client, Connection } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 
+/** `host:port` */
+export const readTemporalAddress = (): string =>
+  loadClientConnectConfig().connectionOptions.address ?? 'localhost:7233';
+
 /** @throws when the server does not answer within 10 s */
 export const connectTemporal = async (): Promise<Client> => {
   const { connectionOptions, namespace } = loadClientConnectConfig();

@@ -17,8 +17,13 @@ export const scaleUp = (value: number, digits: number): bigint => {
   return (significand + divisor - 1n) / divisor;
 };
 
-export const fromNanoUsd = (nano: bigint): number => {
+const toDecimal = (nano: bigint): string => {
   const sign = nano < 0n ? '-' : '';
   const digits = (nano < 0n ? -nano : nano).toString().padStart(10, '0');
-  return Number(`${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`);
+  return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
 };
+
+export const fromNanoUsd = (nano: bigint): number => Number(toDecimal(nano));
+
+/** Decimal text without an exponent: `0.000000001`, `12.5`, `-3`. */
+export const formatNanoUsd = (nano: bigint): string => toDecimal(nano).replace(/\.?0+$/, '');

@@ -34,19 +34,31 @@ export type Settlement =
   /** It may have worked to the end; nobody knows. */
   | 'lost';
 
+export interface CallFacts {
+  readonly durationMs: number;
+  readonly reserved: bigint;
+  /** What the instance says that the call cost; not a number of at least 0 = it says nothing. */
+  readonly reportedUsd: unknown;
+}
+
 /** @returns the amount in nano-USD and whether it is known or assumed; never more than the reservation */
 export const settle = (
   price: Price,
   settlement: Settlement,
-  durationMs: number,
-  reserved: bigint,
+  { durationMs, reserved, reportedUsd }: CallFacts,
 ): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } => {
   if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
   if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
   if (price.rate_usd === 0 || (price.cost_type === 'per_call' && settlement === 'failed')) {
     return { amount: 0n, certainty: 'exact' };
   }
-  const amount =
-    price.cost_type === 'per_call' ? toNanoUsd(price.rate_usd) : perSecond(price.rate_usd, durationMs);
+  const amount = isAmount(reportedUsd)
+    ? toNanoUsd(reportedUsd)
+    : price.cost_type === 'per_call'
+      ? toNanoUsd(price.rate_usd)
+      : perSecond(price.rate_usd, durationMs);
   return { amount: amount < reserved ? amount : reserved, certainty: 'exact' };
 };
+
+const isAmount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0;

@@ -5,12 +5,21 @@
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { extendPointer } from '../json-pointer.ts';
 import { isPlainObject } from '../json-type.ts';
-import { findExplosiveUnion } from './schema-recursion.ts';
+import { estimatePatternSize } from './pattern-size.ts';
+import { findExplosion } from './schema-recursion.ts';
 
-const schemaLimits = { depth: 32, nodes: 2_000, enumValues: 500, uniqueItems: 1_000 } as const;
+export const schemaLimits = {
+  depth: 32,
+  nodes: 2_000,
+  enumValues: 500,
+  uniqueItems: 1_000,
+  /** Instructions of all its patterns together. */
+  patternSize: 50_000,
+} as const;
 
 interface Walk {
   nodes: number;
+  patternSize: number;
 }
 
 /** Keywords whose keys are names, not keywords. */
@@ -25,7 +34,7 @@ const maps: ReadonlySet<string> = new Set([
 
 /** @returns what is wrong and where, or null */
 export const findSchemaFault = (schema: JsonObject): string | null =>
-  walk(schema, '', 1, false, { nodes: 0 }) ?? findExplosiveUnion(schema);
+  walk(schema, '', 1, false, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
 
 const walk = (value: Json, pointer: string, depth: number, isMap: boolean, state: Walk): string | null => {
   const at = pointer === '' ? '/' : pointer;
@@ -34,7 +43,7 @@ const walk = (value: Json, pointer: string, depth: number, isMap: boolean, state
   if (value === null || typeof value !== 'object') return null;
   if (depth > schemaLimits.depth) return `nested deeper than ${schemaLimits.depth} levels at ${at}`;
   if (isPlainObject(value) && !isMap) {
-    const fault = findKeywordFault(value, pointer === '');
+    const fault = findKeywordFault(value, pointer === '') ?? findPatternFault(value, state);
     if (fault !== null) return `${fault} at ${at}`;
   }
   for (const [key, child] of Object.entries(value)) {
@@ -61,5 +70,15 @@ const findKeywordFault = (schema: JsonObject, isRoot: boolean): string | null =>
   const isBounded = typeof maxItems === 'number' && maxItems <= schemaLimits.uniqueItems;
   return uniqueItems === true && !isBounded
     ? `uniqueItems without maxItems, or with more than ${schemaLimits.uniqueItems}`
+    : null;
+};
+
+const findPatternFault = ({ pattern, patternProperties }: JsonObject, state: Walk): string | null => {
+  if (typeof pattern === 'string') state.patternSize += estimatePatternSize(pattern);
+  if (isPlainObject(patternProperties)) {
+    for (const key of Object.keys(patternProperties)) state.patternSize += estimatePatternSize(key);
+  }
+  return state.patternSize > schemaLimits.patternSize
+    ? `patterns of more than ${schemaLimits.patternSize} instructions; counted repetition multiplies`
     : null;
 };

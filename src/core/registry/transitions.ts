@@ -6,8 +6,8 @@
  */
 import type { InstanceState } from '../../contracts/capability.ts';
 
-/** `draining` is shown on the wire only: deregistered, with calls still open. */
-export type StoredState = Exclude<InstanceState, 'draining'>;
+/** Shown on the wire only are `draining`, deregistered with calls still open, and `evicted`, down for long. */
+export type StoredState = Exclude<InstanceState, 'draining' | 'evicted'>;
 
 export interface InstanceFacts {
   readonly state: StoredState;
@@ -17,6 +17,8 @@ export interface InstanceFacts {
   readonly isVetted: boolean;
   /** Its heartbeats stopped. */
   readonly isSilent: boolean;
+  /** Down for so long that nobody expects it back; its next heartbeat revives it. */
+  readonly isEvicted: boolean;
   /** It works on calls of ours; a single-threaded capability answers nothing else meanwhile. */
   readonly holdsCalls: boolean;
 }
@@ -116,6 +118,6 @@ const afterFailedProbe = (facts: InstanceFacts, failure: ProbeFailure, detail: s
     state: 'down',
     reason: detail,
     failed_probes: failed,
-    next_probe_in_ms: downProbesMs[failed - failuresUntilDown] ?? downProbesMs[2],
+    next_probe_in_ms: facts.isEvicted ? null : (downProbesMs[failed - failuresUntilDown] ?? downProbesMs[2]),
   };
 };

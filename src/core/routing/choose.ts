@@ -1,89 +1,106 @@
 /**
- * Picks the order in which instances are asked to take a call. Pure: the same snapshot, request and seed give
- * the same order, so that a stored decision can be replayed. One pass over the candidates and one sort.
+ * Picks the instance that should take a call. Pure: the same snapshot, request and seed give the same choice, so
+ * that a stored decision can be made again. One pass, whatever the order of the instances; only what is shown is
+ * allocated.
  */
+import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
-import { expectedCost, expectedSuccess, expectedWait, priorDuration } from './estimate.ts';
-import { excludeInstance } from './filter.ts';
+import { expectedCost, expectedSuccess, expectedWait } from './estimate.ts';
+import { createFilter, excludeInstance, neededUsd } from './filter.ts';
+import { isBehind, offer, type Ranking, settleTie, shownCandidates, type Tie } from './ranking.ts';
 import { tierOf } from './tier.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
 
 /** What a second of waiting is worth, USD. */
 const waitingUsdPerSecond: Record<Priority, number> = { interactive: 0.01, standard: 0.001, batch: 0 };
 
-/** Values within 1 % of each other are ties. Bands of the logarithm keep the order transitive. */
-const bandOf = (value: number): number =>
-  value <= 1e-12 ? Number.NEGATIVE_INFINITY : Math.floor(Math.log(value) / Math.log(1.01));
+/**
+ * A full instance counts twice, and once more for each call in line, which all wait as long: durations are guesses,
+ * and a line for the one that looks fastest, beside others that are idle, would grow without end.
+ */
+const fullFactor = ({ waiting = 0 }: RouteRequest): number => 2 + waiting;
 
-/** A number that depends on nothing but the seed and the instance. */
-const tieBreak = (seed: number, id: string): number => {
-  let hash = seed | 0;
-  for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
-  return (hash ^ (hash >>> 15)) >>> 0;
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+/** A choice while it is made. */
+type Draft = Writable<Choice> & {
+  readonly excluded: { readonly instance: InstanceSnapshot; readonly verdict: Verdict }[];
+  readonly verdicts: Map<Verdict, number>;
 };
 
-const rank = (
-  instance: InstanceSnapshot,
-  request: RouteRequest,
-  prior: number,
-  costUsd: number,
-): RankedInstance => {
-  const waitMs = expectedWait(instance, prior);
-  const price = costUsd + (waitingUsdPerSecond[request.priority] * waitMs) / 1_000;
-  return {
-    instance,
-    tier: tierOf(instance),
-    costUsd,
-    waitMs,
-    score: price / Math.max(expectedSuccess(instance), 0.05),
-    isFull: instance.held >= instance.max_concurrency,
-  };
+const least = (one: number | null, other: number): number => (one === null ? other : Math.min(one, other));
+
+const exclude = (draft: Draft, instance: InstanceSnapshot, verdict: Verdict): void => {
+  draft.verdicts.set(verdict, (draft.verdicts.get(verdict) ?? 0) + 1);
+  if (draft.excluded.length < shownCandidates) draft.excluded.push({ instance, verdict });
+  if (verdict === 'breaker_open') {
+    draft.reopensAtMs = least(draft.reopensAtMs, instance.breaker_until_ms ?? 0);
+  }
 };
 
-interface Placed {
-  readonly entry: RankedInstance;
-  readonly scoreBand: number;
-  readonly waitBand: number;
-  readonly tie: number;
-}
+const heldOf = ({ instance_id, held }: InstanceSnapshot, busy: RouteRequest['busy'] | null): number =>
+  held === 0 && busy?.has(instance_id) ? 1 : held;
 
-/** For equal scores the shorter wait: whom waiting costs nothing should still not queue beside an idle instance. */
-const byRank = (a: Placed, b: Placed): number => {
-  if (a.entry.tier !== b.entry.tier) return a.entry.tier - b.entry.tier;
-  if (a.scoreBand !== b.scoreBand) return a.scoreBand < b.scoreBand ? -1 : 1;
-  if (a.waitBand !== b.waitBand) return a.waitBand < b.waitBand ? -1 : 1;
-  if (a.tie !== b.tie) return a.tie - b.tie;
-  return a.entry.instance.instance_id < b.entry.instance.instance_id ? -1 : 1;
+const beginDraft = (): Draft => ({
+  best: null,
+  shown: [],
+  possible: 0,
+  full: 0,
+  excluded: [],
+  verdicts: new Map(),
+  minimumUsd: null,
+  reopensAtMs: null,
+});
+
+/** The winner, then the others in order. Whoever is needed to make the same choice again is always among them. */
+const gatherShown = (first: readonly RankedInstance[], { winner, soonest }: Tie): RankedInstance[] => {
+  const shown = [winner];
+  for (const one of first) if (one !== winner && shown.length < shownCandidates) shown.push(one);
+  if (!shown.includes(soonest)) shown[shownCandidates - 1] = soonest;
+  return shown;
 };
 
 /**
  * @param instances every known instance of the capability
  * @param seed any 32-bit integer; decides ties
- * @returns possible instances, best first, and the others with the reason
  */
 export const choose = (
   instances: readonly InstanceSnapshot[],
   request: RouteRequest,
   seed: number,
 ): Choice => {
-  const prior = priorDuration(instances);
-  const ranked: Placed[] = [];
-  const excluded: Choice['excluded'][number][] = [];
+  const { priorMs, priority } = request;
+  const busy = request.busy.size === 0 ? null : request.busy;
+  const filter = createFilter(request);
+  const usdPerSecond = waitingUsdPerSecond[priority];
+  const ifFull = fullFactor(request);
+  const ranking: Ranking = { first: [], near: [] };
+  const draft = beginDraft();
   for (const instance of instances) {
-    const costUsd = expectedCost(instance, prior);
-    const verdict = excludeInstance(instance, request, costUsd);
+    const costUsd = expectedCost(instance, priorMs);
+    const verdict = excludeInstance(instance, filter, request, costUsd);
     if (verdict !== null) {
-      excluded.push({ instance, verdict });
+      exclude(draft, instance, verdict);
+      if (verdict === 'over_ceiling' || verdict === 'over_budget') {
+        draft.minimumUsd = least(draft.minimumUsd, neededUsd(instance, request, verdict, costUsd));
+      }
       continue;
     }
-    const entry = rank(instance, request, prior, costUsd);
-    ranked.push({
-      entry,
-      scoreBand: bandOf(entry.score),
-      waitBand: bandOf(entry.waitMs),
-      tie: tieBreak(seed, instance.instance_id),
-    });
+    const held = heldOf(instance, busy);
+    const depth = held + instance.reported_extra;
+    const tier = tierOf(instance, depth, request.trial);
+    const waitMs = expectedWait(instance, depth, priorMs);
+    const isFull = held >= instance.max_concurrency;
+    const priceUsd = (costUsd + (usdPerSecond * waitMs) / 1_000) / expectedSuccess(instance);
+    const score = isFull ? priceUsd * ifFull : priceUsd;
+    draft.possible++;
+    if (isFull) draft.full++;
+    if (!isBehind(ranking, tier, score)) offer(ranking, { instance, tier, costUsd, waitMs, score, isFull });
   }
-  ranked.sort(byRank);
-  return { ranked: ranked.map(({ entry }) => entry), excluded };
+  const tie = settleTie(ranking, seed);
+  if (tie !== null) {
+    draft.best = tie.winner;
+    draft.shown = gatherShown(ranking.first, tie);
+  }
+  return draft;
 };

@@ -1,101 +1,134 @@
 /** Turns a choice into the decision that is stored and shown: who was considered, and one sentence why. */
 import type { Candidate, Decision, Verdict } from '../../contracts/decision.ts';
-import type { Choice, RankedInstance } from './types.ts';
+import { shownCandidates } from './ranking.ts';
+import type { Choice, RankedInstance, RouteRequest } from './types.ts';
 
-const shownCandidates = 20;
+const describeUsd = (usd: number): string => `${Number(usd.toPrecision(3))} USD`;
 
-const candidate = (entry: RankedInstance, verdict: Verdict): Candidate => ({
-  endpoint: entry.instance.endpoint,
-  tier: entry.tier,
-  cost_usd: entry.costUsd,
-  wait_ms: Math.round(entry.waitMs),
-  score: entry.score,
-  verdict,
-});
+const describeTime = (ms: number): string =>
+  ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1_000)} s`;
 
-const expectation = ({ instance, costUsd, waitMs }: RankedInstance): string => {
-  const price = instance.rate_usd === 0 ? 'free' : `about ${Number(costUsd.toPrecision(3))} USD`;
-  return `(${price}, about ${Math.round(waitMs)} ms)`;
-};
+const expectation = ({ instance, costUsd, waitMs }: RankedInstance): string =>
+  `(${instance.rate_usd === 0 ? 'free' : `about ${describeUsd(costUsd)}`}, done in about ${describeTime(waitMs)})`;
 
-const describe = (entry: RankedInstance): string => {
-  const { endpoint } = entry.instance;
-  switch (entry.tier) {
+const describeClaimed = (best: RankedInstance, next: RankedInstance | undefined): string => {
+  const { endpoint } = best.instance;
+  const before = next === undefined ? '' : `, before ${next.instance.endpoint} ${expectation(next)}`;
+  switch (best.tier) {
     case 0:
       return `${endpoint} is free, local and idle`;
     case 1:
-      return `${endpoint} has the lowest cost and waiting ${expectation(entry)}`;
+      return `${endpoint} has the best price and time ${expectation(best)}${before}`;
+    case 2:
+      return `${endpoint} is the last resort ${expectation(best)}: its heartbeat is late, and no other can take the call`;
     default:
-      return `${endpoint} is the last resort: no instance that is surely up can take the call ${expectation(entry)}`;
+      return `${endpoint} gets one call ${expectation(best)} to see whether it works again: no other can take the call`;
   }
 };
 
-const summarise = (verdicts: readonly Verdict[]): string => {
-  const counts = new Map<Verdict, number>();
-  for (const verdict of verdicts) counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
-  return [...counts].map(([verdict, count]) => `${count} ${verdict.replaceAll('_', ' ')}`).join(', ');
-};
-
-const explainNone = (capability: string, { ranked, excluded }: Choice, lost: ReadonlySet<string>): string => {
-  const possible = ranked.filter(({ instance }) => !lost.has(instance.instance_id));
-  const [best] = possible;
-  if (best !== undefined && !possible.every(({ isFull }) => isFull)) {
-    return `${best.instance.endpoint} is full, and waiting for it is better than the others ${expectation(best)}`;
+const describeUnclaimed = (
+  best: RankedInstance,
+  { possible, full, shown: [, next] }: Choice,
+  capability: string,
+): string => {
+  const { endpoint } = best.instance;
+  if (!best.isFull) return `${endpoint} was the best choice, but did not take the call`;
+  if (full === possible || next === undefined) {
+    const who = possible === 1 ? `the only possible instance` : `each of ${possible} possible instances`;
+    return `${who} of ${capability} is full; ${endpoint} is waited for ${expectation(best)}`;
   }
-  if (ranked.length > 0) return `every possible instance of ${capability} is full`;
-  if (excluded.length === 0) return `no instance of ${capability} is registered`;
-  return `no instance of ${capability} is possible: ${summarise(excluded.map(({ verdict }) => verdict))}`;
+  return `${endpoint} is full, and waiting for it ${expectation(best)} is better than ${next.instance.endpoint} ${expectation(next)}`;
 };
 
-const explainChosen = (chosen: RankedInstance, { ranked, excluded }: Choice): string => {
-  const passed = ranked.indexOf(chosen);
+const words: Record<Verdict, string> = {
+  chosen: 'chosen',
+  worse: 'worse',
+  wait: 'waited for',
+  lost_claim: 'taken by others a moment ago',
+  wrong_version: 'of another version',
+  tag_mismatch: 'without the tags',
+  draining: 'deregistered',
+  down: 'down',
+  quarantined: 'quarantined',
+  breaker_open: 'resting after failures',
+  already_tried: 'already tried',
+  input_invalid: 'that refuse the input',
+  over_ceiling: 'over the ceiling',
+  over_budget: 'over the budget',
+};
+
+const listVerdicts = (verdicts: Choice['verdicts']): string => {
+  let list = '';
+  for (const [verdict, count] of verdicts) list += `${list === '' ? '' : ', '}${count} ${words[verdict]}`;
+  return list;
+};
+
+const describeLimits = ({ minimumUsd, reopensAtMs }: Choice, request: RouteRequest): string => {
+  const { ceilingUsd, headroomUsd, nowMs } = request;
+  const allowed = [ceilingUsd, headroomUsd].filter((usd) => usd !== null);
   return [
-    describe(chosen),
-    ...(passed > 0 ? [`${passed} better could not take it`] : []),
-    ...(excluded.length > 0 ? [`not possible: ${summarise(excluded.map(({ verdict }) => verdict))}`] : []),
-  ].join('; ');
+    minimumUsd === null
+      ? ''
+      : `; the cheapest needs ${describeUsd(minimumUsd)}, and ${describeUsd(Math.max(0, Math.min(...allowed)))} is allowed`,
+    reopensAtMs === null
+      ? ''
+      : `; the first that rests is tried again in ${Math.ceil(reopensAtMs - nowMs)} ms`,
+  ].join('');
 };
 
-/** The best ones, and the chosen one however many were better. */
-const shownOf = (ranked: readonly RankedInstance[], chosen: RankedInstance | null): RankedInstance[] => {
-  const shown = ranked.slice(0, shownCandidates);
-  if (chosen !== null && !shown.includes(chosen)) shown[shown.length - 1] = chosen;
-  return shown;
+const explainNone = (choice: Choice, request: RouteRequest): string =>
+  choice.verdicts.size === 0
+    ? `no instance of ${request.capability} is registered`
+    : `no instance of ${request.capability} is possible: ${listVerdicts(choice.verdicts)}${describeLimits(choice, request)}`;
+
+const explain = (choice: Choice, request: RouteRequest, chosen: boolean): string => {
+  const { best, shown, verdicts } = choice;
+  if (best === null) return explainNone(choice, request);
+  const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
+  return chosen
+    ? `${describeClaimed(best, shown[1])}${ruledOut}`
+    : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}`;
+};
+
+const verdictOfBest = (best: RankedInstance, chosen: boolean): Verdict => {
+  if (chosen) return 'chosen';
+  return best.isFull ? 'wait' : 'lost_claim';
+};
+
+const listCandidates = ({ best, shown, excluded }: Choice, chosen: boolean): Candidate[] => {
+  const candidates: Candidate[] = [];
+  for (const entry of shown) {
+    candidates.push({
+      endpoint: entry.instance.endpoint,
+      tier: entry.tier,
+      cost_usd: entry.costUsd,
+      wait_ms: Math.round(entry.waitMs),
+      score: entry.score,
+      verdict: entry === best ? verdictOfBest(entry, chosen) : 'worse',
+    });
+  }
+  for (const { instance, verdict } of excluded) {
+    if (candidates.length === shownCandidates) break;
+    const { endpoint } = instance;
+    candidates.push({ endpoint, tier: null, cost_usd: null, wait_ms: null, score: null, verdict });
+  }
+  return candidates;
 };
 
 /**
- * @param chosen the instance that the claim was made on; null when none took the call
- * @param lost ids of better instances whose claim failed because another router was faster
+ * @param chosen whether the best took the call; otherwise nobody did
+ * @returns a decision without money: what is reserved is known by whoever claims
  */
 export const explainChoice = (
   decisionId: string,
-  capability: string,
+  request: RouteRequest,
   choice: Choice,
-  chosen: RankedInstance | null,
-  lost: ReadonlySet<string>,
-): Decision => {
-  const verdictOf = (entry: RankedInstance): Verdict => {
-    if (entry === chosen) return 'chosen';
-    if (lost.has(entry.instance.instance_id)) return 'lost_claim';
-    return chosen === null && entry.isFull ? 'wait' : 'worse';
-  };
-  const candidates = [
-    ...shownOf(choice.ranked, chosen).map((entry) => candidate(entry, verdictOf(entry))),
-    ...choice.excluded.map(({ instance, verdict }) => ({
-      endpoint: instance.endpoint,
-      tier: null,
-      cost_usd: null,
-      wait_ms: null,
-      score: null,
-      verdict,
-    })),
-  ].slice(0, shownCandidates);
-  return {
-    decision_id: decisionId,
-    chosen: chosen?.instance.endpoint ?? null,
-    reason: chosen === null ? explainNone(capability, choice, lost) : explainChosen(chosen, choice),
-    candidates,
-    reserved_usd: 0,
-    settled_usd: null,
-  };
-};
+  chosen: boolean,
+): Decision => ({
+  decision_id: decisionId,
+  chosen: chosen && choice.best !== null ? choice.best.instance.endpoint : null,
+  reason: explain(choice, request, chosen),
+  candidates: listCandidates(choice, chosen),
+  reserved_usd: 0,
+  settled_usd: null,
+});

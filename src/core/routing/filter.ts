@@ -1,25 +1,89 @@
-/** Why an instance cannot take a call, or null when it can. The first reason that applies is shown. */
-import { satisfies, validRange } from 'semver';
+/**
+ * Why an instance cannot take a call, or null when it can. The first reason that applies is shown. An open breaker
+ * is the last, so that whoever waits for it to close waits for an instance that can then take the call.
+ */
 import type { Verdict } from '../../contracts/decision.ts';
+import { worstCaseUsd } from './estimate.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
+import { isInRange, type RangeAnswers, readRange } from './version-range.ts';
 
-const isVersionWanted = (version: string, range: string | null): boolean =>
-  range === null ||
-  version === range ||
-  (validRange(range) !== null && satisfies(version, range, { loose: true }));
+const refuseByState = ({ state }: InstanceSnapshot): Verdict | null => {
+  switch (state) {
+    case 'up':
+    case 'suspect':
+      return null;
+    case 'deregistered':
+      return 'draining';
+    case 'down':
+    case 'quarantined':
+      return state;
+  }
+};
 
-export const excludeInstance = (
+const refuseByPrice = (
   instance: InstanceSnapshot,
   request: RouteRequest,
   costUsd: number,
 ): Verdict | null => {
-  if (instance.state === 'deregistered') return 'draining';
-  if (instance.state === 'down') return 'down';
-  if (instance.state === 'quarantined') return 'quarantined';
-  if (!isVersionWanted(instance.version, request.versionRange)) return 'wrong_version';
-  if (!request.tags.every((tag) => instance.tags.includes(tag))) return 'tag_mismatch';
-  if (request.tried.has(instance.instance_id)) return 'already_tried';
-  if (request.refusing.has(instance.instance_id)) return 'input_invalid';
-  if (request.ceilingUsd !== null && costUsd > request.ceilingUsd) return 'over_ceiling';
-  return null;
+  const { ceilingUsd, headroomUsd } = request;
+  if (ceilingUsd !== null && costUsd > ceilingUsd) return 'over_ceiling';
+  const worstUsd = worstCaseUsd(instance, request);
+  if (ceilingUsd !== null && worstUsd > ceilingUsd) return 'over_ceiling';
+  return headroomUsd !== null && worstUsd > headroomUsd ? 'over_budget' : null;
+};
+
+/** What a request rules out, made ready for many instances; null = nothing. */
+export interface Filter {
+  readonly range: RangeAnswers | null;
+  readonly tags: readonly string[] | null;
+  readonly ruledOut: RouteRequest['ruledOut'] | null;
+  readonly hasLimit: boolean;
+}
+
+export const createFilter = ({
+  versionRange,
+  tags,
+  ruledOut,
+  ceilingUsd,
+  headroomUsd,
+}: RouteRequest): Filter => ({
+  range: versionRange === null ? null : readRange(versionRange),
+  tags: tags.length === 0 ? null : tags,
+  ruledOut: ruledOut.size === 0 ? null : ruledOut,
+  hasLimit: ceilingUsd !== null || headroomUsd !== null,
+});
+
+const hasTags = (instance: InstanceSnapshot, tags: readonly string[]): boolean => {
+  for (const tag of tags) if (!instance.tags.includes(tag)) return false;
+  return true;
+};
+
+/** @param costUsd what a call is expected to cost there */
+export const excludeInstance = (
+  instance: InstanceSnapshot,
+  { range, tags, ruledOut, hasLimit }: Filter,
+  request: RouteRequest,
+  costUsd: number,
+): Verdict | null => {
+  const byState = refuseByState(instance);
+  if (byState !== null) return byState;
+  if (range !== null && !isInRange(range, instance.version)) return 'wrong_version';
+  if (tags !== null && !hasTags(instance, tags)) return 'tag_mismatch';
+  const byCaller = ruledOut?.get(instance.instance_id);
+  if (byCaller !== undefined) return byCaller;
+  const byPrice = hasLimit && instance.rate_usd > 0 ? refuseByPrice(instance, request, costUsd) : null;
+  if (byPrice !== null) return byPrice;
+  const { breaker_until_ms } = instance;
+  return breaker_until_ms !== null && request.nowMs < breaker_until_ms ? 'breaker_open' : null;
+};
+
+/** What its price would need to be no reason against it: a ceiling or a headroom of so much, USD. */
+export const neededUsd = (
+  instance: InstanceSnapshot,
+  request: RouteRequest,
+  verdict: 'over_ceiling' | 'over_budget',
+  costUsd: number,
+): number => {
+  const worstUsd = worstCaseUsd(instance, request);
+  return verdict === 'over_ceiling' ? Math.max(costUsd, worstUsd) : worstUsd;
 };

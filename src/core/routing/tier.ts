@@ -3,12 +3,16 @@ import type { InstanceSnapshot } from './types.ts';
 
 const loopback = /^https?:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(\/|$)/;
 
-export const isLocal = ({ tags, endpoint }: InstanceSnapshot): boolean =>
+export const isLocal = ({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'endpoint'>): boolean =>
   tags.includes('local') || loopback.test(endpoint);
 
-/** 0 = free, local, up and idle; 1 = up; 2 = suspect. */
-export const tierOf = (instance: InstanceSnapshot): number => {
+/**
+ * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open, for an open breaker is no candidate.
+ * @param depth calls and reported work that it has now
+ * @param trial the instance for which a half-open breaker is no reason against it
+ */
+export const tierOf = (instance: InstanceSnapshot, depth: number, trial: string | null = null): number => {
+  if (instance.breaker_until_ms !== null && instance.instance_id !== trial) return 3;
   if (instance.state === 'suspect') return 2;
-  const isIdle = instance.held + instance.reported_extra === 0;
-  return instance.rate_usd === 0 && isIdle && isLocal(instance) ? 0 : 1;
+  return instance.rate_usd === 0 && depth === 0 && instance.is_local ? 0 : 1;
 };

@@ -13,7 +13,9 @@ export interface InstanceSnapshot {
   readonly rate_usd: number;
   readonly tags: readonly string[];
   readonly max_concurrency: number;
-  readonly state: Exclude<InstanceState, 'draining'>;
+  readonly state: Exclude<InstanceState, 'draining' | 'evicted'>;
+  /** reported: a success costs what its output says. */
+  readonly settle: 'computed' | 'reported';
   /** Digest of its vetted spec; null until it was read. */
   readonly spec_digest: string | null;
   /** Slots that hold one of our calls, in any router. */
@@ -26,7 +28,14 @@ export interface InstanceSnapshot {
   readonly deviation_ms: number | null;
   readonly success_count: number;
   readonly failure_count: number;
+  /** When its breaker lets one call through again, by the database's clock; null = closed. */
+  readonly breaker_until_ms: number | null;
+  /** Carries the tag `local`, or has a loopback endpoint. */
+  readonly is_local: boolean;
 }
+
+/** Why the caller of `choose` has ruled out an instance for this call. */
+export type RuledOut = Extract<Verdict, 'already_tried' | 'down' | 'input_invalid' | 'lost_claim'>;
 
 export interface RouteRequest {
   readonly capability: string;
@@ -38,13 +47,22 @@ export interface RouteRequest {
   /** The most that this call may cost, USD; null = no ceiling. */
   readonly ceilingUsd: number | null;
   readonly timeoutMs: number;
-  /** Instances that already failed this call. */
-  readonly tried: ReadonlySet<string>;
-  /** Instances whose spec refuses the input. */
-  readonly refusing: ReadonlySet<string>;
+  /** The most that the tightest budget lets it reserve, USD; null = unlimited, or not known yet. */
+  readonly headroomUsd: number | null;
+  /** The database's clock. */
+  readonly nowMs: number;
+  /** Duration assumed for an instance without a call of its own. */
+  readonly priorMs: number;
+  readonly ruledOut: ReadonlyMap<string, RuledOut>;
+  /** Instances that seemed idle and are not. */
+  readonly busy: ReadonlySet<string>;
+  /** A half-open instance that this call may try: it counts as it would with a closed breaker. */
+  readonly trial?: string | null;
+  /** Other calls of the capability that wait in line; 0 when not given. */
+  readonly waiting?: number;
 }
 
-/** An instance that could take the call, best first in a choice. */
+/** An instance that could take the call. */
 export interface RankedInstance {
   readonly instance: InstanceSnapshot;
   readonly tier: number;
@@ -56,6 +74,19 @@ export interface RankedInstance {
 }
 
 export interface Choice {
-  readonly ranked: readonly RankedInstance[];
+  /** Null when no instance is possible. */
+  readonly best: RankedInstance | null;
+  /** The best and up to 19 more, by tier and score. */
+  readonly shown: readonly RankedInstance[];
+  /** How many are possible, and how many of them are full. */
+  readonly possible: number;
+  readonly full: number;
+  /** Up to 20 of the others, in the order of the snapshot. */
   readonly excluded: readonly { readonly instance: InstanceSnapshot; readonly verdict: Verdict }[];
+  /** How many were excluded, by reason. */
+  readonly verdicts: ReadonlyMap<Verdict, number>;
+  /** The least that a call on an instance excluded for its price would have to be allowed, USD. */
+  readonly minimumUsd: number | null;
+  /** When the first open breaker lets a call through. */
+  readonly reopensAtMs: number | null;
 }

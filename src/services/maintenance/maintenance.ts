@@ -6,7 +6,9 @@ import type { Logger } from 'pino';
 import { loseExpiredAttempts } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { purgeAnswers } from '../../db/idempotency.ts';
+import { purgeInstances } from '../../db/instance-purge.ts';
 import { holdLock, type LockHold } from '../../db/lock.ts';
+import type { BudgetKeeper } from '../money/budget-keeper.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { RunDelivery } from '../runs/deliver-run.ts';
 
@@ -16,6 +18,7 @@ export interface Maintenance {
 }
 
 const lockKey = 7_236_150_444;
+const probesAtOnce = 50;
 
 interface Duty {
   readonly name: string;
@@ -28,12 +31,14 @@ export const createMaintenance = ({
   db,
   delivery,
   registry,
+  budgets,
   intervalMs,
   logger,
 }: {
   readonly db: Db;
   readonly delivery: Pick<RunDelivery, 'deliverOverdue'>;
   readonly registry: Pick<RegistryService, 'probeDue'>;
+  readonly budgets: BudgetKeeper;
   readonly intervalMs: number;
   readonly logger: Logger;
 }): Maintenance => {
@@ -42,11 +47,25 @@ export const createMaintenance = ({
   let round: Promise<void> = Promise.resolve();
   let isStopped = false;
 
+  /** Full rounds follow one another at once: after an outage of ours everything is suspect. */
+  const probeWhatIsDue = async (): Promise<number> => {
+    let probed = 0;
+    let round: number;
+    do {
+      round = await registry.probeDue(probesAtOnce);
+      probed += round;
+    } while (round === probesAtOnce && !isStopped);
+    return probed;
+  };
+
   const duties: readonly Duty[] = [
     { name: 'deliveries', everyMs: 0, work: () => delivery.deliverOverdue() },
     { name: 'leases', everyMs: 0, work: () => loseExpiredAttempts(db) },
-    { name: 'probes', everyMs: 0, work: () => registry.probeDue() },
+    { name: 'probes', everyMs: 0, work: () => probeWhatIsDue() },
+    { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
+    { name: 'budgets', everyMs: 60_000, work: () => budgets.reconcile() },
     { name: 'old answers', everyMs: 600_000, work: () => purgeAnswers(db) },
+    { name: 'purge', everyMs: 600_000, work: () => purgeInstances(db) },
   ];
   const underWay = new Map<string, Promise<void>>();
   const doneAt = new Map<string, number>();

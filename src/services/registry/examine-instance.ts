@@ -5,27 +5,34 @@
 import { createHash } from 'node:crypto';
 import type { CapabilityProbe } from '../../clients/capability-probe.ts';
 import type { ProbeFault } from '../../clients/probe-error.ts';
-import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { CapabilitySpec, Health } from '../../contracts/capability.ts';
 import { canonicalJson } from '../../core/canonical-json.ts';
 import type { InstanceEvent, ProbeFailure } from '../../core/registry/transitions.ts';
 import type { CapabilitySpecRow } from '../../db/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance.ts';
-import { type SchemaCompiler, SchemaRefused } from './schema-compiler.ts';
+import type { SchemaVetter } from './schema-vetter.ts';
 
 export interface Finding {
   readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;
   /** The vetted spec; null where it was not read or not accepted. */
   readonly spec: CapabilitySpecRow | null;
+  /** What `/health` said, where the probe was good. */
+  readonly health: Health | null;
 }
+
+/** Who is asked, and who it should be. */
+type Examined = Pick<InstanceRow, 'name' | 'version' | 'health_url' | 'spec_url'>;
 
 const failed = (failure: ProbeFailure, detail: string): Finding => ({
   event: { kind: 'probe_failed', failure, detail },
   spec: null,
+  health: null,
 });
 
 export const mismatch = (detail: string): Finding => ({
   event: { kind: 'probe_mismatch', detail },
   spec: null,
+  health: null,
 });
 
 const fromFault = (path: string, fault: ProbeFault): Finding => {
@@ -47,8 +54,8 @@ const digestOf = ({ name, version, input, output }: CapabilitySpec): string =>
   createHash('sha256').update(canonicalJson({ name, version, input, output })).digest('hex');
 
 export const examineInstance = async (
-  { probe, compiler }: { readonly probe: CapabilityProbe; readonly compiler: SchemaCompiler },
-  row: InstanceRow,
+  { probe, vetter }: { readonly probe: CapabilityProbe; readonly vetter: SchemaVetter },
+  row: Examined,
   { readsSpec, signal }: { readonly readsSpec: boolean; readonly signal: AbortSignal },
 ): Promise<Finding> => {
   const health = await probe.readHealth(row.health_url, signal);
@@ -61,14 +68,18 @@ export const examineInstance = async (
       `/health: status ${JSON.stringify(health.value.status.slice(0, 100))}, not "ok"`,
     );
   }
-  if (!readsSpec) return { event: { kind: 'probe_ok' }, spec: null };
+  if (!readsSpec) return { event: { kind: 'probe_ok' }, spec: null, health: health.value };
   const answer = await probe.readSpec(row.spec_url, signal);
   if (answer.kind !== 'ok') return fromFault('/spec', answer);
   const spec = answer.value;
-  const fault = findStranger('/spec', row, spec) ?? findSpecFault(compiler, spec);
+  const fault = findStranger('/spec', row, spec) ?? (await findSpecFault(vetter, spec, signal));
   if (fault !== null) return mismatch(fault);
   const { name, version } = spec;
-  return { event: { kind: 'probe_ok' }, spec: { name, version, digest: digestOf(spec), spec } };
+  return {
+    event: { kind: 'probe_ok' },
+    spec: { name, version, digest: digestOf(spec), spec },
+    health: health.value,
+  };
 };
 
 const findStranger = (
@@ -80,14 +91,14 @@ const findStranger = (
     ? null
     : `${path} says ${said.name} ${said.version}, registered is ${registered.name} ${registered.version}`;
 
-const findSpecFault = (compiler: SchemaCompiler, spec: CapabilitySpec): string | null => {
+const findSpecFault = async (
+  vetter: SchemaVetter,
+  spec: CapabilitySpec,
+  signal: AbortSignal,
+): Promise<string | null> => {
   for (const side of ['input', 'output'] as const) {
-    try {
-      compiler.compile(spec[side]);
-    } catch (error) {
-      if (error instanceof SchemaRefused) return `/spec: its ${side} schema cannot be used: ${error.message}`;
-      throw error;
-    }
+    const fault = await vetter.vet(spec[side], signal);
+    if (fault !== null) return `/spec: its ${side} schema cannot be used: ${fault}`;
   }
   return null;
 };

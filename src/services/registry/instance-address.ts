@@ -1,8 +1,10 @@
 /**
- * Addresses of instances: http(s), no userinfo, query or fragment, all three on one origin, and none that an
- * instance can never have. What is stored is what `URL` makes of it, so that the checked address is the dialled one.
+ * Addresses of instances as they are registered: http(s), no userinfo, query or fragment, all three on one origin.
+ * IP literals are judged at once, names when they are dialled: a registration waits for no name server. What is
+ * stored is what `URL` makes of it, so that the checked address is the dialled one.
  */
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import type { AddressPolicy } from '../../clients/address-policy.ts';
 import type { Registration } from '../../contracts/capability.ts';
 import { AppError } from '../../errors.ts';
 
@@ -12,25 +14,6 @@ const refuse = (field: AddressField, message: string): AppError =>
   new AppError('request_invalid', `${field} ${message}`, {
     errors: [{ pointer: `/${field}`, code: 'invalid_address', message }],
   });
-
-/** Networks where no instance lives: this host's wildcard, link-local and cloud metadata, multicast. */
-const createDenied = (allowsLoopback: boolean): BlockList => {
-  const denied = new BlockList();
-  denied.addSubnet('0.0.0.0', 8, 'ipv4');
-  denied.addSubnet('169.254.0.0', 16, 'ipv4');
-  denied.addSubnet('224.0.0.0', 3, 'ipv4');
-  denied.addAddress('100.100.100.200', 'ipv4');
-  denied.addAddress('::', 'ipv6');
-  denied.addSubnet('fe80::', 10, 'ipv6');
-  denied.addSubnet('ff00::', 8, 'ipv6');
-  denied.addSubnet('64:ff9b::', 96, 'ipv6');
-  denied.addAddress('fd00:ec2::254', 'ipv6');
-  if (!allowsLoopback) {
-    denied.addSubnet('127.0.0.0', 8, 'ipv4');
-    denied.addAddress('::1', 'ipv6');
-  }
-  return denied;
-};
 
 interface InstanceAddresses {
   /** Without a trailing slash. */
@@ -46,13 +29,13 @@ export interface AddressRules {
   normalise(registration: Pick<Registration, AddressField>): InstanceAddresses;
 }
 
-export const createAddressRules = ({
-  allowsLoopback,
-}: {
-  readonly allowsLoopback: boolean;
-}): AddressRules => {
-  const denied = createDenied(allowsLoopback);
+const findHostFault = (policy: AddressPolicy, { hostname, port, protocol }: URL): string | null => {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const number = Number(port) || (protocol === 'https:' ? 443 : 80);
+  return isIP(host) === 0 ? policy.findNameFault(host, number) : policy.findFault(host, number);
+};
 
+export const createAddressRules = (policy: AddressPolicy): AddressRules => {
   const parse = (text: string, field: AddressField): URL => {
     if (!URL.canParse(text)) throw refuse(field, 'is no URL');
     const url = new URL(text);
@@ -63,13 +46,8 @@ export const createAddressRules = ({
       throw refuse(field, 'has a user or password, which is not allowed');
     }
     if (/[?#]/.test(text)) throw refuse(field, 'has a query or fragment, which is not allowed');
-    const host = url.hostname.replace(/^\[|\]$/g, '');
-    const family = isIP(host);
-    const isDenied = family !== 0 && denied.check(host, family === 6 ? 'ipv6' : 'ipv4');
-    const isLoopbackName = host === 'localhost' || host.endsWith('.localhost');
-    if (isDenied || (isLoopbackName && !allowsLoopback)) {
-      throw refuse(field, `is at ${host}, where no instance may be`);
-    }
+    const fault = findHostFault(policy, url);
+    if (fault !== null) throw refuse(field, `is not allowed: ${fault}`);
     return url;
   };
 

@@ -1,9 +1,18 @@
 /** Brings an event to an instance: locks its row, asks the state table, writes what follows. */
 import type { Logger } from 'pino';
+import type { Health } from '../../contracts/capability.ts';
+import { isNewProcess } from '../../core/registry/restart.ts';
 import { type InstanceEvent, type InstanceFacts, nextState } from '../../core/registry/transitions.ts';
 import { findRivalSpec, insertSpec } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
-import { type InstanceRow, lockInstance, updateInstanceState, updateSpecDigest } from '../../db/instance.ts';
+import {
+  type InstanceRow,
+  lockInstance,
+  recordQueueDepth,
+  updateInstanceState,
+  updateSpecDigest,
+} from '../../db/instance.ts';
+import { forgetCalls, recordUptime } from '../../db/instance-process.ts';
 import { type Finding, mismatch } from './examine-instance.ts';
 
 const factsOf = (row: InstanceRow): InstanceFacts => ({
@@ -12,6 +21,7 @@ const factsOf = (row: InstanceRow): InstanceFacts => ({
   failed_probes: row.failed_probes,
   isVetted: row.spec_digest !== null,
   isSilent: row.is_silent,
+  isEvicted: row.is_evicted,
   holdsCalls: row.in_flight > 0,
 });
 
@@ -63,12 +73,36 @@ export const applyFinding = async (
       return applyEvent(trx, row, mismatch(detail).event, logger);
     }
     const state = await applyEvent(trx, row, finding.event, logger);
-    if (spec !== null && state === 'up') {
+    if (state !== 'up') return state;
+    if (finding.health !== null) await applyHealth(trx, probed, row, finding.health, logger);
+    if (spec !== null) {
       await insertSpec(trx, spec);
       await updateSpecDigest(trx, instance_id, spec.digest);
     }
     return state;
   });
+
+/**
+ * Takes over queue depth and uptime. A new process has nothing of the old one's breaker and speed. Of two probes at
+ * once, the uptime of the first that is applied counts: the other one may have been read before it.
+ */
+const applyHealth = async (
+  db: Db,
+  probed: InstanceRow,
+  row: InstanceRow,
+  { uptime_ms, queue_depth }: Health,
+  logger: Logger,
+): Promise<void> => {
+  const { instance_id, uptime_at, registered_at } = row;
+  if (queue_depth !== undefined) await recordQueueDepth(db, instance_id, queue_depth);
+  if (probed.uptime_at?.getTime() !== uptime_at?.getTime()) return;
+  const hasRegisteredSince = uptime_at !== null && uptime_at < registered_at;
+  if (isNewProcess({ ...row, hasRegisteredSince }, uptime_ms)) {
+    await forgetCalls(db, instance_id);
+    logger.info({ instance_id, capability: row.name, endpoint: row.endpoint }, 'instance is a new process');
+  }
+  await recordUptime(db, instance_id, uptime_ms);
+};
 
 const isOldNews = (probed: InstanceRow, row: InstanceRow, { event }: Finding): boolean =>
   probed.registered_at.getTime() !== row.registered_at.getTime() ||

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { Db } from '../../db/connect.ts';
 import { pollInstances } from '../../db/instance-feed.ts';
-import { createInstancePicture } from './instance-picture.ts';
+import { createInstancePicture, type Fleet } from './instance-picture.ts';
 import { createPollLoop } from './poll-loop.ts';
 import { createReleaseBell } from './release-bell.ts';
 
@@ -16,9 +16,13 @@ export interface InstanceFeed {
   stop(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the database throws */
   refresh(): Promise<void>;
-  candidates(capability: string): readonly InstanceSnapshot[];
+  fleet(capability: string): Fleet;
+  /** The database's clock, as far as it is known. */
+  nowMs(): number;
   /** One call more on an instance, until a poll that begins later has counted it. */
   noteClaim(instanceId: string): void;
+  /** Calls more or less that have ended and whose end goes with the next claim. */
+  noteLeaving(instanceId: string, by: 1 | -1): void;
   /** One call less. */
   noteRelease(instanceId: string): void;
   /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
@@ -42,13 +46,13 @@ export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFee
   const measureRoom = (): ReadonlyMap<string, number> =>
     new Map(
       [...bell.awaited()]
-        .flatMap((capability) => picture.candidates(capability))
+        .flatMap((capability) => picture.fleet(capability).instances)
         .map((snapshot) => [snapshot.instance_id, freeSlots(snapshot)]),
     );
 
   const ringFor = (instanceId: string): void => {
-    const name = picture.nameOf(instanceId);
-    if (name !== undefined) bell.ring(name);
+    const instance = picture.find(instanceId);
+    if (instance !== undefined) bell.ring(instance.name);
   };
 
   const poll = async (): Promise<void> => {
@@ -69,8 +73,13 @@ export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFee
 
   return {
     ...createPollLoop({ poll, intervalMs, onError }),
-    candidates: picture.candidates,
+    fleet: picture.fleet,
+    nowMs: picture.nowMs,
     noteClaim: (instanceId) => picture.note(instanceId, 1),
+    noteLeaving: (instanceId, by) => {
+      picture.noteLeaving(instanceId, by);
+      if (by === 1) ringFor(instanceId);
+    },
     noteRelease: (instanceId) => {
       picture.note(instanceId, -1);
       ringFor(instanceId);

@@ -4,13 +4,15 @@ import { afterRegistration } from '../../core/registry/transitions.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   findInstance,
+  type InstanceKey,
   type InstanceRow,
   insertInstance,
   lockInstanceByKey,
   type Registered,
-  recordHeartbeat,
+  recordQueueDepth,
   updateRegistration,
 } from '../../db/instance.ts';
+import { probeNamesakes } from '../../db/instance-probe.ts';
 import { AppError } from '../../errors.ts';
 import { newId } from '../ids.ts';
 
@@ -26,10 +28,22 @@ const toRegistered = (registration: Registration): Registered => ({
   cost_notes: registration.cost_model.notes ?? null,
   tags: registration.tags,
   max_concurrency: registration.max_concurrency,
+  settle: registration.settle,
 });
 
+/** The locked row of an instance of the project; null when it is not registered. @throws AppError `forbidden` */
+export const lockOwnInstance = async (
+  db: Db,
+  projectId: string,
+  key: InstanceKey,
+): Promise<InstanceRow | null> => {
+  const row = await lockInstanceByKey(db, key);
+  if (row !== null) requireOwner(row, projectId);
+  return row;
+};
+
 /** @throws AppError `forbidden` */
-export const requireOwner = (row: InstanceRow, projectId: string): void => {
+const requireOwner = (row: InstanceRow, projectId: string): void => {
   if (row.owner_project === projectId) return;
   throw new AppError(
     'forbidden',
@@ -44,9 +58,11 @@ export const registerInstance = async (
   registration: Registration,
 ): Promise<{ row: InstanceRow; created: RegistrationKind }> => {
   const { instanceId, generationBefore } = await upsert(db, projectId, registration);
-  if (registration.queue_depth !== undefined) await recordHeartbeat(db, instanceId, registration.queue_depth);
+  if (registration.queue_depth !== undefined)
+    await recordQueueDepth(db, instanceId, registration.queue_depth);
   const row = await findInstance(db, instanceId);
   if (row === null) throw new Error(`instance ${instanceId} vanished inside its own transaction`);
+  await probeNamesakes(db, row);
   if (generationBefore === null) return { row, created: 'new' };
   return { row, created: row.generation === generationBefore ? 'same' : 'changed' };
 };
@@ -59,9 +75,8 @@ const upsert = async (
   const registered = toRegistered(registration);
   const { name, endpoint } = registration;
   for (;;) {
-    const known = await lockInstanceByKey(db, { name, endpoint });
+    const known = await lockOwnInstance(db, projectId, { name, endpoint });
     if (known !== null) {
-      requireOwner(known, projectId);
       await updateRegistration(db, known.instance_id, registered, afterRegistration);
       return { instanceId: known.instance_id, generationBefore: known.generation };
     }

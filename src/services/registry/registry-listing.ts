@@ -1,10 +1,12 @@
 /** What the registry shows. */
 import type {
+  Breaker,
   CapabilityDetail,
   CapabilitySummary,
   Instance,
   InstanceState,
 } from '../../contracts/capability.ts';
+import { expectedSuccess } from '../../core/routing/estimate.ts';
 import { listDescriptions, listSpecs } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
 import type { InstanceRow } from '../../db/instance.ts';
@@ -14,14 +16,27 @@ import { decodeCursor, toPage } from '../cursor.ts';
 
 export interface ListRequest {
   readonly tag?: string | undefined;
-  /** Absent: all but the deregistered. */
+  /** Absent: all but the evicted and the deregistered. */
   readonly state?: InstanceState | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
 }
 
-export const shownState = ({ state, in_flight }: Pick<InstanceRow, 'state' | 'in_flight'>): InstanceState =>
-  state === 'deregistered' && in_flight > 0 ? 'draining' : state;
+export const shownState = ({
+  state,
+  in_flight,
+  is_evicted,
+}: Pick<InstanceRow, 'state' | 'in_flight' | 'is_evicted'>): InstanceState => {
+  if (state === 'deregistered' && in_flight > 0) return 'draining';
+  return state === 'down' && is_evicted ? 'evicted' : state;
+};
+
+const toBreaker = ({ breaker_until, is_breaker_open }: InstanceRow): Breaker => {
+  if (breaker_until === null) return { state: 'closed', until: null };
+  return is_breaker_open
+    ? { state: 'open', until: breaker_until.toISOString() }
+    : { state: 'half_open', until: null };
+};
 
 export const toInstance = (row: InstanceRow): Instance => ({
   name: row.name,
@@ -42,6 +57,9 @@ export const toInstance = (row: InstanceRow): Instance => ({
   in_flight: row.in_flight,
   queue_depth: row.queue_depth,
   duration_ms: row.duration_ms,
+  success_rate: expectedSuccess(row),
+  breaker: toBreaker(row),
+  settle: row.settle,
   spec_digest: row.spec_digest,
   registered_at: row.registered_at.toISOString(),
   last_heartbeat_at: row.last_heartbeat_at.toISOString(),

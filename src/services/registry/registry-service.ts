@@ -3,24 +3,29 @@
  * the owning project may change an instance. Requests are answered without dialling; vetting follows.
  * (specification: Registry, Capability instance; times are the database's)
  */
+import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
+import type { AddressPolicy } from '../../clients/address-policy.ts';
 import type { CapabilityProbe } from '../../clients/capability-probe.ts';
-import type { Config } from '../../config.ts';
 import type {
   CapabilityDetail,
   CapabilitySummary,
   DeregisterAnswer,
+  DeregisterRequest,
   HeartbeatAnswer,
+  HeartbeatRequest,
   Instance,
   Registration,
 } from '../../contracts/capability.ts';
 import type { Db } from '../../db/connect.ts';
-import { type InstanceRow, lockInstance, lockInstanceByKey, recordHeartbeat } from '../../db/instance.ts';
+import { type InstanceKey, lockInstance } from '../../db/instance.ts';
 import { AppError } from '../../errors.ts';
+import { createAdoptInstance } from './adopt-instance.ts';
+import { deregisterInstance } from './deregister-instance.ts';
 import { createAddressRules } from './instance-address.ts';
 import { applyEvent } from './instance-changes.ts';
 import { probeDueInstances } from './probing.ts';
-import { type RegistrationKind, registerInstance, requireOwner } from './register-instance.ts';
+import { type RegistrationKind, registerInstance } from './register-instance.ts';
 import {
   getCapability,
   type ListRequest,
@@ -28,7 +33,8 @@ import {
   shownState,
   toInstance,
 } from './registry-listing.ts';
-import { createSchemaCompiler } from './schema-compiler.ts';
+import type { SchemaVetter } from './schema-vetter.ts';
+import { takeHeartbeat } from './take-heartbeat.ts';
 import { createVetting, type VetVerdict } from './vetting.ts';
 
 export interface RegistryService {
@@ -37,14 +43,10 @@ export interface RegistryService {
     projectId: string,
     registration: Registration,
   ): Promise<{ instance: Instance; created: RegistrationKind }>;
-  /** `revived`: it was down. @throws AppError `not_found`, `forbidden`, `request_invalid` */
-  heartbeat(
-    projectId: string,
-    name: string,
-    body: { endpoint: string; queue_depth?: number | undefined },
-  ): Promise<HeartbeatAnswer>;
-  /** @throws AppError `not_found`, `forbidden`, `request_invalid` */
-  deregister(projectId: string, name: string, body: { endpoint: string }): Promise<DeregisterAnswer>;
+  /** `revived`: it was down. `adopted`: it was unknown. @throws AppError `not_found`, `forbidden`, `request_invalid` */
+  heartbeat(projectId: string, name: string, body: HeartbeatRequest): Promise<HeartbeatAnswer>;
+  /** `stale`: it was meant for an earlier registration. @throws AppError `not_found`, `forbidden`, `request_invalid` */
+  deregister(projectId: string, name: string, body: DeregisterRequest): Promise<DeregisterAnswer>;
   list(request: ListRequest): Promise<{ items: CapabilitySummary[]; next_cursor: string | null }>;
   /** @throws AppError `not_found` */
   get(name: string): Promise<CapabilityDetail>;
@@ -62,29 +64,27 @@ export interface RegistryOptions {
   readonly db: Db;
   readonly probe: CapabilityProbe;
   readonly logger: Logger;
-  readonly config: Pick<Config, 'CAPSTAN_MODE'>;
+  readonly policy: AddressPolicy;
+  readonly vetter: SchemaVetter;
 }
 
-export const createRegistryService = ({ db, probe, logger, config }: RegistryOptions): RegistryService => {
+export const createRegistryService = ({ policy, ...options }: RegistryOptions): RegistryService => {
+  const { db, logger } = options;
   const abort = new AbortController();
-  const tools = { db, probe, logger, compiler: createSchemaCompiler(), signal: abort.signal };
+  setMaxListeners(0, abort.signal); // every probe of a round listens
+  const tools = { ...options, signal: abort.signal };
   const vetting = createVetting(tools);
-  const addresses = createAddressRules({ allowsLoopback: config.CAPSTAN_MODE !== 'production' });
+  const addresses = createAddressRules(policy);
 
-  /** Runs `work` on the locked row of an instance that belongs to the project. */
-  const changeOwn = <Result>(
-    projectId: string,
-    name: string,
-    body: { endpoint: string },
-    work: (trx: Db, row: InstanceRow) => Promise<Result>,
-  ): Promise<Result> => {
-    const endpoint = addresses.normaliseEndpoint(body.endpoint);
-    return db.transaction(async (trx) => {
-      const row = await lockInstanceByKey(trx, { name, endpoint });
-      if (row === null)
-        throw new AppError('not_found', `no instance of ${name} at ${endpoint} is registered`);
-      requireOwner(row, projectId);
-      return work(trx, row);
+  const adopt = createAdoptInstance(tools, addresses);
+
+  const toKey = (name: string, body: { endpoint: string; name?: string | undefined }): InstanceKey => {
+    if (body.name === undefined || body.name === name) {
+      return { name, endpoint: addresses.normaliseEndpoint(body.endpoint) };
+    }
+    const message = `is ${body.name}, the path names ${name}`;
+    throw new AppError('request_invalid', `name ${message}`, {
+      errors: [{ pointer: '/name', code: 'other_name', message }],
     });
   };
 
@@ -96,25 +96,21 @@ export const createRegistryService = ({ db, probe, logger, config }: RegistryOpt
       return { instance: toInstance(row), created };
     },
 
-    heartbeat: async (projectId, name, body) =>
-      changeOwn(projectId, name, body, async (trx, row) => {
-        if (row.state !== 'deregistered') {
-          await recordHeartbeat(trx, row.instance_id, body.queue_depth ?? null);
-        }
-        const isSettled = row.state === 'up' && row.next_probe_at === null;
-        const state = isSettled ? row.state : await applyEvent(trx, row, { kind: 'heartbeat' }, logger);
-        return {
-          state: shownState({ ...row, state }),
-          revived: row.state === 'down' && state === 'up',
-          heartbeat_interval_s: 60,
-        };
-      }),
+    heartbeat: async (projectId, name, { queue_depth, ...body }) => {
+      const key = toKey(name, body);
+      const known = await db.transaction((trx) =>
+        takeHeartbeat(trx, { projectId, key, queue_depth }, logger),
+      );
+      const row = known?.row ?? (await adopt(projectId, key, queue_depth));
+      const revived = known?.revived ?? false;
+      const adopted = known === null;
+      if (revived || adopted) vetting.vetInBackground(row.instance_id);
+      const state = shownState(row);
+      return { state, revived, ...(adopted ? { adopted } : {}), heartbeat_interval_s: 60 };
+    },
 
-    deregister: async (projectId, name, body) =>
-      changeOwn(projectId, name, body, async (trx, row) => {
-        const state = await applyEvent(trx, row, { kind: 'deregistered' }, logger);
-        return { state: shownState({ ...row, state }), stale: false };
-      }),
+    deregister: async (projectId, name, { generation, ...body }) =>
+      deregisterInstance(tools, { projectId, key: toKey(name, body), generation }),
 
     list: (request) => listCapabilities(db, request),
     get: (name) => getCapability(db, name),

@@ -1,17 +1,20 @@
 /**
  * Turns a stranger's JSON Schema into a check. Each schema gets an ajv of its own, so that dropping the check frees
  * all of it and no schema can name or shadow another; only the meta-schemas are shared. Patterns run in linear
- * time (re2js); nothing is coerced, defaulted or fetched. Drafts: 2020-12, and 07 where `$schema` says so.
+ * time (re2js); nothing is coerced, defaulted or fetched; what a check may cost is bounded. A first pass ends at the
+ * first error; only for a value that fails, a second one looks for more. Drafts: 2020-12, and 07 where `$schema`
+ * says so.
  */
 import { Ajv, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { findSchemaFault } from '../../core/registry/schema-limits.ts';
+import { findSchemaFault, schemaLimits } from '../../core/registry/schema-limits.ts';
 import { describeSchemaErrors, type SchemaError } from './schema-errors.ts';
+import { createWorkMeter, meterSchemas, TooMuchWork, type WorkMeter } from './work-meter.ts';
 
-/** What the value does wrong; empty when it is valid. */
+/** What the value does wrong; empty when it is valid. Never throws. */
 export type SchemaCheck = (value: Json) => readonly SchemaError[];
 
 export interface SchemaCompiler {
@@ -23,26 +26,50 @@ export class SchemaRefused extends Error {
   override readonly name = 'SchemaRefused';
 }
 
-const linearPattern = (pattern: string): { test(text: string): boolean; toString(): string } => {
-  const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
-  return {
-    test: (text) => compiled.matcher(text).find(),
-    toString: () => pattern, // ajv caches by this text
+/** Units of work, see the meter: about 1 s, and a tenth of it for looking at what else is wrong. */
+const verdictBudget = 200_000_000;
+const detailBudget = 2_000_000;
+/** What a pattern costs for each character of the text, besides its instructions. */
+const patternBaseUnits = 50;
+
+type Patterns = NonNullable<NonNullable<Options['code']>['regExp']>;
+
+/** @throws SchemaRefused when all its patterns together have too many instructions */
+const createLinearPatterns = ({ spend }: WorkMeter): Patterns => {
+  const known = new Map<string, RE2JS>();
+  let size = 0;
+  const compile = (pattern: string): RE2JS => {
+    const compiled = known.get(pattern) ?? RE2JS.compile(RE2JS.translateRegExp(pattern));
+    if (!known.has(pattern)) size += compiled.programSize();
+    if (size > schemaLimits.patternSize) {
+      throw new SchemaRefused(`patterns of more than ${schemaLimits.patternSize} instructions`);
+    }
+    known.set(pattern, compiled);
+    return compiled;
   };
+  const create = (pattern: string): ReturnType<Patterns> => {
+    const compiled = compile(pattern);
+    const units = patternBaseUnits + compiled.programSize() * 4;
+    return {
+      test: (text) => {
+        spend(units * text.length);
+        return compiled.test(text);
+      },
+      toString: () => pattern, // ajv caches by this text
+    } as ReturnType<Patterns>;
+  };
+  return Object.assign(create, { code: 'linearPattern' });
 };
 
 const options: Options = {
   strict: false,
-  allErrors: true,
   ownProperties: true,
   verbose: true,
   logger: false,
   validateSchema: false,
-  addUsedSchema: false,
   meta: false,
   inlineRefs: false,
   unicodeRegExp: false,
-  code: { regExp: Object.assign(linearPattern, { code: 'linearPattern' }) },
 };
 
 const isDraft7 = ({ $schema }: JsonObject): boolean =>
@@ -61,24 +88,74 @@ export const createSchemaCompiler = (): SchemaCompiler => {
       throw new SchemaRefused(ajv.errorsText(ajv.errors, { dataVar: '' }));
   };
 
-  const compileWith = (schema: JsonObject): ValidateFunction => {
-    const { $schema, ...rest } = schema;
-    const ajv = isDraft7(schema) ? new Ajv(options) : new Ajv2020(options);
-    addFormats.default(ajv);
-    try {
-      return ajv.compile(rest);
-    } catch (error) {
-      throw new SchemaRefused(error instanceof Error ? error.message : String(error), { cause: error });
-    }
+  const compile = (schema: JsonObject): SchemaCheck => {
+    const fault = findSchemaFault(schema);
+    if (fault !== null) throw new SchemaRefused(fault);
+    checkForm(schema);
+    return createCheck(schema);
   };
 
   return {
     compile: (schema) => {
-      const fault = findSchemaFault(schema);
-      if (fault !== null) throw new SchemaRefused(fault);
-      checkForm(schema);
-      const validate = compileWith(schema);
-      return (value) => (validate(value) ? [] : describeSchemaErrors(validate.errors ?? []));
+      try {
+        return compile(schema);
+      } catch (error) {
+        throw explainRefusal(error);
+      }
     },
   };
+};
+
+const explainRefusal = (error: unknown): SchemaRefused => {
+  if (error instanceof SchemaRefused) return error;
+  if (error instanceof RangeError) return new SchemaRefused('its references lead too far from each other');
+  return new SchemaRefused(error instanceof Error ? error.message : String(error), { cause: error });
+};
+
+const createCheck = (schema: JsonObject): SchemaCheck => {
+  const meter = createWorkMeter();
+  const regExp = createLinearPatterns(meter);
+  const settle = compileWith(schema, meter, { ...options, code: { regExp } });
+  let detail: ValidateFunction | null = null;
+  return (value) => {
+    try {
+      meter.reset(verdictBudget);
+      if (settle(value)) return [];
+    } catch (error) {
+      return [explainUnfinished(error)];
+    }
+    const first = settle.errors ?? [];
+    try {
+      detail ??= compileWith(schema, meter, { ...options, allErrors: true, code: { regExp } });
+      meter.reset(detailBudget);
+      detail(value);
+      return describeSchemaErrors(detail.errors ?? first);
+    } catch (error) {
+      explainUnfinished(error); // or throws; where looking for more took too long, the first error has to do
+      return describeSchemaErrors(first);
+    }
+  };
+};
+
+const compileWith = (schema: JsonObject, meter: WorkMeter, settings: Options): ValidateFunction => {
+  const { $schema, ...rest } = schema;
+  const ajv = isDraft7(schema) ? new Ajv(settings) : new Ajv2020(settings);
+  ajv.opts.unevaluated = hasUnevaluated(rest); // what it costs otherwise is paid for nothing
+  addFormats.default(ajv);
+  meterSchemas(ajv, meter, rest);
+  return ajv.compile(rest);
+};
+
+const hasUnevaluated = (value: Json): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.entries(value).some(([key, child]) => key.startsWith('unevaluated') || hasUnevaluated(child));
+
+/** The check did not come to an end: the value is not shown to be valid. */
+const explainUnfinished = (error: unknown): SchemaError => {
+  if (error instanceof TooMuchWork) {
+    return { pointer: '', message: 'is too much work to check against the schema; it must be smaller' };
+  }
+  if (error instanceof RangeError) return { pointer: '', message: 'is nested too deeply to be checked' };
+  throw error;
 };

@@ -6,7 +6,7 @@ import { findInstance } from '../../db/instance.ts';
 import { AppError } from '../../errors.ts';
 import { examineInstance } from './examine-instance.ts';
 import { applyFinding } from './instance-changes.ts';
-import type { SchemaCompiler } from './schema-compiler.ts';
+import type { SchemaVetter } from './schema-vetter.ts';
 
 export type VetVerdict = 'usable' | 'quarantined' | 'unreachable';
 
@@ -21,7 +21,7 @@ export interface Vetting {
 export interface ProbingTools {
   readonly db: Db;
   readonly probe: CapabilityProbe;
-  readonly compiler: SchemaCompiler;
+  readonly vetter: SchemaVetter;
   readonly logger: Logger;
   /** Ends all probes. */
   readonly signal: AbortSignal;

@@ -3,12 +3,15 @@
  * One database call before the request and one after it. What it cannot finish it hands back as `retry`, so that
  * the owner of the clock (Temporal for steps) decides when to come again.
  */
+import type { Decision } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { backoffMs, type RetrySettings } from '../../core/delivery/retry-policy.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
+import type { AttemptLanes } from './attempt-lanes.ts';
+import type { Breakers } from './breakers.ts';
 import {
   type CallTarget,
   type ClaimDependencies,
@@ -19,7 +22,8 @@ import {
 import { type DeliverDependencies, type Delivery, deliverCall } from './deliver-call.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { explainNoClaim } from './no-claim.ts';
-import { type SettleDependencies, settleCall } from './settle-call.ts';
+import { type SettleDependencies, type SettledCall, settleCall } from './settle-call.ts';
+import { createTrials } from './trials.ts';
 import { createWaitingLine } from './waiting-line.ts';
 
 export interface CallRequest extends CallTarget {
@@ -35,6 +39,12 @@ export interface SuccessfulAttempt {
   readonly endpoint: string;
   readonly cost_usd: number;
   readonly duration_ms: number;
+  readonly decision: Decision;
+}
+
+/** The decision of the last attempt, or why there was none. */
+interface Explained {
+  readonly decision: Decision | null;
 }
 
 export type CallEnd =
@@ -44,16 +54,26 @@ export type CallEnd =
       /** Null when an earlier attempt had answered already. */
       readonly attempt: SuccessfulAttempt | null;
     }
-  | { readonly kind: 'failed' | 'unknown'; readonly error: Failure; readonly isRecorded: boolean }
-  | { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number }
+  | (Explained & {
+      readonly kind: 'failed' | 'unknown';
+      readonly error: Failure;
+      readonly isRecorded: boolean;
+    })
+  /** Not done, and time may cure it. */
+  | (Explained & { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number })
   | { readonly kind: 'cancelled' }
   /** A later attempt owns the step, or the step has ended. */
   | { readonly kind: 'closed' };
 
 export interface CallDependencies
-  extends Omit<ClaimDependencies, 'line' | 'validator' | 'registry' | 'feed'>,
+  extends Omit<
+      ClaimDependencies,
+      'line' | 'trials' | 'validator' | 'registry' | 'feed' | 'lanes' | 'breakers'
+    >,
     DeliverDependencies,
-    Omit<SettleDependencies, 'registry' | 'feed'> {
+    Omit<SettleDependencies, 'registry' | 'feed' | 'lanes' | 'breakers'> {
+  readonly lanes: AttemptLanes;
+  readonly breakers: Breakers;
   readonly feed: InstanceFeed;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
   readonly validator: SchemaValidator;
@@ -69,30 +89,46 @@ const uncountedDelay: RetrySettings = { max: 0, initialMs: 500, factor: 1.6, max
 export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
 
 export const createCallCapability = (dependencies: CallDependencies): CallCapability => {
-  const claiming = { ...dependencies, line: createWaitingLine() };
+  const claiming = { ...dependencies, line: createWaitingLine(), trials: createTrials(dependencies) };
   return async (request) => {
+    const deadline = performance.now() + request.route.timeoutMs;
     const tried = new Set<string>();
-    let last: Delivery | null = null;
-    while (tried.size < maxInstances) {
-      const claimed = await claimInstance(claiming, request, tried, request.signal);
+    let spentUsd = 0;
+    let last: Handled | null = null;
+    while (tried.size < maxInstances && performance.now() < deadline) {
+      const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline);
+      const claimed = await claimInstance(claiming, target, tried, request.signal);
       if (claimed.kind !== 'claimed')
         return last === null ? endUnclaimed(request, claimed) : comeBack(request, last);
       tried.add(claimed.instance.instance_id);
-      const handled = await handle(dependencies, request, claimed);
-      if (handled.end !== null) return handled.end;
-      last = handled.delivery;
-      if (last.verdict.next === 'retry') break;
+      last = await handle(dependencies, request, claimed);
+      if (last.end !== null) return last.end;
+      if (last.delivery.verdict.next === 'retry') break;
+      spentUsd += last.costUsd;
     }
-    return comeBack(request, last as Delivery);
+    return comeBack(request, last as Handled);
   };
 };
+
+/** Every attempt of one call happens inside one ceiling and one deadline. */
+const withWhatIsLeft = (request: CallRequest, spentUsd: number, deadline: number): CallRequest => {
+  const { ceilingUsd } = request.route;
+  const timeoutMs = Math.max(1, Math.ceil(deadline - performance.now()));
+  const left = ceilingUsd === null ? null : Math.max(0, ceilingUsd - spentUsd);
+  return { ...request, route: { ...request.route, timeoutMs, ceilingUsd: left } };
+};
+
+interface Handled extends SettledCall {
+  readonly delivery: Delivery;
+  readonly decision: Decision;
+}
 
 /** Delivers and settles with the lease held; both end early when a later attempt has taken over. */
 const handle = async (
   dependencies: CallDependencies,
   request: CallRequest,
   claimed: Claimed,
-): Promise<{ delivery: Delivery; end: CallEnd | null }> => {
+): Promise<Handled> => {
   const abort = new AbortController();
   const onAbort = (): void => abort.abort(request.signal.reason);
   request.signal.addEventListener('abort', onAbort, { once: true });
@@ -100,7 +136,9 @@ const handle = async (
   const release = dependencies.leases.hold(claimed.claim, onAbort);
   try {
     const delivery = await deliverCall(dependencies, request, claimed, abort.signal);
-    return { delivery, end: await settleCall(dependencies, claimed, delivery) };
+    const settled = await settleCall(dependencies, claimed, delivery);
+    const decision = { ...claimed.claim.decision, settled_usd: settled.costUsd };
+    return { ...settled, delivery, decision };
   } finally {
     release();
     request.signal.removeEventListener('abort', onAbort);
@@ -114,15 +152,17 @@ const endUnclaimed = (request: CallRequest, end: Exclude<ClaimEnd, Claimed>): Ca
   if (end.kind === 'closed') return end;
   if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
   if (request.signal.reason === 'cancelled') return { kind: 'cancelled' };
-  const { code, message, details, isFinal } = explainNoClaim(end);
+  const { code, message, details, isFinal, retryAfterMs } = explainNoClaim(end);
   const error: Failure = { code, message, details };
+  const { decision } = end;
   return isFinal
-    ? { kind: 'failed', error, isRecorded: false }
-    : { kind: 'retry', error, delayMs: uncountedDelayMs(request) };
+    ? { kind: 'failed', error, isRecorded: false, decision }
+    : { kind: 'retry', error, decision, delayMs: Math.max(uncountedDelayMs(request), retryAfterMs) };
 };
 
 /** The last delivery failed in a way that time may cure. */
-const comeBack = (request: CallRequest, { outcome, verdict, counted }: Delivery): CallEnd => {
+const comeBack = (request: CallRequest, { delivery, decision }: Handled): CallEnd => {
+  const { outcome, verdict, counted } = delivery;
   if (request.signal.reason === 'cancelled') return { kind: 'cancelled' };
   const delayMs = verdict.counted
     ? backoffMs(request.retry, Math.max(1, counted), Math.random())
@@ -134,6 +174,7 @@ const comeBack = (request: CallRequest, { outcome, verdict, counted }: Delivery)
       code: 'no_instance' satisfies ErrorCode,
       message: 'no instance is left to try',
     },
+    decision,
     delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
   };
 };

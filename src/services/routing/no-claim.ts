@@ -1,6 +1,9 @@
 /** What it means for a call that no instance took it. */
 import type { ErrorCode } from '../../contracts/errors.ts';
+import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { BudgetShortage } from '../../db/attempt.ts';
 import type { ClaimEnd } from './claim-instance.ts';
 
 export interface NoClaim {
@@ -9,25 +12,62 @@ export interface NoClaim {
   readonly details: Json;
   /** Time does not cure it. */
   readonly isFinal: boolean;
+  /** When it may succeed. */
+  readonly retryAfterMs: number;
 }
 
-export const explainNoClaim = ({ choice, decision, refusals }: ClaimEnd & { kind: 'none' }): NoClaim => {
-  const details = { decision: decision as unknown as Json };
-  if (choice.ranked.length > 0) {
-    return { code: 'overloaded', message: decision.reason, details, isFinal: false };
+type None = ClaimEnd & { kind: 'none' };
+
+/** For a slot or an instance; longer only where it is known. */
+const soonMs = 500;
+
+export const explainNoClaim = ({ choice, decision, refusals, shortage, nowMs }: None): NoClaim => {
+  const { best, verdicts, minimumUsd, reopensAtMs } = choice;
+  const known = { decision: decision as unknown as Json };
+  const end = (
+    code: ErrorCode,
+    message: string,
+    part: { isFinal: boolean; retryAfterMs?: number; details?: object },
+  ): NoClaim => ({
+    ...{ code, message, isFinal: part.isFinal, retryAfterMs: part.retryAfterMs ?? soonMs },
+    details: { ...part.details, ...known } as Json,
+  });
+
+  if (best !== null || verdicts.has('lost_claim')) {
+    return end('overloaded', decision.reason, { isFinal: false });
   }
-  const verdicts = new Set(choice.excluded.map(({ verdict }) => verdict));
   if (verdicts.has('input_invalid') && refusals.length > 0) {
     const findings = refusals.map(({ pointer, message }) => `${pointer || '/'} ${message}`);
-    return {
-      code: 'input_invalid',
-      message: `the input does not match the input schema: ${[...new Set(findings)].join('; ')}`,
-      details: { errors: refusals as unknown as Json, ...details },
-      isFinal: true,
-    };
+    const message = `the input does not match the input schema: ${[...new Set(findings)].join('; ')}`;
+    return end('input_invalid', message, { isFinal: true, details: { errors: refusals } });
+  }
+  if (verdicts.has('over_budget') && shortage !== null) {
+    return explainShortage(shortage, minimumUsd ?? 0, end);
   }
   if (verdicts.has('over_ceiling')) {
-    return { code: 'ceiling_too_low', message: decision.reason, details, isFinal: true };
+    const details = { minimum_usd: minimumUsd };
+    return end('ceiling_too_low', decision.reason, { isFinal: true, details });
   }
-  return { code: 'no_instance', message: decision.reason, details, isFinal: false };
+  const retryAfterMs = reopensAtMs === null ? soonMs : Math.max(soonMs, reopensAtMs - nowMs);
+  return end('no_instance', decision.reason, { isFinal: false, retryAfterMs });
+};
+
+const nameOf = { run: 'the run', project: 'the project’s day', global: 'the day of all projects' };
+
+/** 429 when it would fit once calls under way have settled for nothing; else 402. */
+const explainShortage = (
+  { scope, resets_at, ...nano }: BudgetShortage,
+  minimumUsd: number,
+  end: (code: ErrorCode, message: string, part: { isFinal: boolean; details: object }) => NoClaim,
+): NoClaim => {
+  const [limit_usd, spent_usd, reserved_usd] = [nano.limit_nano, nano.spent_nano, nano.reserved_nano].map(
+    (text) => fromNanoUsd(BigInt(text)),
+  ) as [number, number, number];
+  const details: BudgetRefusal = {
+    ...{ scope, limit_usd, spent_usd, reserved_usd, minimum_usd: minimumUsd },
+    resets_at: resets_at === null ? null : new Date(resets_at).toISOString(),
+  };
+  const wouldFit = spent_usd + minimumUsd <= limit_usd;
+  const message = `the budget of ${nameOf[scope]} has no room for ${minimumUsd} USD: limit ${limit_usd}, spent ${spent_usd}, reserved ${reserved_usd}`;
+  return end(wouldFit ? 'budget_reserved' : 'budget_exhausted', message, { isFinal: !wouldFit, details });
 };

@@ -1,31 +1,30 @@
 /** Writes how a delivery ended: result, cost, state of the step and event, in one statement. */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Failure } from '../../contracts/primitives.ts';
+import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run.ts';
 import type { Verdict } from '../../core/delivery/judge.ts';
 import type { CallOutcome } from '../../core/delivery/outcome.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { settle } from '../../core/money/price.ts';
-import { type AttemptEnd, settleAttempt } from '../../db/attempt.ts';
-import type { Db } from '../../db/connect.ts';
+import type { AttemptEnd, Claim } from '../../db/attempt.ts';
+import { insist } from '../insist.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
-import type { CallEnd } from './call-capability.ts';
+import type { AttemptLanes } from './attempt-lanes.ts';
+import type { Breakers } from './breakers.ts';
+import type { CallEnd, SuccessfulAttempt } from './call-capability.ts';
 import type { Claimed } from './claim-instance.ts';
 import type { Delivery } from './deliver-call.ts';
 
 export interface SettleDependencies {
-  readonly db: Db;
-  readonly feed: Pick<InstanceFeed, 'noteRelease'>;
+  readonly lanes: Pick<AttemptLanes, 'settle'>;
+  readonly breakers: Pick<Breakers, 'record'>;
+  readonly feed: Pick<InstanceFeed, 'noteLeaving' | 'noteRelease'>;
   readonly registry: Pick<RegistryService, 'reportRefused'>;
   readonly speed: Pick<SpeedRecorder, 'recordCall'>;
   readonly logger: Logger;
 }
-
-const insistMs = 20_000;
-const pauseMs = 250;
 
 const stepStateOf: Record<Verdict['next'], StepState> = {
   succeeded: 'succeeded',
@@ -46,32 +45,43 @@ const instanceFaults: ReadonlySet<CallOutcome['kind']> = new Set([
   'timeout',
 ]);
 
-/**
- * Repeats a write for as long as the lease can be kept alive: an answer that cost twenty minutes is not thrown
- * away because the database was gone for two seconds. Repeating is safe, the token lets it through once.
- */
-const insist = async (write: () => Promise<boolean>, logger: Logger): Promise<boolean> => {
-  const deadline = performance.now() + insistMs;
-  for (;;) {
-    try {
-      return await write();
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-      logger.warn({ err: error }, 'an answer could not be stored; trying again');
-      await pause(pauseMs);
-    }
-  }
-};
+/** Transport, time-outs, 5xx: what opens a breaker. */
+const breakerFaults: ReadonlySet<CallOutcome['kind']> = new Set([
+  'failed',
+  'invalid',
+  'lost',
+  'not_sent',
+  'overloaded',
+  'timeout',
+]);
 
-/** Writes the end of the attempt and, with it, of the step. Null when the call goes on elsewhere or later. */
+/** Ends that say nothing about whether the instance works. */
+const silentOutcomes: ReadonlySet<CallOutcome['kind']> = new Set([
+  'abandoned',
+  'cancelled',
+  'unsent',
+  'withheld',
+]);
+
+export interface SettledCall {
+  /** Null when the call goes on elsewhere or later. */
+  readonly end: CallEnd | null;
+  readonly costUsd: number;
+}
+
+/** Writes the end of the attempt and, with it, of the step. */
 export const settleCall = async (
-  { db, feed, registry, speed, logger }: SettleDependencies,
-  { claim, instance, number }: Claimed,
+  { lanes, breakers, feed, registry, speed, logger }: SettleDependencies,
+  { claim, instance, number, isTrial }: Claimed,
   { outcome, verdict, durationMs }: Delivery,
-): Promise<CallEnd | null> => {
-  const { amount, certainty } = settle(instance, verdict.settlement, durationMs, claim.reserved_nano);
-  const cost_usd = fromNanoUsd(amount);
+): Promise<SettledCall> => {
   const output = outcome.kind === 'answered' ? outcome.body : undefined;
+  const { amount, certainty } = settle(instance, verdict.settlement, {
+    durationMs,
+    reserved: claim.reserved_nano,
+    reportedUsd: instance.settle === 'reported' ? (output?.cost_usd ?? null) : null,
+  });
+  const cost_usd = fromNanoUsd(amount);
   const attemptEnd: AttemptEnd = {
     attempt_id: claim.attempt_id,
     token: claim.token,
@@ -83,12 +93,20 @@ export const settleCall = async (
     duration_ms: durationMs,
     error: verdict.error,
     step_state: stepStateOf[verdict.next],
-    output,
+    output: claim.step === null ? undefined : output,
     event_data: { endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, error: verdict.error },
   };
-  const settled = await insist(() => settleAttempt(db, attemptEnd), logger).finally(() =>
-    feed.noteRelease(instance.instance_id),
+  const isDurable = claim.step !== null || claim.reserved_nano > 0n;
+  const isPatient = mayAnswerFirst(claim, verdict);
+  if (isPatient) feed.noteLeaving(instance.instance_id, 1);
+  const settling = insist(() => lanes.settle(attemptEnd, isDurable, isPatient), logger).finally(() => {
+    if (isPatient) feed.noteLeaving(instance.instance_id, -1);
+    feed.noteRelease(instance.instance_id);
+  });
+  settling.catch((error: unknown) =>
+    logger.error({ err: error }, 'an end was not stored; its lease ends it'),
   );
+  const settled = isPatient || (await settling) === 'settled';
   if (outcome.kind === 'not_sent' || outcome.kind === 'lost') {
     registry
       .reportRefused(instance.instance_id)
@@ -97,17 +115,32 @@ export const settleCall = async (
   if (instanceFaults.has(outcome.kind) || outcome.kind === 'answered') {
     speed.recordCall(instance.instance_id, { durationMs, ok: outcome.kind === 'answered' });
   }
-  if (!settled) return { kind: 'closed' };
+  const ok = !breakerFaults.has(outcome.kind);
+  if (!silentOutcomes.has(outcome.kind)) {
+    breakers.record(instance.instance_id, { ok, isRefused: outcome.kind === 'not_sent', isTrial });
+  }
+  const decision = { ...claim.decision, settled_usd: cost_usd };
+  const attempt = { number, endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, decision };
+  return { end: settled ? endOf(verdict, output ?? null, attempt) : { kind: 'closed' }, costUsd: cost_usd };
+};
+
+/**
+ * Whoever called directly, without an Idempotency-Key, is answered before the end is written: nothing is kept to answer
+ * with again. Should the process die in between, the lease ends the attempt, at the price of its whole reservation.
+ */
+const mayAnswerFirst = ({ step, is_first }: Claim, { next }: Verdict): boolean =>
+  step === null && is_first && next === 'succeeded';
+
+const endOf = (verdict: Verdict, output: Json, attempt: SuccessfulAttempt): CallEnd | null => {
   switch (verdict.next) {
     case 'succeeded':
-      return {
-        kind: 'succeeded',
-        output: output ?? null,
-        attempt: { number, endpoint: instance.endpoint, cost_usd, duration_ms: durationMs },
-      };
+      return { kind: 'succeeded', output, attempt };
     case 'failed':
     case 'unknown':
-      return { kind: verdict.next, error: verdict.error as Failure, isRecorded: true };
+      return {
+        ...{ kind: verdict.next, error: verdict.error as Failure, isRecorded: true },
+        decision: attempt.decision,
+      };
     case 'cancelled':
       return { kind: 'cancelled' };
     case 'failover':

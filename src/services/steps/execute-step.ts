@@ -67,6 +67,7 @@ export const createExecuteStep =
     const end = await callCapability({
       projectId: context.project_id,
       key: `${request.run_id}.${request.step_id}.0.${request.revision}`,
+      isKeyNew: false,
       step: key,
       isAtMostOnce: settings.retry.max === 0,
       input: resolved.input,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fromNanoUsd, toNanoUsd } from '../../../src/core/money/nano-usd.ts';
+import { formatNanoUsd, fromNanoUsd, toNanoUsd } from '../../../src/core/money/nano-usd.ts';
 
 const amounts: [usd: number, nano: bigint][] = [
   [0, 0n],
@@ -70,5 +70,17 @@ describe('fromNanoUsd', () => {
     [10n ** 24n, 1e15],
   ])('shows %d nano-USD as the nearest double', (nano, usd) => {
     expect(fromNanoUsd(nano)).toBe(usd);
+  });
+});
+
+describe('formatNanoUsd', () => {
+  it.each([
+    [0n, '0'],
+    [1n, '0.000000001'],
+    [-1_500_000_000n, '-1.5'],
+    [100_000_000_000n, '100'],
+    [9_007_199_254_740_993_000_000_001n, '9007199254740993.000000001'],
+  ])('writes %d nano-USD as a decimal, to the last nano', (nano, text) => {
+    expect(formatNanoUsd(nano)).toBe(text);
   });
 });

@@ -71,7 +71,7 @@ const settlements: [Settlement, Price, expected: ReturnType<typeof exact>][] = [
 
 describe('settle', () => {
   it.each(settlements)('%s at %j', (settlement, price, expected) => {
-    expect(settle(price, settlement, 1_500, reserved)).toEqual(expected);
+    expect(settle(price, settlement, { durationMs: 1_500, reserved, reportedUsd: null })).toEqual(expected);
   });
 
   it('never costs more than was reserved, and never less than nothing', () => {
@@ -82,7 +82,11 @@ describe('settle', () => {
     fc.assert(
       fc.property(anyPrice, anySettlement, microseconds, microseconds, (price, settlement, limit, took) => {
         const most = worstCase(price, asMs(limit));
-        const { amount } = settle(price, settlement, asMs(took), most);
+        const { amount } = settle(price, settlement, {
+          durationMs: asMs(took),
+          reserved: most,
+          reportedUsd: null,
+        });
         expect(amount >= 0n && amount <= most).toBe(true);
         if (price.rate_usd === 0) expect(amount).toBe(0n);
       }),

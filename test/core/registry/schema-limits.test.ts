@@ -17,6 +17,13 @@ const twoWays = (keyword: string): JsonObject => ({
   $ref: '#/$defs/node',
 });
 
+/** Each of `levels` definitions goes to the next one. */
+const chain = (levels: number, step: (next: JsonObject) => JsonObject): JsonObject => {
+  const names = Array.from({ length: levels }, (_, at) => `d${at}`);
+  const defs = names.map((name, at) => [name, at < levels - 1 ? step({ $ref: `#/$defs/d${at + 1}` }) : {}]);
+  return { $ref: '#/$defs/d0', $defs: Object.fromEntries(defs) };
+};
+
 describe('findSchemaFault', () => {
   it.each<[string, JsonObject, RegExp | null]>([
     ['32 levels', nest(32), null],
@@ -39,11 +46,34 @@ describe('findSchemaFault', () => {
     ['anyOf that doubles', twoWays('anyOf'), /anyOf with 2 branches/],
     ['oneOf that doubles', twoWays('oneOf'), /oneOf with 2 branches/],
     ['allOf that doubles', twoWays('allOf'), /allOf with 2 branches/],
+    ['references that double without a loop', chain(20, (next) => ({ anyOf: [next, next] })), /multiply/],
+    ['references that double by if', chain(20, (next) => ({ if: next, else: next })), /multiply/],
+    ['a long chain of references', chain(900, (next) => next), null],
+    ['a reference to itself', { $ref: '#' }, /leads back to itself/],
+    [
+      'a loop in place',
+      { $defs: { a: { not: { $ref: '#' } } }, allOf: [{ $ref: '#/$defs/a' }] },
+      /leads back/,
+    ],
+    ['a tree', { properties: { children: { items: { $ref: '#' } } } }, null],
+    ['patterns of 50,000 instructions', { pattern: 'a{1000}'.repeat(49) }, null],
+    ['patterns of more', { patternProperties: { ['a{1000}'.repeat(51)]: {} } }, /50000 instructions/],
     ['a linked list', { properties: { next: { anyOf: [{ type: 'null' }, { $ref: '#' }] } } }, null],
   ])('%s', (_, schema, fault) => {
     const found = findSchemaFault(schema);
     if (fault === null) expect(found).toBeNull();
     else expect(found).toMatch(fault);
+  });
+
+  it('judges the worst it may be given in less than 500 ms', () => {
+    const anchors = Array.from({ length: 330 }, (_, at) => ({
+      ...{ $anchor: `a${at}`, items: { $ref: `#a${at + 1}` } },
+    }));
+    const crossed = { anyOf: [...anchors, { $anchor: 'a330', items: { $ref: '#' } }] };
+    const begin = performance.now();
+    expect(findSchemaFault(crossed)).toMatch(/anyOf with 331 branches/);
+    findSchemaFault(chain(300, (next) => ({ anyOf: [next, next] })));
+    expect(performance.now() - begin).toBeLessThan(500);
   });
 
   it('accepts the schema of any JSON', () => {

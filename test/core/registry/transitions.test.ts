@@ -15,6 +15,7 @@ const facts = (changes: Partial<InstanceFacts> = {}): InstanceFacts => ({
   failed_probes: 0,
   isVetted: true,
   isSilent: false,
+  isEvicted: false,
   holdsCalls: false,
   ...changes,
 });
@@ -97,6 +98,15 @@ describe('nextState', () => {
     ]);
   });
 
+  it('stops probing an evicted instance, which a heartbeat, a registration or a late answer revives', () => {
+    const evicted = facts({ state: 'down', failed_probes: 17, isEvicted: true });
+    expect(nextState(evicted, refused)).toMatchObject({ state: 'down', next_probe_in_ms: null });
+    expect(nextState(evicted, unanswered)).toMatchObject({ state: 'down', next_probe_in_ms: null });
+    for (const kind of ['heartbeat', 'registered', 'probe_ok'] as const) {
+      expect(nextState(evicted, { kind })?.state).toBe('up');
+    }
+  });
+
   it('probes at once what is suspected, and what beats again before its spec was read', () => {
     expect(nextState(facts(), { kind: 'silent' })?.next_probe_in_ms).toBe(0);
     expect(nextState(facts(), { kind: 'refused_connection' })?.next_probe_in_ms).toBe(0);
@@ -132,6 +142,7 @@ const anyFacts = fc.record({
   failed_probes: fc.nat(10),
   isVetted: fc.boolean(),
   isSilent: fc.boolean(),
+  isEvicted: fc.boolean(),
   holdsCalls: fc.boolean(),
 });
 const isRoutable = ({ state }: InstanceFacts): boolean => state === 'up' || state === 'suspect';

@@ -18,6 +18,9 @@ export const anInstance = (id: string, instance: Partial<InstanceSnapshot> = {})
   deviation_ms: 0,
   success_count: 0,
   failure_count: 0,
+  breaker_until_ms: null,
+  is_local: true,
+  settle: 'computed',
   ...instance,
 });
 
@@ -26,7 +29,13 @@ export const aPaid = (
   rate_usd: number,
   instance: Partial<InstanceSnapshot> = {},
 ): InstanceSnapshot =>
-  anInstance(id, { cost_type: 'per_call', rate_usd, tags: ['cloud'], duration_ms: 1_000, ...instance });
+  anInstance(id, {
+    ...{ cost_type: 'per_call', rate_usd, tags: ['cloud'], is_local: false, duration_ms: 1_000 },
+    ...instance,
+  });
+
+/** Noon of a day, by the database's clock. */
+export const now = 1_700_000_000_000;
 
 export const aRequest = (request: Partial<RouteRequest> = {}): RouteRequest => ({
   capability: 'upscale',
@@ -35,7 +44,10 @@ export const aRequest = (request: Partial<RouteRequest> = {}): RouteRequest => (
   priority: 'standard',
   ceilingUsd: null,
   timeoutMs: 300_000,
-  tried: new Set(),
-  refusing: new Set(),
+  headroomUsd: null,
+  nowMs: now,
+  priorMs: 10_000,
+  ruledOut: new Map(),
+  busy: new Set(),
   ...request,
 });

@@ -2,23 +2,28 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { choose } from '../../../src/core/routing/choose.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
-import { anInstance, aPaid, aRequest } from './a-snapshot.ts';
+import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
+import { anInstance, aPaid, aRequest, now } from './a-snapshot.ts';
 
+const idOf = ({ instance }: { readonly instance: InstanceSnapshot }): string => instance.instance_id;
+
+/** The shown instances: the best, then the others. */
 const orderOf = (instances: readonly InstanceSnapshot[], request: RouteRequest, seed = 1): string =>
-  choose(instances, request, seed)
-    .ranked.map(({ instance }) => instance.instance_id)
-    .join(' ');
+  choose(instances, request, seed).shown.map(idOf).join(' ');
 
 const busy = (id: string, instance: Partial<InstanceSnapshot> = {}): InstanceSnapshot =>
   anInstance(id, { held: 1, ...instance });
 const remote = (id: string, instance: Partial<InstanceSnapshot> = {}): InstanceSnapshot =>
-  anInstance(id, { tags: [], ...instance });
+  anInstance(id, { is_local: false, ...instance });
 
 const interactive = aRequest({ priority: 'interactive' });
 const standard = aRequest();
 const batch = aRequest({ priority: 'batch' });
+const ruling = (why: 'already_tried' | 'input_invalid' | 'lost_claim', ...ids: string[]) => ({
+  ruledOut: new Map(ids.map((id) => [id, why])),
+});
 
-/** Busy free: 20 s until the call ends. Paid: 1 s and its price. */
+/** Busy free: 20 s until the call ends, which count twice. Paid: 1 s and its price. */
 const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] = [
   [
     'a free idle local instance comes before a faster one',
@@ -26,16 +31,70 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     interactive,
     'idle remote paid',
   ],
-  ['interactive buys its way out of a queue', [busy('free'), aPaid('paid', 0.18)], interactive, 'paid free'],
-  ['but not at any price', [busy('free'), aPaid('paid', 0.2)], interactive, 'free paid'],
-  ['standard pays a tenth of that', [busy('free'), aPaid('paid', 0.018)], standard, 'paid free'],
-  ['and no more', [busy('free'), aPaid('paid', 0.02)], standard, 'free paid'],
+  ['interactive buys its way out of a queue', [busy('free'), aPaid('paid', 0.38)], interactive, 'paid free'],
+  ['but not at any price', [busy('free'), aPaid('paid', 0.4)], interactive, 'free paid'],
+  ['standard pays a tenth of that', [busy('free'), aPaid('paid', 0.038)], standard, 'paid free'],
+  ['and no more', [busy('free'), aPaid('paid', 0.04)], standard, 'free paid'],
+  [
+    'but more the more calls wait',
+    [busy('free'), aPaid('paid', 0.058)],
+    aRequest({ waiting: 1 }),
+    'paid free',
+  ],
+  [
+    'batch waits for what is free however many wait',
+    [busy('free'), aPaid('paid', 1e-6)],
+    aRequest({ priority: 'batch', waiting: 1_000 }),
+    'free paid',
+  ],
+  [
+    'batch waits for what costs less than half, while few wait for it',
+    [busy('cheap', { cost_type: 'per_call', rate_usd: 0.1 }), aPaid('dear', 0.21)],
+    batch,
+    'cheap dear',
+  ],
+  [
+    'and not when more wait',
+    [busy('cheap', { cost_type: 'per_call', rate_usd: 0.1 }), aPaid('dear', 0.21)],
+    aRequest({ priority: 'batch', waiting: 1 }),
+    'dear cheap',
+  ],
+  [
+    'nobody waits for an instance that is a little faster than an idle one',
+    [remote('faster', { held: 1, duration_ms: 3_000 }), remote('idle', { duration_ms: 10_000 })],
+    interactive,
+    'idle faster',
+  ],
+  [
+    'what succeeded often is no better than what was never called',
+    [remote('known', { success_count: 50, duration_ms: 10_000 }), remote('new', { duration_ms: 9_800 })],
+    standard,
+    'new known',
+  ],
+  [
+    'a half-open instance that may be tried counts as if its breaker was closed',
+    [anInstance('open', { breaker_until_ms: now }), remote('up', { duration_ms: 1 })],
+    aRequest({ trial: 'open' }),
+    'open up',
+  ],
   ['batch stays on the free queue', [aPaid('paid', 1e-9), busy('free', { held: 1 })], batch, 'free paid'],
   [
     'batch does not queue beside an instance that is as cheap and has room',
     [busy('full'), remote('room'), busy('part', { max_concurrency: 4, duration_ms: 10_500 })],
     batch,
     'room part full',
+  ],
+  [
+    'within 1 % of the least score the shorter wait is better',
+    [aPaid('slower', 0.1, { duration_ms: 2_000 }), aPaid('sooner', 0.100_5, { duration_ms: 1_000 })],
+    batch,
+    'sooner slower',
+  ],
+  [
+    'and beyond it the score',
+    [aPaid('slower', 0.1, { duration_ms: 2_000 }), aPaid('sooner', 0.101_1, { duration_ms: 1_000 })],
+    batch,
+    'slower sooner',
   ],
   [
     'work that an instance reports makes it busy',
@@ -50,21 +109,32 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     'paid suspect',
   ],
   [
+    'one whose breaker is half-open even more so',
+    [anInstance('open', { breaker_until_ms: now }), anInstance('suspect', { state: 'suspect' })],
+    batch,
+    'suspect open',
+  ],
+  [
+    'an instance that is known to be busy is not chosen as idle',
+    [anInstance('seems'), anInstance('idle', { duration_ms: 90_000 })],
+    aRequest({ busy: new Set(['seems']) }),
+    'idle seems',
+  ],
+  [
     'an instance that often fails counts as dearer',
     [aPaid('flaky', 0.1, { success_count: 41, failure_count: 49 }), aPaid('sound', 0.15)],
     batch,
     'sound flaky',
   ],
   [
-    'an instance without a call of its own is as fast as the median of the others',
+    'an instance without a call of its own takes as long as is assumed',
     [
       remote('slow', { duration_ms: 9_000 }),
       remote('new', { duration_ms: null }),
       remote('fast', { duration_ms: 2_000 }),
-      remote('usual', { duration_ms: 4_000 }),
-    ].map((one) => (one.instance_id === 'new' ? { ...one, success_count: 1 } : one)),
-    standard,
-    'fast new usual slow',
+    ],
+    aRequest({ priorMs: 4_000 }),
+    'fast new slow',
   ],
   [
     'a price per second counts a long call, not a usual one',
@@ -78,26 +148,48 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
   ],
 ];
 
+const perSecond = (
+  rate_usd: number,
+  instance: Partial<InstanceSnapshot> = {},
+): Partial<InstanceSnapshot> => ({
+  ...{ cost_type: 'per_second', rate_usd },
+  ...instance,
+});
+const perCall = (rate_usd: number): Partial<InstanceSnapshot> => ({ cost_type: 'per_call', rate_usd });
+
 const excluded: [verdict: string, Partial<InstanceSnapshot>, Partial<RouteRequest>][] = [
   ['draining', { state: 'deregistered' }, {}],
   ['down', { state: 'down' }, {}],
   ['quarantined', { state: 'quarantined' }, {}],
   ['wrong_version', {}, { versionRange: '^2.0.0' }],
   ['tag_mismatch', { tags: ['local', 'gpu'] }, { tags: ['gpu', 'eu'] }],
-  ['already_tried', {}, { tried: new Set(['a']) }],
-  ['input_invalid', {}, { refusing: new Set(['a']) }],
-  ['over_ceiling', { cost_type: 'per_call', rate_usd: 0.5 }, { ceilingUsd: 0.49 }],
-  ['over_ceiling', { cost_type: 'per_second', rate_usd: 0.05, deviation_ms: 10 }, { ceilingUsd: 0.5 }],
-  ['down', { state: 'down', version: '9.0.0' }, { versionRange: '^1', tried: new Set(['a']) }],
+  ['already_tried', {}, ruling('already_tried', 'a')],
+  ['input_invalid', {}, ruling('input_invalid', 'a')],
+  ['lost_claim', {}, ruling('lost_claim', 'a')],
+  ['over_ceiling', perCall(0.5), { ceilingUsd: 0.49 }],
+  ['over_ceiling', perSecond(0.05, { deviation_ms: 10 }), { ceilingUsd: 0.5 }],
+  // A millisecond is the least that it can be allowed.
+  ['over_ceiling', perSecond(10, { duration_ms: 0 }), { ceilingUsd: 0.009 }],
+  ['over_budget', perCall(0.5), { headroomUsd: 0.49 }],
+  ['over_budget', perSecond(0.01), { headroomUsd: 2.999 }],
+  ['breaker_open', { breaker_until_ms: now + 1 }, {}],
+  ['down', { state: 'down', version: '9.0.0' }, { versionRange: '^1', ...ruling('already_tried', 'a') }],
+  ['over_ceiling', { ...perCall(1), breaker_until_ms: now + 1 }, { ceilingUsd: 0.5, headroomUsd: 0.5 }],
 ];
 
 const included: [rule: string, Partial<InstanceSnapshot>, Partial<RouteRequest>][] = [
   ['that carries more tags than asked for', { tags: ['gpu', 'eu', 'x'] }, { tags: ['eu', 'gpu'] }],
-  ['that costs exactly the ceiling', { cost_type: 'per_call', rate_usd: 0.5 }, { ceilingUsd: 0.5 }],
+  ['that costs exactly the ceiling', perCall(0.5), { ceilingUsd: 0.5 }],
   ['that is free, under a ceiling of 0', {}, { ceilingUsd: 0 }],
-  ['that others have tried', {}, { tried: new Set(['b']), refusing: new Set(['b']) }],
+  ['that is free, when the budget is overdrawn', {}, { headroomUsd: -1 }],
+  ['at a rate of 0, when the budget is gone', perSecond(0), { headroomUsd: 0, ceilingUsd: 0 }],
+  ['that can reserve exactly what is left', perSecond(0.01), { headroomUsd: 3 }],
+  ['that three tenths are enough for', perSecond(0.1), { timeoutMs: 3_000, headroomUsd: 0.3 }],
+  ['that reserves no more than the ceiling', perSecond(0.01), { ceilingUsd: 0.2, headroomUsd: 0.2 }],
+  ['that others have tried', {}, ruling('already_tried', 'b')],
   ['that is suspect', { state: 'suspect' }, {}],
   ['that is full', { held: 5 }, {}],
+  ['whose breaker is to be tried again', { breaker_until_ms: now }, {}],
 ];
 
 const versions: [version: string, range: string | null, isWanted: boolean][] = [
@@ -121,27 +213,58 @@ describe('choose', () => {
     expect(orderOf(instances.toReversed(), request)).toBe(order);
   });
 
-  it('says of each candidate what a call would cost and take', () => {
+  it('says what a call would cost and take, of all how many are possible and full', () => {
     const full = busy('free', {
-      max_concurrency: 2,
-      held: 3,
-      reported_extra: 2,
-      success_count: 10,
-      failure_count: 0,
+      ...{ max_concurrency: 2, held: 3, reported_extra: 2, success_count: 10, failure_count: 0 },
     });
+    const best = {
+      instance: full,
+      tier: 1,
+      costUsd: 0,
+      waitMs: 30_000,
+      score: (0.3 / 0.9) * 2,
+      isFull: true,
+    };
     expect(choose([full], interactive, 1)).toEqual({
-      ranked: [
-        { instance: full, tier: 1, costUsd: 0, waitMs: 30_000, score: (0.01 * 30) / (19 / 20), isFull: true },
-      ],
-      excluded: [],
+      ...{ best, shown: [best], possible: 1, full: 1 },
+      ...{ excluded: [], verdicts: new Map(), minimumUsd: null, reopensAtMs: null },
     });
   });
 
   it.each(excluded)('leaves out as %s: %j for %j', (verdict, instance, request) => {
     const one = anInstance('a', instance);
-    expect(choose([one], aRequest(request), 1)).toEqual({
-      ranked: [],
-      excluded: [{ instance: one, verdict }],
+    expect(choose([one], aRequest(request), 1)).toMatchObject({
+      ...{ best: null, shown: [], possible: 0, full: 0 },
+      ...{ excluded: [{ instance: one, verdict }], verdicts: new Map([[verdict, 1]]) },
+    });
+  });
+
+  it('counts what it leaves out, with the least price that would do and the first breaker to close', () => {
+    const fleet = [
+      ...Array.from({ length: 30 }, (_, at) => anInstance(`down${at}`, { state: 'down' })),
+      ...[aPaid('dear', 3), aPaid('less', 2), aPaid('cheap', 0.5)],
+      ...[3, 2].map((after) => anInstance(`open${after}`, { breaker_until_ms: now + after })),
+    ];
+    const { excluded, verdicts, minimumUsd, reopensAtMs } = choose(
+      fleet,
+      aRequest({ ceilingUsd: 2.5, headroomUsd: 0.1, ...ruling('already_tried', 'cheap') }),
+      1,
+    );
+    expect({ excluded: excluded.map(idOf), verdicts, minimumUsd, reopensAtMs }).toEqual({
+      excluded: fleet.slice(0, 20).map(({ instance_id }) => instance_id),
+      verdicts: new Map([
+        ...([['down', 30]] as const),
+        ...([
+          ['over_ceiling', 1],
+          ['over_budget', 1],
+        ] as const),
+        ...([
+          ['already_tried', 1],
+          ['breaker_open', 2],
+        ] as const),
+      ]),
+      minimumUsd: 2,
+      reopensAtMs: now + 2,
     });
   });
 
@@ -156,70 +279,87 @@ describe('choose', () => {
   it('spreads equal instances over the seeds, the same each time for one seed', () => {
     const ids = ['ins_01', 'ins_02', 'ins_03'];
     const instances = ids.map((id, at) => remote(id, { duration_ms: 10_000 + at }));
-    const firsts = Array.from({ length: 600 }, (_, seed) => orderOf(instances, standard, seed).slice(0, 6));
-    for (const id of ids) expect(firsts.filter((first) => first === id).length).toBeGreaterThan(100);
-    expect(Array.from({ length: 600 }, (_, seed) => orderOf(instances, standard, seed).slice(0, 6))).toEqual(
-      firsts,
-    );
+    const draw = () => Array.from({ length: 600 }, (_, seed) => choose(instances, standard, seed).best);
+    const winners = draw().map((best) => best?.instance.instance_id);
+    for (const id of ids) expect(winners.filter((one) => one === id).length).toBeGreaterThan(150);
+    expect(draw().map((best) => best?.instance.instance_id)).toEqual(winners);
   });
 });
 
-const anySnapshot: fc.Arbitrary<Partial<InstanceSnapshot>> = fc
-  .record({
-    cost: fc.constantFrom(
-      { cost_type: 'free', rate_usd: 0 } as const,
-      { cost_type: 'per_call', rate_usd: 0.1 } as const,
-      { cost_type: 'per_second', rate_usd: 0.01 } as const,
-    ),
-    tags: fc.subarray(['local', 'gpu']),
-    max_concurrency: fc.integer({ min: 1, max: 3 }),
-    state: fc.constantFrom('up', 'up', 'up', 'suspect', 'down', 'quarantined', 'deregistered'),
-    version: fc.constantFrom('1.0.0', '1.2.0', '2.0.0'),
-    held: fc.nat(4),
-    reported_extra: fc.nat(2),
-    duration_ms: fc.option(fc.integer({ min: 990, max: 1_010 })),
-    deviation_ms: fc.option(fc.nat(100)),
-    failure_count: fc.nat(3),
-  })
-  .map(({ cost, ...rest }) => ({ ...cost, ...rest }));
+const shuffled = (fleets: fc.Arbitrary<InstanceSnapshot[]>) =>
+  fleets.chain((fleet) =>
+    fc.tuple(fc.constant(fleet), fc.shuffledSubarray(fleet, { minLength: fleet.length })),
+  );
+const fleets = fc.oneof(anyFleet, alikeFleet);
 
-const anyFleet = fc
-  .array(anySnapshot, { maxLength: 30 })
-  .map((fleet) => fleet.map((instance, at) => anInstance(`ins_${at}`, instance)));
-
-const anyRequest = fc
-  .record({
-    priority: fc.constantFrom('interactive', 'standard', 'batch'),
-    tags: fc.constantFrom([], [], ['gpu']),
-    versionRange: fc.constantFrom(null, null, '^1.0.0'),
-    ceilingUsd: fc.constantFrom(null, null, 0.05),
-    tried: fc.constantFrom(new Set<string>(), new Set(['ins_0', 'ins_3'])),
-  })
-  .map((request) => aRequest(request));
-
-describe('the order of candidates', () => {
+describe('the choice', () => {
   it('does not depend on the order in which instances are known', () => {
-    const withShuffle = anyFleet.chain((fleet) =>
-      fc.tuple(fc.constant(fleet), fc.shuffledSubarray(fleet, { minLength: fleet.length })),
-    );
     fc.assert(
-      fc.property(withShuffle, anyRequest, fc.integer(), ([fleet, shuffled], request, seed) => {
-        expect(choose(shuffled, request, seed).ranked).toEqual(choose(fleet, request, seed).ranked);
+      fc.property(shuffled(fleets), anyRequest, fc.integer(), ([fleet, other], request, seed) => {
+        const { best, shown } = choose(fleet, request, seed);
+        expect(choose(other, request, seed)).toMatchObject({ best, shown });
       }),
     );
   });
 
-  it('holds every instance once, as a candidate or with its verdict, by tier and then by score', () => {
+  it('counts every instance once, shows at most 20, and the best first; the others by tier and score', () => {
+    fc.assert(
+      fc.property(fleets, anyRequest, fc.integer(), (fleet, request, seed) => {
+        const { best, shown, possible, full, excluded, verdicts } = choose(fleet, request, seed);
+        const out = [...verdicts.values()].reduce((sum, count) => sum + count, 0);
+        expect(possible + out).toBe(fleet.length);
+        expect(full).toBeLessThanOrEqual(possible);
+        expect([shown.length, excluded.length]).toEqual([Math.min(20, possible), Math.min(20, out)]);
+        expect(new Set([...shown, ...excluded].map(idOf)).size).toBe(shown.length + excluded.length);
+        expect(shown[0] ?? null).toBe(best);
+        for (const [at, next] of shown.slice(2).entries()) {
+          const { tier, score } = shown[at + 1] as (typeof shown)[number];
+          expect(tier < next.tier || (tier === next.tier && score <= next.score)).toBe(true);
+        }
+      }),
+    );
+  });
+
+  it('is within 1 % of the least score of the best tier', () => {
+    fc.assert(
+      fc.property(fleets, anyRequest, fc.integer(), (fleet, request, seed) => {
+        const alone = fleet.flatMap((one) => choose([one], request, seed).best ?? []);
+        const tier = Math.min(...alone.map((one) => one.tier));
+        const score = Math.min(...alone.filter((one) => one.tier === tier).map((one) => one.score));
+        const { best } = choose(fleet, request, seed);
+        expect(best?.tier ?? Number.POSITIVE_INFINITY).toBe(tier);
+        expect(best?.score ?? 0).toBeLessThanOrEqual(score * 1.01);
+      }),
+    );
+  });
+
+  it('stays when a worse instance comes', () => {
+    const worse: Partial<InstanceSnapshot>[] = [
+      { state: 'suspect', breaker_until_ms: now - 5 },
+      { failure_count: 20, duration_ms: 60_000, is_local: false },
+    ];
+    fc.assert(
+      fc.property(
+        fleets,
+        anyRequest,
+        fc.integer(),
+        fc.constantFrom(...worse),
+        (fleet, request, seed, how) => {
+          const { best } = choose(fleet, request, seed);
+          fc.pre(best !== null && best.tier < 2);
+          const other = { ...best.instance, ...how, instance_id: 'ins_worse' };
+          expect(choose([...fleet, other], request, seed).best).toEqual(best);
+        },
+      ),
+    );
+  });
+
+  it('is a free, local and idle instance whenever one is possible', () => {
     fc.assert(
       fc.property(anyFleet, anyRequest, fc.integer(), (fleet, request, seed) => {
-        const { ranked, excluded: out } = choose(fleet, request, seed);
-        const all = [...ranked, ...out].map(({ instance }) => instance.instance_id);
-        expect(all.toSorted()).toEqual(fleet.map(({ instance_id }) => instance_id).toSorted());
-        for (const [at, next] of ranked.slice(1).entries()) {
-          const { tier, score } = ranked[at] as (typeof ranked)[number];
-          expect(tier).toBeLessThanOrEqual(next.tier);
-          if (tier === next.tier) expect(score).toBeLessThanOrEqual(next.score * 1.0101);
-        }
+        const idle = anInstance('ins_idle', { version: '1.0.0', tags: ['gpu'], duration_ms: 1e9 });
+        const { best } = choose([...fleet, idle], request, seed);
+        expect([best?.tier, best?.costUsd, best?.isFull]).toEqual([0, 0, false]);
       }),
     );
   });

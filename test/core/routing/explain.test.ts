@@ -2,125 +2,134 @@ import { describe, expect, it } from 'vitest';
 import { choose } from '../../../src/core/routing/choose.ts';
 import { explainChoice } from '../../../src/core/routing/explain.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
-import { anInstance, aPaid, aRequest } from './a-snapshot.ts';
+import { anInstance, aPaid, aRequest, now } from './a-snapshot.ts';
 
 interface Story {
   readonly fleet: readonly InstanceSnapshot[];
   readonly request?: RouteRequest;
-  readonly chosen?: string;
-  readonly lost?: readonly string[];
+  /** Whether the best took the call. */
+  readonly chosen?: boolean;
 }
 
-const explain = ({ fleet, request = aRequest(), chosen, lost = [] }: Story) => {
-  const choice = choose(fleet, request, 1);
-  const entry = choice.ranked.find(({ instance }) => instance.instance_id === chosen) ?? null;
-  return explainChoice('dec_1', 'upscale', choice, entry, new Set(lost));
-};
+const explain = ({ fleet, request = aRequest(), chosen = true }: Story) =>
+  explainChoice('dec_1', request, choose(fleet, request, 1), chosen);
 
 const full = anInstance('full', { held: 1 });
 const paid = aPaid('paid', 0.123_456);
 const gone = anInstance('gone', { state: 'down' });
+const at = (id: string): string => `http://10.0.0.1/${id}`;
 
-const reasons: [Story, reason: string][] = [
-  [{ fleet: [anInstance('a')], chosen: 'a' }, 'http://10.0.0.1/a is free, local and idle'],
+const reasons: [rule: string, Story, reason: string][] = [
+  ['the preferred instance', { fleet: [anInstance('a')] }, `${at('a')} is free, local and idle`],
   [
-    { fleet: [paid], chosen: 'paid' },
-    'http://10.0.0.1/paid has the lowest cost and waiting (about 0.123 USD, about 1000 ms)',
+    'the only one',
+    { fleet: [paid] },
+    `${at('paid')} has the best price and time (about 0.123 USD, done in about 1000 ms)`,
   ],
   [
-    { fleet: [anInstance('a', { tags: [] })], chosen: 'a' },
-    'http://10.0.0.1/a has the lowest cost and waiting (free, about 10000 ms)',
+    'one that is better than the next',
+    { fleet: [full, paid] },
+    `${at('full')} has the best price and time (free, done in about 20 s), ` +
+      `before ${at('paid')} (about 0.123 USD, done in about 1000 ms)`,
   ],
   [
-    { fleet: [anInstance('a', { state: 'suspect' })], chosen: 'a' },
-    'http://10.0.0.1/a is the last resort: no instance that is surely up can take the call (free, about 10000 ms)',
+    'a suspect one',
+    { fleet: [anInstance('a', { state: 'suspect' })] },
+    `${at('a')} is the last resort (free, done in about 10 s): its heartbeat is late, and no other can take the call`,
   ],
   [
-    { fleet: [anInstance('a'), paid], chosen: 'paid', lost: ['a'] },
-    'http://10.0.0.1/paid has the lowest cost and waiting (about 0.123 USD, about 1000 ms); 1 better could not take it',
+    'a half-open one',
+    { fleet: [anInstance('a', { breaker_until_ms: now })] },
+    `${at('a')} gets one call (free, done in about 10 s) to see whether it works again: no other can take the call`,
   ],
   [
+    'what is not possible',
     {
       fleet: [anInstance('a'), gone, { ...gone, instance_id: 'gone2' }, anInstance('t')],
-      request: aRequest({ tried: new Set(['t']) }),
-      chosen: 'a',
+      request: aRequest({ ruledOut: new Map([['t', 'already_tried']]) }),
     },
-    'http://10.0.0.1/a is free, local and idle; not possible: 2 down, 1 already tried',
+    `${at('a')} is free, local and idle; not possible: 2 down, 1 already tried`,
   ],
-  [{ fleet: [full] }, 'every possible instance of upscale is full'],
-  [{ fleet: [anInstance('a')], lost: ['a'] }, 'every possible instance of upscale is full'],
   [
-    { fleet: [full, paid] },
-    'http://10.0.0.1/full is full, and waiting for it is better than the others (free, about 20000 ms)',
+    'a full one that is better than the next',
+    { fleet: [full, paid], chosen: false },
+    `${at('full')} is full, and waiting for it (free, done in about 20 s) is better than ` +
+      `${at('paid')} (about 0.123 USD, done in about 1000 ms)`,
   ],
-  [{ fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
-  [{ fleet: [] }, 'no instance of upscale is registered'],
+  [
+    'nobody has room',
+    { fleet: [full, { ...paid, held: 1 }], chosen: false },
+    `each of 2 possible instances of upscale is full; ${at('full')} is waited for (free, done in about 20 s)`,
+  ],
+  [
+    'the only one has no room',
+    { fleet: [full, gone], chosen: false },
+    `the only possible instance of upscale is full; ${at('full')} is waited for ` +
+      '(free, done in about 20 s); not possible: 1 down',
+  ],
+  ['nobody is possible', { fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
+  ['nobody is known', { fleet: [] }, 'no instance of upscale is registered'],
+  [
+    'everybody is too dear',
+    { fleet: [paid, aPaid('dear', 2)], request: aRequest({ ceilingUsd: 0.1 }) },
+    'no instance of upscale is possible: 2 over the ceiling; the cheapest needs 0.123 USD, and 0.1 USD is allowed',
+  ],
+  [
+    'a budget is overdrawn',
+    { fleet: [paid], request: aRequest({ headroomUsd: -3, ceilingUsd: 1 }) },
+    'no instance of upscale is possible: 1 over the budget; the cheapest needs 0.123 USD, and 0 USD is allowed',
+  ],
+  [
+    'everybody failed too often',
+    { fleet: [4_000, 3_000].map((after) => anInstance(`o${after}`, { breaker_until_ms: now + after })) },
+    'no instance of upscale is possible: 2 resting after failures; the first that rests is tried again in 3000 ms',
+  ],
 ];
 
+const left = { tier: null, cost_usd: null, wait_ms: null, score: null };
+
 describe('explainChoice', () => {
-  it.each(reasons)('says why: %#', (story, reason) => {
+  it.each(reasons)('says why: %s', (_, story, reason) => {
     expect(explain(story).reason).toBe(reason);
   });
 
   it('shows every candidate with its figures, and what was left out with its verdict', () => {
-    const fleet = [anInstance('a'), full, paid, gone];
-    expect(explain({ fleet, chosen: 'full', lost: ['a'] })).toEqual({
+    expect(explain({ fleet: [full, gone, paid] })).toMatchObject({
       decision_id: 'dec_1',
-      chosen: 'http://10.0.0.1/full',
-      reason:
-        'http://10.0.0.1/full has the lowest cost and waiting (free, about 20000 ms); ' +
-        '1 better could not take it; not possible: 1 down',
+      chosen: at('full'),
       candidates: [
+        { endpoint: at('full'), tier: 1, cost_usd: 0, wait_ms: 20_000, score: 0.04 / 0.9, verdict: 'chosen' },
         {
-          endpoint: 'http://10.0.0.1/a',
-          tier: 0,
-          cost_usd: 0,
-          wait_ms: 10_000,
-          score: 0.01 / 0.9,
-          verdict: 'lost_claim',
+          ...{ endpoint: at('paid'), tier: 1, cost_usd: 0.123_456, wait_ms: 1_000 },
+          ...{ score: 0.124_456 / 0.9, verdict: 'worse' },
         },
-        {
-          endpoint: 'http://10.0.0.1/full',
-          tier: 1,
-          cost_usd: 0,
-          wait_ms: 20_000,
-          score: 0.02 / 0.9,
-          verdict: 'chosen',
-        },
-        {
-          endpoint: 'http://10.0.0.1/paid',
-          tier: 1,
-          cost_usd: 0.123_456,
-          wait_ms: 1_000,
-          score: 0.124_456 / 0.9,
-          verdict: 'worse',
-        },
-        {
-          endpoint: 'http://10.0.0.1/gone',
-          tier: null,
-          cost_usd: null,
-          wait_ms: null,
-          score: null,
-          verdict: 'down',
-        },
+        { endpoint: at('gone'), ...left, verdict: 'down' },
       ],
       reserved_usd: 0,
       settled_usd: null,
     });
   });
 
-  it('tells the instance that is waited for from those that are worse', () => {
-    const { chosen, candidates } = explain({ fleet: [full, paid] });
-    expect({ chosen, verdicts: candidates.map(({ verdict }) => verdict) }).toEqual({
-      chosen: null,
-      verdicts: ['wait', 'worse'],
+  it('tells the instance that is waited for, and the one that did not take the call, from a chosen one', () => {
+    const verdicts = [full, anInstance('a')].map((one) => {
+      const { chosen, candidates } = explain({ fleet: [one, paid], chosen: false });
+      return [chosen, ...candidates.map(({ verdict }) => verdict)];
     });
+    expect(verdicts).toEqual([
+      [null, 'wait', 'worse'],
+      [null, 'lost_claim', 'worse'],
+    ]);
   });
 
-  it('shows at most 20 candidates, the chosen one always among them', () => {
-    const fleet = Array.from({ length: 40 }, (_, at) => aPaid(`p${at}`, 0.1 + at / 10));
-    const lost = fleet.slice(0, 30).map(({ instance_id }) => instance_id);
-    const { candidates } = explain({ fleet: [...fleet, gone], chosen: 'p30', lost });
-    expect(candidates.map(({ verdict }) => verdict)).toEqual([...Array(19).fill('lost_claim'), 'chosen']);
+  it('shows at most 20, possible ones first', () => {
+    const fleet = [
+      ...Array.from({ length: 15 }, (_, id) => ({ ...gone, instance_id: `g${id}` })),
+      ...Array.from({ length: 15 }, (_, id) => aPaid(`p${id}`, 0.1 + id / 10)),
+    ];
+    const { candidates } = explain({ fleet });
+    expect(candidates.map(({ verdict }) => verdict)).toEqual([
+      ...['chosen', ...Array(14).fill('worse')],
+      ...Array(5).fill('down'),
+    ]);
   });
 });

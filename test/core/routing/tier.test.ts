@@ -1,28 +1,38 @@
 import { describe, expect, it } from 'vitest';
-import { tierOf } from '../../../src/core/routing/tier.ts';
+import { isLocal, tierOf } from '../../../src/core/routing/tier.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
-import { anInstance } from './a-snapshot.ts';
+import { anInstance, now } from './a-snapshot.ts';
 
-const at = (endpoint: string): Partial<InstanceSnapshot> => ({ tags: [], endpoint });
+const tiers: [what: string, Partial<InstanceSnapshot>, depth: number, tier: number][] = [
+  ['free, local, up and idle', {}, 0, 0],
+  ['priced by the second at a rate of 0', { cost_type: 'per_second' }, 0, 0],
+  ['free and idle, but elsewhere', { is_local: false }, 0, 1],
+  ['not free', { cost_type: 'per_call', rate_usd: 1e-9 }, 0, 1],
+  ['with a call or work that it reported', { max_concurrency: 8 }, 1, 1],
+  ['suspect', { state: 'suspect' }, 0, 2],
+  ['half-open', { breaker_until_ms: now }, 0, 3],
+  ['half-open and suspect', { breaker_until_ms: now, state: 'suspect' }, 0, 3],
+];
 
-const tiers: [what: string, Partial<InstanceSnapshot>, tier: number][] = [
-  ['free, tagged local and idle', {}, 0],
-  ['free and idle on localhost', at('http://localhost:7000'), 0],
-  ['free and idle on 127.0.0.1', at('http://127.0.0.1:7000'), 0],
-  ['free and idle on another loopback address', at('https://127.8.0.1/up'), 0],
-  ['free and idle on ::1', at('http://[::1]:7000'), 0],
-  ['priced by the second at a rate of 0', { cost_type: 'per_second' }, 0],
-  ['free and idle, but elsewhere', at('http://10.0.0.7:7000'), 1],
-  ['on a host that only looks local', at('http://localhost.example.org:7000'), 1],
-  ['on a host that begins like a loopback address', at('http://127.0.0.1.example.org'), 1],
-  ['not free', { cost_type: 'per_call', rate_usd: 1e-9 }, 1],
-  ['busy with a call of ours', { held: 1, max_concurrency: 8 }, 1],
-  ['busy with work that it reported', { reported_extra: 1 }, 1],
-  ['suspect', { state: 'suspect' }, 2],
+const places: [endpoint: string, tags: string[], isLocal: boolean][] = [
+  ['http://10.0.0.7:7000', ['local'], true],
+  ['http://localhost:7000', [], true],
+  ['http://127.0.0.1:7000', [], true],
+  ['https://127.8.0.1/up', [], true],
+  ['http://[::1]:7000', [], true],
+  ['http://10.0.0.7:7000', ['localhost'], false],
+  ['http://localhost.example.org:7000', [], false],
+  ['http://127.0.0.1.example.org', [], false],
 ];
 
 describe('tierOf', () => {
-  it.each(tiers)('%s', (_, instance, tier) => {
-    expect(tierOf(anInstance('a', instance))).toBe(tier);
+  it.each(tiers)('%s', (_, instance, depth, tier) => {
+    expect(tierOf(anInstance('a', instance), depth)).toBe(tier);
+  });
+});
+
+describe('isLocal', () => {
+  it.each(places)('%s with tags %j: %s', (endpoint, tags, expected) => {
+    expect(isLocal({ endpoint, tags })).toBe(expected);
   });
 });

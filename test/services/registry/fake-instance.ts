@@ -69,6 +69,7 @@ export const startFakeInstance = async (spec: CapabilitySpec = aSpec()): Promise
       cost_model: { type: 'free', rate_usd: 0 },
       tags: ['local'],
       max_concurrency: 1,
+      settle: 'computed',
       ...changes,
     }),
     die: async () => {

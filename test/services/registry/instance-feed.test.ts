@@ -46,7 +46,7 @@ const insertAttempt = (instance_id: string, lease: string): Promise<unknown> =>
 
 /** Polls only when told to. */
 const aFeed = (): InstanceFeed => createInstanceFeed({ db, intervalMs: 3_600_000, logger: silentLogger });
-const held = (feed: InstanceFeed, name: string): number | undefined => feed.candidates(name)[0]?.held;
+const held = (feed: InstanceFeed, name: string): number | undefined => feed.fleet(name).instances[0]?.held;
 
 describe('candidates', () => {
   it('shows what the router needs, as numbers', async () => {
@@ -59,14 +59,15 @@ describe('candidates', () => {
     const feed = aFeed();
     await feed.refresh();
     const { endpoint } = await db('instance').where({ instance_id }).first('endpoint');
-    expect(feed.candidates('whole')).toEqual([
+    expect(feed.fleet('whole').instances).toEqual([
       {
         ...{ instance_id, name: 'whole', version: '1.0.0', endpoint, cost_type: 'per_call', rate_usd: 0.25 },
         ...{ tags: ['gpu'], max_concurrency: 2, state: 'up', spec_digest: 'abc', held: 1, reported_extra: 5 },
-        ...{ duration_ms: 120, deviation_ms: 8, success_count: 3, failure_count: 1 },
+        ...{ duration_ms: 120, deviation_ms: 8, success_count: 3, failure_count: 1, settle: 'computed' },
+        ...{ breaker_until_ms: null, is_local: false },
       },
     ]);
-    expect(feed.candidates('nobody')).toEqual([]);
+    expect(feed.fleet('nobody').instances).toEqual([]);
   });
 
   it('forgets a reported queue after 90 s, though the row does not change', async () => {
@@ -74,10 +75,10 @@ describe('candidates', () => {
     await insertInstance('queued', { queue_depth: 4, queue_depth_at: at });
     const feed = aFeed();
     await feed.refresh();
-    expect(feed.candidates('queued')[0]?.reported_extra).toBe(4);
+    expect(feed.fleet('queued').instances[0]?.reported_extra).toBe(4);
     await waitFor('the report is too old', async () => {
       await feed.refresh();
-      return feed.candidates('queued')[0]?.reported_extra === 0;
+      return feed.fleet('queued').instances[0]?.reported_extra === 0;
     });
   });
 });
@@ -87,10 +88,10 @@ describe('polling', () => {
     const instance_id = await insertInstance('watched');
     const feed = createInstanceFeed({ db, intervalMs: 20, logger: silentLogger });
     await feed.start();
-    expect(feed.candidates('watched')[0]?.state).toBe('up');
+    expect(feed.fleet('watched').instances[0]?.state).toBe('up');
     const other = connectDatabase(database.url, 1);
     await other('instance').where({ instance_id }).update({ state: 'down' });
-    await waitFor('the feed shows it', () => feed.candidates('watched')[0]?.state === 'down');
+    await waitFor('the feed shows it', () => feed.fleet('watched').instances[0]?.state === 'down');
     await Promise.all([feed.stop(), other.destroy()]);
   });
 
@@ -100,7 +101,7 @@ describe('polling', () => {
     const feed = aFeed();
     await feed.refresh();
     const max = (): Record<string, number> =>
-      Object.fromEntries(feed.candidates('gap').map((c) => [c.instance_id, c.max_concurrency]));
+      Object.fromEntries(feed.fleet('gap').instances.map((c) => [c.instance_id, c.max_concurrency]));
     await db.transaction(async (trx) => {
       await trx('instance').where({ instance_id: slow }).update({ max_concurrency: 5 });
       await db('instance').where({ instance_id: fast }).update({ max_concurrency: 6 });
@@ -129,8 +130,8 @@ describe('polling', () => {
     await feed.stop();
     await feed.refresh();
     const seen = feed
-      .candidates('busy')
-      .map(({ instance_id, max_concurrency }) => [instance_id, max_concurrency]);
+      .fleet('busy')
+      .instances.map(({ instance_id, max_concurrency }) => [instance_id, max_concurrency]);
     expect(Object.fromEntries(seen)).toEqual(
       Object.fromEntries(ids.map((id, writer) => [id, writer * 100 + 30])),
     );
@@ -141,7 +142,7 @@ describe('polling', () => {
     const own = connectDatabase(database.url, 1);
     const feed = createInstanceFeed({ db: own, intervalMs: 10, logger: silentLogger });
     await feed.start();
-    feed.noteClaim(feed.candidates('lasting')[0]?.instance_id as string);
+    feed.noteClaim(feed.fleet('lasting').instances[0]?.instance_id as string);
     await own.destroy();
     await expect(feed.refresh()).rejects.toThrow();
     expect(held(feed, 'lasting')).toBe(1);

@@ -9,6 +9,8 @@ import {
   createRegistryService,
   type RegistryService,
 } from '../../../src/services/registry/registry-service.ts';
+import { createSchemaVetter } from '../../../src/services/registry/schema-vetter.ts';
+import { aGuard, aPolicy } from '../../support/address-policy.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { type FakeInstance, startFakeInstance } from './fake-instance.ts';
 
@@ -21,7 +23,7 @@ export interface RegistryBench {
   readonly registry: RegistryService;
   start(spec?: CapabilitySpec): Promise<FakeInstance>;
   read(endpoint: string): Promise<InstanceRow>;
-  /** Lets the instance's times lie in the past, and its probe be due. */
+  /** Lets the times of the instance lie in the past, its next probe too. @param endpoint or a pattern of LIKE */
   age(endpoint: string, seconds: number): Promise<void>;
   /** An open attempt on the instance. @returns its id */
   openAttempt(endpoint: string): Promise<string>;
@@ -35,12 +37,14 @@ export const openRegistryBench = async (): Promise<RegistryBench> => {
     project,
     otherProject,
   ]);
-  const probe = createCapabilityProbe();
+  const probe = createCapabilityProbe({ guard: aGuard() });
+  const vetter = createSchemaVetter();
   const registry = createRegistryService({
     db,
     probe,
     logger: silentLogger,
-    config: { CAPSTAN_MODE: 'development' },
+    policy: aPolicy(),
+    vetter,
   });
   const instances: FakeInstance[] = [];
 
@@ -59,11 +63,9 @@ export const openRegistryBench = async (): Promise<RegistryBench> => {
       return instance;
     },
     age: async (endpoint, seconds) => {
-      await db.raw(
-        `update instance set last_heartbeat_at = last_heartbeat_at - ? * interval '1 second',
-           next_probe_at = next_probe_at - ? * interval '1 second' where endpoint = ?`,
-        [seconds, seconds, endpoint],
-      );
+      const times = ['registered_at', 'last_heartbeat_at', 'next_probe_at', 'down_since', 'uptime_at'];
+      const shifts = times.map((time) => `${time} = ${time} - interval '${seconds} seconds'`);
+      await db.raw(`update instance set ${shifts.join(', ')} where endpoint like ?`, [endpoint]);
     },
     openAttempt: async (endpoint) => {
       const id = randomUUID();
@@ -79,6 +81,7 @@ export const openRegistryBench = async (): Promise<RegistryBench> => {
     close: async () => {
       await registry.close();
       await probe.close();
+      await vetter.close();
       for (const instance of instances) await instance.die().catch(() => undefined);
       await db.destroy();
       await database.drop();

@@ -155,7 +155,7 @@ describe('heartbeat', () => {
   it('answers 404 for an unknown endpoint or name, 403 for another project', async () => {
     const { instance } = await registerVetted();
     const { registry } = bench;
-    const unknown = registry.heartbeat(project, 'concat', { endpoint: 'http://10.9.9.9' });
+    const unknown = registry.heartbeat(project, 'concat', { endpoint: 'http://127.0.0.1:9' });
     expect((await errorOf(unknown)).code).toBe('not_found');
     const misnamed = registry.heartbeat(project, 'other', { endpoint: instance.url });
     expect((await errorOf(misnamed)).code).toBe('not_found');

@@ -74,6 +74,16 @@ describe('a compiled schema', () => {
     expect(() => compile(tuple)).toThrow(/items/);
   });
 
+  it('follows references to its own root', () => {
+    const list: JsonObject = {
+      properties: { value: { type: 'number' }, next: { anyOf: [{ type: 'null' }, { $ref: '#' }] } },
+    };
+    expect(errorsOf(list, { value: 1, next: { value: 2, next: null } })).toEqual([]);
+    expect(errorsOf(list, { next: { next: { value: 'x' } } })).toContain(
+      '/next/next/value must be number, got "x"',
+    );
+  });
+
   it('lets two schemas carry the same $id', () => {
     const $id = 'https://example.org/input';
     expect(errorsOf({ $id, type: 'string' }, 1)).toHaveLength(1);

@@ -1,0 +1,104 @@
+/**
+ * How long cost report and ledger take when the ledger is long: `npm run bench:costs [-- --rows N]`. Exit code 1 when
+ * the bar is missed, when a budget does not match its attempts, or when a part dies.
+ */
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { findDrift } from '../../src/db/budget-drift.ts';
+import { connectDatabase } from '../../src/db/connect.ts';
+import { listLedger } from '../../src/db/ledger.ts';
+import type { Report } from '../../src/dev/progress.ts';
+import { fillLedger } from './fill.ts';
+import { type Measured, measure } from './measure.ts';
+import { type CostStack, startStack } from './stack.ts';
+
+const barMs = 50;
+const requests = 200;
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+/** What `next_cursor` would be after half of the project's days. */
+const findMiddle = async ({ databaseUrl, projectId }: CostStack): Promise<string> => {
+  const db = connectDatabase(databaseUrl, 1);
+  try {
+    const until = new Date(Date.now() - 500 * 86_400_000).toISOString().slice(0, 10);
+    const [entry] = await listLedger(db, projectId, { until, after: null, limit: 1 });
+    if (entry === undefined) throw new Error(`no entry until ${until}`);
+    return Buffer.from(`${entry.day}.${entry.entry_id}`).toString('base64url');
+  } finally {
+    await db.destroy();
+  }
+};
+
+/** Maintenance does this every minute. @throws Error when a budget does not match */
+const timeReconciling = async ({ databaseUrl }: CostStack): Promise<number> => {
+  const db = connectDatabase(databaseUrl, 1);
+  try {
+    await findDrift(db);
+    const startedAt = performance.now();
+    const drift = await findDrift(db);
+    if (drift.length > 0) throw new Error(`${drift.length} budgets differ from their attempts`);
+    return performance.now() - startedAt;
+  } finally {
+    await db.destroy();
+  }
+};
+
+const toRow = (...cells: readonly string[]): string =>
+  cells.map((cell, at) => (at === 0 ? cell.padEnd(26) : cell.padStart(10))).join('');
+
+const bench = async (stack: CostStack, rows: number): Promise<boolean> => {
+  const startedAt = performance.now();
+  await fillLedger({ ...stack, rows }, (share) => say(`filled ${Math.round(share * 100)} %`));
+  const seconds = Math.round((performance.now() - startedAt) / 1_000);
+  const target = { ...stack, apiUrl: await stack.startServer() };
+  const ask = (name: string, path: string): Promise<Measured> => measure(target, { name, path, requests });
+  const costs: Measured[] = [];
+  for (const period of ['day', 'week', 'month', 'all']) {
+    costs.push(await ask(`costs, ${period}`, `/v1/costs?period=${period}`));
+  }
+  const pages = [
+    await ask('ledger, first page', '/v1/ledger'),
+    await ask('ledger, middle page', `/v1/ledger?cursor=${await findMiddle(stack)}`),
+  ];
+  const reconciling = await timeReconciling(stack);
+  const hasPassed = ({ p99 }: Measured): boolean => p99 < barMs;
+  const figures = ({ p50, p99 }: Measured): string[] => [p50.toFixed(1), p99.toFixed(1)];
+  const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`;
+  console.log(`${new Date().toISOString()}  ${machine}  ${rows} ledger entries, filled in ${seconds} s\n`);
+  console.log(toRow('ms', 'p50', 'p99'));
+  for (const one of costs) {
+    console.log(`${toRow(one.name, ...figures(one))}  < ${barMs}  ${hasPassed(one) ? 'pass' : 'FAIL'}`);
+  }
+  for (const one of pages) console.log(toRow(one.name, ...figures(one)));
+  console.log(toRow('reconciling, once', reconciling.toFixed(1)));
+  return costs.every(hasPassed);
+};
+
+const { values } = parseArgs({ options: { rows: { type: 'string', default: '10000000' } } });
+const rows = Number(values.rows);
+if (!Number.isInteger(rows) || rows < 10_000) throw new Error('--rows is a whole number of at least 10000');
+
+const interrupted = new Promise<never>((_, reject) => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => reject(new Error(`ended by ${signal}`)));
+  }
+});
+interrupted.catch(() => undefined);
+
+const report: Report = ({ part, status, detail }) => {
+  if (status !== 'working' && status !== 'ready') say(`${part}: ${detail}`);
+  if (status === 'died') process.kill(process.pid, 'SIGTERM');
+};
+
+say('starting Postgres');
+const stack = await startStack(report);
+try {
+  process.exitCode = (await Promise.race([bench(stack, rows), interrupted])) ? 0 : 1;
+} catch (error) {
+  say(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+} finally {
+  await stack.stop();
+}
+process.exit();

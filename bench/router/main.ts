@@ -1,0 +1,66 @@
+/**
+ * What routing costs, against gateways that only pass on: `npm run bench:router [-- --quick] [-- --json]`. Exit code
+ * 1 when a bar is missed.
+ */
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import type { Report } from '../../src/dev/progress.ts';
+import { readProcessorTime } from '../engine/processor-time.ts';
+import { type Measured, measure } from './load.ts';
+import { registerUpstreams } from './register.ts';
+import { type Round, summarize, toTable } from './result.ts';
+import { type Stack, startStack } from './stack.ts';
+import { describeSystems, type System } from './systems.ts';
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+const { values: options } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
+});
+const effort = options.quick
+  ? { rounds: 3, oneMs: 700, manyMs: 1_500 }
+  : { rounds: 9, oneMs: 1_500, manyMs: 3_000 };
+
+const measureSystem = async (stack: Stack, system: System): Promise<Round['systems'][string]> => {
+  const one: Measured = await measure(system, 1, effort.oneMs);
+  const before = readProcessorTime(stack.processes());
+  const many = await measure(system, 32, effort.manyMs);
+  const spent = [...readProcessorTime(stack.processes())].map(
+    ([part, ms]) => [part, ((ms - (before.get(part) ?? 0)) * 1_000) / many.calls] as const,
+  );
+  return { one, many, processorUs: Object.fromEntries(spent) };
+};
+
+const rotate = <Item>(list: readonly Item[], by: number): Item[] => [
+  ...list.slice(by % list.length),
+  ...list.slice(0, by % list.length),
+];
+
+const report: Report = ({ part, status, detail }) => {
+  if (status !== 'working' && status !== 'ready') say(`${part}: ${detail}`);
+};
+
+say('starting Postgres, Temporal, upstreams, rivals and the server');
+const stack = await startStack(report);
+try {
+  await registerUpstreams(stack);
+  const systems = describeSystems(stack);
+  say('warming up');
+  for (const system of systems) await measure(system, 32, 1_500);
+  const rounds: Round[] = [];
+  for (let number = 0; number < effort.rounds; number++) {
+    say(`round ${number + 1} of ${effort.rounds}`);
+    const measured: Record<string, Round['systems'][string]> = {};
+    for (const system of rotate(systems, number)) measured[system.name] = await measureSystem(stack, system);
+    rounds.push({ systems: measured });
+  }
+  const result = summarize(rounds, `${cpus().length} × ${cpus()[0]?.model.trim()}, Node ${process.version}`);
+  console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result));
+  process.exitCode = result.passed ? 0 : 1;
+} catch (error) {
+  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  process.exitCode = 1;
+} finally {
+  await stack.stop();
+}
+process.exit();

@@ -1,0 +1,3 @@
+/** The same amount of text in every request and every answer. */
+export const requestText = 'router '.repeat(28).padEnd(200, '.');
+export const answerText = 'answer '.repeat(28).padEnd(200, '.');

@@ -1,0 +1,121 @@
+/** What the rounds say: medians, ratios to Portkey's, and whether the bars are met. */
+import { median } from '../engine/statistics.ts';
+import type { Measured } from './load.ts';
+
+interface SystemRound {
+  readonly one: Measured;
+  readonly many: Measured;
+  /** Microseconds of processor time per call at 32 callers, by part. */
+  readonly processorUs: Readonly<Record<string, number>>;
+}
+
+export interface Round {
+  readonly systems: Readonly<Record<string, SystemRound>>;
+}
+
+interface Row {
+  readonly name: string;
+  readonly p50_1_ms: number;
+  readonly p50_32_ms: number;
+  readonly p99_32_ms: number;
+  readonly per_second_32: number;
+  readonly processor_us: Readonly<Record<string, number>>;
+}
+
+interface Bar {
+  readonly name: string;
+  readonly value: number;
+  readonly limit: string;
+  readonly passed: boolean;
+}
+
+export interface RouterResult {
+  readonly at: string;
+  readonly machine: string;
+  readonly rounds: number;
+  readonly rows: readonly Row[];
+  readonly bars: readonly Bar[];
+  readonly passed: boolean;
+}
+
+const rival = 'Portkey';
+
+const rowOf = (name: string, rounds: readonly SystemRound[]): Row => {
+  const of = (read: (round: SystemRound) => number): number => median(rounds.map(read));
+  const parts = Object.keys(rounds[0]?.processorUs ?? {});
+  return {
+    name,
+    p50_1_ms: of(({ one }) => one.p50Ms),
+    p50_32_ms: of(({ many }) => many.p50Ms),
+    p99_32_ms: of(({ many }) => many.p99Ms),
+    per_second_32: of(({ many }) => many.perSecond),
+    processor_us: Object.fromEntries(
+      parts.map((part) => [part, of(({ processorUs }) => processorUs[part] ?? 0)]),
+    ),
+  };
+};
+
+export const summarize = (rounds: readonly Round[], machine: string): RouterResult => {
+  const names = Object.keys(rounds[0]?.systems ?? {});
+  const roundsOf = (name: string): SystemRound[] => rounds.map(({ systems }) => systems[name] as SystemRound);
+  const ratio = (name: string, read: (round: SystemRound) => number): number =>
+    median(
+      rounds.map(({ systems }) => read(systems[name] as SystemRound) / read(systems[rival] as SystemRound)),
+    );
+  const p50 = (name: string, most: number): Bar => {
+    const value = ratio(name, ({ one }) => one.p50Ms);
+    return { name: `${name}: p50 of one caller`, value, limit: `<= ${most}`, passed: value <= most };
+  };
+  const rate = (name: string, least: number): Bar => {
+    const value = ratio(name, ({ many }) => many.perSecond);
+    return { name: `${name}: calls per second at 32`, value, limit: `>= ${least}`, passed: value >= least };
+  };
+  const bars = [
+    p50('Capstan free', 1.1),
+    rate('Capstan free', 2.5),
+    p50('Capstan paid', 1.5),
+    rate('Capstan paid', 1.2),
+  ];
+  return {
+    at: new Date().toISOString(),
+    machine,
+    rounds: rounds.length,
+    rows: names.map((name) => rowOf(name, roundsOf(name))).sort((a, b) => a.name.localeCompare(b.name)),
+    bars,
+    passed: bars.every(({ passed }) => passed),
+  };
+};
+
+const line = (first: string, ...cells: readonly string[]): string =>
+  first.padEnd(36) + cells.map((cell) => cell.padStart(12)).join('');
+
+const shownParts = ['server', 'Portkey', 'Koa relay', 'http-proxy', 'Postgres', 'upstream', 'paid upstream'];
+
+export const toTable = ({ at, machine, rounds, rows, bars }: RouterResult): string =>
+  [
+    `${at}  ${machine}  ${rounds} rounds`,
+    '',
+    line('', 'p50 ms, 1', 'p50 ms, 32', 'p99 ms, 32', 'calls/s, 32'),
+    ...rows.map((row) =>
+      line(
+        row.name,
+        row.p50_1_ms.toFixed(2),
+        row.p50_32_ms.toFixed(2),
+        row.p99_32_ms.toFixed(2),
+        row.per_second_32.toFixed(0),
+      ),
+    ),
+    '',
+    'processor time per call at 32 callers, µs (system under test on processor 0, all else on 1)',
+    ...rows.map((row) => {
+      const parts = shownParts.filter((part) => (row.processor_us[part] ?? 0) >= 10);
+      return (
+        line(row.name) + parts.map((part) => `${part} ${(row.processor_us[part] ?? 0).toFixed(0)}`).join('  ')
+      );
+    }),
+    '',
+    `by ${rival}'s, median of the rounds' own ratios`,
+    ...bars.map(({ name, value, limit, passed }) =>
+      line(name, value.toFixed(2), limit, passed ? 'pass' : 'FAIL'),
+    ),
+  ].join('\n');

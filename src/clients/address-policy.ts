@@ -1,0 +1,120 @@
+/**
+ * Where an instance may be: inside the allowed networks, and at none of the addresses that are never an instance's.
+ * Loopback is allowed in development, or where a network of loopback addresses is named; that of another, wider
+ * network is not enough. It judges addresses; names are resolved and judged when dialling.
+ */
+import { BlockList } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { type Cidr, parseCidr } from './cidr.ts';
+import { type PlainAddress, toPlainAddress } from './plain-address.ts';
+
+/** Something of Capstan's own that accepts connections. */
+export interface Listener {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface AddressPolicy {
+  /** @param address an IP address @returns why no instance may be there, or null */
+  findFault(address: string, port: number): string | null;
+  /** What can be said of a name without resolving it. @returns why no instance may be there, or null */
+  findNameFault(name: string, port: number): string | null;
+  /** Names of Capstan's own hosts on this port; their addresses are refused too. */
+  ownNames(port: number): readonly string[];
+}
+
+export interface AddressPolicyOptions {
+  /** Comma-separated. @throws Error when one is no network */
+  readonly allowedCidrs: string;
+  readonly allowsLoopback: boolean;
+  readonly ownListeners: readonly Listener[];
+}
+
+type Kind = readonly [what: string, networks: readonly string[]];
+
+const loopback = ['127.0.0.0/8', '::1/128'];
+
+/** Refused whatever is allowed. The last kind would carry an IPv4 address past the rules for IPv4. */
+const neverAllowed: readonly Kind[] = [
+  ['an unspecified address', ['0.0.0.0/8', '::/128']],
+  ['a link-local address', ['169.254.0.0/16', 'fe80::/10']],
+  ['a multicast or reserved address', ['224.0.0.0/3', 'ff00::/8']],
+  [
+    "a cloud provider's metadata address",
+    ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::254/128'],
+  ],
+  [
+    'an address that stands for another one',
+    ['::/96', '::ffff:0:0:0/96', '64:ff9b:1::/48', '2001::/32', '2002::/16'],
+  ],
+];
+
+interface Networks {
+  has(address: PlainAddress): boolean;
+}
+
+/** IPv4 and IPv6 apart: one list alone would let ::/0 stand for IPv4 as well. */
+const createNetworks = (cidrs: readonly Cidr[]): Networks => {
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
+  for (const { network, prefix, family } of cidrs) lists[family].addSubnet(network, prefix, family);
+  return { has: ({ text, family }) => lists[family].check(text, family) };
+};
+
+const parseAll = (texts: readonly string[]): readonly Cidr[] =>
+  texts.map((text) => {
+    const cidr = parseCidr(text);
+    if (cidr === null) throw new Error(`"${text}" is no network`);
+    return cidr;
+  });
+
+const refuseLoopback = (seen: string): string =>
+  `${seen} is a loopback address, allowed in development mode or where ALLOWED_CIDRS names it`;
+
+const isWildcard = ({ host }: Listener): boolean => host === '0.0.0.0' || host === '::' || host === '[::]';
+
+const isOfThisMachine = ({ text }: PlainAddress): boolean =>
+  Object.values(networkInterfaces())
+    .flat()
+    .some((at) => at !== undefined && toPlainAddress(at.address)?.text === text);
+
+export const createAddressPolicy = (options: AddressPolicyOptions): AddressPolicy => {
+  const { allowedCidrs, allowsLoopback, ownListeners } = options;
+  const cidrs = parseAll(allowedCidrs.split(','));
+  const allowed = createNetworks(cidrs);
+  const loopbacks = createNetworks(parseAll(loopback));
+  const isLoopbackNetwork = ({ network, prefix, family }: Cidr): boolean =>
+    prefix >= (family === 'ipv4' ? 8 : 128) && loopbacks.has({ text: network, family });
+  const namedLoopbacks = cidrs.filter(isLoopbackNetwork);
+  const allowedLoopbacks = createNetworks(allowsLoopback ? parseAll(loopback) : namedLoopbacks);
+  const denied = neverAllowed.map(([what, texts]) => ({ what, networks: createNetworks(parseAll(texts)) }));
+
+  const isOwn = (address: PlainAddress, port: number): boolean =>
+    ownListeners.some((listener) => {
+      if (listener.port !== port) return false;
+      if (!isWildcard(listener)) return toPlainAddress(listener.host)?.text === address.text;
+      return loopbacks.has(address) || isOfThisMachine(address);
+    });
+
+  return {
+    findFault: (address, port) => {
+      const plain = toPlainAddress(address);
+      if (plain === null) return `${address} is no IP address`;
+      if (isOwn(plain, port)) return `${address}:${port} is Capstan's own`;
+      if (loopbacks.has(plain)) return allowedLoopbacks.has(plain) ? null : refuseLoopback(address);
+      const kind = denied.find(({ networks }) => networks.has(plain));
+      if (kind !== undefined) return `${address} is ${kind.what}, where no instance may be`;
+      return allowed.has(plain) ? null : `${address} is outside ALLOWED_CIDRS (${allowedCidrs})`;
+    },
+    findNameFault: (name, port) => {
+      const isSame = (listener: Listener): boolean => listener.port === port && listener.host === name;
+      if (ownListeners.some(isSame)) return `${name}:${port} is Capstan's own`;
+      const isLoopbackName = name === 'localhost' || name.endsWith('.localhost');
+      const isAllowed = allowsLoopback || namedLoopbacks.length > 0;
+      return isLoopbackName && !isAllowed ? refuseLoopback(name) : null;
+    },
+    ownNames: (port) =>
+      ownListeners
+        .filter((listener) => listener.port === port && toPlainAddress(listener.host) === null)
+        .map(({ host }) => host),
+  };
+};

@@ -1,0 +1,88 @@
+/**
+ * What a decision was made from, kept so that it can be made again. The shown instances are enough: with the best
+ * are kept the least by score and by wait, and these three settle the tie as all did.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { choose } from './choose.ts';
+import type { Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
+
+/** What `choose` reads of an instance: a table is half the size of objects. */
+const columns = [
+  ...(['instance_id', 'endpoint', 'version', 'state', 'tags', 'is_local', 'cost_type', 'rate_usd'] as const),
+  ...(['max_concurrency', 'held', 'reported_extra', 'duration_ms', 'deviation_ms'] as const),
+  ...(['success_count', 'failure_count', 'breaker_until_ms'] as const),
+] satisfies (keyof InstanceSnapshot)[];
+
+interface Inputs {
+  readonly request: {
+    readonly capability: string;
+    readonly version_range: string | null;
+    readonly tags: readonly string[];
+    readonly priority: RouteRequest['priority'];
+    readonly ceiling_usd: number | null;
+    readonly timeout_ms: number;
+    readonly headroom_usd: number | null;
+    readonly now_ms: number;
+    readonly prior_ms: number;
+    readonly ruled_out: readonly (readonly [instanceId: string, why: RuledOut])[];
+    readonly busy: readonly string[];
+    readonly trial: string | null;
+    readonly waiting: number;
+  };
+  readonly seed: number;
+  readonly columns: readonly string[];
+  readonly instances: readonly (readonly Json[])[];
+}
+
+/** @returns request, seed, and the shown instances as a table */
+export const toInputs = ({ shown }: Choice, request: RouteRequest, seed: number): JsonObject => {
+  const inputs: Inputs = {
+    request: {
+      capability: request.capability,
+      version_range: request.versionRange,
+      tags: request.tags,
+      priority: request.priority,
+      ceiling_usd: request.ceilingUsd,
+      timeout_ms: request.timeoutMs,
+      headroom_usd: request.headroomUsd,
+      now_ms: request.nowMs,
+      prior_ms: request.priorMs,
+      ruled_out: [...request.ruledOut],
+      busy: [...request.busy],
+      trial: request.trial ?? null,
+      waiting: request.waiting ?? 0,
+    },
+    seed,
+    columns,
+    instances: shown.map(({ instance }) => columns.map((column) => instance[column])),
+  };
+  return inputs as unknown as JsonObject;
+};
+
+const toRequest = ({ request }: Inputs): RouteRequest => ({
+  capability: request.capability,
+  versionRange: request.version_range,
+  tags: request.tags,
+  priority: request.priority,
+  ceilingUsd: request.ceiling_usd,
+  timeoutMs: request.timeout_ms,
+  headroomUsd: request.headroom_usd,
+  nowMs: request.now_ms,
+  priorMs: request.prior_ms,
+  ruledOut: new Map(request.ruled_out),
+  busy: new Set(request.busy),
+  trial: request.trial,
+  waiting: request.waiting,
+});
+
+/**
+ * @param stored what `toInputs` gave
+ * @returns endpoint of the instance that is the best with what was known then
+ */
+export const replayChoice = (stored: JsonObject): string | null => {
+  const inputs = stored as unknown as Inputs;
+  const instances = inputs.instances.map((row) =>
+    Object.fromEntries(inputs.columns.map((column, at) => [column, row[at]])),
+  ) as unknown as InstanceSnapshot[];
+  return choose(instances, toRequest(inputs), inputs.seed).best?.instance.endpoint ?? null;
+};

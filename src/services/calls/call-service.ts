@@ -1,0 +1,65 @@
+/** Direct calls as the API offers them. */
+import type { Logger } from 'pino';
+import type { ExecRequest } from '../../contracts/decision.ts';
+import type { CallCapability } from '../routing/call-capability.ts';
+import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
+import { createExecCapability } from './exec-capability.ts';
+import { createIdempotentCall, type ExecOutcome } from './idempotent-call.ts';
+import { createKeyKeeper } from './key-keeper.ts';
+import { createOpenCalls } from './open-calls.ts';
+
+export interface CallOrder {
+  readonly projectId: string;
+  readonly capability: string;
+  readonly request: ExecRequest;
+  readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
+  /** Aborts when the caller goes away; without an Idempotency-Key nobody wants the result then. */
+  readonly signal: AbortSignal;
+}
+
+export interface CallService {
+  /** @throws AppError of the routing table; what is kept under an Idempotency-Key comes as an outcome */
+  exec(order: CallOrder): Promise<ExecOutcome>;
+  /** Ends and settles what is under way. */
+  close(): Promise<void>;
+}
+
+export interface CallServiceDependencies extends CapabilityLookup {
+  readonly callCapability: CallCapability;
+  readonly logger: Logger;
+}
+
+export const createCallService = (dependencies: CallServiceDependencies): CallService => {
+  const { db, callCapability, logger } = dependencies;
+  const execCapability = createExecCapability(callCapability);
+  const keeper = createKeyKeeper({ db, logger });
+  const callOnce = createIdempotentCall({ db, keeper, logger });
+  const open = createOpenCalls();
+  return {
+    exec: async ({ signal, idempotency, ...order }) => {
+      const { projectId, capability } = order;
+      await requireCapability(dependencies, capability, '/path/name');
+      if (idempotency === null) {
+        const answer = await open.run(signal, (stop) =>
+          execCapability({ ...order, key: null, signal: stop }),
+        );
+        return { answer, isReplayed: false };
+      }
+      const stored = {
+        ...{ project_id: projectId, key: idempotency.key, body_sha256: idempotency.bodySha256 },
+        request: `POST /v1/capabilities/${capability}/exec`,
+      };
+      // No capability name holds a colon, so that no two of them share a key.
+      const key = `${projectId}:${capability}:${idempotency.key}`;
+      return open.run(null, (stop) =>
+        callOnce(stored, key, (lost) =>
+          execCapability({ ...order, key, signal: AbortSignal.any([stop, lost]) }),
+        ),
+      );
+    },
+    close: async () => {
+      await open.close();
+      keeper.stop();
+    },
+  };
+};

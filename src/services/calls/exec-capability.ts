@@ -1,0 +1,49 @@
+/**
+ * One routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and one
+ * deadline. What a step would come back for later is an error here, with the time after which to ask again.
+ */
+import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
+import type { RetrySettings } from '../../core/delivery/retry-policy.ts';
+import { newId } from '../ids.ts';
+import type { CallCapability } from '../routing/call-capability.ts';
+import { takenOver, toExecError } from './exec-error.ts';
+
+export interface ExecCall {
+  readonly projectId: string;
+  readonly capability: string;
+  readonly request: ExecRequest;
+  /** Of its attempts; null makes one that nobody has used. */
+  readonly key: string | null;
+  readonly signal: AbortSignal;
+}
+
+/** @throws AppError of the routing table */
+export type ExecCapability = (call: ExecCall) => Promise<ExecAnswer>;
+
+/** For a slot, or for an instance to appear. */
+const longestWaitMs = 2_000;
+
+/** Whether to try again is the caller's choice, so earlier attempts of the same key never use up a count. */
+const retry: RetrySettings = {
+  ...{ max: Number.MAX_SAFE_INTEGER, initialMs: 1_000, factor: 2, maxDelayMs: 60_000 },
+};
+
+export const createExecCapability =
+  (callCapability: CallCapability): ExecCapability =>
+  async ({ projectId, capability, request, key, signal }) => {
+    const end = await callCapability({
+      ...{ projectId, step: null, isAtMostOnce: false, retry, round: 1, signal },
+      key: key ?? newId('call'),
+      isKeyNew: key === null,
+      input: request.input,
+      route: {
+        ...{ capability, tags: request.tags, priority: request.priority, timeoutMs: request.timeout_ms },
+        versionRange: request.version ?? null,
+        ceilingUsd: request.budget_ceiling_usd ?? null,
+      },
+      maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
+    });
+    if (end.kind !== 'succeeded') throw toExecError(end, request);
+    if (end.attempt === null) throw takenOver();
+    return { ok: true, output: end.output as ExecAnswer['output'], routing: end.attempt.decision };
+  };

@@ -1,0 +1,110 @@
+/**
+ * A call under an Idempotency-Key is dispatched once, however often it is asked for, and its answer is kept for
+ * 24 h. The key is taken before the dispatch. Kept is what would be the same again, success and 422; every other end
+ * gives the key back. A client that leaves does not stop it: it comes back for the answer with the same key.
+ */
+import type { Logger } from 'pino';
+import type { ExecAnswer } from '../../contracts/decision.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import type { ProblemItem } from '../../contracts/problem.ts';
+import type { Db } from '../../db/connect.ts';
+import type { IdempotentRequest } from '../../db/idempotency.ts';
+import {
+  answerKey,
+  findKey,
+  holdKey,
+  type KeyHold,
+  type KeyRow,
+  releaseKey,
+  takeOverKey,
+} from '../../db/idempotency-hold.ts';
+import { AppError } from '../../errors.ts';
+import { newToken } from '../ids.ts';
+import { insist } from '../insist.ts';
+import type { KeyKeeper } from './key-keeper.ts';
+
+export interface ExecOutcome {
+  readonly answer: ExecAnswer | AppError;
+  /** It was given before. */
+  readonly isReplayed: boolean;
+}
+
+/**
+ * @param attemptKey of the attempts that `work` makes
+ * @param work is to stop when its signal aborts: the key belongs to somebody else by then
+ * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
+ */
+export type IdempotentCall = (
+  request: IdempotentRequest,
+  attemptKey: string,
+  work: (lost: AbortSignal) => Promise<ExecAnswer>,
+) => Promise<ExecOutcome>;
+
+export interface IdempotentDependencies {
+  readonly db: Db;
+  readonly keeper: KeyKeeper;
+  readonly logger: Logger;
+}
+
+interface StoredProblem {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details?: Json;
+  readonly errors?: readonly ProblemItem[];
+}
+
+export const createIdempotentCall =
+  ({ db, keeper, logger }: IdempotentDependencies): IdempotentCall =>
+  async ({ body_sha256, ...request }, attemptKey, work) => {
+    const hold: KeyHold = { ...request, holder: newToken() };
+    const stored = await takeKey(db, hold, body_sha256, attemptKey);
+    if (stored !== null) return { answer: readStored(stored), isReplayed: true };
+    const { lost, release } = keeper.hold(hold);
+    const keep = (status: number, answer: object): Promise<void> =>
+      insist(() => answerKey(db, hold, status, answer as Json), logger).catch((error: unknown) =>
+        logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
+      );
+    try {
+      const answer = await work(lost);
+      await keep(200, answer);
+      return { answer, isReplayed: false };
+    } catch (thrown) {
+      if (thrown instanceof AppError && thrown.status === 422) await keep(422, toStored(thrown));
+      else await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself after 10 s
+      throw thrown;
+    } finally {
+      release();
+    }
+  };
+
+/** @returns the answer given before, or null when the key is ours now */
+const takeKey = async (
+  db: Db,
+  hold: KeyHold,
+  bodySha256: Buffer,
+  attemptKey: string,
+): Promise<KeyRow | null> => {
+  if (await holdKey(db, hold, bodySha256)) return null;
+  const row = await findKey(db, hold);
+  if (row !== undefined && !row.body_sha256.equals(bodySha256)) {
+    throw new AppError('idempotency_key_reuse', `Idempotency-Key "${hold.key}" was used with another body`);
+  }
+  if (row !== undefined && row.status !== 0) return row;
+  if (row !== undefined && (await takeOverKey(db, hold, attemptKey))) return null;
+  throw new AppError('idempotency_in_progress', 'the first request with this key is being handled', {
+    retryAfterS: 1,
+  });
+};
+
+const toStored = ({ code, message, details, errors }: AppError): StoredProblem => ({
+  ...{ code, message },
+  ...(details === undefined ? {} : { details }),
+  ...(errors === undefined ? {} : { errors }),
+});
+
+const readStored = ({ status, answer }: KeyRow): ExecAnswer | AppError => {
+  if (status === 200) return answer as unknown as ExecAnswer;
+  const { code, message, ...options } = answer as unknown as StoredProblem;
+  return new AppError(code, message, options);
+};

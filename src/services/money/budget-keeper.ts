@@ -1,0 +1,54 @@
+/** Duties around budgets: what people are told of, and proof that the sums are right. */
+import type { Logger } from 'pino';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { takeNewMarks } from '../../db/budget.ts';
+import { correctDrift } from '../../db/budget-drift.ts';
+import type { Db } from '../../db/connect.ts';
+
+export interface BudgetKeeper {
+  /** Logs each mark (50, 80, 100 %) that spending has passed, once. */
+  announceMarks(): Promise<void>;
+  /** Corrects budgets that differ from their attempts, and logs each as an error. @returns how many */
+  reconcile(): Promise<number>;
+}
+
+const toUsd = (nano: string): number => fromNanoUsd(BigInt(nano));
+
+/** A run has no day. */
+const dayOf = (day: string): { day?: string } => (day === '-infinity' ? {} : { day });
+
+export const createBudgetKeeper = ({
+  db,
+  logger,
+}: {
+  readonly db: Db;
+  readonly logger: Logger;
+}): BudgetKeeper => ({
+  announceMarks: async () => {
+    for (const { scope, day, percents, limit_nano, spent_nano } of await takeNewMarks(db)) {
+      for (const percent of percents) {
+        const facts = {
+          scope,
+          ...dayOf(day),
+          percent,
+          limit_usd: toUsd(limit_nano),
+          spent_usd: toUsd(spent_nano),
+        };
+        if (percent < 80) logger.info(facts, 'budget reached');
+        else logger.warn(facts, 'budget reached');
+      }
+    }
+  },
+
+  reconcile: async () => {
+    const drift = await correctDrift(db);
+    for (const { scope, day, reserved_nano, spent_nano } of drift) {
+      const missing = { reserved_usd: toUsd(reserved_nano), spent_usd: toUsd(spent_nano) };
+      logger.error(
+        { scope, ...dayOf(day), missing },
+        'a budget differed from its attempts and was corrected',
+      );
+    }
+    return drift.length;
+  },
+});

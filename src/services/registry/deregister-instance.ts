@@ -1,0 +1,72 @@
+/**
+ * Deregistration. One that comes late must not take out the instance that has registered in its place since:
+ * `generation` decides where it is given; else one within 10 s after a registration over another is stale if the
+ * instance still answers with its name. It is asked outside of the transaction, then everything is checked again.
+ */
+import type { DeregisterAnswer } from '../../contracts/capability.ts';
+import type { Db } from '../../db/connect.ts';
+import type { InstanceKey, InstanceRow } from '../../db/instance.ts';
+import { probeSoon } from '../../db/instance-probe.ts';
+import { AppError } from '../../errors.ts';
+import { examineInstance } from './examine-instance.ts';
+import { applyEvent } from './instance-changes.ts';
+import { lockOwnInstance } from './register-instance.ts';
+import { shownState } from './registry-listing.ts';
+import type { ProbingTools } from './vetting.ts';
+
+interface Deregistration {
+  readonly projectId: string;
+  readonly key: InstanceKey;
+  readonly generation: number | undefined;
+}
+
+/** So long after a registration, a deregistration may be meant for the one before. */
+const contestedMs = 10_000;
+/** Should it have been meant after all, the instance is gone by then. */
+const recheckMs = 5_000;
+
+/** @throws AppError `not_found`, `forbidden` */
+export const deregisterInstance = async (
+  tools: ProbingTools,
+  request: Deregistration,
+): Promise<DeregisterAnswer> => {
+  const first = await tools.db.transaction(async (trx) => {
+    const row = await lock(trx, request);
+    const verdict = judge(row, request.generation);
+    return verdict === 'ask' ? row : finish(trx, row, verdict, tools);
+  });
+  if ('stale' in first) return first;
+  const { event } = await examineInstance(tools, first, { readsSpec: false, signal: tools.signal });
+  return tools.db.transaction(async (trx) => {
+    const row = await lock(trx, request);
+    const isNewer = row.registered_at.getTime() !== first.registered_at.getTime();
+    const isAlive = row.state !== 'deregistered' && (isNewer || event.kind === 'probe_ok');
+    return finish(trx, row, isAlive ? 'stale' : 'execute', tools);
+  });
+};
+
+const lock = async (trx: Db, { projectId, key }: Deregistration): Promise<InstanceRow> => {
+  const row = await lockOwnInstance(trx, projectId, key);
+  if (row !== null) return row;
+  throw new AppError('not_found', `no instance of ${key.name} at ${key.endpoint} is registered`);
+};
+
+const judge = (row: InstanceRow, generation: number | undefined): 'stale' | 'execute' | 'ask' => {
+  if (row.state === 'deregistered') return 'execute';
+  if (generation !== undefined) return generation < row.generation ? 'stale' : 'execute';
+  return row.replaces && row.registered_age_ms < contestedMs ? 'ask' : 'execute';
+};
+
+const finish = async (
+  trx: Db,
+  row: InstanceRow,
+  verdict: 'stale' | 'execute',
+  { logger }: ProbingTools,
+): Promise<DeregisterAnswer> => {
+  if (verdict === 'execute') {
+    const state = await applyEvent(trx, row, { kind: 'deregistered' }, logger);
+    return { state: shownState({ ...row, state }), stale: false };
+  }
+  await probeSoon(trx, row.instance_id, recheckMs);
+  return { state: shownState(row), stale: true };
+};

@@ -1,0 +1,28 @@
+import { createNameSuggester } from '../../core/nearest-name.ts';
+import { isCapabilityName, listCapabilityNames } from '../../db/capability-names.ts';
+import type { Db } from '../../db/connect.ts';
+import { AppError } from '../../errors.ts';
+import type { InstanceFeed } from '../registry/instance-feed.ts';
+
+export interface CapabilityLookup {
+  readonly db: Db;
+  readonly feed: Pick<InstanceFeed, 'fleet'>;
+}
+
+/**
+ * Asks the database only about names of which nothing is live.
+ * @param pointer where the request names it
+ * @throws AppError `not_found` for a name that no instance ever registered, with the nearest that is
+ */
+export const requireCapability = async (
+  { db, feed }: CapabilityLookup,
+  name: string,
+  pointer: string,
+): Promise<void> => {
+  if (feed.fleet(name).instances.length > 0 || (await isCapabilityName(db, name))) return;
+  const suggestion = createNameSuggester(await listCapabilityNames(db))(name);
+  const message = `no instance ever registered the capability ${name}`;
+  throw new AppError('not_found', suggestion === undefined ? message : `${message}; ${suggestion}`, {
+    errors: [{ pointer, code: 'capability_unknown', message, ...(suggestion && { suggestion }) }],
+  });
+};

@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { aLimitedProject, type ExecOptions, execOn, registerInstance } from '../support/direct-calls.ts';
+import { answer, type Handler, type Instance } from '../support/fleet.ts';
+import { waitFor } from '../support/wait.ts';
+
+let api: TestApi;
+const fleet: Instance[] = [];
+beforeAll(async () => {
+  api = await startTestApi();
+});
+afterAll(async () => {
+  await Promise.all(fleet.map((instance) => instance.stop()));
+  await api.close();
+});
+
+const exec = (name: string, options?: ExecOptions) => execOn(api, name, options);
+
+const register = async (options: Parameters<typeof registerInstance>[1]): Promise<Instance> => {
+  const instance = await registerInstance(api, options);
+  fleet.push(instance);
+  return instance;
+};
+
+const perCall = (rate_usd: number) => ({ cost_model: { type: 'per_call', rate_usd }, tags: ['hosted'] });
+
+const fails: Handler = (_, response) => answer(response, 500, { error: 'broken' });
+const hangs: Handler = () => undefined;
+
+const lastAttempt = (capability: string) =>
+  api.db('attempt').where({ capability }).orderBy('started_at', 'desc').first('*');
+
+describe('a direct call', () => {
+  test('answers the output and why the instance was chosen, and stores nothing but its attempt', async () => {
+    const instance = await register({ name: 'echo' });
+    const { status, body } = await exec('echo', { body: { input: { n: 1 } } });
+    expect([status, body]).toMatchObject([
+      200,
+      { ok: true, output: { n: 1 }, routing: { chosen: instance.endpoint, reserved_usd: 0, settled_usd: 0 } },
+    ]);
+    expect(instance.execs[0]?.headers['idempotency-key']).toMatch(/^call_/);
+    const attempts = (): Promise<{ state: string }[]> => api.db('attempt').where({ capability: 'echo' });
+    await waitFor('its end to be written', async () => (await attempts())[0]?.state === 'settled');
+    expect(await attempts()).toMatchObject([{ run_id: null, project_id: api.projectId }]);
+    expect(await api.db('idempotency').select('*')).toEqual([]);
+  });
+
+  test('goes to another instance when one refuses connections, and nobody sees it', async () => {
+    const [gone, stays] = [await register({ name: 'pair' }), await register({ name: 'pair' })];
+    await waitFor('both to have worked', async () => {
+      await exec('pair');
+      return gone.execs.length > 0 && stays.execs.length > 0;
+    });
+    await gone.stop();
+    const ends = await Promise.all(Array.from({ length: 10 }, () => exec('pair')));
+    expect(ends.map(({ status, body }) => [status, body.routing?.chosen])).toEqual(
+      ends.map(() => [200, stays.endpoint]),
+    );
+  });
+
+  test('tries three instances at most, then tells the last error, its decision and when to come again', async () => {
+    const broken = await Promise.all([1, 2, 3, 4].map(() => register({ name: 'broken' })));
+    for (const instance of broken) instance.handle = fails;
+    const { status, headers, body } = await exec('broken');
+    expect([status, body.code, body.detail]).toEqual([502, 'capability_failed', 'HTTP 500: broken']);
+    expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+    expect(broken.flatMap(({ execs }) => execs)).toHaveLength(3);
+    const last = await lastAttempt('broken');
+    expect(body.decision).toEqual({ ...last.decision, settled_usd: 0 });
+  });
+
+  test('is refused before it is sent when no instance accepts its input', async () => {
+    const input = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const strict = await register({ name: 'strict', input });
+    const { status, body } = await exec('strict', { body: { input: { n: 'x' } } });
+    expect([status, body.code, body.errors]).toEqual([
+      422,
+      'input_invalid',
+      [{ pointer: '/input/n', code: 'schema_mismatch', message: 'must be integer, got "x"' }],
+    ]);
+    expect(body.decision).toMatchObject({ chosen: null, candidates: [{ verdict: 'input_invalid' }] });
+    expect(strict.execs).toEqual([]);
+  });
+
+  test.each<[string, Handler, object, number, string, boolean]>([
+    ['refuses', (_, r) => answer(r, 422, { ok: false, error: 'no' }), {}, 422, 'input_rejected', false],
+    ['lies', (_, r) => answer(r, 200, { ok: true, output: {} }), {}, 502, 'output_invalid', false],
+    ['babbles', (_, r) => void r.end('<html>'), {}, 502, 'response_invalid', true],
+    ['hangs', hangs, { timeout_ms: 200 }, 504, 'attempt_timeout', true],
+    ['breaks', (_, r) => void r.destroy(), {}, 502, 'contact_lost', true],
+    ['is-busy', (_, r) => answer(r, 503, {}), {}, 503, 'overloaded', true],
+  ])(
+    'to an instance that %s ends as told by the table',
+    async (name, handle, extra, status, code, retries) => {
+      const output = { type: 'object', required: ['path'] };
+      (await register({ name, output })).handle = handle;
+      const seen = await exec(name, { body: { input: {}, ...extra } });
+      expect([seen.status, seen.body.code]).toEqual([status, code]);
+      expect(seen.headers.has('retry-after')).toBe(retries);
+      expect(seen.body.decision?.settled_usd).toBe(0);
+    },
+  );
+
+  test('of a name that nobody ever registered is 404 with the nearest name', async () => {
+    await register({ name: 'thumbnail' });
+    const { status, body } = await exec('thumbnial');
+    const suggestion = 'did you mean "thumbnail"?';
+    expect([status, body.code, body.errors]).toMatchObject([
+      404,
+      'not_found',
+      [{ pointer: '/path/name', suggestion }],
+    ]);
+  });
+
+  test('of a name without a live instance is 503 with the decision and when to come again', async () => {
+    const { endpoint } = await register({ name: 'left' });
+    await api.call('/v1/capabilities/left', { method: 'DELETE', body: { endpoint } });
+    const { status, headers, body } = await exec('left');
+    expect([status, body.code, body.decision?.chosen]).toEqual([503, 'no_instance', null]);
+    expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+  });
+
+  test('waits for a slot, and is told when all stay full', async () => {
+    const single = await register({ name: 'single', max_concurrency: 1 });
+    single.handle = hangs;
+    const first = exec('single', { body: { input: {}, timeout_ms: 4_000 } });
+    await waitFor('the slot to be taken', () => single.execs.length === 1);
+    const { status, body } = await exec('single', { body: { input: {}, timeout_ms: 300 } });
+    expect([status, body.code, body.decision?.candidates[0]?.verdict]).toEqual([503, 'overloaded', 'wait']);
+    expect((await first).status).toBe(504);
+    expect(single.execs).toHaveLength(1);
+  });
+
+  test('ends at the instance when the client goes away, and is settled', async () => {
+    const slow = await register({ name: 'slow', ...perCall(0.25) });
+    slow.handle = hangs;
+    const client = new AbortController();
+    const asked = fetch(`${api.url}/v1/capabilities/slow/exec`, {
+      ...{ method: 'POST', body: '{"input":{}}', signal: client.signal },
+      headers: { authorization: `Bearer ${api.apiKey}`, 'content-type': 'application/json' },
+    });
+    await waitFor('the call to arrive', () => slow.execs.length === 1);
+    client.abort();
+    await expect(asked).rejects.toThrow();
+    await waitFor('the connection to close', () => slow.execs[0]?.closed);
+    await waitFor('the settlement', async () => (await lastAttempt('slow')).state === 'lost');
+    expect(await lastAttempt('slow')).toMatchObject({ settled_nano: '250000000', certainty: 'estimated' });
+    expect(await api.db('budget').where('reserved_nano', '>', 0)).toEqual([]);
+  });
+
+  test.each([
+    [{}, '/input'],
+    [{ input: [] }, '/input'],
+    [{ input: {}, timeout_ms: 86_400_001 }, '/timeout_ms'],
+    [{ input: {}, budget_ceiling_usd: -1 }, '/budget_ceiling_usd'],
+    [{ input: {}, priority: 'urgent' }, '/priority'],
+    [{ input: {}, prority: 'batch' }, '/prority'],
+  ])('with the body %j is refused', async (body, pointer) => {
+    const { status, body: problem } = await exec('echo', { body });
+    expect([status, problem.errors?.[0]?.pointer]).toEqual([422, pointer]);
+  });
+
+  test('needs capability:call', async () => {
+    const key = await api.createKey({ scopes: ['capability:read'] });
+    const { status } = await exec('echo', { headers: { authorization: `Bearer ${key}` } });
+    expect(status).toBe(403);
+  });
+});
+
+describe('money', () => {
+  test('a ceiling below every price is 402 with the least that would do', async () => {
+    await register({ name: 'dear', ...perCall(0.5) });
+    const { status, body } = await exec('dear', { body: { input: {}, budget_ceiling_usd: 0.1 } });
+    expect([status, body]).toMatchObject([
+      402,
+      {
+        ...{ code: 'ceiling_too_low', scope: 'call', limit_usd: 0.1, spent_usd: 0, reserved_usd: 0 },
+        ...{ resets_at: null, minimum_usd: 0.5, decision: { candidates: [{ verdict: 'over_ceiling' }] } },
+      },
+    ]);
+  });
+
+  test('a budget that is gone refuses what costs, with its figures, and not what is free', async () => {
+    const { headers } = await aLimitedProject(api, 0.5);
+    await register({ name: 'paid', ...perCall(0.3) });
+    expect((await exec('paid', { headers })).body.routing?.settled_usd).toBe(0.3);
+    const { status, body } = await exec('paid', { headers });
+    expect([status, body]).toMatchObject([
+      402,
+      {
+        ...{ code: 'budget_exhausted', scope: 'project', limit_usd: 0.5, spent_usd: 0.3, reserved_usd: 0 },
+        ...{ minimum_usd: 0.3, decision: { candidates: [{ verdict: 'over_budget' }] } },
+      },
+    ]);
+    expect(new Date(String(body.resets_at)).getTime()).toBeGreaterThan(Date.now());
+
+    const free = await register({ name: 'paid' });
+    const served = await exec('paid', { headers });
+    expect([served.status, served.body.routing?.chosen]).toEqual([200, free.endpoint]);
+  });
+
+  test('a budget that calls under way hold is 429 with Retry-After', async () => {
+    const { headers } = await aLimitedProject(api, 0.5);
+    const held = await register({ name: 'held', ...perCall(0.3) });
+    held.handle = hangs;
+    const first = exec('held', { headers, body: { input: {}, timeout_ms: 3_000 } });
+    await waitFor('the call to arrive', () => held.execs.length === 1);
+    const refused = await exec('held', { headers });
+    expect([refused.status, refused.body]).toMatchObject([
+      429,
+      { code: 'budget_reserved', limit_usd: 0.5, spent_usd: 0, reserved_usd: 0.3, minimum_usd: 0.3 },
+    ]);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+    expect((await first).status).toBe(504);
+  });
+});

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { execOn, registerInstance } from '../support/direct-calls.ts';
+import { answer, echo, type Instance } from '../support/fleet.ts';
+import { waitFor } from '../support/wait.ts';
+
+let api: TestApi;
+let instance: Instance;
+let other: Instance;
+beforeAll(async () => {
+  api = await startTestApi();
+  instance = await registerInstance(api, { name: 'concat', max_concurrency: 100 });
+  other = await registerInstance(api, { name: 'other' });
+});
+afterAll(async () => {
+  await Promise.all([instance.stop(), other.stop()]);
+  await api.close();
+});
+beforeEach(() => {
+  instance.handle = echo;
+  instance.execs.length = 0;
+});
+
+const exec = (key: string, input: object = {}, headers: Record<string, string> = {}, name = 'concat') =>
+  execOn(api, name, { body: { input }, headers: { 'idempotency-key': key, ...headers } });
+
+const hasReplayed = ({ headers }: { headers: Headers }) => headers.get('idempotent-replayed') === 'true';
+
+const rowOf = (key: string) => api.db('idempotency').where({ key });
+
+test('one key sent 50 times at once is one call', async () => {
+  const ends = await Promise.all(Array.from({ length: 50 }, () => exec('at-once', { n: 1 })));
+  expect(instance.execs).toHaveLength(1);
+  expect(ends.filter((end) => end.status === 200 && !hasReplayed(end))).toHaveLength(1);
+  for (const end of ends.filter((one) => one.status !== 200)) {
+    expect([end.status, end.body.code]).toEqual([409, 'idempotency_in_progress']);
+    expect(end.headers.get('retry-after')).toBe('1');
+  }
+});
+
+test('a repeated request is answered the same, marked as replayed', async () => {
+  const first = await exec('again', { n: 1 });
+  const second = await exec('again', { n: 1 });
+  expect([hasReplayed(first), hasReplayed(second)]).toEqual([false, true]);
+  expect([second.status, second.body]).toEqual([200, first.body]);
+  expect(instance.execs.map(({ headers }) => headers['idempotency-key'])).toEqual([
+    `${api.projectId}:concat:again`,
+  ]);
+});
+
+test('a key with another body is 422', async () => {
+  await exec('reused', { n: 1 });
+  const { status, body } = await exec('reused', { n: 2 });
+  expect([status, body.code]).toEqual([422, 'idempotency_key_reuse']);
+  expect(instance.execs).toHaveLength(1);
+});
+
+test('a key means another call for another capability, and in another project', async () => {
+  const { apiKey } = await api.createProject('elsewhere');
+  await exec('mine', { n: 1 });
+  const elsewhere = await exec('mine', { n: 2 }, { authorization: `Bearer ${apiKey}` });
+  const otherwise = await exec('mine', { n: 3 }, {}, 'other');
+  expect([elsewhere.body.output, otherwise.body.output]).toEqual([{ n: 2 }, { n: 3 }]);
+});
+
+test('a refusal of the input is kept like a success', async () => {
+  instance.handle = (_, response) => answer(response, 422, { ok: false, error: 'too short' });
+  const first = await exec('refused');
+  instance.handle = echo;
+  const second = await exec('refused');
+  expect([second.status, second.body.code, hasReplayed(second)]).toEqual([422, 'input_rejected', true]);
+  expect(second.body.decision).toEqual(first.body.decision);
+  expect(instance.execs).toHaveLength(1);
+});
+
+test('what may succeed later is not kept: the same key tries again, as often as it takes', async () => {
+  instance.handle = (_, response) => void response.destroy();
+  for (let time = 0; time < 4; time++) expect((await exec('retried')).body.code).toBe('contact_lost');
+  instance.handle = echo;
+  const end = await exec('retried');
+  expect([end.status, hasReplayed(end)]).toEqual([200, false]);
+  expect(instance.execs.map(({ headers }) => headers['x-attempt'])).toEqual(['1', '2', '3', '4', '5']);
+});
+
+test('an answer of more than a mebibyte is kept as it is', async () => {
+  const text = 'é\u0000"'.repeat(400_000);
+  instance.handle = (_, response) => answer(response, 200, { ok: true, output: { text } });
+  await exec('large');
+  const { body, ...second } = await exec('large');
+  expect([hasReplayed(second), body.output]).toEqual([true, { text }]);
+});
+
+test('a call goes on when its client leaves, who comes back for the answer', async () => {
+  let finish = (): void => undefined;
+  instance.handle = (exec_, response) => {
+    finish = () => void echo(exec_, response);
+  };
+  const client = new AbortController();
+  const asked = fetch(`${api.url}/v1/capabilities/concat/exec`, {
+    ...{ method: 'POST', body: '{"input":{"n":7}}', signal: client.signal },
+    headers: {
+      authorization: `Bearer ${api.apiKey}`,
+      'content-type': 'application/json',
+      'idempotency-key': 'left',
+    },
+  });
+  await waitFor('the call to arrive', () => instance.execs.length === 1);
+  client.abort();
+  await expect(asked).rejects.toThrow();
+  expect((await exec('left', { n: 7 })).status).toBe(409);
+  finish();
+  const end = await waitFor('the answer', async () => {
+    const seen = await exec('left', { n: 7 });
+    return seen.status === 200 ? seen : undefined;
+  });
+  expect([end.body.output, hasReplayed(end), instance.execs.length]).toEqual([{ n: 7 }, true, 1]);
+});
+
+test('the key of a call under way is renewed, so that nobody takes it over', async () => {
+  let finish = (): void => undefined;
+  instance.handle = (exec_, response) => {
+    finish = () => void echo(exec_, response);
+  };
+  const first = exec('long');
+  await waitFor('the call to arrive', () => instance.execs.length === 1);
+  const past = new Date(Date.now() - 60_000);
+  await rowOf('long').update({ created_at: past });
+  expect((await exec('long')).status).toBe(409); // its attempt has a live lease
+  await waitFor('the renewal', async () => (await rowOf('long').first()).created_at > past);
+  finish();
+  expect((await first).status).toBe(200);
+});
+
+test('the key of a process that died is taken over, and not while its attempt may be alive', async () => {
+  const ours = await exec('died');
+  const [{ created_at }] = await rowOf('died').update({ status: 0, answer: '"gone"' }).returning('*');
+  expect((await exec('died')).status).toBe(409); // younger than ten seconds
+  const past = new Date(created_at - 11_000);
+  await rowOf('died').update({ created_at: past });
+  const attempt = () => api.db('attempt').where({ key: `${api.projectId}:concat:died` });
+  await attempt().update({ state: 'dispatched', lease_until: new Date(Date.now() + 60_000) });
+  expect((await exec('died')).status).toBe(409);
+  await attempt().update({ lease_until: past });
+  const end = await exec('died');
+  expect([end.status, hasReplayed(end), instance.execs.length]).toEqual([200, false, 2]);
+  expect(end.body.routing?.decision_id).not.toBe(ours.body.routing?.decision_id);
+});

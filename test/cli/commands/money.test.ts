@@ -1,0 +1,113 @@
+import { expect, it } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
+import type { Budget, CostSummary, LedgerEntry } from '../../../src/contracts/money.ts';
+import { serve } from '../support/http-server.ts';
+import { aShell } from '../support/shell.ts';
+
+/** Runs a command against an API that gives this answer. @returns what was printed and asked */
+const capstan = async (words: readonly string[], answer: object | string) => {
+  const asked: string[] = [];
+  const url = await serve(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    asked.push(`${request.method} ${request.url}${body === '' ? '' : ` ${body}`}`);
+    response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+  });
+  const { shell, seen } = aShell();
+  await runCapstan([...words, '--url', url, '--key', 'k'], shell);
+  return { ...seen, asked };
+};
+
+const costs: CostSummary = {
+  ...{ today_spend_usd: 1.25, daily_limit_usd: 5, reserved_usd: 0.5, spend_usd: 12.5 },
+  ...{ period: 'month', from: '2026-01-01', to: '2026-01-09', timezone: 'Europe/Berlin' },
+  by_capability: [
+    { capability: 'model.fast', spend_usd: 12.4988 },
+    { capability: 'concat', spend_usd: 0.0012 },
+  ],
+};
+
+it('shows today against the limit, the period, and each capability', async () => {
+  const { stdout, asked } = await capstan(['costs', '--period', 'month'], costs);
+  expect(asked).toEqual(['GET /v1/costs?period=month']);
+  expect(stdout).toBe(
+    [
+      'today $1.25, $0.50 reserved  limit $5.00',
+      'month $12.50  2026-01-01 to 2026-01-09, Europe/Berlin',
+      'CAPABILITY    SPENT',
+      'model.fast   $12.50',
+      'concat      $0.0012\n',
+    ].join('\n'),
+  );
+});
+
+it('says that there is no limit, and of today nothing twice', async () => {
+  const free = { today_spend_usd: 0, daily_limit_usd: 0, reserved_usd: 0, spend_usd: 0, by_capability: [] };
+  const answer = { ...costs, ...free, period: 'day', from: '2026-01-09' };
+  const { stdout, asked } = await capstan(['costs'], answer);
+  expect([asked, stdout]).toEqual([['GET /v1/costs?period=day'], 'today $0  no limit\n']);
+});
+
+const entry: LedgerEntry = {
+  ...{ entry_id: '7', at: '2026-01-09T00:00:01.000Z', attempt_id: 'att_1', kind: 'adjust' },
+  ...{ amount_usd: -0.25, certainty: 'exact', window: '2026-01-08', capability: 'concat' },
+  ...{ endpoint: 'http://a.test', run_id: 'run_1', step_id: 'a' },
+};
+
+it('lists the ledger with its filters and says that there is more', async () => {
+  const filters = ['--since', '2026-01-01', '--until', '2026-01-08', '--kind', 'adjust', '--run', 'run_1'];
+  const page = { items: [entry], next_cursor: 'x' };
+  const seen = await capstan(['ledger', ...filters, '-n', '1'], page);
+  expect(seen.asked).toEqual([
+    'GET /v1/ledger?since=2026-01-01&until=2026-01-08&kind=adjust&run_id=run_1&limit=1',
+  ]);
+  expect(seen.stdout.split('\n')[1]).toBe(
+    '2026-01-09T00:00:01.000Z  2026-01-08  adjust  -$0.25  concat      run_1  a',
+  );
+  expect(seen.stderr).toBe('the newest 1; --csv prints all\n');
+});
+
+it('writes the CSV as it comes', async () => {
+  const csv = 'entry_id,at\r\n7,"a,b"\r\n';
+  const { stdout, asked } = await capstan(['ledger', '--csv', '--capability', 'concat'], csv);
+  expect([stdout, asked]).toEqual([csv, ['GET /v1/ledger?capability=concat&format=csv']]);
+});
+
+const budget: Budget = {
+  ...{ scope: 'project', window: '2026-01-09', timezone: 'UTC', daily_limit_usd: 5, spent_usd: 4 },
+  ...{ reserved_usd: 0, resets_at: '2026-01-10T00:00:00.000Z' },
+  reached: [
+    { percent: 50, at: '2026-01-09T01:00:00.000Z' },
+    { percent: 80, at: '2026-01-09T02:00:00.000Z' },
+  ],
+};
+
+it('shows budgets, and one without a limit as none', async () => {
+  const global: Budget = { ...budget, scope: 'global', daily_limit_usd: 0, reached: [] };
+  const { stdout, asked } = await capstan(['budgets'], { items: [budget, global] });
+  expect(asked).toEqual(['GET /v1/budgets']);
+  expect(stdout).toBe(
+    [
+      'SCOPE    DAY         LIMIT  SPENT  RESERVED  REACHED  RESETS AT',
+      'project  2026-01-09  $5.00  $4.00        $0      80%  2026-01-10T00:00:00.000Z',
+      'global   2026-01-09   none  $4.00        $0           2026-01-10T00:00:00.000Z\n',
+    ].join('\n'),
+  );
+});
+
+it('sets a limit and shows what holds', async () => {
+  const words = ['budgets', 'set', '--scope', 'project', '--daily-limit-usd', '5'];
+  const { stdout, asked } = await capstan([...words, '--json'], budget);
+  expect(asked).toEqual(['PUT /v1/budgets {"scope":"project","daily_limit_usd":5}']);
+  expect(JSON.parse(stdout)).toEqual(budget);
+});
+
+it.each([
+  [['budgets', 'set', '--daily-limit-usd', '-1']],
+  [['budgets', 'set']],
+  [['costs', '--period', 'year']],
+  [['ledger', '--kind', 'gift']],
+])('refuses %j without asking', async (words) => {
+  const { asked, exitCode } = await capstan(words, {});
+  expect([asked, exitCode]).toEqual([[], 1]);
+});

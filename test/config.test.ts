@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { readConfig } from '../src/config.ts';
+
+const environment = { DATABASE_URL: 'postgres://127.0.0.1/capstan' };
+
+describe('ALLOWED_CIDRS', () => {
+  it('is the private networks by default', () => {
+    expect(readConfig(environment).ALLOWED_CIDRS).toBe(
+      '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7',
+    );
+  });
+
+  it.each([
+    '',
+    '10.0.0.1',
+    '10.0.0/8',
+    '10.0.0.0/33',
+    '300.0.0.0/8',
+    '::/129',
+    '10.0.0.0/8,,::/0',
+    'all',
+    '10.0.0.0/-1',
+  ])('refuses "%s", naming the variable, what was seen and what is allowed', (ALLOWED_CIDRS) => {
+    expect(() => readConfig({ ...environment, ALLOWED_CIDRS })).toThrow(
+      /"[^"]*" is no network; allowed are networks such as 10\.0\.0\.0\/8[\s\S]*at ALLOWED_CIDRS/,
+    );
+  });
+
+  it('takes IPv4 and IPv6 with spaces between', () => {
+    const ALLOWED_CIDRS = '0.0.0.0/0, ::/0';
+    expect(readConfig({ ...environment, ALLOWED_CIDRS }).ALLOWED_CIDRS).toBe(ALLOWED_CIDRS);
+  });
+});

@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../../src/core/routing/breaker.ts';
+
+type Seen = 'ok' | 'fault' | 'refused';
+
+/** Which of the outcomes, one every `stepMs`, tripped it. */
+const tripsOf = (outcomes: readonly Seen[], stepMs = 10): number[] => {
+  let window: FaultWindow = noFaults;
+  return outcomes.flatMap((seen, at) => {
+    const outcome = { ok: seen === 'ok', isRefused: seen === 'refused', atMs: at * stepMs };
+    const next = recordOutcome(window, outcome);
+    window = next.window;
+    return next.trips ? [at] : [];
+  });
+};
+
+const times = (count: number, ...outcomes: Seen[]): Seen[] => Array(count).fill(outcomes).flat();
+
+describe('recordOutcome', () => {
+  const early: Seen[] = [...times(4, 'fault'), 'ok', ...times(2, 'ok', 'ok', 'fault')];
+  const stories: [rule: string, outcomes: Seen[], stepMs: number, trips: number[]][] = [
+    ['a refused connection trips at once', ['ok', 'refused'], 10, [1]],
+    ['five faults in a row trip, however slowly they come', times(5, 'fault'), 60_000, [4]],
+    [
+      'four do not, nor does a success between',
+      [...times(4, 'fault'), 'ok', ...times(4, 'fault')],
+      9_000,
+      [],
+    ],
+    ['half of ten calls may fail', times(5, 'ok', 'fault'), 10, []],
+    ['more than half may not', [...times(5, 'fault', 'ok'), 'fault'], 10, [10]],
+    ['nine calls are too few to tell', [...times(4, 'fault', 'ok'), 'fault'], 10, []],
+    ['all faults of 30 s count', early, 10, [10]],
+    ['older ones do not', early, 3_000, []],
+    ['after it tripped it begins anew', times(9, 'fault'), 10, [4]],
+  ];
+
+  it.each(stories)('%s', (_, outcomes, stepMs, trips) => {
+    expect(tripsOf(outcomes, stepMs)).toEqual(trips);
+  });
+
+  it('keeps at most 30 seconds, whatever the rate, and also when the clock stands or goes back', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: -2_000, max: 5_000 }), { maxLength: 300 }), (steps) => {
+        let window = noFaults;
+        let atMs = 0;
+        for (const step of steps) {
+          atMs += step;
+          window = recordOutcome(window, { ok: true, isRefused: false, atMs }).window;
+          expect(window.seconds.length).toBeLessThanOrEqual(30);
+        }
+      }),
+    );
+  });
+});
+
+describe('openMs', () => {
+  it('doubles with each opening, by a fifth more or less, up to 300 s', () => {
+    const middle = [0, 1, 2, 5, 6, 50].map((openings) => openMs(openings, 0.5));
+    expect(middle).toEqual([5_000, 10_000, 20_000, 160_000, 300_000, 300_000]);
+    expect([openMs(0, 0), openMs(0, 0.999_999), openMs(6, 0)]).toEqual([4_000, 6_000, 256_000]);
+  });
+});

@@ -1,0 +1,17 @@
+/** What a project's day has cost so far. */
+import type { Db } from '../../src/db/connect.ts';
+
+export interface Account {
+  readonly limitUsd: number;
+  readonly spentUsd: number;
+  readonly reservedUsd: number;
+}
+
+export const readAccount = async (db: Db, projectId: string): Promise<Account> => {
+  const { rows } = await db.raw<{ rows: [Account] }>(
+    `select coalesce(max(limit_nano), 0) / 1e9::float8 as "limitUsd", coalesce(sum(spent_nano), 0) / 1e9::float8 as "spentUsd",
+       coalesce(sum(reserved_nano), 0) / 1e9::float8 as "reservedUsd" from budget where scope = 'project:' || ?`,
+    [projectId],
+  );
+  return rows[0];
+};

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { createOpenCalls } from '../../../src/services/calls/open-calls.ts';
+
+const untilStopped = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(signal.reason);
+    signal.addEventListener('abort', () => resolve(signal.reason));
+  });
+
+test('a call is cancelled when its caller leaves, also one that left before', async () => {
+  const caller = new AbortController();
+  const open = createOpenCalls();
+  const under = open.run(caller.signal, untilStopped);
+  caller.abort();
+  expect([await under, await open.run(caller.signal, untilStopped)]).toEqual(['cancelled', 'cancelled']);
+});
+
+test('closing abandons what is under way and what still comes, and waits until it has ended', async () => {
+  const open = createOpenCalls();
+  const ended: unknown[] = [];
+  const work = async (signal: AbortSignal) => void ended.push(await untilStopped(signal));
+  void open.run(null, work);
+  void open.run(new AbortController().signal, work);
+  await open.close();
+  expect(ended).toEqual(['abandoned', 'abandoned']);
+  await open.run(null, work);
+  expect(ended).toHaveLength(3);
+});
+
+test('closing does not fail when a call does', async () => {
+  const open = createOpenCalls();
+  const failing = open.run(null, async (signal) => {
+    await untilStopped(signal);
+    throw new Error('broken');
+  });
+  const seen = expect(failing).rejects.toThrow('broken');
+  await open.close();
+  await seen;
+});

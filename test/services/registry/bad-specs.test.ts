@@ -1,0 +1,73 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import { waitFor } from '../../support/wait.ts';
+import { aSpec } from './fake-instance.ts';
+import { aHeavySchema } from './heavy-schema.ts';
+import { openRegistryBench, project, type RegistryBench } from './registry-bench.ts';
+
+let bench: RegistryBench;
+beforeAll(async () => {
+  bench = await openRegistryBench();
+});
+afterAll(() => bench.close());
+
+const register = async (input: JsonObject, name = 'hostile') => {
+  const instance = await bench.start(aSpec({ name, input }));
+  await bench.registry.register(project, instance.registration());
+  return instance;
+};
+
+const nest = (levels: number): JsonObject => (levels === 1 ? {} : { not: nest(levels - 1) });
+const texts = (count: number) => Array.from({ length: count }, (_, at) => `v${at}`);
+
+describe('an instance whose spec holds a hostile schema', () => {
+  it.each<[string, JsonObject, string]>([
+    ['what is no schema', { type: ['object', 7] }, '/type'],
+    ['a huge enum', { enum: texts(501) }, 'enum with 501 values, at most 500 allowed'],
+    ['a remote reference', { $ref: 'http://169.254.169.254/latest' }, 'leaves the document'],
+    ['deep nesting', nest(33), 'nested deeper than 32 levels'],
+    [
+      '$data',
+      { properties: { a: { const: { $data: '1/b' } }, b: { maximum: { $data: '1/a' } } } },
+      'maximum',
+    ],
+    ['uniqueItems without bound', { uniqueItems: true }, 'uniqueItems'],
+    ['a pattern that is huge in few characters', { pattern: 'a{1000}'.repeat(60) }, 'instructions'],
+    ['a reference to itself', { allOf: [{ $ref: '#' }] }, 'leads back to itself'],
+    ['more than 64 KiB', { description: 'x'.repeat(65_536) }, 'more than 65536 bytes'],
+  ])('is quarantined within 5 s with the reason shown: %s', async (_, input, reason) => {
+    const instance = await register(input);
+    const quarantined = await waitFor(
+      'the quarantine',
+      async () => {
+        const row = await bench.read(instance.url);
+        return row.state === 'quarantined' ? row : null;
+      },
+      5_000,
+    );
+    const said = input.description === undefined ? '/spec: its input schema cannot be used: ' : '/spec: ';
+    expect(quarantined.reason?.slice(0, said.length)).toBe(said);
+    expect(quarantined.reason).toContain(reason);
+  });
+
+  it('is accepted when the schema is only meant to look hostile', async () => {
+    const input = { required: ['toString'], properties: { a: { pattern: '^(a+)+$' } } };
+    const instance = await register(input, 'odd.but.fine');
+    await waitFor('the spec is read', async () => (await bench.read(instance.url)).spec_digest !== null);
+  });
+
+  it('does not hold up the process while its schema is compiled', async () => {
+    const warm = await register({ type: 'object' }, 'warm');
+    await waitFor('the thread is up', async () => (await bench.read(warm.url)).spec_digest !== null);
+    const delay = monitorEventLoopDelay({ resolution: 10 });
+    delay.enable();
+    const heavy = await register(aHeavySchema(), 'heavy');
+    await waitFor('a verdict', async () => {
+      const { state, spec_digest } = await bench.read(heavy.url);
+      return state === 'quarantined' || spec_digest !== null;
+    });
+    delay.disable();
+    expect(delay.max / 1_000_000).toBeLessThan(500);
+  });
+});

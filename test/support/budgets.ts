@@ -1,0 +1,65 @@
+/** Budgets as tests look at them, and time that passes for them. */
+import type { Claim } from '../../src/db/attempt.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { toJsonb } from '../../src/db/jsonb.ts';
+
+export interface SeenBudget {
+  readonly limit: string | null;
+  readonly reserved: string;
+  readonly spent: string;
+}
+
+/** The rows of scopes that begin so, by scope; days are not told apart. */
+export const budgetsOf = async (db: Db, prefix: string): Promise<Record<string, SeenBudget>> => {
+  const rows = await db('budget')
+    .whereLike('scope', `${prefix}%`)
+    .orderBy(['scope', 'window_start'])
+    .select('scope', 'limit_nano', 'reserved_nano', 'spent_nano');
+  return Object.fromEntries(
+    rows.map(({ scope, limit_nano, reserved_nano, spent_nano }) => [
+      scope,
+      { limit: limit_nano, reserved: reserved_nano, spent: spent_nano },
+    ]),
+  );
+};
+
+const claimsArray =
+  'array(select jsonb_populate_record(null::claim_request, e) from jsonb_array_elements(?::jsonb) e)';
+
+const toRequests = (claims: readonly Claim[]): string =>
+  toJsonb(
+    claims.map(({ step, reserved_nano, ...claim }) => ({
+      ...claim,
+      ...step,
+      reserved_nano: `${reserved_nano}`,
+    })),
+  );
+
+/** Scope → day, as it would be at that moment. */
+export const daysAt = async (db: Db, claim: Claim, at: string): Promise<Record<string, string>> => {
+  const { rows } = await db.raw(
+    `select scope, window_start::text as day from demand_of(${claimsArray}, ?) order by scope`,
+    [toRequests([claim]), at],
+  );
+  return Object.fromEntries(rows.map((row: { scope: string; day: string }) => [row.scope, row.day]));
+};
+
+/** Reserves as if it were that moment. @returns the refusal or null */
+export const reserveAt = async (db: Db, claims: readonly Claim[], at: string) => {
+  const { rows } = await db.raw(`select reserve_budgets(${claimsArray}, ?) as refusal`, [
+    toRequests(claims),
+    at,
+  ]);
+  return rows[0].refusal;
+};
+
+/** What was claimed until now was claimed a day earlier. */
+export const passMidnight = async (db: Db): Promise<void> => {
+  // By a detour, for a day of one budget is the day before of another row of it.
+  await db.raw(`update budget set window_start = window_start - 100001 where window_start > '-infinity'`);
+  await db.raw(`update budget set window_start = window_start + 100000 where window_start > '-infinity'`);
+  await db.raw(
+    `update attempt set started_at = started_at - interval '1 day', budget_window = budget_window - 1
+     where budget_window is not null`,
+  );
+};

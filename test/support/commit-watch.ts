@@ -1,0 +1,54 @@
+/**
+ * Triggers that look at every transaction as it commits and write down what must never be: they see also what lasts
+ * for a millisecond. Locks are still held then, so what they read is what is committed.
+ */
+import type { Db } from '../../src/db/connect.ts';
+
+const watch = `
+create table breach (breach_id bigint generated always as identity, at timestamptz default clock_timestamp(), what text);
+
+create function watch_budget() returns trigger language plpgsql as $$
+begin
+  insert into breach (what)
+    select format('budget %s: spent %s + reserved %s > limit %s', scope, spent_nano, reserved_nano, limit_nano)
+    from budget where scope = new.scope and window_start = new.window_start
+      and spent_nano + reserved_nano > limit_nano;
+  return null;
+end $$;
+create constraint trigger watch_budget after insert or update on budget deferrable initially deferred
+  for each row execute function watch_budget();
+
+create function watch_slots() returns trigger language plpgsql as $$
+declare
+  v_held int;
+begin
+  select count(*) into v_held from attempt where instance_id = new.instance_id
+    and state in ('reserved', 'dispatched') and lease_until > clock_timestamp();
+  insert into breach (what)
+    select format('%s holds %s calls of %s (%s)', endpoint, v_held, max_concurrency, tg_op) from instance
+    where instance_id = new.instance_id and v_held > max_concurrency;
+  return null;
+end $$;
+create constraint trigger watch_slots after insert or update of lease_until on attempt deferrable initially deferred
+  for each row execute function watch_slots();
+
+create function watch_state() returns trigger language plpgsql as $$
+begin
+  insert into breach (what)
+    select format('%s was given %s while %s', endpoint, new.attempt_id, state) from instance
+    where instance_id = new.instance_id and state not in ('up', 'suspect');
+  return null;
+end $$;
+create constraint trigger watch_state after insert on attempt deferrable initially deferred
+  for each row execute function watch_state();
+`;
+
+export const watchCommits = async (db: Db): Promise<void> => {
+  await db.raw(watch);
+};
+
+/** What was seen so far, oldest first, at most a hundred. */
+export const listBreaches = async (db: Db): Promise<readonly string[]> => {
+  const rows: { what: string }[] = await db('breach').orderBy('breach_id').limit(100).select('what');
+  return rows.map(({ what }) => what);
+};

@@ -1,0 +1,53 @@
+/** Direct calls on the API of a test, and instances registered with it. */
+import type { Decision, ExecAnswer } from '../../src/contracts/decision.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
+import type { TestApi } from './api.ts';
+import type { Capstan } from './capstan.ts';
+import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';
+import { waitFor } from './wait.ts';
+
+export interface ExecOptions {
+  readonly body?: object;
+  readonly headers?: Record<string, string>;
+}
+
+export interface Executed {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The fields of a success or of a problem. */
+  readonly body: Partial<ExecAnswer> & Partial<Problem>;
+}
+
+export const execOn = async (
+  api: TestApi,
+  name: string,
+  { body = { input: {} }, headers = {} }: ExecOptions = {},
+): Promise<Executed> => {
+  const answer = await api.call(`/v1/capabilities/${name}/exec`, { body, headers });
+  return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Executed['body'] };
+};
+
+/** Registers an instance; it is known to the router when this resolves. */
+export const registerInstance = async (api: TestApi, options: InstanceOptions): Promise<Instance> => {
+  const request: Capstan['request'] = async (method, path, body) => {
+    const answer = await api.call(path, { method, body });
+    return { status: answer.status, headers: answer.headers, body: JSON.parse(await answer.text()) };
+  };
+  const instance = await startInstance({ request }, options);
+  await waitFor('the router to know it', async () => {
+    const { body } = await request<Decision>('POST', '/v1/route', { capability: options.name });
+    return body.candidates.some(({ endpoint }) => endpoint === instance.endpoint);
+  });
+  return instance;
+};
+
+/** A project with a limit for each of its days, and the headers of a key for it alone. */
+export const aLimitedProject = async (
+  api: TestApi,
+  daily_limit_usd: number,
+): Promise<{ projectId: string; headers: Record<string, string> }> => {
+  const answer = await api.call('/v1/projects', { body: { name: 'limited', daily_limit_usd } });
+  const { project_id } = (await answer.json()) as { project_id: string };
+  const key = await api.createKey({ scopes: ['admin'], projects: [project_id] });
+  return { projectId: project_id, headers: { authorization: `Bearer ${key}` } };
+};

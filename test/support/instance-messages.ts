@@ -1,0 +1,34 @@
+/** What a test and its process of instances tell each other, and what the instances write down. */
+import type { CostModel } from '../../src/contracts/capability.ts';
+
+/** One instance of a process. */
+export interface FleetMember {
+  readonly port: number;
+  readonly name: string;
+  readonly cost_model: CostModel;
+  readonly max_concurrency: number;
+  readonly tags: readonly string[];
+  /** A call takes a random time in between. */
+  readonly minMs: number;
+  readonly maxMs: number;
+  /** The share of calls that end with 500. */
+  readonly failureShare: number;
+}
+
+export interface ToInstances {
+  readonly port: number;
+  /** Every call ends with 500, until it is told otherwise. */
+  readonly fails: boolean;
+}
+
+export type FromInstances = 'ready';
+
+/** A line of the journal. An end without status: the caller hung up. */
+export interface JournalEntry {
+  readonly at: number;
+  readonly port: number;
+  readonly kind: 'start' | 'begin' | 'end';
+  readonly key?: string;
+  readonly number?: number;
+  readonly status?: number | null;
+}

@@ -1,0 +1,138 @@
+/**
+ * What must hold after every scenario, whatever happened in it (router.md §4), checked on the rows, on what the
+ * instances wrote down, and on the decisions made again. What holds at every commit is watched by commit-watch.ts.
+ */
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import { replayChoice } from '../../src/core/routing/replay.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { listBreaches } from './commit-watch.ts';
+import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
+
+const list = async (db: Db, sql: string): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { what: string }[] }>(`${sql} limit 20`);
+  return rows.map(({ what }) => what);
+};
+
+/** Every budget holds exactly what its attempts hold and cost. One statement, so it holds at any time. */
+const driftingBudgets = `
+  with charged as (
+    select s.scope, s.window_start, sum(coalesce(a.settled_nano, 0)) as spent,
+      sum(case when a.state in ('reserved', 'dispatched') then a.reserved_nano else 0 end) as reserved
+    from attempt a cross join lateral (values
+      ('global', (a.started_at at time zone 'UTC')::date),
+      ('project:' || a.project_id, a.budget_window),
+      ('capability:' || a.project_id || ':' || a.capability, a.budget_window),
+      ('run:' || a.run_id, '-infinity'::date)) s (scope, window_start)
+    where a.reserved_nano > 0 and s.scope is not null group by 1, 2)
+  select format('budget %s: spent %s and reserved %s, its attempts %s and %s', scope, b.spent_nano, b.reserved_nano,
+    c.spent, c.reserved) as what
+  from budget b full join charged c using (scope, window_start)
+  where coalesce(b.spent_nano, 0) <> coalesce(c.spent, 0) or coalesce(b.reserved_nano, 0) <> coalesce(c.reserved, 0)`;
+
+/** One reservation each, one settlement each, and together they are what the attempt cost. */
+const wrongEntries = `
+  select format('attempt %s (%s): reserved %s, settled %s; ledger: %s reservations of %s, %s ends, %s adjustments, booked %s',
+    a.attempt_id, a.state, a.reserved_nano, a.settled_nano, l.reserves, l.held, l.ends, l.adjusts, l.booked) as what
+  from attempt a cross join lateral (
+    select count(*) filter (where kind = 'reserve') as reserves, count(*) filter (where kind = 'adjust') as adjusts,
+      count(*) filter (where kind in ('settle', 'release')) as ends,
+      coalesce(sum(amount_nano) filter (where kind = 'reserve'), 0) as held,
+      coalesce(sum(amount_nano) filter (where kind <> 'reserve'), 0) as booked
+    from ledger_entry l where l.attempt_id = a.attempt_id) l
+  where l.reserves <> (a.reserved_nano > 0)::int or l.held <> a.reserved_nano or l.adjusts > 1
+    or l.ends <> (a.reserved_nano > 0 and a.state not in ('reserved', 'dispatched'))::int
+    or l.booked <> coalesce(a.settled_nano, 0) or a.settled_nano > a.reserved_nano`;
+
+/** A lease and 5 s are over, and nobody has closed the attempt. */
+const leftOpen = `
+  select format('attempt %s is %s %s after its lease', attempt_id, state, clock_timestamp() - lease_until) as what
+  from attempt where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '6 seconds'`;
+
+/** The breaker of the chosen instance, the first that the inputs of the decision show, was half-open. */
+export const isTrial = `exists (
+    select 1 from jsonb_array_elements_text(a.inputs -> 'columns') with ordinality c (name, place)
+    join jsonb_array_elements_text(a.inputs -> 'instances' -> 0) with ordinality v (value, place) using (place)
+    where c.name = 'breaker_until_ms' and v.value is not null)`;
+
+/** Two trials of one half-open instance at once. */
+const crowdedTrials = `
+  with trial as (
+    select a.attempt_id, a.instance_id, a.started_at, coalesce(least(a.finished_at, a.lease_until), a.lease_until) as ended_at
+    from attempt a where ${isTrial})
+  select format('%s and %s are trials of one instance at once', a.attempt_id, b.attempt_id) as what
+  from trial a join trial b on a.instance_id = b.instance_id and a.attempt_id < b.attempt_id
+    and a.started_at < b.ended_at and b.started_at < a.ended_at`;
+
+/** Decisions whose inputs give another choice now. */
+const findChangedDecisions = async (db: Db): Promise<string[]> => {
+  const changed: string[] = [];
+  for (let after = ''; ; ) {
+    const rows: { attempt_id: string; endpoint: string; inputs: JsonObject }[] = await db('attempt')
+      .where('attempt_id', '>', after)
+      .orderBy('attempt_id')
+      .limit(1_000)
+      .select('attempt_id', 'endpoint', 'inputs');
+    for (const { attempt_id, endpoint, inputs } of rows) {
+      const again = replayChoice(inputs);
+      if (again !== endpoint) changed.push(`attempt ${attempt_id} chose ${endpoint}, made again ${again}`);
+      after = attempt_id;
+    }
+    if (rows.length < 1_000) return changed;
+  }
+};
+
+interface Sent {
+  readonly key: string;
+  readonly number: number;
+  readonly endpoint: string;
+  readonly answered: boolean;
+}
+
+/** Every call at an instance has a claim of its own, and who settled as answered was called. */
+const findUnclaimedCalls = async (db: Db, fleets: readonly JournalFleet[]): Promise<string[]> => {
+  const found: string[] = [];
+  const sent: Sent[] = await db('attempt')
+    .whereIn(
+      'endpoint',
+      fleets.flatMap(({ instances }) => instances.map(({ endpoint }) => endpoint)),
+    )
+    .select('key', 'number', 'endpoint', db.raw("coalesce(ambiguity = 'answered', false) as answered"));
+  const nameOf = ({ endpoint, key, number }: Omit<Sent, 'answered'>) => `${endpoint} ${key} ${number}`;
+  const claims = new Map(sent.map((attempt) => [nameOf(attempt), attempt.answered]));
+  const begun = new Set<string>();
+  for (const fleet of fleets) {
+    const journal = await fleet.journal();
+    for (const { port, max_concurrency } of fleet.instances) {
+      const most = mostAtOnce(journal, port);
+      if (most > max_concurrency) found.push(`port ${port} worked on ${most} of ${max_concurrency} at once`);
+    }
+    for (const { kind, port, key = '', number = 0 } of journal) {
+      if (kind !== 'begin') continue;
+      const name = nameOf({ endpoint: `http://127.0.0.1:${port}`, key, number });
+      if (!claims.has(name)) found.push(`${name} was sent without a claim`);
+      if (begun.has(name)) found.push(`${name} was sent twice`);
+      begun.add(name);
+    }
+  }
+  for (const [name, answered] of claims) {
+    if (answered && !begun.has(name)) found.push(`${name} settled as answered and was never sent`);
+  }
+  return found;
+};
+
+/** Sums that hold at any time, also while calls are under way. */
+export const findDrift = (db: Db): Promise<string[]> => list(db, driftingBudgets);
+
+/** @param fleets every instance that was called @returns one line per violation; none is as it must be */
+export const findViolations = async (db: Db, fleets: readonly JournalFleet[]): Promise<string[]> => {
+  const found = [
+    await listBreaches(db),
+    await findDrift(db),
+    await list(db, wrongEntries),
+    await list(db, leftOpen),
+    await list(db, crowdedTrials),
+    await findChangedDecisions(db),
+    await findUnclaimedCalls(db, fleets),
+  ];
+  return found.flat();
+};

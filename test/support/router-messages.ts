@@ -1,0 +1,49 @@
+/** What a test and a router process of its own tell each other. */
+import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
+
+/** A call that a router process has to make. */
+export interface CallOrder {
+  readonly key: string;
+  /** Nobody has made a call with this key. */
+  readonly isKeyNew: boolean;
+  readonly projectId: string;
+  readonly capability: string;
+  readonly priority: Priority;
+  readonly ceilingUsd: number | null;
+  readonly timeoutMs: number;
+  readonly retryMax: number;
+  readonly maxWaitMs: number;
+  /** For how long a call that is to be tried again is tried again, as steps are; 0 = never. */
+  readonly patienceMs: number;
+  /** After so long nobody wants it any more; null = never. */
+  readonly cancelAfterMs: number | null;
+  readonly input: JsonObject;
+}
+
+/** How a call ended. */
+export interface CallReport {
+  readonly key: string;
+  readonly kind: 'succeeded' | 'failed' | 'unknown' | 'retry' | 'cancelled' | 'closed' | 'thrown';
+  /** Null for a success. */
+  readonly code: string | null;
+  readonly message: string | null;
+  /** Of the attempt that succeeded. */
+  readonly endpoint: string | null;
+  readonly costUsd: number;
+  readonly durationMs: number;
+}
+
+export type ToRouter =
+  | { readonly kind: 'refresh'; readonly id: number }
+  | {
+      readonly kind: 'run';
+      readonly id: number;
+      readonly orders: readonly CallOrder[];
+      readonly concurrency: number;
+    }
+  | { readonly kind: 'stop' };
+
+export type FromRouter =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'ended'; readonly id: number; readonly report: CallReport }
+  | { readonly kind: 'done'; readonly id: number };
