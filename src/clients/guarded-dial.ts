@@ -29,15 +29,20 @@ const resolveBySystem: Resolve = (name) =>
     lookup(name, { all: true }, (error, found) => (error === null ? resolve(found) : reject(error)));
   });
 
+/** An own name that nobody can resolve here leads nowhere. */
+const unresolved = (): readonly LookupAddress[] => [];
+
 const toText = ({ address }: LookupAddress): string => toPlainAddress(address)?.text ?? address;
 
 const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);
 
 /** @param resolve for tests; by default as the system does, its hosts file included */
 export const createDialGuard = (policy: AddressPolicy, resolve: Resolve = resolveBySystem): DialGuard => {
+  const resolveOwn = (name: string): Promise<readonly LookupAddress[]> => resolve(name).catch(unresolved);
+
   /** @throws AddressRefused when one of the addresses is where no instance may be */
   const judge = async (found: readonly LookupAddress[], port: number, prefix = ''): Promise<void> => {
-    const own = (await Promise.all(policy.ownNames(port).map(resolve))).flat().map(toText);
+    const own = (await Promise.all(policy.ownNames(port).map(resolveOwn))).flat().map(toText);
     for (const at of found) {
       const isOwn = own.includes(toText(at));
       const fault = isOwn ? `${at.address}:${port} is Capstan's own` : policy.findFault(at.address, port);

@@ -96,6 +96,9 @@ export interface Turn {
   readonly claims: readonly Claim[];
 }
 
+/** Longer than the database's own limit: by then the connection is dead, and another one is taken. */
+const turnTimeoutMs = 12_000;
+
 /**
  * Ends and claims by one statement, one result for each.
  * @param isDurable false: a crash of the database may take it back; all ends are of free calls without a step
@@ -112,7 +115,8 @@ export const takeTurn = async (
       toJsonb(claims.map(toClaimRequest)),
       isDurable,
     ])
-    .options({ name: 'take_turn' });
+    .options({ name: 'take_turn' })
+    .timeout(turnTimeoutMs);
   const endRows = rows.slice(0, ends.length) as { outcome: EndResult }[];
   return {
     ends: endRows.map(({ outcome }) => outcome),
@@ -127,11 +131,14 @@ export const renewLeases = async (
   leaseMs: number,
 ): Promise<ReadonlySet<string>> => {
   const { rows } = await db.raw<{ rows: { attempt_id: string }[] }>(
-    `update attempt a set lease_until = clock_timestamp() + ? * interval '1 millisecond'
-     from unnest(?::text[], ?::uuid[]) as held (attempt_id, token)
-     where a.attempt_id = held.attempt_id and a.token = held.token and a.state in ('reserved', 'dispatched')
-     returning a.attempt_id`,
-    [leaseMs, held.map(({ attempt_id }) => attempt_id), held.map(({ token }) => token)],
+    `with held as (
+       select a.attempt_id from unnest(?::text[], ?::uuid[]) h (attempt_id, token)
+       join attempt a on a.attempt_id = h.attempt_id and a.token = h.token
+       where a.state in ('reserved', 'dispatched') order by a.attempt_id for update of a
+     )
+     update attempt a set lease_until = clock_timestamp() + ? * interval '1 millisecond'
+     from held where a.attempt_id = held.attempt_id returning a.attempt_id`,
+    [held.map(({ attempt_id }) => attempt_id), held.map(({ token }) => token), leaseMs],
   );
   return new Set(rows.map(({ attempt_id }) => attempt_id));
 };

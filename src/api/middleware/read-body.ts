@@ -63,6 +63,7 @@ const receive = (request: IncomingMessage, limit: number): Promise<Buffer> =>
     const timer = setTimeout(() => {
       refuse(new AppError('request_timeout', `the body took longer than ${bodyTimeoutMs} ms`));
     }, bodyTimeoutMs);
+    if (request.destroyed) return onClose();
     if (Number(request.headers['content-length'] ?? 0) > limit) return refuse(refuseSize(limit));
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });

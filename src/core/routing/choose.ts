@@ -88,7 +88,7 @@ export const choose = (
     }
     const held = heldOf(instance, busy);
     const depth = held + instance.reported_extra;
-    const tier = tierOf(instance, depth, request.trial);
+    const tier = tierOf(instance, depth, request.trials);
     const waitMs = expectedWait(instance, depth, priorMs);
     const isFull = held >= instance.max_concurrency;
     const priceUsd = (costUsd + (usdPerSecond * waitMs) / 1_000) / expectedSuccess(instance);

@@ -26,7 +26,7 @@ interface Inputs {
     readonly prior_ms: number;
     readonly ruled_out: readonly (readonly [instanceId: string, why: RuledOut])[];
     readonly busy: readonly string[];
-    readonly trial: string | null;
+    readonly trials: readonly string[];
     readonly waiting: number;
   };
   readonly seed: number;
@@ -49,7 +49,7 @@ export const toInputs = ({ shown }: Choice, request: RouteRequest, seed: number)
       prior_ms: request.priorMs,
       ruled_out: [...request.ruledOut],
       busy: [...request.busy],
-      trial: request.trial ?? null,
+      trials: [...(request.trials ?? [])],
       waiting: request.waiting ?? 0,
     },
     seed,
@@ -71,7 +71,7 @@ const toRequest = ({ request }: Inputs): RouteRequest => ({
   priorMs: request.prior_ms,
   ruledOut: new Map(request.ruled_out),
   busy: new Set(request.busy),
-  trial: request.trial,
+  trials: new Set(request.trials),
   waiting: request.waiting,
 });
 

@@ -9,10 +9,14 @@ export const isLocal = ({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'end
 /**
  * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open, for an open breaker is no candidate.
  * @param depth calls and reported work that it has now
- * @param trial the instance for which a half-open breaker is no reason against it
+ * @param trials instances for which a half-open breaker is no reason against them
  */
-export const tierOf = (instance: InstanceSnapshot, depth: number, trial: string | null = null): number => {
-  if (instance.breaker_until_ms !== null && instance.instance_id !== trial) return 3;
+export const tierOf = (
+  instance: InstanceSnapshot,
+  depth: number,
+  trials: ReadonlySet<string> | undefined,
+): number => {
+  if (instance.breaker_until_ms !== null && trials?.has(instance.instance_id) !== true) return 3;
   if (instance.state === 'suspect') return 2;
   return instance.rate_usd === 0 && depth === 0 && instance.is_local ? 0 : 1;
 };

@@ -56,8 +56,8 @@ export interface RouteRequest {
   readonly ruledOut: ReadonlyMap<string, RuledOut>;
   /** Instances that seemed idle and are not. */
   readonly busy: ReadonlySet<string>;
-  /** A half-open instance that this call may try: it counts as it would with a closed breaker. */
-  readonly trial?: string | null;
+  /** Half-open instances that this call may try: they count as they would with a closed breaker. */
+  readonly trials?: ReadonlySet<string>;
   /** Other calls of the capability that wait in line; 0 when not given. */
   readonly waiting?: number;
 }

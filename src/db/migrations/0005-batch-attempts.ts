@@ -9,8 +9,8 @@ import type { Knex } from 'knex';
  * For every batch the same plan, by index, whatever the statistics say: planning a settlement takes longer than making
  * it, and a plan made when the tables were empty would read all of them.
  */
-const steady = `set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
-  set enable_mergejoin = off set jit = off`;
+const steady = `set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off set jit = off`;
 
 const types = `
 create type claim_request as (
@@ -199,8 +199,8 @@ begin
     select e.*, a.state as was, a.reserved_nano, a.project_id, a.capability, a.budget_window,
       e.settled_nano - case when a.state = 'lost' then a.settled_nano else 0 end as cost
     from unnest(p_ends) e join attempt a on a.attempt_id = e.attempt_id and a.token = e.token
-    where a.state in ('reserved', 'dispatched')
-      or (a.state = 'lost' and a.certainty = 'estimated' and e.certainty = 'exact' and a.reserved_nano > 0)
+    where case a.state when 'reserved' then true when 'dispatched' then true
+      when 'lost' then a.certainty = 'estimated' and e.certainty = 'exact' and a.reserved_nano > 0 end
   ), ended as (
     update attempt a set settled_nano = e.settled_nano, certainty = e.certainty,
       state = case when e.was = 'lost' then a.state else e.state end,
@@ -288,7 +288,7 @@ begin
         union select a.run_id, a.step_id, a.item from unnest(v_ends) e join attempt a using (attempt_id))
       order by s.run_id, s.step_id, s.item for update;
   end if;
-  if v_has_earlier or (p_durable and cardinality(v_ends) > 0) then
+  if v_has_earlier or (p_durable and cardinality(v_ends) > 0) or cardinality(v_ends) > 1 then
     with open as (
       select a.attempt_id, a.reserved_nano from attempt a
       where a.attempt_id in (select e.attempt_id from unnest(v_ends) e

@@ -117,7 +117,7 @@ export const createInstancePicture = (): InstancePicture => {
     noteLeaving: (instanceId, by) => {
       const entry = entries.get(instanceId);
       if (entry === undefined) return;
-      entry.leaving += by;
+      entry.leaving = Math.max(0, entry.leaving + by);
       count(entry);
     },
     beginPoll: () => {

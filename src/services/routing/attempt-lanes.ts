@@ -14,6 +14,8 @@ export interface AttemptLanes {
   claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
   /** @param isPatient nobody waits for it: it may go with the next claim */
   settle(end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult>;
+  /** What `settled` waits for: a settlement that is tried again until it is written. */
+  follow(task: Promise<unknown>): void;
   /** Resolves when everything is written. */
   settled(): Promise<void>;
 }
@@ -25,6 +27,10 @@ const largeOutput = 65_536;
 
 const isLarge = ({ output }: AttemptEnd): boolean =>
   output !== undefined && output !== null && JSON.stringify(output).length > largeOutput;
+
+/** Data, constraints, deadlocks and raised exceptions by SQLSTATE; all else is the database's or the way to it. */
+const isItemsFault = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && /^(22|23|40|42|P0)\w{3}$/.test(String(error.code));
 
 const sendTurn = async (
   db: Db,
@@ -44,6 +50,7 @@ export const createAttemptLanes = (db: Db): AttemptLanes => {
       send: (items) => sendTurn(db, items, isDurable),
       maxItems,
       patienceMs,
+      isItemsFault,
     });
   const lanes = { durable: createAttemptLane(true), relaxed: createAttemptLane(false) };
   const laneOf = (isDurable: boolean) => (isDurable ? lanes.durable : lanes.relaxed);
@@ -60,9 +67,12 @@ export const createAttemptLanes = (db: Db): AttemptLanes => {
     claim: async (claim, isDurable) =>
       (await laneOf(isDurable).push({ kind: 'claim', claim })) as ClaimResult,
     settle: (end, isDurable, isPatient) => {
-      const task = settleNow(end, isDurable, isPatient).finally(() => open.delete(task));
+      return settleNow(end, isDurable, isPatient);
+    },
+    follow: (task) => {
+      const end = (): boolean => open.delete(task);
       open.add(task);
-      return task;
+      task.then(end, end);
     },
     settled: async () => {
       await Promise.allSettled(open);

@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../core/routing/breaker.ts';
 import type { Db } from '../../db/connect.ts';
-import { closeBreaker, openBreaker } from '../../db/instance-breaker.ts';
+import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance-breaker.ts';
 
 export interface CallReport {
   readonly ok: boolean;
@@ -36,8 +36,8 @@ export const createBreakers = ({ db, logger }: { readonly db: Db; readonly logge
     writing.add(task);
   };
 
-  const open = async (instanceId: string, isTrial: boolean): Promise<void> => {
-    const opened = await openBreaker(db, instanceId, { isTrial, openMs: (n) => openMs(n, Math.random()) });
+  const open = async (instanceId: string, because: OpeningReason): Promise<void> => {
+    const opened = await openBreaker(db, instanceId, { because, openMs: (n) => openMs(n, Math.random()) });
     if (opened) logger.warn({ instance_id: instanceId, open_ms: opened }, 'breaker opened');
   };
 
@@ -50,10 +50,10 @@ export const createBreakers = ({ db, logger }: { readonly db: Db; readonly logge
       });
       windows.set(instanceId, window);
       if (isTrial && ok) write(instanceId, closeBreaker(db, instanceId));
-      else if (trips || isTrial) write(instanceId, open(instanceId, isTrial));
+      else if (trips || isTrial) write(instanceId, open(instanceId, isTrial ? 'trial' : 'faults'));
       if (trips || isTrial) windows.delete(instanceId);
     },
-    reopen: (instanceId) => open(instanceId, true),
+    reopen: (instanceId) => open(instanceId, 'health'),
     settled: async () => {
       await Promise.all(writing);
     },

@@ -67,7 +67,7 @@ export const claimBest = async (
       number,
       counted,
       timeoutMs,
-      isTrial: best.tier === 3 || instance.instance_id === request.trial,
+      isTrial: best.tier === 3 || request.trials?.has(instance.instance_id) === true,
     };
   }
   feed.noteRelease(instance.instance_id);

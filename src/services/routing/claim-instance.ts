@@ -19,6 +19,7 @@ import type { AttemptLanes } from './attempt-lanes.ts';
 import type { Breakers } from './breakers.ts';
 import { claimBest } from './claim-best.ts';
 import { type ClaimSearch, createClaimSearch, type RouteWish, type SchemaError } from './claim-search.ts';
+import { mayComeBack } from './no-claim.ts';
 import type { Trials } from './trials.ts';
 import type { WaitingLine } from './waiting-line.ts';
 
@@ -104,10 +105,9 @@ const isWorthWaiting = (end: ClaimEnd, tried: ReadonlySet<string>): boolean => {
   if (end.kind !== 'none') return false;
   const { best, verdicts } = end.choice;
   if (best !== null || verdicts.has('lost_claim')) return true;
-  const isFinal = ['input_invalid', 'over_ceiling', 'over_budget'].some((verdict) =>
-    verdicts.has(verdict as 'over_budget'),
-  );
-  return !isFinal && tried.size === 0;
+  const isRefused =
+    verdicts.has('input_invalid') || verdicts.has('over_ceiling') || verdicts.has('over_budget');
+  return (!isRefused || mayComeBack(end.choice)) && tried.size === 0;
 };
 
 /** One pass: the best one again and again, with what was learnt, until one is claimed or the best is full. */
@@ -130,8 +130,13 @@ const tryClaim = async (
     const chosen = { request, choice, best, inputs: toInputs(choice, request, search.seed) };
     const instance = { ...best.instance };
     if (!(await isFitting(dependencies, best, target.input, search))) continue;
-    if (instance.instance_id === request.trial) trials.take(request.trial);
-    const end = await claimBest(dependencies, target, { ...chosen, instance });
+    const isTrial = request.trials?.has(instance.instance_id) === true;
+    if (isTrial) trials.take(instance.instance_id);
+    const end = await claimBest(dependencies, target, { ...chosen, instance }).catch((error: unknown) => {
+      if (isTrial) trials.giveBack(instance.instance_id);
+      throw error;
+    });
+    if (isTrial && end.kind !== 'claimed') trials.giveBack(instance.instance_id);
     switch (end.kind) {
       case 'full':
         // No longer idle: it is chosen again as what it is. Not even a slot free: somebody was faster.

@@ -47,6 +47,8 @@ export interface ClaimSearch {
   forgetMoment(): void;
 }
 
+const noTrials: ReadonlySet<string> = new Set();
+
 const seedOf = (key: string): number => {
   let seed = 0;
   for (let at = 0; at < key.length; at++) seed = (Math.imul(seed, 31) + key.charCodeAt(at)) | 0;
@@ -77,8 +79,8 @@ export const createClaimSearch = (key: string, wish: RouteWish, tried: Iterable<
       const { instances, priorMs } = feed.fleet(wish.capability);
       const headroomUsd = shortage === null ? null : headroomOf(shortage);
       const nowMs = feed.nowMs();
-      const trial = trials?.findDue(instances, nowMs) ?? null;
-      const request = { ...wish, headroomUsd, priorMs, nowMs, ruledOut, busy, trial, waiting };
+      const due = trials?.findDue(instances, nowMs) ?? noTrials;
+      const request = { ...wish, headroomUsd, priorMs, nowMs, ruledOut, busy, trials: due, waiting };
       return { request, choice: choose(instances, request, seed) };
     },
     noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),

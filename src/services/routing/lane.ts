@@ -1,14 +1,16 @@
 /**
  * A lane to the database: what arrives in one turn of the event loop goes out together, and what arrives while a
  * statement is under way waits for its end. So a lone caller waits for nobody, and the busier it gets the larger the
- * batches are. A patient item is taken along by the next one, or goes alone after `patienceMs`. A batch that fails is
- * repeated singly, so that one bad item does not take the others with it.
+ * batches are. A patient item is taken along by the next one, or goes alone after `patienceMs`. A batch that fails
+ * for one of its items is repeated singly, so that one bad item does not take the others with it.
  */
 export interface LaneOptions<Item, Result> {
   /** @returns one result per item, in order */
   readonly send: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly maxItems: number;
   readonly patienceMs: number;
+  /** Whether an item may be the reason; otherwise all of the batch fail. */
+  readonly isItemsFault: (error: unknown) => boolean;
 }
 
 export interface Lane<Item, Result> {
@@ -25,6 +27,7 @@ export const createLane = <Item, Result>({
   send,
   maxItems,
   patienceMs,
+  isItemsFault,
 }: LaneOptions<Item, Result>): Lane<Item, Result> => {
   const queue: Waiting<Item, Result>[] = [];
   let isBusy = false;
@@ -41,7 +44,7 @@ export const createLane = <Item, Result>({
       try {
         await sendTogether(batch);
       } catch (error) {
-        if (batch.length === 1) batch[0]?.reject(error);
+        if (batch.length === 1 || !isItemsFault(error)) for (const { reject } of batch) reject(error);
         else for (const one of batch) await sendTogether([one]).catch(one.reject);
       }
     }

@@ -3,6 +3,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Choice } from '../../core/routing/types.ts';
 import type { BudgetShortage } from '../../db/attempt.ts';
 import type { ClaimEnd } from './claim-instance.ts';
 
@@ -23,6 +24,7 @@ const soonMs = 500;
 
 export const explainNoClaim = ({ choice, decision, refusals, shortage, nowMs }: None): NoClaim => {
   const { best, verdicts, minimumUsd, reopensAtMs } = choice;
+  const isTemporary = mayComeBack(choice);
   const known = { decision: decision as unknown as Json };
   const end = (
     code: ErrorCode,
@@ -36,20 +38,35 @@ export const explainNoClaim = ({ choice, decision, refusals, shortage, nowMs }: 
   if (best !== null || verdicts.has('lost_claim')) {
     return end('overloaded', decision.reason, { isFinal: false });
   }
-  if (verdicts.has('input_invalid') && refusals.length > 0) {
+  if (verdicts.has('input_invalid') && refusals.length > 0 && !isTemporary) {
     const findings = refusals.map(({ pointer, message }) => `${pointer || '/'} ${message}`);
     const message = `the input does not match the input schema: ${[...new Set(findings)].join('; ')}`;
     return end('input_invalid', message, { isFinal: true, details: { errors: refusals } });
   }
-  if (verdicts.has('over_budget') && shortage !== null) {
+  if (verdicts.has('over_budget') && shortage !== null && !isTemporary) {
     return explainShortage(shortage, minimumUsd ?? 0, end);
   }
-  if (verdicts.has('over_ceiling')) {
+  if (verdicts.has('over_ceiling') && !isTemporary) {
     const details = { minimum_usd: minimumUsd };
     return end('ceiling_too_low', decision.reason, { isFinal: true, details });
   }
   const retryAfterMs = reopensAtMs === null ? soonMs : Math.max(soonMs, reopensAtMs - nowMs);
   return end('no_instance', decision.reason, { isFinal: false, retryAfterMs });
+};
+
+/**
+ * Whether an instance that rests could take the call when it is back: one that is free, or whose price was looked at
+ * and found right (an open breaker is the last reason that is given), and that is not known to refuse the input.
+ */
+export const mayComeBack = ({ excluded }: Choice): boolean => {
+  const refused = new Set(
+    excluded.flatMap(({ verdict, instance }) => (verdict === 'input_invalid' ? [instance.spec_digest] : [])),
+  );
+  return excluded.some(
+    ({ verdict, instance }) =>
+      (verdict === 'breaker_open' || (verdict === 'down' && instance.rate_usd === 0)) &&
+      !refused.has(instance.spec_digest),
+  );
 };
 
 const nameOf = { run: 'the run', project: 'the project’s day', global: 'the day of all projects' };

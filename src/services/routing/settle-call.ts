@@ -18,7 +18,7 @@ import type { Claimed } from './claim-instance.ts';
 import type { Delivery } from './deliver-call.ts';
 
 export interface SettleDependencies {
-  readonly lanes: Pick<AttemptLanes, 'settle'>;
+  readonly lanes: Pick<AttemptLanes, 'settle' | 'follow'>;
   readonly breakers: Pick<Breakers, 'record'>;
   readonly feed: Pick<InstanceFeed, 'noteLeaving' | 'noteRelease'>;
   readonly registry: Pick<RegistryService, 'reportRefused'>;
@@ -72,7 +72,7 @@ export interface SettledCall {
 /** Writes the end of the attempt and, with it, of the step. */
 export const settleCall = async (
   { lanes, breakers, feed, registry, speed, logger }: SettleDependencies,
-  { claim, instance, number, isTrial }: Claimed,
+  { claim, instance, number, isTrial, timeoutMs }: Claimed,
   { outcome, verdict, durationMs }: Delivery,
 ): Promise<SettledCall> => {
   const output = outcome.kind === 'answered' ? outcome.body : undefined;
@@ -103,6 +103,7 @@ export const settleCall = async (
     if (isPatient) feed.noteLeaving(instance.instance_id, -1);
     feed.noteRelease(instance.instance_id);
   });
+  lanes.follow(settling);
   settling.catch((error: unknown) =>
     logger.error({ err: error }, 'an end was not stored; its lease ends it'),
   );
@@ -112,17 +113,22 @@ export const settleCall = async (
       .reportRefused(instance.instance_id)
       .catch((error: unknown) => logger.warn({ err: error }, 'an unreachable instance was not reported'));
   }
-  if (instanceFaults.has(outcome.kind) || outcome.kind === 'answered') {
+  const isBlamed = outcome.kind !== 'timeout' || timeoutMs >= fairTimeMs(instance);
+  if (isBlamed && (instanceFaults.has(outcome.kind) || outcome.kind === 'answered')) {
     speed.recordCall(instance.instance_id, { durationMs, ok: outcome.kind === 'answered' });
   }
   const ok = !breakerFaults.has(outcome.kind);
-  if (!silentOutcomes.has(outcome.kind)) {
+  if (isBlamed && !silentOutcomes.has(outcome.kind)) {
     breakers.record(instance.instance_id, { ok, isRefused: outcome.kind === 'not_sent', isTrial });
   }
   const decision = { ...claim.decision, settled_usd: cost_usd };
   const attempt = { number, endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, decision };
   return { end: settled ? endOf(verdict, output ?? null, attempt) : { kind: 'closed' }, costUsd: cost_usd };
 };
+
+/** A caller that gives less time than this learns nothing about the instance from a time-out. */
+const fairTimeMs = ({ duration_ms }: Claimed['instance']): number =>
+  duration_ms === null ? 30_000 : Math.min(30_000, 4 * duration_ms);
 
 /**
  * Whoever called directly, without an Idempotency-Key, is answered before the end is written: nothing is kept to answer

@@ -9,10 +9,12 @@ import type { RegistryService } from '../registry/registry-service.ts';
 import type { Breakers } from './breakers.ts';
 
 export interface Trials {
-  /** An instance whose trial is due, or null. */
-  findDue(instances: readonly InstanceSnapshot[], nowMs: number): string | null;
+  /** Instances whose trial is due. */
+  findDue(instances: readonly InstanceSnapshot[], nowMs: number): ReadonlySet<string>;
   /** A call tries it now; no other call of this process does, in this window. */
   take(instanceId: string): void;
+  /** The call did not get it after all. */
+  giveBack(instanceId: string): void;
 }
 
 interface Window {
@@ -27,6 +29,8 @@ export interface TrialDependencies {
   readonly logger: Logger;
 }
 
+const none: ReadonlySet<string> = new Set();
+
 export const createTrials = ({ registry, breakers, logger }: TrialDependencies): Trials => {
   const windows = new Map<string, Window>();
 
@@ -38,25 +42,30 @@ export const createTrials = ({ registry, breakers, logger }: TrialDependencies):
   const open = (instanceId: string, untilMs: number): void => {
     const window: Window = { untilMs, state: 'asked' };
     windows.set(instanceId, window);
-    ask(instanceId, window).catch((error: unknown) =>
-      logger.warn({ err: error, instance_id: instanceId }, 'a half-open instance could not be looked at'),
-    );
+    ask(instanceId, window).catch((error: unknown) => {
+      windows.delete(instanceId); // to be asked again
+      logger.warn({ err: error, instance_id: instanceId }, 'a half-open instance could not be looked at');
+    });
   };
 
   return {
     findDue: (instances, nowMs) => {
-      let due: string | null = null;
+      let due: Set<string> | null = null;
       for (const { instance_id, breaker_until_ms, state } of instances) {
         if (breaker_until_ms === null || breaker_until_ms > nowMs || state !== 'up') continue;
         const window = windows.get(instance_id);
         if (window?.untilMs !== breaker_until_ms) open(instance_id, breaker_until_ms);
-        else if (window.state === 'due') due ??= instance_id;
+        else if (window.state === 'due') due = (due ?? new Set()).add(instance_id);
       }
-      return due;
+      return due ?? none;
     },
     take: (instanceId) => {
       const window = windows.get(instanceId);
       if (window !== undefined) window.state = 'taken';
+    },
+    giveBack: (instanceId) => {
+      const window = windows.get(instanceId);
+      if (window?.state === 'taken') window.state = 'due';
     },
   };
 };

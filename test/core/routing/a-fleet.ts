@@ -50,7 +50,7 @@ export const anyRequest: fc.Arbitrary<RouteRequest> = fc
         ['ins_3', 'lost_claim'],
       ] as const),
     ),
-    trial: fc.constantFrom(null, 'ins_5'),
+    trials: fc.constantFrom(new Set<string>(), new Set(['ins_5']), new Set(['ins_2', 'ins_5'])),
     waiting: fc.constantFrom(0, 0, 1, 7),
     busy: fc.constantFrom(new Set<string>(), new Set(['ins_1', 'ins_2'])),
   })

@@ -74,7 +74,7 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
   [
     'a half-open instance that may be tried counts as if its breaker was closed',
     [anInstance('open', { breaker_until_ms: now }), remote('up', { duration_ms: 1 })],
-    aRequest({ trial: 'open' }),
+    aRequest({ trials: new Set(['open']) }),
     'open up',
   ],
   ['batch stays on the free queue', [aPaid('paid', 1e-9), busy('free', { held: 1 })], batch, 'free paid'],

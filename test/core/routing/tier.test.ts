@@ -27,7 +27,7 @@ const places: [endpoint: string, tags: string[], isLocal: boolean][] = [
 
 describe('tierOf', () => {
   it.each(tiers)('%s', (_, instance, depth, tier) => {
-    expect(tierOf(anInstance('a', instance), depth)).toBe(tier);
+    expect(tierOf(anInstance('a', instance), depth, undefined)).toBe(tier);
   });
 });
 

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { closeBreaker, type OpeningReason, openBreaker } from '../../src/db/instance-breaker.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { anInstance } from '../support/factories.ts';
+
+let database: TestDatabase;
+let db: Db;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = connectDatabase(database.url, 8);
+});
+afterAll(async () => {
+  await db.destroy();
+  await database.drop();
+});
+
+const openMs = (openings: number): number => 5_000 * 2 ** openings;
+const open = (instanceId: string, because: OpeningReason) => openBreaker(db, instanceId, { because, openMs });
+const endWindow = (instance_id: string) =>
+  db('instance')
+    .where({ instance_id })
+    .update({ breaker_until: db.raw("now() - interval '1 second'") });
+
+test('of many that see the same faults one opens a breaker', async () => {
+  const { instance_id } = await anInstance(db);
+  const opened = await Promise.all(Array.from({ length: 20 }, () => open(instance_id, 'faults')));
+  expect(opened.filter((ms) => ms !== null)).toEqual([5_000]);
+});
+
+test('of many that find a half-open instance without health one opens it again, for twice as long', async () => {
+  const { instance_id } = await anInstance(db);
+  await open(instance_id, 'faults');
+  expect(await open(instance_id, 'health')).toBeNull();
+  await endWindow(instance_id);
+  const opened = await Promise.all(Array.from({ length: 20 }, () => open(instance_id, 'health')));
+  expect(opened.filter((ms) => ms !== null)).toEqual([10_000]);
+});
+
+test('a failed trial opens it for longer, a good one closes it for good', async () => {
+  const { instance_id } = await anInstance(db);
+  await open(instance_id, 'faults');
+  await endWindow(instance_id);
+  expect(await open(instance_id, 'trial')).toBe(10_000);
+  await closeBreaker(db, instance_id);
+  expect(await open(instance_id, 'health')).toBeNull();
+  expect(await open(instance_id, 'faults')).toBe(5_000);
+});
