@@ -75,7 +75,7 @@ export const createActs = (raceMs: number): readonly (readonly [name: string, ac
     [
       'race for money',
       async (stage) => {
-        const quiet = { cancelledShare: 0, unansweredShare: 0, killEveryMs: null };
+        const quiet = { cancelledShare: 0, unansweredShare: 0, killEvery: null };
         const outcome = await raceForMoney(stage, { calls: raced, limitUsd: raced * 0.01, ...quiet });
         return { outcome, faults: [] };
       },
@@ -83,7 +83,7 @@ export const createActs = (raceMs: number): readonly (readonly [name: string, ac
     [
       'race, cancelled, unanswered, killed',
       async (stage) => {
-        const wild = { cancelledShare: 0.1, unansweredShare: 0.1, killEveryMs: 4_000 };
+        const wild = { cancelledShare: 0.1, unansweredShare: 0.1, killEvery: 450 };
         const outcome = await raceForMoney(stage, { calls: raced, limitUsd: raced * 0.018, ...wild });
         return { outcome, faults: [] };
       },

@@ -16,8 +16,8 @@ export interface Race {
   /** Of all calls. */
   readonly cancelledShare: number;
   readonly unansweredShare: number;
-  /** Pause between two kills; null = none is killed. */
-  readonly killEveryMs: number | null;
+  /** Attempts between two kills; null = none is killed. */
+  readonly killEvery: number | null;
 }
 
 const perCall = 'race-per-call';
@@ -63,10 +63,20 @@ const runThrough = async (
   return [...done.values()];
 };
 
-/** Kills one router after the other. @returns how many, once it is told to stop */
-const killInTurn = async (stage: Stage, everyMs: number, over: AbortSignal): Promise<number> => {
+const countAttempts = async (stage: Stage, project_id: string): Promise<number> =>
+  (await stage.db('attempt').where({ project_id }).count<{ count: string }[]>())
+    .map(({ count }) => Number(count))
+    .reduce((sum, count) => sum + count, 0);
+
+/** Kills one router after the other as the work goes on. @returns how many, once it is told to stop */
+const killInTurn = async (
+  stage: Stage,
+  projectId: string,
+  every: number,
+  over: AbortSignal,
+): Promise<number> => {
   for (let kills = 0; ; kills++) {
-    await sleep(everyMs, undefined, { signal: over }).catch(() => undefined);
+    while (!over.aborted && (await countAttempts(stage, projectId)) < (kills + 1) * every) await sleep(20);
     if (over.aborted) return kills;
     await stage.killRouter(kills % stage.places);
   }
@@ -77,7 +87,7 @@ export const raceForMoney = async (stage: Stage, race: Race): Promise<Outcome> =
   const fleet = await startInstances(stage, projectId);
   const orders = ordersOf(projectId, race);
   const over = new AbortController();
-  const killing = race.killEveryMs === null ? 0 : killInTurn(stage, race.killEveryMs, over.signal);
+  const killing = race.killEvery === null ? 0 : killInTurn(stage, projectId, race.killEvery, over.signal);
   const reports = await Promise.all(
     Array.from({ length: stage.places }, (_, place) =>
       runThrough(

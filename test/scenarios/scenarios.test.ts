@@ -71,7 +71,7 @@ test('an evicted instance that sends a heartbeat is called by every router withi
 });
 
 test('a race of fixed prices and prices by time for one limit overspends nothing and leaves nothing reserved', async () => {
-  const race = { calls: 600, limitUsd: 6, cancelledShare: 0, unansweredShare: 0, killEveryMs: null };
+  const race = { calls: 600, limitUsd: 6, cancelledShare: 0, unansweredShare: 0, killEvery: null };
   const { ends, account } = await raceForMoney(stage, race);
   expect(total(ends)).toBe(600);
   expect(Object.keys(ends)).toEqual(expect.arrayContaining(['succeeded', 'budget_reserved']));
@@ -81,7 +81,7 @@ test('a race of fixed prices and prices by time for one limit overspends nothing
 });
 
 test('nor with cancels, time-outs, and routers killed and replaced', async () => {
-  const race = { calls: 800, limitUsd: 12, cancelledShare: 0.1, unansweredShare: 0.1, killEveryMs: 2_000 };
+  const race = { calls: 800, limitUsd: 12, cancelledShare: 0.1, unansweredShare: 0.1, killEvery: 150 };
   const { ends, kills, account } = await raceForMoney(stage, race);
   expect(total(ends)).toBe(800);
   expect(kills).toBeGreaterThan(0);
