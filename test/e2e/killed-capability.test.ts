@@ -99,7 +99,7 @@ test('concat free and local is killed -9 at work: the run completes on the price
   expect(step.attempt_list).toMatchObject([
     {
       endpoint: free.endpoint,
-      ambiguity: 'ambiguous',
+      ambiguity: expect.stringMatching(/^(ambiguous|not_sent)$/), // the kill may come before the connection
       decision: { reason: expect.stringContaining('free, local') },
     },
     {
