@@ -73,7 +73,15 @@ const createFoundation = async (config: Config, logger: Logger) => {
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
   const registry = createRegistryService({ db, probe, logger, policy, vetter });
-  return { db, guard, probe, vetter, contexts, results, registry };
+  return {
+    ...{ db, guard, contexts, results, registry },
+    close: async (): Promise<void> => {
+      await registry.close();
+      await probe.close();
+      await vetter.close();
+      await db.destroy();
+    },
+  };
 };
 
 /** What makes routed calls, in both processes. */
@@ -109,8 +117,9 @@ const createRouter = (
 
 /** The services behind the activities. */
 export const createWorkerRuntime = async (config: Config, logger: Logger) => {
-  const { db, guard, probe, vetter, contexts, results, registry } = await createFoundation(config, logger);
-  const router = createRouter(config, logger, { db, guard, registry });
+  const foundation = await createFoundation(config, logger);
+  const { db, contexts, results } = foundation;
+  const router = createRouter(config, logger, foundation);
   await router.start();
   return {
     services: {
@@ -120,35 +129,30 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
     },
     close: async (): Promise<void> => {
       await router.close();
-      await registry.close();
-      await probe.close();
-      await vetter.close();
-      await db.destroy();
+      await foundation.close();
     },
   };
 };
 
 /** A router and nothing else. */
 export const createRouterRuntime = async (config: Config, logger: Logger) => {
-  const { db, guard, probe, vetter, registry } = await createFoundation(config, logger);
-  const { callCapability, feed, start, close } = createRouter(config, logger, { db, guard, registry });
-  await start();
+  const foundation = await createFoundation(config, logger);
+  const router = createRouter(config, logger, foundation);
+  await router.start();
   return {
-    ...{ callCapability, feed, registry },
+    ...{ callCapability: router.callCapability, feed: router.feed, registry: foundation.registry },
     close: async (): Promise<void> => {
-      await close();
-      await registry.close();
-      await probe.close();
-      await vetter.close();
-      await db.destroy();
+      await router.close();
+      await foundation.close();
     },
   };
 };
 
 /** The services behind the API. @param publicUrl the API's address, known once it listens */
 export const createServerRuntime = async (config: Config, logger: Logger, publicUrl: () => string) => {
-  const { db, guard, probe, vetter, contexts, results, registry } = await createFoundation(config, logger);
-  const router = createRouter(config, logger, { db, guard, registry });
+  const foundation = await createFoundation(config, logger);
+  const { db, contexts, results, registry } = foundation;
+  const router = createRouter(config, logger, foundation);
   const { feed, validator, callCapability } = router;
   const calls = createCallService({ db, feed, callCapability, logger });
   const temporal = await connectTemporal();
@@ -196,11 +200,8 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       events.stop();
       await delivery.settled();
       await router.close();
-      await registry.close();
-      await probe.close();
-      await vetter.close();
       await temporal.connection.close();
-      await db.destroy();
+      await foundation.close();
     },
   };
 };
