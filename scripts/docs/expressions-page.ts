@@ -1,11 +1,13 @@
 /** The expression language; every example is evaluated while the page is made. */
 import type { Json } from '../../src/contracts/primitives.ts';
 import { comparisonOperators } from '../../src/core/expression/ast.ts';
+import { skillDialect } from '../../src/core/expression/dialect.ts';
 import { evaluateTemplate } from '../../src/core/expression/evaluate.ts';
-import type { ExpressionScope } from '../../src/core/expression/evaluation.ts';
+import type { ExpressionScope, SkillScope } from '../../src/core/expression/evaluation.ts';
 import { type FilterName, filterNames, filters } from '../../src/core/expression/filters.ts';
 import { expressionLimits } from '../../src/core/expression/limits.ts';
 import { runFields, stepFields } from '../../src/core/expression/roots.ts';
+import { type SkillFilterName, skillFilters } from '../../src/core/expression/skill-filters.ts';
 import { compileTemplate } from '../../src/core/expression/template.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
@@ -41,6 +43,18 @@ const filterExamples: Record<FilterName, string> = {
   basename: '{{ job.clips[0].path | basename }}',
 };
 
+const skillScope: SkillScope = {
+  input: { width: '1919.5', codec: 'H264', note: null },
+  match: { g1: '4096' },
+};
+
+const skillFilterExamples: Record<SkillFilterName, string> = {
+  int: '{{ match.g1 | int }}',
+  even: '{{ input.width | even }}',
+  lower: '{{ input.codec | lower }}',
+  default: '{{ input.note | default(30) }}',
+};
+
 const examples: readonly Json[] = [
   '{{ job.take }}',
   'take {{ job.take }} of {{ job.title }}',
@@ -58,6 +72,9 @@ const examples: readonly Json[] = [
 
 const evaluate = (template: Json): string =>
   JSON.stringify(evaluateTemplate(compileTemplate(template), scope));
+
+const evaluateInSkill = (template: Json): string =>
+  JSON.stringify(evaluateTemplate(compileTemplate(template, '', skillDialect), skillScope));
 
 const show = (template: Json): string =>
   code(typeof template === 'string' ? template : JSON.stringify(template));
@@ -143,6 +160,21 @@ export const createExpressionsPage = (): Page =>
         ['Template', 'Value'],
         examples.map((template) => [show(template), code(evaluate(template))]),
       ),
+      '## In the template of a skill',
+      "The strings of a skill's template take the same expressions, with other roots and four more filters. `input.…` is the input that failed, `match.…` the named groups of the error pattern. Pipeline definitions take neither.",
+      formatTable(
+        ['Filter', 'Gives', 'Example', 'Result'],
+        Object.entries(skillFilterExamples).map(([name, example]) => {
+          const { argument, summary } = skillFilters[name as SkillFilterName];
+          return [
+            code(argument === 'none' ? name : `${name}(value)`),
+            summary,
+            code(example),
+            code(evaluateInSkill(example)),
+          ];
+        }),
+      ),
+      `There, the input is \`${JSON.stringify(skillScope.input)}\`, and the groups are \`${JSON.stringify(skillScope.match)}\`.`,
       '## Limits',
       limits,
     ],

@@ -3,7 +3,7 @@
  * It is plain so that a bootstrap can run a capability that was defined with another copy of this package.
  */
 import { z } from 'zod';
-import { CapabilitySpec, CostModel } from '../contracts/capability.ts';
+import { CapabilitySpec, CostModel, type Registration } from '../contracts/capability.ts';
 import { Tags } from '../contracts/primitives.ts';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
@@ -33,8 +33,10 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
   readonly tags: readonly string[];
   /** Calls worked on at once, default 1; more of them wait inside the instance. */
   readonly max_concurrency?: number;
+  /** reported: a success costs what `cost_usd` of the output says, at most the price; default computed. */
+  readonly settle?: Registration['settle'];
   readonly prerequisites?: readonly Prerequisite[];
-  /** @throws anything: the caller gets 422 with the message */
+  /** @throws anything: the caller gets 422 with the message; a `CallFailure` says another status */
   exec(input: InputOf<I>, context: ExecContext): Promise<OutputOf<O>> | OutputOf<O>;
 }
 
@@ -44,6 +46,8 @@ export interface Capability {
   readonly cost_model: CostModel;
   readonly tags: readonly string[];
   readonly max_concurrency: number;
+  /** Absent in what an older copy of this package defined: computed. */
+  readonly settle?: Registration['settle'];
   readonly prerequisites: readonly Prerequisite[];
   checkInput(value: unknown): Promise<Checked>;
   checkOutput(value: unknown): Promise<Checked>;
@@ -68,6 +72,7 @@ export const defineCapability = <I extends Schema, O extends Schema>(
     cost_model,
     tags,
     max_concurrency = 1,
+    settle = 'computed',
     prerequisites = [],
   } = definition;
   const input = compileSchema(definition.input, 'input');
@@ -89,6 +94,7 @@ export const defineCapability = <I extends Schema, O extends Schema>(
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
   return {
     ...declared.data,
+    settle,
     prerequisites,
     checkInput: input.check,
     checkOutput: output.check,

@@ -1,5 +1,6 @@
 /** One `POST /exec` after its body is read: check, wait for a place, run, check the output, clean up. */
 import type { IncomingHttpHeaders } from 'node:http';
+import { isCallFailure } from './call-failure.ts';
 import type { CallQueue } from './call-queue.ts';
 import type { Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
@@ -8,6 +9,7 @@ import type { MediaTransfer } from './media/media-transfer.ts';
 export interface Answer {
   readonly status: number;
   readonly body: object;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** What all calls of an instance share. */
@@ -21,6 +23,16 @@ export const failure = (status: number, error: string): Answer => ({ status, bod
 
 const messageOf = (thrown: unknown): string =>
   thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
+
+/** 422, unless `exec` asked for another answer. */
+const answerThrown = (thrown: unknown): Answer => {
+  const error = messageOf(thrown);
+  if (!isCallFailure(thrown)) return failure(422, error);
+  const { status, retryAfterS } = thrown;
+  const answer = failure(status, error);
+  if (retryAfterS === undefined) return answer;
+  return { ...answer, headers: { 'retry-after': String(Math.ceil(retryAfterS)) } };
+};
 
 /** RFC 3339, or milliseconds since 1970. */
 const readDeadline = (header: string | string[] | undefined): Date | undefined => {
@@ -55,7 +67,7 @@ const perform = async (
   }
 };
 
-/** Never throws: whatever goes wrong is the answer, 422, or 503 when the instance stops before the work is done. */
+/** Never throws: whatever goes wrong is the answer; 503 when the instance stops before the work is done. */
 export const answerCall = async (
   capability: Capability,
   host: CallHost & { readonly queue: CallQueue; isStopping(): boolean },
@@ -71,6 +83,6 @@ export const answerCall = async (
   } catch (error) {
     if (signal.aborted && host.isStopping()) return failure(503, 'the instance is stopping');
     host.log(`exec failed: ${messageOf(error)}`);
-    return failure(422, messageOf(error));
+    return answerThrown(error);
   }
 };

@@ -31,12 +31,13 @@ const methods: Readonly<Record<string, string>> = { '/exec': 'POST', '/health': 
 /** Longer than a caller keeps an idle connection, so that it is never closed under a request on its way. */
 const keepAliveMs = 65_000;
 
-const send = (response: ServerResponse, { status, body }: Answer, isClosing: boolean): void => {
+const send = (response: ServerResponse, { status, body, headers }: Answer, isClosing: boolean): void => {
   if (response.destroyed) return;
   const text = Buffer.from(JSON.stringify(body));
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': text.length,
+    ...headers,
     ...(isClosing ? { connection: 'close' } : {}),
   });
   response.end(text);

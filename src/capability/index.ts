@@ -1,5 +1,6 @@
 /** What a capability author imports as `capstan/capability`. */
 export { installPackages } from './bootstrap/install-packages.ts';
+export { CallFailure, type CallFailureStatus } from './call-failure.ts';
 export {
   type Capability,
   type CapabilityDefinition,

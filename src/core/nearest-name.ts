@@ -6,7 +6,7 @@
 const allowedDistance = (name: string): number => Math.min(3, Math.max(1, Math.floor(name.length / 3)));
 
 /** Edit distance (insert, delete, replace, swap neighbours), or `limit + 1` once it exceeds `limit`. */
-const editDistance = (a: string, b: string, limit: number): number => {
+export const editDistance = (a: string, b: string, limit: number): number => {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {

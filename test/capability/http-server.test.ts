@@ -2,7 +2,12 @@ import { access, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
+import {
+  CallFailure,
+  type Capability,
+  defineCapability,
+  type ExecContext,
+} from '../../src/capability/index.ts';
 import type { InstanceOptions, RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { createMediaStore } from '../../src/clients/media/create-media-store.ts';
 import type { Health } from '../../src/contracts/capability.ts';
@@ -122,6 +127,13 @@ describe('refusals of /exec', () => {
       status: 422,
       body: { ok: false, error: 'the clip is broken' },
     });
+  });
+
+  it('answers with the status and Retry-After of a CallFailure', async () => {
+    const busy = anEcho(() => Promise.reject(new CallFailure(503, 'too many', { retryAfterS: 1.5 })));
+    const response = await post(`${(await start(busy)).endpoint}/exec`, '{"text":"a"}');
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2']);
+    expect(await response.json()).toEqual({ ok: false, error: 'too many' });
   });
 
   it('answers 422 for an output that breaks its own schema', async () => {

@@ -42,11 +42,12 @@ export const createRouterClient = (routerUrl: string, token: string): RouterClie
   };
 
   return {
-    register: ({ spec, cost_model, tags, max_concurrency }, endpoint, queue_depth) => {
+    register: ({ spec, cost_model, tags, max_concurrency, settle }, endpoint, queue_depth) => {
       const { name, version } = spec;
       const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
       const body = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
-      return call('POST', base, body, timeoutMs.register);
+      const sent = settle === 'reported' ? { ...body, settle } : body;
+      return call('POST', base, sent, timeoutMs.register);
     },
     heartbeat: (name, endpoint, queue_depth) =>
       call('POST', `${base}/${name}/heartbeat`, { endpoint, queue_depth }, timeoutMs.heartbeat),

@@ -2,30 +2,32 @@
  * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters,
  * comparisons) are lists, never nested, so only parentheses and `!` deepen a tree.
  */
-import type { FilterName } from './filters.ts';
-import type { RootName } from './roots.ts';
+import type { AnyFilterName } from './dialect.ts';
+import type { RootName, SkillRootName } from './roots.ts';
 
 /** One step of a path: a key, an index, or every item (`[*]`). */
 export type Segment = string | number | { readonly each: true };
 
 export interface Path {
   readonly kind: 'path';
-  readonly root: RootName;
+  readonly root: RootName | SkillRootName;
   readonly segments: readonly Segment[];
   /** Where the path starts in its string, in UTF-16 units. */
   readonly offset: number;
 }
 
+export type Scalar = null | boolean | number | string;
+
 export interface FilterCall {
-  readonly name: FilterName;
-  readonly argument: string | null;
+  readonly name: AnyFilterName;
+  readonly argument: Scalar;
 }
 
 export const comparisonOperators = ['==', '!=', '<=', '>=', '<', '>', 'in'] as const;
 export type ComparisonOperator = (typeof comparisonOperators)[number];
 
 export type Expression =
-  | { readonly kind: 'literal'; readonly value: null | boolean | number | string }
+  | { readonly kind: 'literal'; readonly value: Scalar }
   | Path
   | { readonly kind: 'filtered'; readonly of: Expression; readonly filters: readonly FilterCall[] }
   | { readonly kind: 'otherwise'; readonly alternatives: readonly Expression[] }

@@ -1,4 +1,5 @@
 /** The parser's place in one string: the current token, and how to move on or fail there. */
+import type { Dialect } from './dialect.ts';
 import { type ExpressionErrorCode, ExpressionSyntaxError } from './errors.ts';
 import { expressionLimits } from './limits.ts';
 import { readToken, type Token } from './tokens.ts';
@@ -6,13 +7,19 @@ import { readToken, type Token } from './tokens.ts';
 export interface Cursor {
   readonly text: string;
   readonly pointer: string;
+  readonly dialect: Dialect;
   token: Token;
   depth: number;
 }
 
-export const openCursor = (text: string, pointer: string, at: number): Cursor => ({
+export const openCursor = (
+  text: string,
+  { pointer, dialect }: Pick<Cursor, 'pointer' | 'dialect'>,
+  at: number,
+): Cursor => ({
   text,
   pointer,
+  dialect,
   token: readToken(text, at),
   depth: 0,
 });

@@ -5,6 +5,7 @@
 import type { Json } from '../../contracts/primitives.ts';
 import type { Expression } from './ast.ts';
 import { compareValues } from './compare.ts';
+import { knownFilters } from './dialect.ts';
 import {
   describeValue,
   type Evaluation,
@@ -12,19 +13,19 @@ import {
   evaluationError,
   found,
   type Outcome,
+  type SkillScope,
   scalarText,
   spend,
 } from './evaluation.ts';
-import { filters } from './filters.ts';
 import { expressionLimits } from './limits.ts';
 import { resolvePath } from './resolve-path.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 
 /** @throws ExpressionError when a path is missing or a value has the wrong type for its place */
-export const evaluateTemplate = (template: CompiledTemplate, scope: ExpressionScope): Json =>
+export const evaluateTemplate = (template: CompiledTemplate, scope: ExpressionScope | SkillScope): Json =>
   evaluateNode(template.root, scope, { left: expressionLimits.built });
 
-const evaluateNode = (node: TemplateNode, scope: ExpressionScope, budget: Evaluation['budget']): Json => {
+const evaluateNode = (node: TemplateNode, scope: Evaluation['scope'], budget: Evaluation['budget']): Json => {
   switch (node.kind) {
     case 'literal':
       return node.value;
@@ -98,8 +99,8 @@ const evaluateFiltered = (
 ): Outcome => {
   let outcome = evaluate(expression.of, evaluation);
   for (const { name, argument } of expression.filters) {
-    if (!outcome.found) return outcome;
-    outcome = filters[name].apply({ value: outcome.value, argument, evaluation });
+    if (outcome.found) outcome = knownFilters[name].apply({ value: outcome.value, argument, evaluation });
+    else if (name === 'default') outcome = found(argument);
   }
   return outcome;
 };

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf } from '../json-type.ts';
 import { ExpressionError } from './errors.ts';
 import { expressionLimits } from './limits.ts';
+import type { RootName, SkillRootName } from './roots.ts';
 
 /** What the steps have produced so far, by step id; a step that has not run, or was skipped, is absent. */
 export interface StepScope {
@@ -27,8 +28,16 @@ export interface ExpressionScope {
   readonly index?: number;
 }
 
+/** For a skill's template. */
+export interface SkillScope {
+  /** The input that failed. */
+  readonly input: Json;
+  /** The named groups of the error pattern. */
+  readonly match: Readonly<Record<string, string>>;
+}
+
 export interface Evaluation {
-  readonly scope: ExpressionScope;
+  readonly scope: Readonly<Partial<Record<RootName | SkillRootName, unknown>>>;
   readonly pointer: string;
   /** Shared by all expressions of a template. */
   readonly budget: { left: number };

@@ -1,9 +1,10 @@
 /**
- * The filters: one row owns name, argument, documentation and behaviour. A filter never sees a missing
+ * The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never sees a missing
  * value (that passes by, up to the next `??`) and refuses a value of the wrong type.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json-type.ts';
+import type { Scalar } from './ast.ts';
 import {
   describeValue,
   type Evaluation,
@@ -17,19 +18,24 @@ import {
 
 export interface FilterInput {
   readonly value: Json;
-  readonly argument: string | null;
+  readonly argument: Scalar;
   readonly evaluation: Evaluation;
 }
 
-interface Filter {
-  readonly argument: 'none' | 'string';
+export interface Filter {
+  /** `scalar`: a string, number, boolean or null. */
+  readonly argument: 'none' | 'string' | 'scalar';
   /** One line for the documentation. */
   readonly summary: string;
   readonly apply: (input: FilterInput) => Outcome;
 }
 
-const refuse = ({ value, evaluation }: FilterInput, filter: string, takes: string, suggestion?: string) =>
-  evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
+export const refuse = (
+  { value, evaluation }: FilterInput,
+  filter: string,
+  takes: string,
+  suggestion?: string,
+) => evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
 
 const toJsonText = ({ value, evaluation }: FilterInput): Outcome => {
   const text = JSON.stringify(value);
@@ -46,7 +52,7 @@ const toText = (input: FilterInput): Outcome => {
 
 const numberText = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 
-const toNumber = (input: FilterInput): Outcome => {
+export const toNumber = (input: FilterInput): Outcome => {
   if (typeof input.value === 'number') return found(input.value);
   if (typeof input.value !== 'string') throw refuse(input, 'number', 'a number or the text of one');
   const value = numberText.test(input.value) ? Number(input.value) : Number.NaN;
@@ -86,7 +92,7 @@ const joinItems = (input: FilterInput): Outcome => {
       `join takes strings, numbers and booleans; item ${index} is ${seen}`,
     );
   });
-  const separator = input.argument ?? '';
+  const separator = typeof input.argument === 'string' ? input.argument : '';
   spend(
     input.evaluation,
     texts.reduce((length, text) => length + text.length + separator.length, 0),
@@ -132,5 +138,3 @@ export const filters = {
 export type FilterName = keyof typeof filters;
 
 export const filterNames = Object.keys(filters) as FilterName[];
-
-export const isFilterName = (name: string): name is FilterName => Object.hasOwn(filters, name);

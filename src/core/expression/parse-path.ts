@@ -3,19 +3,20 @@ import { createNameSuggester } from '../nearest-name.ts';
 import type { Path, Segment } from './ast.ts';
 import { acceptSymbol, advance, type Cursor, syntaxError, unexpected } from './cursor.ts';
 import { expressionLimits } from './limits.ts';
-import { isRootName, rootNames } from './roots.ts';
 import type { Token } from './tokens.ts';
 
 /** Reads `root.name["key"][0][*]`; the cursor stands on the root's name. */
 export const parsePath = (cursor: Cursor): Path => {
   const root = advance(cursor);
-  if (!isRootName(root.text)) {
+  const { roots, rootHint } = cursor.dialect;
+  const name = roots.find((known) => known === root.text);
+  if (name === undefined) {
     throw syntaxError(
       cursor,
-      `${JSON.stringify(root.text.slice(0, 64))} is no root; there are ${rootNames.join(', ')}`,
+      `${JSON.stringify(root.text.slice(0, 64))} is no root; there are ${roots.join(', ')}`,
       {
         code: 'root_unknown',
-        suggestion: createNameSuggester(rootNames)(root.text) ?? 'a field of the job is written job.<field>',
+        suggestion: createNameSuggester(roots)(root.text) ?? rootHint,
         at: root.start,
       },
     );
@@ -25,7 +26,7 @@ export const parsePath = (cursor: Cursor): Path => {
     const start = cursor.token.start;
     if (acceptSymbol(cursor, '.')) segments.push(parseName(cursor));
     else if (acceptSymbol(cursor, '[')) segments.push(parseBracket(cursor));
-    else return { kind: 'path', root: root.text, segments, offset: root.start };
+    else return { kind: 'path', root: name, segments, offset: root.start };
     if (segments.length > expressionLimits.pathSegments) {
       throw syntaxError(cursor, `the path has more than ${expressionLimits.pathSegments} segments`, {
         code: 'expression_limit',

@@ -7,7 +7,13 @@
  * One function per rule. Every function ends on the first token that is not its own.
  */
 import { createNameSuggester } from '../nearest-name.ts';
-import { type ComparisonOperator, comparisonOperators, type Expression, type FilterCall } from './ast.ts';
+import {
+  type ComparisonOperator,
+  comparisonOperators,
+  type Expression,
+  type FilterCall,
+  type Scalar,
+} from './ast.ts';
 import {
   acceptSymbol,
   advance,
@@ -17,7 +23,7 @@ import {
   syntaxError,
   unexpected,
 } from './cursor.ts';
-import { filterNames, filters, isFilterName } from './filters.ts';
+import { knownFilters } from './dialect.ts';
 import { parsePath } from './parse-path.ts';
 
 export const parseExpression = (cursor: Cursor): Expression => {
@@ -41,17 +47,21 @@ const keywords: ReadonlyMap<string, null | boolean> = new Map([
 ]);
 
 const parsePrimary = (cursor: Cursor): Expression => {
-  const { kind, text } = cursor.token;
-  if (kind === 'string') return { kind: 'literal', value: advance(cursor).text };
-  if (kind === 'number') return { kind: 'literal', value: parseNumber(cursor) };
-  if (kind === 'name') {
-    const value = keywords.get(text);
-    if (value === undefined) return parsePath(cursor);
-    advance(cursor);
-    return { kind: 'literal', value };
-  }
+  const value = parseScalar(cursor);
+  if (value !== undefined) return { kind: 'literal', value };
+  if (cursor.token.kind === 'name') return parsePath(cursor);
   if (isSymbol(cursor, '(')) return parseNested(cursor, parseParenthesised);
   throw unexpected(cursor, 'a path, a value or (');
+};
+
+/** Undefined, without moving, when none stands here. */
+const parseScalar = (cursor: Cursor): Scalar | undefined => {
+  const { kind, text } = cursor.token;
+  if (kind === 'string') return advance(cursor).text;
+  if (kind === 'number') return parseNumber(cursor);
+  const value = kind === 'name' ? keywords.get(text) : undefined;
+  if (value !== undefined) advance(cursor);
+  return value;
 };
 
 const parseNumber = (cursor: Cursor): number => {
@@ -114,7 +124,9 @@ const parseOperand = (cursor: Cursor): Expression => {
 const parseFilter = (cursor: Cursor): FilterCall => {
   if (cursor.token.kind !== 'name') throw unexpected(cursor, 'the name of a filter after |');
   const token = advance(cursor);
-  if (!isFilterName(token.text)) {
+  const { filterNames } = cursor.dialect;
+  const name = filterNames.find((known) => known === token.text);
+  if (name === undefined) {
     const seen = JSON.stringify(token.text.slice(0, 64));
     throw syntaxError(cursor, `${seen} is no filter; there are ${filterNames.join(', ')}`, {
       code: 'filter_unknown',
@@ -122,15 +134,18 @@ const parseFilter = (cursor: Cursor): FilterCall => {
       at: token.start,
     });
   }
-  if (filters[token.text].argument === 'none') return { name: token.text, argument: null };
-  return { name: token.text, argument: parseStringArgument(cursor, token.text) };
+  const kind = knownFilters[name].argument;
+  return { name, argument: kind === 'none' ? null : parseArgument(cursor, name, kind) };
 };
 
-const parseStringArgument = (cursor: Cursor, filter: string): string => {
+const parseArgument = (cursor: Cursor, filter: string, kind: 'string' | 'scalar'): Scalar => {
   const opened = acceptSymbol(cursor, '(');
-  if (!opened || cursor.token.kind !== 'string')
-    throw unexpected(cursor, `a string argument: ${filter}(", ")`);
-  const argument = advance(cursor).text;
+  const accepted = opened && (kind === 'scalar' || cursor.token.kind === 'string');
+  const argument = accepted ? parseScalar(cursor) : undefined;
+  if (argument === undefined) {
+    const example = kind === 'string' ? `a string argument: ${filter}(", ")` : `a value: ${filter}(0)`;
+    throw unexpected(cursor, example);
+  }
   if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, `) after the argument of ${filter}`);
   return argument;
 };

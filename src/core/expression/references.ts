@@ -1,6 +1,6 @@
 /** What a template mentions, without evaluating it. */
 import type { Expression, Path, Segment } from './ast.ts';
-import type { RootName } from './roots.ts';
+import { isRootName, type RootName } from './roots.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 
 export interface Reference {
@@ -13,11 +13,21 @@ export interface Reference {
   readonly offset: number;
 }
 
-/** Every path, in the order of the text. */
+/** Every path of a pipeline definition's template, in the order of the text. */
 export const references = (template: CompiledTemplate): Reference[] => {
   const found: Reference[] = [];
   visitNode(template.root, (path, optional, pointer) => {
+    if (!isRootName(path.root)) return;
     found.push({ root: path.root, segments: path.segments, optional, pointer, offset: path.offset });
+  });
+  return found;
+};
+
+/** Whether its value depends on the scope at all. */
+export const hasReference = (template: CompiledTemplate): boolean => {
+  let found = false;
+  visitNode(template.root, () => {
+    found = true;
   });
   return found;
 };

@@ -8,6 +8,7 @@ import { extendPointer } from '../json-pointer.ts';
 import { isList, isPlainObject } from '../json-type.ts';
 import type { Expression } from './ast.ts';
 import { openCursor } from './cursor.ts';
+import { type Dialect, pipelineDialect } from './dialect.ts';
 import { type ExpressionErrorCode, ExpressionSyntaxError } from './errors.ts';
 import { expressionLimits, isLongerThanBytes } from './limits.ts';
 import { parseClose, parseExpression } from './parse.ts';
@@ -35,20 +36,21 @@ export interface TemplateReading {
 }
 
 interface Reading {
+  readonly dialect: Dialect;
   readonly errors: ExpressionSyntaxError[];
   expressions: number;
 }
 
 /** @param pointer JSON Pointer of the value in its document, the start of every reported pointer */
-export const readTemplate = (value: Json, pointer = ''): TemplateReading => {
-  const reading: Reading = { errors: [], expressions: 0 };
+export const readTemplate = (value: Json, pointer = '', dialect = pipelineDialect): TemplateReading => {
+  const reading: Reading = { dialect, errors: [], expressions: 0 };
   const root = compileValue(value, { reading, pointer, depth: 0 });
   return { template: { root, expressions: reading.expressions }, errors: reading.errors };
 };
 
 /** @throws ExpressionSyntaxError the first error in the value */
-export const compileTemplate = (value: Json, pointer = ''): CompiledTemplate => {
-  const { template, errors } = readTemplate(value, pointer);
+export const compileTemplate = (value: Json, pointer = '', dialect = pipelineDialect): CompiledTemplate => {
+  const { template, errors } = readTemplate(value, pointer, dialect);
   if (errors[0] !== undefined) throw errors[0];
   return template;
 };
@@ -138,7 +140,7 @@ const parseString = (text: string, { pointer, reading }: Place): TemplateNode =>
   let at = 0;
   for (let open = text.indexOf('{{'); open >= 0; open = text.indexOf('{{', at)) {
     if (open > at) parts.push(text.slice(at, open));
-    const cursor = openCursor(text, pointer, open + 2);
+    const cursor = openCursor(text, { pointer, dialect: reading.dialect }, open + 2);
     parts.push(parseExpression(cursor));
     at = parseClose(cursor);
     reading.expressions++;

@@ -11,11 +11,16 @@ import addFormats from 'ajv-formats';
 import { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { findSchemaFault, schemaLimits } from '../../core/registry/schema-limits.ts';
+import type { SchemaFinding } from '../../core/repair/schema-finding.ts';
 import { describeSchemaErrors, type SchemaError } from './schema-errors.ts';
 import { createWorkMeter, meterSchemas, TooMuchWork, type WorkMeter } from './work-meter.ts';
 
 /** What the value does wrong; empty when it is valid. Never throws. */
-export type SchemaCheck = (value: Json) => readonly SchemaError[];
+export interface SchemaCheck {
+  (value: Json): readonly SchemaError[];
+  /** The same with what it is about, for a repair. */
+  readonly find: (value: Json) => readonly SchemaFinding[];
+}
 
 export interface SchemaCompiler {
   /** @throws SchemaRefused with what is wrong and what is allowed */
@@ -113,6 +118,13 @@ const explainRefusal = (error: unknown): SchemaRefused => {
 };
 
 const createCheck = (schema: JsonObject): SchemaCheck => {
+  const find = createFinder(schema);
+  const check = (value: Json): readonly SchemaError[] =>
+    find(value).map(({ pointer, message }) => ({ pointer, message }));
+  return Object.assign(check, { find });
+};
+
+const createFinder = (schema: JsonObject): SchemaCheck['find'] => {
   const meter = createWorkMeter();
   const regExp = createLinearPatterns(meter);
   const settle = compileWith(schema, meter, { ...options, code: { regExp } });
@@ -152,10 +164,11 @@ const hasUnevaluated = (value: Json): boolean =>
   Object.entries(value).some(([key, child]) => key.startsWith('unevaluated') || hasUnevaluated(child));
 
 /** The check did not come to an end: the value is not shown to be valid. */
-const explainUnfinished = (error: unknown): SchemaError => {
+const explainUnfinished = (error: unknown): SchemaFinding => {
+  const whole = { pointer: '', keyword: '', params: {} };
   if (error instanceof TooMuchWork) {
-    return { pointer: '', message: 'is too much work to check against the schema; it must be smaller' };
+    return { ...whole, message: 'is too much work to check against the schema; it must be smaller' };
   }
-  if (error instanceof RangeError) return { pointer: '', message: 'is nested too deeply to be checked' };
+  if (error instanceof RangeError) return { ...whole, message: 'is nested too deeply to be checked' };
   throw error;
 };

@@ -1,6 +1,7 @@
 /** Says which field is wrong, what was seen there and what is allowed. */
 import type { ErrorObject } from 'ajv';
 import { extendPointer } from '../../core/json-pointer.ts';
+import type { SchemaFinding } from '../../core/repair/schema-finding.ts';
 
 export interface SchemaError {
   /** JSON Pointer to the field; empty for the whole value. */
@@ -12,10 +13,11 @@ const maxErrors = 20;
 const maxShown = 10;
 
 /** The first twenty, each field and message once. */
-export const describeSchemaErrors = (errors: readonly ErrorObject[]): readonly SchemaError[] => {
-  const found = new Map<string, SchemaError>();
+export const describeSchemaErrors = (errors: readonly ErrorObject[]): readonly SchemaFinding[] => {
+  const found = new Map<string, SchemaFinding>();
   for (const error of errors) {
-    const described = describe(error);
+    const { keyword, params } = error;
+    const described = { ...describe(error), keyword, params };
     found.set(`${described.pointer} ${described.message}`, described);
     if (found.size === maxErrors) break;
   }

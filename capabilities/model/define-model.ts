@@ -1,0 +1,136 @@
+/** A model level as a capability: stateless, one question to one provider per call, money as the provider counts it. */
+import { z } from 'zod';
+import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import { askModel, type ModelAnswer, type Question } from './ask-model.ts';
+import type { ModelSettings } from './configuration.ts';
+import { explainProviderError, modelFailure } from './faults.ts';
+import { createJsonReader } from './json-answer.ts';
+import { createLanguageModel } from './provider.ts';
+
+const Input = z
+  .strictObject({
+    messages: z
+      .array(z.strictObject({ role: z.enum(['system', 'user', 'assistant']), content: z.string().min(1) }))
+      .min(1)
+      .max(1_000),
+    response_schema: z.record(z.string(), z.unknown()).optional(),
+    max_output_tokens: z.number().int().min(1).optional(),
+    temperature: z.number().min(0).max(2).optional(),
+    seed: z.number().int().optional(),
+  })
+  .refine(({ messages }) => messages.some(({ role }) => role !== 'system'), {
+    path: ['messages'],
+    error: 'expected at least one message of the user',
+  });
+type Input = z.infer<typeof Input>;
+
+const Output = z.object({
+  text: z.string().optional(),
+  json: z.unknown().optional(),
+  model: z.string(),
+  finish_reason: z.enum(['stop', 'length', 'content_filter', 'other']),
+  /** Null where the provider does not say. */
+  usage: z.object({
+    input_tokens: z.number().int().min(0).nullable(),
+    output_tokens: z.number().int().min(0).nullable(),
+  }),
+  cost_usd: z.number().min(0).optional(),
+});
+type Output = z.infer<typeof Output>;
+
+export const defineModel = (settings: ModelSettings): Capability => {
+  const { MODEL_CAPABILITY, MODEL_RATE_USD: rate_usd, MODEL_API_KEY: key } = settings;
+  const model = createLanguageModel(settings);
+  const hide = (text: string): string => (key === undefined ? text : text.replaceAll(key, '[key]'));
+
+  const exec = async (input: Input, { signal, deadline, log }: ExecContext): Promise<Output> => {
+    const schema = input.response_schema as JsonObject | undefined;
+    const readJson = schema === undefined ? null : createJsonReader(schema, hide);
+    const limitMs = timeLimit(settings, deadline);
+    const late = AbortSignal.timeout(limitMs);
+    const question = toQuestion(settings, input, schema);
+    const answer = await askModel(model, question, AbortSignal.any([signal, late])).catch((error) => {
+      signal.throwIfAborted();
+      if (late.aborted) throw modelFailure('model_unavailable', `no whole answer within ${limitMs} ms`);
+      throw explainProviderError(error, hide);
+    });
+    const content = readJson === null ? { text: readText(answer) } : { json: readJson(answer) };
+    const cost_usd = costOf(settings, answer);
+    if (cost_usd !== null && cost_usd > rate_usd) {
+      log(`a call cost ${cost_usd} USD; only MODEL_RATE_USD, ${rate_usd}, is counted`);
+    }
+    return { ...content, ...describeAnswer(answer), ...(cost_usd === null ? {} : { cost_usd }) };
+  };
+
+  return defineCapability({
+    name: MODEL_CAPABILITY,
+    version: '1.0.0',
+    description: `Asks a language model (${settings.MODEL_NAME}) and answers with text, or with JSON of a schema.`,
+    input: Input,
+    output: Output,
+    cost_model: { type: rate_usd === 0 ? 'free' : 'per_call', rate_usd },
+    settle: pricesOf(settings) === null ? 'computed' : 'reported',
+    tags: ['model', settings.MODEL_PROVIDER],
+    max_concurrency: settings.MODEL_MAX_CONCURRENCY,
+    exec,
+  });
+};
+
+/** @throws CallFailure when the caller's deadline has passed */
+const timeLimit = ({ MODEL_TIMEOUT_MS }: ModelSettings, deadline: Date | undefined): number => {
+  if (deadline === undefined) return MODEL_TIMEOUT_MS;
+  const leftMs = deadline.getTime() - Date.now();
+  if (leftMs > 0) return Math.min(MODEL_TIMEOUT_MS, leftMs);
+  throw modelFailure('model_unavailable', 'the deadline of the call has passed');
+};
+
+/** System messages go first, as one: many providers and chat templates allow nothing else. */
+const toQuestion = (settings: ModelSettings, input: Input, schema: JsonObject | undefined): Question => {
+  const { MODEL_STRUCTURED_OUTPUT: way, MODEL_MAX_OUTPUT_TOKENS: limit } = settings;
+  const system = input.messages.filter(({ role }) => role === 'system').map(({ content }) => content);
+  if (schema !== undefined && way !== 'json_schema') {
+    system.push(`Answer with JSON only, which matches this JSON Schema:\n${JSON.stringify(schema)}`);
+  }
+  return {
+    system: system.join('\n\n'),
+    messages: input.messages.flatMap(({ role, content }) => (role === 'system' ? [] : [{ role, content }])),
+    json: schema === undefined || way === 'prompt' ? undefined : { schema },
+    maxOutputTokens: Math.min(input.max_output_tokens ?? limit, limit),
+    temperature: input.temperature,
+    seed: input.seed,
+  };
+};
+
+/** @throws CallFailure `model_answer_invalid` when there is none */
+const readText = ({ text, finishReason }: ModelAnswer): string => {
+  if (text !== '') return text;
+  throw modelFailure('model_answer_invalid', `the answer is empty, finish_reason ${finishReason}`);
+};
+
+const describeAnswer = ({ model, finishReason, inputTokens, outputTokens }: ModelAnswer) => ({
+  model,
+  finish_reason: finishReasons[finishReason],
+  usage: { input_tokens: inputTokens, output_tokens: outputTokens },
+});
+
+const finishReasons = {
+  stop: 'stop',
+  length: 'length',
+  'content-filter': 'content_filter',
+  'tool-calls': 'other',
+  error: 'other',
+  other: 'other',
+} as const satisfies Record<ModelAnswer['finishReason'], Output['finish_reason']>;
+
+const pricesOf = (settings: ModelSettings) => {
+  const { MODEL_USD_PER_MTOK_IN: input, MODEL_USD_PER_MTOK_OUT: output } = settings;
+  return input === undefined || output === undefined || input + output === 0 ? null : { input, output };
+};
+
+/** USD, or null when it is not known; tokens from a cache count in full. */
+const costOf = (settings: ModelSettings, { inputTokens, outputTokens }: ModelAnswer): number | null => {
+  const prices = pricesOf(settings);
+  if (prices === null || inputTokens === null || outputTokens === null) return null;
+  return Number(((inputTokens * prices.input + outputTokens * prices.output) / 1e6).toFixed(12));
+};

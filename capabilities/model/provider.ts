@@ -1,0 +1,23 @@
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import type { LanguageModel } from 'ai';
+import type { ModelSettings } from './configuration.ts';
+
+const anthropicUrl = 'https://api.anthropic.com/v1';
+
+/** Everything is passed explicitly: the providers would read keys and addresses from variables of their own. */
+export const createLanguageModel = (settings: ModelSettings): LanguageModel => {
+  const { MODEL_BASE_URL, MODEL_API_KEY: apiKey, MODEL_NAME, MODEL_TOKEN_LIMIT_FIELD } = settings;
+  if (settings.MODEL_PROVIDER === 'anthropic') {
+    return createAnthropic({ baseURL: MODEL_BASE_URL ?? anthropicUrl, apiKey })(MODEL_NAME);
+  }
+  const provider = createOpenAICompatible({
+    name: 'model',
+    baseURL: MODEL_BASE_URL ?? '',
+    ...(apiKey === undefined ? {} : { apiKey }),
+    includeUsage: true,
+    supportsStructuredOutputs: settings.MODEL_STRUCTURED_OUTPUT === 'json_schema',
+    transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, [MODEL_TOKEN_LIMIT_FIELD]: max_tokens }),
+  });
+  return provider(MODEL_NAME);
+};

@@ -1,0 +1,46 @@
+/**
+ * Bounded error texts. The kept text holds both ends of a long one, so that whatever reads only the ends (the
+ * fingerprint, a skill's pattern) sees the same in it as in the full text.
+ */
+import { isLongerThanBytes } from '../expression/limits.ts';
+
+/** Bytes (UTF-8) of one error in a history. */
+const keptBytes = 8_192;
+const gap = '\n[…]\n';
+const gapBytes = 7;
+
+const widthOf = (codePoint: number): number =>
+  codePoint < 0x80 ? 1 : codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4;
+
+const isPairAt = (text: string, at: number): boolean => (text.codePointAt(at) ?? 0) > 0xffff;
+
+const headEnd = (text: string, limit: number): number => {
+  let end = 0;
+  for (let left = limit; end < text.length; end += isPairAt(text, end) ? 2 : 1) {
+    left -= widthOf(text.codePointAt(end) ?? 0);
+    if (left < 0) break;
+  }
+  return end;
+};
+
+const tailStart = (text: string, limit: number): number => {
+  let start = text.length;
+  let left = limit;
+  while (start > 0) {
+    const at = start > 1 && isPairAt(text, start - 2) ? start - 2 : start - 1;
+    left -= widthOf(text.codePointAt(at) ?? 0);
+    if (left < 0) break;
+    start = at;
+  }
+  return start;
+};
+
+/** The first and the last `limit` bytes; the whole text when it is no longer than both. */
+export const endsOf = (text: string, limit: number): readonly string[] =>
+  isLongerThanBytes(text, 2 * limit)
+    ? [text.slice(0, headEnd(text, limit)), text.slice(tailStart(text, limit))]
+    : [text];
+
+/** The text as a history keeps it, at most 8 KiB. */
+export const keepError = (text: string): string =>
+  isLongerThanBytes(text, keptBytes) ? endsOf(text, (keptBytes - gapBytes) >> 1).join(gap) : text;

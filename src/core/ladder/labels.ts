@@ -1,0 +1,18 @@
+/** The rungs of the ladder by level: what a person reads, and which routed capability works there. */
+export const topLevel = 4;
+export const humanLevel = 5;
+
+const rungs = [
+  { label: 'static template', capability: null },
+  { label: 'fast model', capability: 'model.fast' },
+  { label: 'capable model', capability: 'model.capable' },
+  { label: 'reasoning model', capability: 'model.reasoning' },
+  { label: 'top-tier model', capability: 'model.top' },
+] as const;
+
+export const exhaustedText = 'the escalation ladder is exhausted and human review is required';
+
+export const labelOf = (level: number): string => rungs[level]?.label ?? 'human';
+
+/** The capability of a level's model; null for level 0 and a person. */
+export const modelOf = (level: number): string | null => rungs[level]?.capability ?? null;

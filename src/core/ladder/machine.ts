@@ -1,0 +1,204 @@
+/**
+ * The escalation ladder: which level executes next, which advises, and when a person takes over. Pure; one
+ * command at a time, in the state.
+ *
+ * Guarantees: at most r advices a level, so at most 4r advices and 4r + 2 executions whoever answers what, and 4
+ * and 6 for one constant error. Both lists only grow; a transient or malformed answer is not in them.
+ * The first execution is at the stored level, later ones at the level suggested, else 0, never below
+ * `lowest_level` (a step's `start_level`). So a step, whose own call is `history[0]`, starts with a free try at
+ * level 0 before anyone is asked. Nothing to apply there (`no_template`) is the known failure again, no attempt.
+ */
+import { keepError } from './error-text.ts';
+import { humanLevel, labelOf, modelOf, topLevel } from './labels.ts';
+import type {
+  AdviseCommand,
+  ExecuteCommand,
+  LadderAdvice,
+  LadderAttempt,
+  LadderCommand,
+  LadderEvent,
+  LadderStart,
+  LadderState,
+  Lesson,
+  StopReason,
+} from './types.ts';
+
+type Event<T extends LadderEvent['type']> = LadderEvent & { readonly type: T };
+type Pending = ExecuteCommand | AdviseCommand;
+
+const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high);
+
+/** @param start lists as stored on the job; they are kept as they are */
+export const startLadder = (start: LadderStart): LadderState => {
+  const max_level = clamp(start.max_level ?? topLevel, 0, topLevel);
+  const rules = {
+    max_level,
+    lowest_level: clamp(start.lowest_level ?? 0, 0, max_level),
+    max_advices_per_level: start.max_advices_per_level ?? 3,
+    max_transients: start.max_transients ?? 3,
+  };
+  const command =
+    start.start_level >= humanLevel
+      ? stop('exhausted', start.history.at(-1)?.error ?? null)
+      : execute(clamp(start.start_level, 0, max_level));
+  return { rules, history: start.history, advice: start.advice, command };
+};
+
+/** An entry of the history, with the level's label and a bounded error. */
+export const createAttempt = (attempt: Omit<LadderAttempt, 'label'>): LadderAttempt => ({
+  level: attempt.level,
+  label: labelOf(attempt.level),
+  attempted_at: attempt.attempted_at,
+  error: keepError(attempt.error),
+  fingerprint: attempt.fingerprint,
+});
+
+/** @returns the next state; the same one when the event does not answer its command */
+export const applyLadder = (state: LadderState, event: LadderEvent): LadderState => {
+  const { command } = state;
+  if (command.type === 'succeed' || command.type === 'stop') return state;
+  switch (event.type) {
+    case 'cancel_requested':
+      return { ...state, command: stop('cancelled', lastError(state)) };
+    case 'timed_out':
+      return { ...state, command: stop('time', lastError(state)) };
+    case 'unavailable':
+      return fallThrough(state, command);
+    case 'failed':
+      return applyFailure(state, command, event);
+    case 'advised':
+      return command.type === 'advise' ? takeAdvice(state, command, event) : state;
+    case 'succeeded':
+      return command.type === 'execute' ? succeed(state, command) : state;
+    case 'no_template':
+    case 'gave_up':
+      return command.type === 'execute' ? failExecution(state, command, event) : state;
+  }
+};
+
+const applyFailure = (state: LadderState, command: Pending, event: Event<'failed'>): LadderState => {
+  switch (event.class) {
+    case 'transient':
+      if (command.transients < state.rules.max_transients) {
+        return { ...state, command: { ...command, transients: command.transients + 1 } };
+      }
+      return command.type === 'advise'
+        ? fallThrough(state, command)
+        : { ...state, command: stop('ops', event.error) };
+    case 'malformed':
+      if (command.malformed === null) {
+        return { ...state, command: { ...command, malformed: keepError(event.error) } };
+      }
+      return failCommand(state, command, event);
+    case 'real':
+      return failCommand(state, command, event);
+    case 'config':
+      return { ...state, command: stop('ops', event.error) };
+    case 'budget':
+      return { ...state, command: stop('budget', event.error) };
+  }
+};
+
+/** An advisor that fails for good is passed over, as if the level had no instance. */
+const failCommand = (state: LadderState, command: Pending, event: Event<'failed'>): LadderState =>
+  command.type === 'execute' ? failExecution(state, command, event) : fallThrough(state, command);
+
+const fallThrough = (state: LadderState, command: Pending): LadderState => {
+  if (command.type === 'advise') return climb(state, command.from_level);
+  const { lowest_level, max_level } = state.rules;
+  return command.level < max_level
+    ? { ...state, command: execute(Math.max(command.level + 1, lowest_level)) }
+    : { ...state, command: stop('no_advisor', lastError(state)) };
+};
+
+const failExecution = (
+  state: LadderState,
+  { level }: ExecuteCommand,
+  event: Event<'failed' | 'no_template' | 'gave_up'>,
+): LadderState => {
+  const isKnown = event.type === 'no_template' && state.history.length > 0;
+  const history = isKnown ? state.history : [...state.history, createAttempt({ ...event, level })];
+  const failed = { ...state, history };
+  if (level < state.rules.max_level) return climb(failed, level);
+  const reason = event.type === 'gave_up' ? 'gave_up' : 'exhausted';
+  return { ...failed, command: stop(reason, lastError(failed)) };
+};
+
+/** Asks the lowest level above `level` that may still answer the last error, else executes once at the top. */
+const climb = (state: LadderState, level: number): LadderState => {
+  const { rules, advice } = state;
+  const { error, fingerprint } = state.history.at(-1) as LadderAttempt;
+  const asked = advice.filter((one) => one.fingerprint === fingerprint).map((one) => one.from_level);
+  for (
+    let x = Math.max(level + 1, rules.lowest_level, ...asked.map((from) => from + 1));
+    x <= rules.max_level;
+    x++
+  ) {
+    const given = advice.filter(({ from_level }) => from_level === x).length;
+    if (given < rules.max_advices_per_level) return { ...state, command: advise(x, error, fingerprint) };
+  }
+  return { ...state, command: execute(rules.max_level) };
+};
+
+const takeAdvice = (state: LadderState, command: AdviseCommand, event: Event<'advised'>): LadderState => {
+  const suggested = readLevel(event.suggested_executor_level);
+  const given: LadderAdvice = {
+    from_level: command.from_level,
+    label: command.label,
+    instructions: event.instructions,
+    ...(event.reasoning === undefined ? {} : { reasoning: event.reasoning }),
+    ...(suggested === undefined ? {} : { suggested_executor_level: suggested }),
+    fingerprint: command.fingerprint,
+  };
+  const advised = { ...state, advice: [...state.advice, given] };
+  if (suggested === humanLevel) {
+    return { ...advised, command: stop('advisor_says_human', lastError(state)) };
+  }
+  if (state.advice.some((earlier) => isSameAdvice(earlier, given))) return climb(advised, command.from_level);
+  const { lowest_level, max_level } = state.rules;
+  return { ...advised, command: execute(clamp(suggested ?? 0, lowest_level, max_level)) };
+};
+
+const isSameAdvice = (a: LadderAdvice, b: LadderAdvice): boolean =>
+  a.fingerprint === b.fingerprint &&
+  a.instructions === b.instructions &&
+  a.suggested_executor_level === b.suggested_executor_level;
+
+/** A suggestion that is no integer is none; others are brought into 0 to 5. */
+const readLevel = (suggested: number | undefined): number | undefined =>
+  suggested !== undefined && Number.isInteger(suggested) ? clamp(suggested, 0, humanLevel) : undefined;
+
+const succeed = (state: LadderState, { level }: ExecuteCommand): LadderState => ({
+  ...state,
+  command: { type: 'succeed', level, lesson: learn(state) },
+});
+
+const learn = ({ history, advice }: LadderState): Lesson | null => {
+  const last = advice.at(-1);
+  const attempt = history.findLast(({ fingerprint }) => fingerprint === last?.fingerprint) ?? history.at(-1);
+  return last === undefined || attempt === undefined ? null : { advice: last, attempt };
+};
+
+const lastError = ({ history }: LadderState): string | null => history.at(-1)?.error ?? null;
+
+const execute = (level: number): ExecuteCommand => ({
+  type: 'execute',
+  level,
+  label: labelOf(level),
+  capability: modelOf(level),
+  transients: 0,
+  malformed: null,
+});
+
+const advise = (from_level: number, error: string, fingerprint: string): AdviseCommand => ({
+  type: 'advise',
+  from_level,
+  label: labelOf(from_level),
+  capability: modelOf(from_level),
+  error,
+  fingerprint,
+  transients: 0,
+  malformed: null,
+});
+
+const stop = (reason: StopReason, error: string | null): LadderCommand => ({ type: 'stop', reason, error });

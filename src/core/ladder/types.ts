@@ -1,0 +1,121 @@
+/** What the ladder holds, is told and asks for: plain JSON, kept in a workflow and on the escalation's row. */
+import type { FailureClass } from './classify-failure.ts';
+
+/** An element of `escalation_history` with the fingerprint of its error. */
+export interface LadderAttempt {
+  readonly level: number;
+  readonly label: string;
+  /** Unix seconds. */
+  readonly attempted_at: number;
+  /** At most 8 KiB. */
+  readonly error: string;
+  readonly fingerprint: string;
+}
+
+/** An element of `escalation_advice` with the fingerprint of the error it answered ('' = not known). */
+export interface LadderAdvice {
+  readonly from_level: number;
+  readonly label: string;
+  readonly instructions: string;
+  readonly reasoning?: string;
+  /** 0 to 5. */
+  readonly suggested_executor_level?: number;
+  readonly fingerprint: string;
+}
+
+export interface LadderRules {
+  /** Executions after the first, and advisors, are not below it; 0 to `max_level`. */
+  readonly lowest_level: number;
+  /** 0 to 4: above it is a person. */
+  readonly max_level: number;
+  readonly max_advices_per_level: number;
+  /** Transient failures in a row of one command that are tried again. */
+  readonly max_transients: number;
+}
+
+export interface LadderStart extends Partial<LadderRules> {
+  /** The stored `escalation_level`: the level of the first execution. */
+  readonly start_level: number;
+  readonly history: readonly LadderAttempt[];
+  readonly advice: readonly LadderAdvice[];
+}
+
+export interface LadderState {
+  readonly rules: LadderRules;
+  readonly history: readonly LadderAttempt[];
+  readonly advice: readonly LadderAdvice[];
+  /** What is to be done now; the next event answers it. */
+  readonly command: LadderCommand;
+}
+
+export type StopReason =
+  | 'exhausted'
+  | 'no_advisor'
+  | 'advisor_says_human'
+  | 'gave_up'
+  | 'ops'
+  | 'budget'
+  | 'time'
+  | 'cancelled';
+
+interface Retry {
+  /** Transient failures of this command so far, for the delay before it is tried again. */
+  readonly transients: number;
+  /** Why the first answer did not fit its schema, to be shown to the model; null when it is the first. */
+  readonly malformed: string | null;
+}
+
+export interface ExecuteCommand extends Retry {
+  readonly type: 'execute';
+  readonly level: number;
+  readonly label: string;
+  /** null at level 0. */
+  readonly capability: string | null;
+}
+
+export interface AdviseCommand extends Retry {
+  readonly type: 'advise';
+  readonly from_level: number;
+  readonly label: string;
+  readonly capability: string | null;
+  readonly error: string;
+  readonly fingerprint: string;
+}
+
+/** What is stored as a skill: the advice that helped, and the error it answered. */
+export interface Lesson {
+  readonly advice: LadderAdvice;
+  readonly attempt: LadderAttempt;
+}
+
+export type LadderCommand =
+  | ExecuteCommand
+  | AdviseCommand
+  | { readonly type: 'succeed'; readonly level: number; readonly lesson: Lesson | null }
+  /** A person goes on, except after `cancelled`. `error` is what the last call said. */
+  | { readonly type: 'stop'; readonly reason: StopReason; readonly error: string | null };
+
+interface Failed {
+  readonly attempted_at: number;
+  readonly error: string;
+  readonly fingerprint: string;
+}
+
+export type LadderEvent =
+  | { readonly type: 'succeeded' }
+  /** The execution, or the call for advice, failed. */
+  | ({ readonly type: 'failed'; readonly class: FailureClass } & Failed)
+  /** Level 0 had nothing to apply. */
+  | ({ readonly type: 'no_template' } & Failed)
+  /** The executor says it cannot do it. */
+  | ({ readonly type: 'gave_up' } & Failed)
+  | {
+      readonly type: 'advised';
+      readonly instructions: string;
+      readonly reasoning?: string;
+      readonly suggested_executor_level?: number;
+    }
+  /** The level has no instance. */
+  | { readonly type: 'unavailable' }
+  | { readonly type: 'timed_out' }
+  | { readonly type: 'cancel_requested' };

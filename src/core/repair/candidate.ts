@@ -1,0 +1,66 @@
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { JsonPatchOperation } from './operation.ts';
+
+export type RepairKind = 'rename' | 'coerce' | 'wrap' | 'clamp' | 'respell' | 'drop' | 'fill';
+
+/** One operation that may repair something; whether it does, only the schema can say. */
+export interface Candidate {
+  readonly kind: RepairKind;
+  /** Where the input is wrong. */
+  readonly pointer: string;
+  /** With the `test` that guards it, where it depends on the old value. */
+  readonly operations: readonly JsonPatchOperation[];
+  readonly description: string;
+  /** What is touched: the same value twice where it only moves, undefined where there was or will be none. */
+  readonly change: {
+    readonly pointer: string;
+    readonly oldValue: Json | undefined;
+    readonly newValue: Json | undefined;
+  };
+  /** False: it may be shown, but the author may well have meant something else. */
+  readonly isSure: boolean;
+}
+
+/** What is to be repaired, by which schema. */
+export interface Broken {
+  readonly schema: JsonObject;
+  readonly input: Json;
+}
+
+export const replaceValue = (
+  kind: RepairKind,
+  pointer: string,
+  [oldValue, newValue]: readonly [Json, Json],
+  description: string,
+  isSure = true,
+): Candidate => ({
+  kind,
+  pointer,
+  operations: [
+    { op: 'test', path: pointer, value: oldValue },
+    { op: 'replace', path: pointer, value: newValue },
+  ],
+  description: `${description} at ${pointer}`,
+  change: { pointer, oldValue, newValue },
+  isSure,
+});
+
+export const removeKey = (pointer: string, value: Json, description: string, isSure: boolean): Candidate => ({
+  kind: 'drop',
+  pointer,
+  operations: [
+    { op: 'test', path: pointer, value },
+    { op: 'remove', path: pointer },
+  ],
+  description,
+  change: { pointer, oldValue: value, newValue: undefined },
+  isSure,
+});
+
+/** A value in a description; lists and objects by kind only. */
+export const show = (value: Json): string => {
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (value !== null && typeof value === 'object') return 'an object';
+  const text = JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+};

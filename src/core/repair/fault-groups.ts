@@ -1,0 +1,56 @@
+/**
+ * Which findings are one fault. A validator says several things about one mistake: what a branch of a union wants
+ * and that no branch fits, a key too many and another one too few. Faults are what is left as independent of each
+ * other; no single operation cures two of them.
+ */
+import type { Candidate } from './candidate.ts';
+import type { SchemaFinding } from './schema-finding.ts';
+
+/** What these say of a value follows from what is wrong inside it, in one branch or the other. */
+const unions: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'if', 'not', 'contains', 'propertyNames']);
+
+const isWithin = (pointer: string, outer: string): boolean =>
+  pointer === outer || pointer.startsWith(`${outer}/`);
+
+const areRelated = (a: string, b: string): boolean => isWithin(a, b) || isWithin(b, a);
+
+/** Where the value is wrong, without what other findings imply. A fault has one such place, or two. */
+export const findRoots = (findings: readonly SchemaFinding[]): readonly string[] => {
+  const covers = findings.filter(({ keyword }) => unions.has(keyword)).map(({ pointer }) => pointer);
+  const isCovered = (pointer: string): boolean =>
+    covers.some((cover) => cover !== pointer && isWithin(pointer, cover));
+  return [...new Set(findings.map(({ pointer }) => pointer))].filter((pointer) => !isCovered(pointer));
+};
+
+const touchedBy = ({ operations }: Candidate): readonly string[] =>
+  operations.flatMap((operation) =>
+    operation.op === 'move' ? [operation.from, operation.path] : [operation.path],
+  );
+
+/** A fault, and the candidates that touch all of it. */
+export interface Fault {
+  readonly candidates: readonly Candidate[];
+}
+
+export const groupFaults = (roots: readonly string[], candidates: readonly Candidate[]): readonly Fault[] => {
+  const touched = candidates.map((candidate) => {
+    const places = touchedBy(candidate);
+    return { candidate, roots: roots.filter((root) => places.some((place) => areRelated(place, root))) };
+  });
+  const links = [
+    ...touched.map((one) => one.roots),
+    ...roots.map((root) => roots.filter((other) => areRelated(root, other))),
+  ];
+  return links.reduce<readonly (readonly string[])[]>(merge, []).map((pointers) => ({
+    candidates: touched
+      .filter((one) => pointers.every((pointer) => one.roots.includes(pointer)))
+      .map(({ candidate }) => candidate),
+  }));
+};
+
+const merge = (groups: readonly (readonly string[])[], link: readonly string[]): (readonly string[])[] => {
+  if (link.length === 0) return [...groups];
+  const joined = groups.filter((group) => group.some((pointer) => link.includes(pointer)));
+  const others = groups.filter((group) => !joined.includes(group));
+  return [...others, [...new Set([...joined.flat(), ...link])]];
+};

@@ -1,0 +1,149 @@
+/**
+ * Repairs an input by what its schema says, without any model: single operations, each tried on the input and shown
+ * only if the whole is valid then. One may be applied by itself if it is the only one, so that nothing is chosen
+ * between; nothing is invented, and references and the output path stay as they are. Work is bounded: few findings
+ * are looked at and few inputs tried, whatever the input is.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Candidate, RepairKind } from './candidate.ts';
+import { type Fault, findRoots, groupFaults } from './fault-groups.ts';
+import { applyRepair, type JsonPatchOperation } from './operation.ts';
+import { proposeCandidates } from './propose-candidates.ts';
+import { isProtectedChange } from './protection.ts';
+import type { SchemaFinding } from './schema-finding.ts';
+
+export interface RepairProposal {
+  /** One operation and its guards; several for a combination. */
+  readonly operations: readonly JsonPatchOperation[];
+  readonly kind: RepairKind | 'combination';
+  /** Where the input is wrong; empty for a combination. */
+  readonly pointer: string;
+  readonly description: string;
+}
+
+export interface Repairs {
+  /** Each makes the whole input valid; the sure ones first. */
+  readonly proposals: readonly RepairProposal[];
+  /** The one that needs nobody's decision. */
+  readonly applicable: RepairProposal | null;
+}
+
+export interface RepairQuestion {
+  /** JSON Schema 2020-12 or draft 07, with local references. */
+  readonly schema: JsonObject;
+  readonly input: Json;
+  /** What an input does wrong; empty when it is valid. */
+  readonly errorsOf: (input: Json) => readonly SchemaFinding[];
+  /**
+   * Forbids more than this module does by itself. The old and the new value are the same where a value only moves
+   * (its key is renamed: the pointer is the old one; it is put into a list); undefined: there was or will be none.
+   */
+  readonly isProtected?: (pointer: string, oldValue: Json | undefined, newValue: Json | undefined) => boolean;
+}
+
+const mostFindings = 20;
+const mostFaults = 4;
+const mostTrials = 32;
+const fewestTrials = 4;
+/** Of all trials together. */
+const mostValues = 50_000;
+const deepest = 100;
+const none: Repairs = { proposals: [], applicable: null };
+
+export const proposeRepairs = (question: RepairQuestion): Repairs => {
+  const findings = question.errorsOf(question.input).slice(0, mostFindings);
+  const roots = findRoots(findings);
+  if (roots.length > 2 * mostFaults) return none;
+  const faults = groupFaults(roots, listCandidates(question, findings));
+  if (faults.length === 0 || faults.length > mostFaults) return none;
+  const [only] = faults;
+  return only !== undefined && faults.length === 1
+    ? proposeSingles(question, only.candidates)
+    : proposeCombinations(question, faults);
+};
+
+const listCandidates = (
+  question: RepairQuestion,
+  findings: readonly SchemaFinding[],
+): readonly Candidate[] => {
+  const { isProtected = () => false } = question;
+  const found = new Map<string, Candidate>();
+  for (const candidate of findings.flatMap((finding) => proposeCandidates(question, finding))) {
+    const { pointer, oldValue, newValue } = candidate.change;
+    if (isProtectedChange(candidate.change) || isProtected(pointer, oldValue, newValue)) continue;
+    const key = identify(candidate);
+    if (!found.has(key)) found.set(key, candidate);
+  }
+  return [...found.values()];
+};
+
+/** The same for candidates that do the same. */
+const identify = ({ kind, operations }: Candidate): string => {
+  const last = operations.at(-1);
+  return kind === 'wrap' ? `${kind} ${last?.path}` : JSON.stringify(last);
+};
+
+/** Fewer for a large input, so that they take about as long as for a small one. */
+const allowTrials = (input: Json): number =>
+  Math.min(mostTrials, Math.max(fewestTrials, Math.floor(mostValues / countValues(input, mostValues))));
+
+/** Long texts count more, deep nesting more than the limit; ends soon after that. */
+const countValues = (value: Json, limit: number, depth = 0): number => {
+  if (typeof value === 'string') return 1 + (value.length >> 6);
+  if (value === null || typeof value !== 'object') return 1;
+  if (depth > deepest) return limit + 1;
+  let count = 1;
+  for (const key in value) {
+    if (count > limit) break;
+    count += countValues((value as JsonObject)[key] ?? null, limit - count, depth + 1);
+  }
+  return count;
+};
+
+const isCuredBy = (
+  { input, errorsOf }: RepairQuestion,
+  operations: readonly JsonPatchOperation[],
+): boolean => {
+  const repaired = applyRepair(input, operations);
+  return repaired !== undefined && errorsOf(repaired).length === 0;
+};
+
+const proposeSingles = (question: RepairQuestion, candidates: readonly Candidate[]): Repairs => {
+  const tried = candidates.slice(0, allowTrials(question.input));
+  const cures = keepMinimal(tried.filter(({ operations }) => isCuredBy(question, operations)));
+  const proposals = [...cures]
+    .sort((a, b) => Number(b.isSure) - Number(a.isSure))
+    .map(({ operations, kind, pointer, description }) => ({ operations, kind, pointer, description }));
+  const isOnly = cures.length === 1 && tried.length === candidates.length;
+  return { proposals, applicable: isOnly && cures[0]?.isSure === true ? (proposals[0] ?? null) : null };
+};
+
+/** A renamed key keeps what the author wrote: leaving it out, or filling in for it, is no alternative then. */
+const keepMinimal = (cures: readonly Candidate[]): readonly Candidate[] => {
+  const operations = cures.flatMap((cure) => cure.operations);
+  const settled = new Set(operations.flatMap((one) => (one.op === 'move' ? [one.from, one.path] : [])));
+  return cures.filter(({ kind, pointer }) => (kind !== 'drop' && kind !== 'fill') || !settled.has(pointer));
+};
+
+/** One operation for each fault; shown, never applied unasked. */
+const proposeCombinations = (question: RepairQuestion, faults: readonly Fault[]): Repairs => {
+  const choices = faults.map(({ candidates }) => keepMinimal(candidates));
+  const proposals = combine(choices, allowTrials(question.input))
+    .map((chosen) => ({
+      operations: chosen.flatMap(({ operations }) => operations),
+      kind: 'combination' as const,
+      pointer: '',
+      description: chosen.map(({ description }) => description).join('; '),
+    }))
+    .filter(({ operations }) => isCuredBy(question, operations));
+  return { proposals, applicable: null };
+};
+
+const combine = (
+  choices: readonly (readonly Candidate[])[],
+  most: number,
+): readonly (readonly Candidate[])[] =>
+  choices.reduce<readonly (readonly Candidate[])[]>(
+    (chosen, choice) => chosen.flatMap((some) => choice.map((one) => [...some, one])).slice(0, most),
+    [[]],
+  );

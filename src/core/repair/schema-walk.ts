@@ -1,0 +1,95 @@
+/**
+ * The schemas that may apply to a place of a value: every branch is followed, no condition is decided and no pattern
+ * is run, so it names too many rather than too few. What is made from them is validated afterwards.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { splitPointer } from '../json-pointer.ts';
+import { isPlainObject } from '../json-type.ts';
+import { resolveLocalRef } from '../registry/local-ref.ts';
+
+const mostSchemas = 200;
+const branchKeywords = ['allOf', 'anyOf', 'oneOf'] as const;
+const referenceKeywords = ['$ref', '$dynamicRef', '$recursiveRef'] as const;
+const singleKeywords = ['then', 'else'] as const;
+const itemKeywords = ['items', 'additionalItems', 'contains', 'unevaluatedItems'] as const;
+const memberKeywords = ['additionalProperties', 'unevaluatedProperties'] as const;
+
+/** Empty too where the schema is too large to say. */
+export const schemasAt = (root: JsonObject, pointer: string): readonly JsonObject[] =>
+  splitPointer(pointer).reduce<readonly JsonObject[]>(
+    (schemas, segment) =>
+      expand(
+        root,
+        schemas.flatMap((schema) => step(schema, segment)),
+      ),
+    expand(root, [root]),
+  );
+
+/** With all that their references and branches add at the same place. */
+const expand = (root: JsonObject, start: readonly JsonObject[]): readonly JsonObject[] => {
+  const found = new Set(start);
+  for (const schema of found) {
+    for (const next of inPlace(root, schema)) found.add(next);
+    if (found.size > mostSchemas) return [];
+  }
+  return [...found];
+};
+
+const inPlace = (root: JsonObject, schema: JsonObject): readonly JsonObject[] => {
+  const { dependentSchemas } = schema;
+  const branches = branchKeywords.flatMap((keyword) => listOf(schema[keyword]));
+  const singles = singleKeywords.map((keyword) => schema[keyword]);
+  const targets = referenceKeywords.map((keyword) => {
+    const ref = schema[keyword];
+    return typeof ref === 'string' ? resolveLocalRef(root, ref) : undefined;
+  });
+  const dependent = isPlainObject(dependentSchemas) ? Object.values(dependentSchemas) : [];
+  return [...branches, ...singles, ...targets, ...dependent].filter(isPlainObject);
+};
+
+const step = (schema: JsonObject, segment: string): readonly JsonObject[] => {
+  const { properties, patternProperties, prefixItems, items } = schema;
+  if (isPlainObject(properties) && Object.hasOwn(properties, segment)) {
+    return [properties[segment], ...patternsOf(patternProperties)].filter(isPlainObject);
+  }
+  const members = memberKeywords.map((keyword) => schema[keyword]);
+  const isIndex = /^\d+$/.test(segment);
+  const listed = isIndex ? [...itemKeywords.map((keyword) => schema[keyword])] : [];
+  const placed = isIndex ? [listOf(prefixItems)[Number(segment)], listOf(items)[Number(segment)]] : [];
+  return [...members, ...patternsOf(patternProperties), ...listed, ...placed].filter(isPlainObject);
+};
+
+const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+
+const patternsOf = (value: Json | undefined): readonly Json[] =>
+  isPlainObject(value) ? Object.values(value) : [];
+
+/** The names that these schemas of an object know. */
+export const namesIn = (schemas: readonly JsonObject[]): readonly string[] => [
+  ...new Set(schemas.flatMap(({ properties }) => (isPlainObject(properties) ? Object.keys(properties) : []))),
+];
+
+/** Whether these schemas name keys by patterns too, which are not run here. */
+export const haveNamePatterns = (schemas: readonly JsonObject[]): boolean =>
+  schemas.some(({ patternProperties }) => isPlainObject(patternProperties));
+
+/** Whether a value of this kind may stand where these schemas apply, by their types alone. */
+export const mayHold = (schemas: readonly JsonObject[], value: Json): boolean => {
+  const types = schemas.flatMap(({ type }) => (type === undefined ? [] : [type]));
+  return types.length === 0 || types.flat().some((type) => isOfType(value, type));
+};
+
+const isOfType = (value: Json, type: Json): boolean => {
+  switch (type) {
+    case 'null':
+      return value === null;
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isPlainObject(value);
+    case 'integer':
+      return Number.isInteger(value);
+    default:
+      return typeof value === type;
+  }
+};

@@ -1,0 +1,59 @@
+/**
+ * How far a skill is trusted. What is shown is the specification's ratio; what ranks is its one-sided 80 % Wilson
+ * lower bound, so that one success out of one does not outrank 45 out of 50.
+ */
+import type { Skill, SkillCounts } from './types.ts';
+
+export const confidenceRules = {
+  /** Skills put into one prompt. */
+  injected: 3,
+  /** From this lower bound on a skill is an instruction. */
+  instruction: 0.6,
+  /** Below this ratio, after this many uses, a skill is flagged. */
+  flag: { below: 0.5, uses: 3 },
+} as const;
+
+export const confidenceOf = ({ success_count, failure_count }: SkillCounts): number => {
+  const uses = success_count + failure_count;
+  return uses === 0 ? 0 : success_count / uses;
+};
+
+/** The 0.8 quantile of the normal distribution. */
+const z = 0.8416212335729143;
+
+export const lowerBound = (counts: SkillCounts): number => {
+  const uses = counts.success_count + counts.failure_count;
+  if (uses === 0) return 0;
+  const ratio = confidenceOf(counts);
+  const spread = z * Math.sqrt((ratio * (1 - ratio)) / uses + (z / (2 * uses)) ** 2);
+  return Math.max(0, (ratio + z ** 2 / (2 * uses) - spread) / (1 + z ** 2 / uses));
+};
+
+const compareIds = (a: Skill, b: Skill): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
+/** Best first: by lower bound, then recency. */
+export const rankSkills = (skills: readonly Skill[]): Skill[] =>
+  skills.toSorted((a, b) => lowerBound(b) - lowerBound(a) || b.last_used - a.last_used || compareIds(a, b));
+
+/** Those that go into a prompt. */
+export const pickSkills = (skills: readonly Skill[]): Skill[] =>
+  rankSkills(skills).slice(0, confidenceRules.injected);
+
+/** The order of `GET /skills`. */
+export const listSkills = (skills: readonly Skill[]): Skill[] =>
+  skills.toSorted((a, b) => b.confidence - a.confidence || b.last_used - a.last_used || compareIds(a, b));
+
+export const presentationOf = (skill: Skill): 'instruction' | 'hint' =>
+  isVouchedFor(skill) && lowerBound(skill) >= confidenceRules.instruction ? 'instruction' : 'hint';
+
+const isVouchedFor = ({ flagged, trust }: Skill): boolean => !flagged && trust === 'trusted';
+
+/** Without a model, whatever its confidence: the template passed the gate when the skill was made. */
+export const mayApplyAtLevel0 = (skill: Skill): boolean =>
+  skill.state === 'active' && isVouchedFor(skill) && skill.template !== undefined;
+
+export const shouldFlag = (skill: SkillCounts & Pick<Skill, 'uses'>): boolean =>
+  skill.uses >= confidenceRules.flag.uses && confidenceOf(skill) < confidenceRules.flag.below;
+
+/** `83 %` */
+export const formatConfidence = (confidence: number): string => `${Math.round(confidence * 100)} %`;

@@ -1,0 +1,102 @@
+/**
+ * Makes a pattern of one error: the line that says what is wrong, its variable parts (URLs, paths, quoted text,
+ * numbers, names with digits) as classes, the rest as it stands. Numbers and quoted texts become the groups g1, g2, …,
+ * so that a template may use them. The pattern matches the error it was made from, and never the empty string.
+ */
+import { RE2JS } from 're2js';
+import { matchPatterns, patternLimits, readPatterns, readWindows } from './pattern.ts';
+import { findTextFault } from './text-rules.ts';
+
+/** Of which the last one counts, as errors are wrapped from the outside in. */
+const errorLike =
+  /error|fail|invalid|exception|unsupported|not (?:found|allowed|supported)|cannot|can't|must|expected|denied|refused|missing|unknown|illegal/i;
+
+/** @returns the text of the pattern, or null when the error has nothing to go by */
+export const generalizeError = (error: string): string | null => {
+  const lines = readWindows(error).flatMap((window) => window.split('\n').map(trimLine));
+  const said = lines.filter((line) => line !== '');
+  const line = said.findLast((candidate) => errorLike.test(candidate)) ?? said.at(-1);
+  if (line === undefined) return null;
+  const pattern = writePattern(line);
+  const reading = readPatterns([pattern]);
+  return reading.ok && matchPatterns(reading.patterns, error) !== null ? pattern : null;
+};
+
+/** White space as RE2 sees it. */
+const trimLine = (line: string): string => line.replace(/^[\t\f\r ]+|[\t\f\r ]+$/g, '');
+
+interface Part {
+  readonly kind: 'quoted' | 'url' | 'path' | 'number' | 'name' | 'space' | 'text';
+  readonly text: string;
+}
+
+/** The first that matches at a place is taken. */
+const partPatterns: readonly (readonly [Part['kind'], RegExp])[] = [
+  ['space', /[\t\f\r ]+/y],
+  ['text', /(?<=[{,][\t ]*)"[A-Za-z0-9_]{1,40}"(?=[\t ]*:)/y], // a key of JSON says where the error is
+  ['quoted', /"[^"\n]*"|`[^`\n]*`|(?<![A-Za-z0-9])'[^'\n]*'(?![A-Za-z0-9])/y],
+  ['url', /[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\t\f\r "'`<>)\]}]+/y],
+  ['path', /(?<![A-Za-z0-9_])(?:[A-Za-z]:\\|~?\.{0,2}\/)[A-Za-z0-9_@+%~./\\-]+/y],
+  ['number', /(?<![A-Za-z0-9_.])-?[0-9]+(?:\.[0-9]+)?(?![A-Za-z0-9_]|[.-][A-Za-z0-9])/y],
+  ['name', /(?<![A-Za-z0-9_])(?=[A-Za-z0-9_.-]*[0-9])[A-Za-z0-9_][A-Za-z0-9_.-]*/y],
+  ['text', /[A-Za-z0-9_]{1,40}/y],
+  ['text', /[\s\S]/uy],
+];
+
+const splitLine = (line: string): Part[] => {
+  const parts: Part[] = [];
+  for (let at = 0; at < line.length; ) {
+    const found = readPart(line, at);
+    parts.push(found);
+    at += found.text.length;
+  }
+  return parts;
+};
+
+/** What is quoted is the message itself, not a value in it. */
+const isSentence = (quoted: string): boolean => quoted.split(' ').length > 3 || errorLike.test(quoted);
+
+const readPart = (line: string, at: number): Part => {
+  for (const [kind, pattern] of partPatterns) {
+    pattern.lastIndex = at;
+    const text = pattern.exec(line)?.[0];
+    if (text !== undefined && !(kind === 'quoted' && isSentence(text))) return { kind, text };
+  }
+  return { kind: 'text', text: line.slice(at) };
+};
+
+/** The whole line; only its beginning when it is longer than a pattern may be. */
+const writePattern = (line: string): string => {
+  const end = '\\s*$';
+  let pattern = '(?m)^\\s*';
+  let groups = 0;
+  for (const part of splitLine(line)) {
+    const group = `g${groups + 1}`;
+    const piece = writePart(part, group);
+    if (pattern.length + piece.length + end.length > patternLimits.characters) return pattern;
+    if (piece.includes(`?<${group}>`)) groups++;
+    pattern += piece;
+  }
+  return pattern + end;
+};
+
+const writePart = ({ kind, text }: Part, group: string): string => {
+  switch (kind) {
+    case 'space':
+      return '\\s+';
+    case 'quoted': {
+      const mark = text[0] ?? '';
+      return `${mark}(?<${group}>[^${mark}]*)${mark}`;
+    }
+    case 'url':
+      return '[A-Za-z][A-Za-z0-9+.-]*://\\S+';
+    case 'path':
+      return '\\S+';
+    case 'number':
+      return `(?<${group}>-?[0-9]+(?:\\.[0-9]+)?)`;
+    case 'name':
+      return '[A-Za-z0-9_][A-Za-z0-9_.-]*';
+    case 'text':
+      return findTextFault(text) === null ? RE2JS.quote(text) : '.';
+  }
+};

@@ -1,0 +1,103 @@
+/**
+ * Error patterns come from strangers and run on strangers' texts: linear time (RE2), few, short, and compiled to a
+ * bounded program. A pattern that matches nothing in particular would match every error and is refused.
+ */
+import { RE2JS, RE2JSException } from 're2js';
+import { isForbiddenName } from '../forbidden-names.ts';
+import { estimatePatternSize } from '../registry/pattern-size.ts';
+
+export const patternLimits = {
+  perSkill: 5,
+  characters: 500,
+  /** Instructions of one compiled pattern. */
+  programSize: 1_000,
+  /** Characters at each end of an error that are looked at. */
+  window: 2_048,
+} as const;
+
+export interface ErrorPattern {
+  readonly text: string;
+  readonly program: RE2JS;
+}
+
+export type PatternReading =
+  | { readonly ok: true; readonly patterns: readonly ErrorPattern[] }
+  /** `index` of the pattern that is refused; the message is for its author. */
+  | { readonly ok: false; readonly index: number; readonly message: string };
+
+/** Named groups that took part in the match. */
+export type ErrorGroups = Readonly<Record<string, string>>;
+
+export const readPatterns = (texts: readonly string[]): PatternReading => {
+  const { perSkill } = patternLimits;
+  if (texts.length > perSkill) {
+    const message = `a skill of ${texts.length} error patterns, at most ${perSkill} are allowed`;
+    return { ok: false, index: perSkill, message };
+  }
+  const patterns: ErrorPattern[] = [];
+  for (const [index, text] of texts.entries()) {
+    const program = compilePattern(text);
+    if (typeof program === 'string') return { ok: false, index, message: program };
+    patterns.push({ text, program });
+  }
+  return { ok: true, patterns };
+};
+
+const groupName = /\(\?P?<([A-Za-z_]\w*)>/g;
+/** An estimate is at most this much too large. */
+const estimateSlack = 4;
+
+/** @returns the program, or why there is none */
+const compilePattern = (text: string): RE2JS | string => {
+  const { characters, programSize } = patternLimits;
+  if (text.length > characters) {
+    return `the pattern has ${text.length} characters, at most ${characters} are allowed`;
+  }
+  const forbidden = [...text.matchAll(groupName)].find(([, name = '']) => isForbiddenName(name));
+  if (forbidden !== undefined) return `the group name ${forbidden[1]} is not allowed`;
+  const tooLarge = `the pattern is too large: at most ${programSize} instructions are allowed`;
+  if (estimatePatternSize(text) > programSize * estimateSlack) return tooLarge;
+  try {
+    const program = RE2JS.compile(RE2JS.translateRegExp(text));
+    if (program.programSize() > programSize) return tooLarge;
+    return matchesNothing(program) ? 'the pattern matches the empty string' : program;
+  } catch (error) {
+    if (error instanceof RE2JSException) return error.message;
+    throw error;
+  }
+};
+
+/** Also between characters, as `\b` does. */
+const matchesNothing = (program: RE2JS): boolean =>
+  ['', 'a', ' '].some((text) => {
+    const matcher = program.matcher(text);
+    return matcher.find() && matcher.start() === matcher.end();
+  });
+
+/** The parts of an error that patterns see: all of a short one, both ends of a long one. */
+export const readWindows = (error: string): string[] => {
+  const { window } = patternLimits;
+  return error.length <= window * 2 ? [error] : [error.slice(0, window), error.slice(-window)];
+};
+
+/** The first pattern that matches decides; null when none does. */
+export const matchPatterns = (patterns: readonly ErrorPattern[], error: string): ErrorGroups | null => {
+  const windows = readWindows(error);
+  for (const { program } of patterns) {
+    for (const window of windows) {
+      if (program.test(window)) return readGroups(program, window);
+    }
+  }
+  return null;
+};
+
+const readGroups = (program: RE2JS, text: string): ErrorGroups => {
+  if (Object.keys(program.namedGroups()).length === 0) return {}; // finding out where it matches costs more
+  const matcher = program.matcher(text);
+  return matcher.find() ? Object.fromEntries(presentGroups(matcher.getNamedGroups())) : {};
+};
+
+const presentGroups = (groups: Readonly<Record<string, string | null>>): [string, string][] =>
+  Object.entries(groups).flatMap(([name, value]): [string, string][] =>
+    value === null ? [] : [[name, value]],
+  );

@@ -1,0 +1,62 @@
+/**
+ * What no correction may touch, whoever proposes it: where results are written, what is fetched, and which hosts are
+ * reached. A failing input may be repaired; it may not be pointed elsewhere.
+ */
+import type { Json } from '../../../contracts/primitives.ts';
+import { isEqual } from '../../expression/equality.ts';
+import { extendPointer } from '../../json-pointer.ts';
+import { findHosts, isUrl } from './hosts.ts';
+
+export interface ProtectedChange {
+  /** JSON Pointer of the first protected value that changed. */
+  readonly pointer: string;
+  readonly reason: string;
+}
+
+/** A scalar, or a list or object without content. */
+interface Leaf {
+  readonly value: Json;
+  readonly keys: readonly string[];
+}
+
+/** @returns the first change that is not allowed, or null */
+export const findProtectedChange = (original: Json, corrected: Json): ProtectedChange | null => {
+  const before = readLeaves(original);
+  const after = readLeaves(corrected);
+  const hosts = new Set([...before.values()].flatMap(hostsOf));
+  for (const pointer of new Set([...before.keys(), ...after.keys()])) {
+    const reason = explainChange(before.get(pointer), after.get(pointer), hosts);
+    if (reason !== null) return { pointer, reason };
+  }
+  return null;
+};
+
+const readLeaves = (document: Json): ReadonlyMap<string, Leaf> => {
+  const leaves = new Map<string, Leaf>();
+  const visit = (value: Json, pointer: string, keys: readonly string[]): void => {
+    const entries = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+    if (entries.length === 0) leaves.set(pointer, { value, keys });
+    for (const [key, child] of entries) visit(child, extendPointer(pointer, key), [...keys, key]);
+  };
+  visit(document, '', []);
+  return leaves;
+};
+
+const hostsOf = ({ value, keys }: Leaf): string[] =>
+  [...keys, ...(typeof value === 'string' ? [value] : [])].flatMap(findHosts);
+
+const explainChange = (
+  before: Leaf | undefined,
+  after: Leaf | undefined,
+  hosts: ReadonlySet<string>,
+): string | null => {
+  if (before !== undefined && after !== undefined && isEqual(before.value, after.value)) return null;
+  const sides = [before, after].filter((leaf) => leaf !== undefined);
+  if (sides.some(({ keys }) => keys.includes('output_path')))
+    return 'is an output_path, which stays as it is';
+  if (sides.some(({ value }) => typeof value === 'string' && isUrl(value))) {
+    return 'is a URL or media reference, which stays as it is';
+  }
+  const stranger = after === undefined ? undefined : hostsOf(after).find((host) => !hosts.has(host));
+  return stranger === undefined ? null : `names the host ${stranger.slice(0, 100)}, which the input did not`;
+};

@@ -1,0 +1,91 @@
+/**
+ * What a skill knows of the correction itself. Text that starts with `[` is a JSON Patch, with `{` a merge patch,
+ * anything else (also text that starts with an expression) is literal text, for jobs that are not steps. String
+ * leaves may hold expressions over `input` and `match`.
+ */
+import type { Json } from '../../../contracts/primitives.ts';
+import { skillDialect } from '../../expression/dialect.ts';
+import type { ExpressionSyntaxError } from '../../expression/errors.ts';
+import { hasReference } from '../../expression/references.ts';
+import { type CompiledTemplate, readTemplate, type TemplateReading } from '../../expression/template.ts';
+import { isPlainObject } from '../../json-type.ts';
+import { type PatchOperation, readPatch } from './json-patch.ts';
+
+/** Values are compiled; paths are as they stand. */
+export type TemplateOperation = PatchOperation<CompiledTemplate>;
+
+export type SkillTemplate =
+  | { readonly kind: 'patch'; readonly operations: readonly TemplateOperation[] }
+  /** Applies only after `convertMergePatch` has guarded it with the input that it was made for. */
+  | { readonly kind: 'merge'; readonly merge: Json }
+  | { readonly kind: 'text'; readonly text: CompiledTemplate };
+
+export type TemplateParsing =
+  | { readonly ok: true; readonly template: SkillTemplate }
+  | { readonly ok: false; readonly message: string };
+
+export const parseTemplate = (text: string): TemplateParsing => {
+  const start = text.trimStart();
+  if (start.startsWith('[')) return parseJsonTemplate(text, 'JSON Patch', parsePatch);
+  if (start.startsWith('{') && !start.startsWith('{{'))
+    return parseJsonTemplate(text, 'merge patch', parseMerge);
+  if (start === '') return { ok: false, message: 'the template is empty' };
+  const reading = readValue(text, '');
+  return ifSound(reading, { kind: 'text', text: reading.template });
+};
+
+const parseJsonTemplate = (
+  text: string,
+  form: string,
+  parse: (value: Json) => TemplateParsing,
+): TemplateParsing => {
+  try {
+    return parse(JSON.parse(text));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const message = `a template that starts like a ${form} has to be JSON: ${error.message.slice(0, 200)}`;
+    return { ok: false, message };
+  }
+};
+
+const parsePatch = (value: Json): TemplateParsing => {
+  const patch = readPatch(value);
+  if (!patch.ok) return patch;
+  const errors: ExpressionSyntaxError[] = [];
+  const operations = patch.operations.map((operation, index): TemplateOperation => {
+    if (!('value' in operation)) return operation;
+    const reading = readValue(operation.value, `/${index}/value`);
+    errors.push(...reading.errors);
+    return { ...operation, value: reading.template };
+  });
+  return ifSound({ errors }, { kind: 'patch', operations });
+};
+
+const parseMerge = (merge: Json): TemplateParsing => ifSound(readValue(merge, ''), { kind: 'merge', merge });
+
+const readValue = (value: Json, pointer: string): TemplateReading =>
+  readTemplate(value, pointer, skillDialect);
+
+const ifSound = (
+  { errors }: { readonly errors: readonly ExpressionSyntaxError[] },
+  template: SkillTemplate,
+): TemplateParsing => {
+  const [first] = errors;
+  if (first === undefined) return { ok: true, template };
+  const hint = first.suggestion === undefined ? '' : `; ${first.suggestion}`;
+  const place = first.pointer === '' ? '' : ` in ${first.pointer}`;
+  return { ok: false, message: `${first.message} (at character ${first.offset}${place})${hint}` };
+};
+
+/** Whether the value follows from the input or the error, rather than being one and the same every time. */
+export const isDerived = (value: Json): boolean => hasReference(readValue(value, '').template);
+
+/** The form in which a template holds exactly this value, whatever its strings look like. */
+export const quoteValue = (value: Json): Json => {
+  const { template, errors } = readValue(value, '');
+  const isKept = errors.length === 0 && template.root.kind === 'literal' && template.root.value === value;
+  return isKept ? value : { $literal: value };
+};
+
+/** A `$literal` object is a leaf of a merge patch. */
+export const isQuoted = (value: Json): boolean => isPlainObject(value) && Object.hasOwn(value, '$literal');

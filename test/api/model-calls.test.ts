@@ -1,0 +1,70 @@
+/** A model level behind the real router: what it reports is what is booked, and its errors go where they belong. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readModelSettings } from '../../capabilities/model/configuration.ts';
+import { defineModel } from '../../capabilities/model/define-model.ts';
+import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
+import type { Decision } from '../../src/contracts/decision.ts';
+import { serve } from '../capability/support/capabilities.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { execOn } from '../support/direct-calls.ts';
+import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { waitFor } from '../support/wait.ts';
+
+let api: TestApi;
+let provider: ModelServer;
+const instances: RunningInstance[] = [];
+
+beforeAll(async () => {
+  [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
+});
+afterAll(async () => {
+  await Promise.all(instances.map((instance) => instance.stop()));
+  await Promise.all([provider.close(), api.close()]);
+});
+
+const start = async (level: string, more: Record<string, string>): Promise<RunningInstance> => {
+  const settings = readModelSettings({
+    MODEL_CAPABILITY: level,
+    MODEL_PROVIDER: 'openai-compatible',
+    MODEL_BASE_URL: provider.url,
+    MODEL_NAME: 'small',
+    ...more,
+  });
+  const instance = await serve(defineModel(settings), { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
+  instances.push(instance);
+  await waitFor('the router to know it', async () => {
+    const answer = await api.call('/v1/route', { body: { capability: level } });
+    const { candidates = [] } = (await answer.json()) as Partial<Decision>;
+    return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
+  });
+  return instance;
+};
+
+const ask = (level: string) =>
+  execOn(api, level, { body: { input: { messages: [{ role: 'user', content: 'a' }] } } });
+
+test('a call costs what its tokens cost, and at most the rate', async () => {
+  const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
+  await start('model.top', prices);
+  provider.answer(() => ({ text: 'x', usage: [1_000, 500] }));
+  expect((await ask('model.top')).body).toMatchObject({
+    output: { text: 'x', cost_usd: 0.002 },
+    routing: { reserved_usd: 0.1, settled_usd: 0.002 },
+  });
+  provider.answer(() => ({ text: 'x', usage: [1_000_000, 500] }));
+  expect((await ask('model.top')).body.routing).toMatchObject({ settled_usd: 0.1 });
+});
+
+test('an instance with a wrong key is passed over for one that works', async () => {
+  await start('model.fast', { MODEL_API_KEY: 'wrong-key' });
+  provider.answer(({ headers }) => {
+    return headers.authorization === 'Bearer wrong-key' ? { status: 401 } : { text: 'works' };
+  });
+  const { status, body } = await ask('model.fast');
+  expect([status, body.detail]).toEqual([502, expect.stringMatching(/model_config: .*401/)]);
+  const paid = await start('model.fast', { MODEL_RATE_USD: '0.01' });
+  expect((await ask('model.fast')).body).toMatchObject({
+    output: { text: 'works' },
+    routing: { chosen: paid.endpoint },
+  });
+});

@@ -1,0 +1,116 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exec, post } from '../capability/support/capabilities.ts';
+import type { ModelReply } from '../support/model-server.ts';
+import { waitFor } from '../support/wait.ts';
+import { key, type ModelLevel, startModelLevel, user } from './model-level.ts';
+
+let level: ModelLevel;
+const ask: ModelLevel['ask'] = (...call) => level.ask(...call);
+
+beforeAll(async () => {
+  level = await startModelLevel();
+});
+afterAll(() => level.close());
+
+describe('a provider that fails', () => {
+  it.each<[ModelReply, number, RegExp]>([
+    [
+      { status: 401, body: { error: { message: `bad key ${key}` } } },
+      502,
+      /^model_config: .*401: bad key \[key\]$/,
+    ],
+    [{ status: 404, body: `{"error":"no model 'small'"}` }, 502, /^model_config: .*404: .*no model 'small'/],
+    [
+      { status: 429, body: { error: { message: 'pay', code: 'insufficient_quota' } } },
+      502,
+      /^model_config: /,
+    ],
+    [{ status: 503 }, 503, /^model_overloaded: /],
+    [{ status: 500 }, 502, /^model_unavailable: the provider answered 500: as the test asked/],
+    [{ status: 400, body: { error: { message: 'context too long' } } }, 422, /^model_rejected: .*too long/],
+    [{ garbage: 'data: {"a": <html>\n\n' }, 502, /^model_unavailable: /],
+    [{ garbage: '<html>not here</html>', contentType: 'text/html' }, 502, /^model_unavailable: /],
+    [
+      { garbage: `data: {"error":{"message":"crashed with ${key}"}}\n\n` },
+      502,
+      /^model_unavailable: crashed .*\[key\]/,
+    ],
+    [{ text: 'half an ans', finish: null }, 502, /^model_unavailable: /],
+    [{ cut: 'half an answer' }, 502, /^model_unavailable: /],
+    [
+      { text: '', finish: 'content_filter' },
+      422,
+      /^model_answer_invalid: the answer is empty.*content-filter/,
+    ],
+  ])('by %j is answered %i, without the key', async (reply, status, error) => {
+    const answer = await ask(user('a'), reply);
+    expect([answer.status, answer.body]).toEqual([
+      status,
+      { ok: false, error: expect.stringMatching(error) },
+    ]);
+    expect(JSON.stringify([answer.body, level.lines])).not.toContain(key);
+  });
+
+  it('passes on when to ask again', async () => {
+    level.provider.answer(() => ({ status: 429, headers: { 'retry-after': '7' } }));
+    const response = await post(`${level.instance.endpoint}/exec`, JSON.stringify(user('a')));
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '7']);
+    expect(await response.json()).toMatchObject({ error: expect.stringMatching(/^model_overloaded: .*429/) });
+  });
+
+  it('by not listening is unavailable', async () => {
+    const nobody = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => nobody.once('listening', resolve));
+    const { port } = nobody.address() as AddressInfo;
+    await new Promise((resolve) => nobody.close(resolve));
+    const other = await level.start({ MODEL_BASE_URL: `http://127.0.0.1:${port}/v1` });
+    const { status, body } = await exec(other, user('a'));
+    await other.stop();
+    expect([status, body.error]).toEqual([502, expect.stringMatching(/^model_unavailable: .*ECONNREFUSED/)]);
+  });
+});
+
+describe('a call that nobody waits for', () => {
+  const arrived = (count: number) => waitFor('the request', () => level.provider.requests[count]);
+
+  it('is not continued at the provider when the caller leaves', async () => {
+    level.provider.answer(() => 'hang');
+    const caller = new AbortController();
+    const before = level.provider.requests.length;
+    const body = JSON.stringify(user('a'));
+    const call = fetch(`${level.instance.endpoint}/exec`, { method: 'POST', body, signal: caller.signal });
+    const left = expect(call).rejects.toThrow();
+    const request = await arrived(before);
+    expect(request.isAborted).toBe(false);
+    caller.abort();
+    await left;
+    await waitFor('the provider to see it', () => request.isAborted);
+  });
+
+  it('ends at its deadline, or after MODEL_TIMEOUT_MS', async () => {
+    level.provider.answer(() => 'hang');
+    const before = level.provider.requests.length;
+    const headers = { 'x-deadline': new Date(Date.now() + 300).toISOString() };
+    const response = await post(`${level.instance.endpoint}/exec`, JSON.stringify(user('a')), headers);
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({
+      error: expect.stringMatching(/^model_unavailable: no whole answer within \d+ ms$/),
+    });
+    const request = await arrived(before);
+    await waitFor('the provider to see it', () => request.isAborted);
+
+    const impatient = await level.start({ MODEL_TIMEOUT_MS: '100' });
+    const { body } = await exec(impatient, user('a'));
+    await impatient.stop();
+    expect(body.error).toBe('model_unavailable: no whole answer within 100 ms');
+  });
+
+  it('is not sent after its deadline', async () => {
+    const before = level.provider.requests.length;
+    const headers = { 'x-deadline': '2020-01-01T00:00:00Z' };
+    const response = await post(`${level.instance.endpoint}/exec`, JSON.stringify(user('a')), headers);
+    expect([response.status, level.provider.requests.length]).toEqual([502, before]);
+  });
+});

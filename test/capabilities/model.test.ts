@@ -1,0 +1,254 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { readModelSettings } from '../../capabilities/model/configuration.ts';
+import { defineModel } from '../../capabilities/model/define-model.ts';
+import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
+import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
+import { startFakeRouter } from '../capability/support/fake-router.ts';
+import { aFolder } from '../capability/support/folders.ts';
+import { key, type ModelLevel, priced, schema, startModelLevel, user } from './model-level.ts';
+
+let level: ModelLevel;
+const ask: ModelLevel['ask'] = (...call) => level.ask(...call);
+
+beforeAll(async () => {
+  globalThis.AI_SDK_LOG_WARNINGS = false;
+  level = await startModelLevel();
+});
+afterAll(() => level.close());
+
+describe('an answer', () => {
+  it('is text with model, usage and what it cost', async () => {
+    const { status, body } = await ask(user('Hi'), {
+      text: 'Hello, world',
+      model: 'small-v2',
+      usage: [1_000, 200],
+    });
+    expect([status, body]).toEqual([
+      200,
+      {
+        ok: true,
+        output: {
+          text: 'Hello, world',
+          model: 'small-v2',
+          finish_reason: 'stop',
+          usage: { input_tokens: 1_000, output_tokens: 200 },
+          cost_usd: 0.0021,
+        },
+      },
+    ]);
+  });
+
+  it('is asked for once, streamed, with the parameters of the input', async () => {
+    const messages = [
+      { role: 'user', content: 'a' },
+      { role: 'system', content: 'Be brief.' },
+      { role: 'assistant', content: 'b' },
+      { role: 'user', content: 'c' },
+      { role: 'system', content: 'Be kind.' },
+    ];
+    const input = { messages, temperature: 0, seed: 7, max_output_tokens: 50 };
+    const { request } = await ask(input, { text: 'x' });
+    expect(request?.headers.authorization).toBe(`Bearer ${key}`);
+    expect(request?.body).toEqual({
+      model: 'small',
+      messages: [
+        { role: 'system', content: 'Be brief.\n\nBe kind.' },
+        { role: 'user', content: 'a' },
+        { role: 'assistant', content: 'b' },
+        { role: 'user', content: 'c' },
+      ],
+      temperature: 0,
+      seed: 7,
+      max_tokens: 50,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+
+  it('is never longer than the operator allows', async () => {
+    const { request, body } = await ask(
+      { ...user('a'), max_output_tokens: 1_000_000 },
+      { text: 'cut he', finish: 'length' },
+    );
+    expect(request?.body.max_tokens).toBe(4_096);
+    expect(body.output).toMatchObject({ text: 'cut he', finish_reason: 'length' });
+  });
+
+  it('leaves cost and usage open where the provider does not count, so that the whole price is taken', async () => {
+    const { body } = await ask(user('a'), { text: 'x', usage: null });
+    expect(body.output).toEqual({
+      text: 'x',
+      model: 'small',
+      finish_reason: 'stop',
+      usage: { input_tokens: null, output_tokens: null },
+    });
+  });
+});
+
+describe('an answer by schema', () => {
+  it('is parsed JSON, asked for with the schema as it is', async () => {
+    const { body, request } = await ask(
+      { ...user('a'), response_schema: schema },
+      { text: '{"rate": 44100}' },
+    );
+    expect(body.output).toMatchObject({ json: { rate: 44_100 } });
+    expect(body.output).not.toHaveProperty('text');
+    expect(request?.body.response_format).toEqual({
+      type: 'json_schema',
+      json_schema: { name: 'response', schema, strict: false },
+    });
+  });
+
+  it.each([
+    [
+      'is no JSON',
+      'The rate is 44100.',
+      /^model_answer_invalid: the answer is not JSON; the answer was "The rate is/,
+    ],
+    [
+      'breaks the schema',
+      '{"rate": "44.1k"}',
+      /^model_answer_invalid: \/rate .*integer.*; the answer was ".*44\.1k/,
+    ],
+    ['is empty', '', /^model_answer_invalid: the answer is not JSON/],
+  ])('is refused with what is wrong when it %s', async (_name, text, error) => {
+    const { status, body } = await ask({ ...user('a'), response_schema: schema }, { text });
+    expect([status, body.error]).toEqual([422, expect.stringMatching(error)]);
+  });
+
+  it('shows at most 500 characters of a wrong answer, and why it ended', async () => {
+    const { body } = await ask(
+      { ...user('a'), response_schema: schema },
+      { text: `{"rate": ${'9'.repeat(5_000)}`, finish: 'length' },
+    );
+    expect(body.error).toMatch(/not JSON, finish_reason length; the answer was ".{450,520}"$/);
+  });
+
+  it.each([
+    ['json_object', { type: 'json_object' }],
+    ['prompt', undefined],
+  ])('is described in words with MODEL_STRUCTURED_OUTPUT=%s', async (way, format) => {
+    const other = await level.start({ MODEL_STRUCTURED_OUTPUT: way });
+    const wrapped = { text: '```json\n{"rate": 1}\n```' };
+    const { body, request } = await ask({ ...user('a'), response_schema: schema }, wrapped, other);
+    await other.stop();
+    expect(body.output).toMatchObject({ json: { rate: 1 } });
+    expect(request?.body.response_format).toEqual(format);
+    expect(request?.body.messages[0]?.content).toContain(JSON.stringify(schema));
+  });
+
+  it('is not asked for when the schema cannot be used', async () => {
+    const response_schema = { $ref: 'https://example.com/schema.json' };
+    const { status, body, request } = await ask({ ...user('a'), response_schema }, { text: '{}' });
+    expect([status, body.error, request]).toEqual([
+      422,
+      expect.stringMatching(/^model_rejected: response_schema cannot be used: /),
+      undefined,
+    ]);
+  });
+});
+
+describe('with Anthropic', () => {
+  let claude: RunningInstance;
+  beforeAll(async () => {
+    claude = await level.start({ MODEL_PROVIDER: 'anthropic', MODEL_NAME: 'claude-sonnet-4-5' });
+  });
+  afterAll(() => claude.stop());
+
+  it('answers the same, without a seed', async () => {
+    const input = { ...user('a'), response_schema: schema, seed: 3, temperature: 0.5 };
+    const { body, request } = await ask(input, { text: '{"rate": 8000}', usage: [12, 6] }, claude);
+    expect(body.output).toEqual({
+      json: { rate: 8_000 },
+      model: 'claude-sonnet-4-5',
+      finish_reason: 'stop',
+      usage: { input_tokens: 12, output_tokens: 6 },
+    });
+    expect(request).toMatchObject({ path: '/v1/messages', headers: { 'x-api-key': key } });
+    expect(request?.body).toMatchObject({ max_tokens: 4_096, temperature: 0.5, stream: true });
+    expect(request?.body).not.toHaveProperty('seed');
+  });
+
+  it('does not take the first half of an answer for the whole', async () => {
+    const { status, body } = await ask(user('a'), { text: 'half an ans', finish: null }, claude);
+    expect([status, body.error]).toEqual([502, expect.stringMatching(/^model_unavailable: .*ended before/)]);
+  });
+
+  it.each([
+    [401, 502, /^model_config: .*401: no/],
+    [529, 503, /^model_overloaded: .*529: no/],
+  ])('tells %i apart', async (status, answered, error) => {
+    const refusal = { status, body: { type: 'error', error: { type: 'some_error', message: 'no' } } };
+    const { status: seen, body } = await ask(user('a'), refusal, claude);
+    expect([seen, body.error]).toEqual([answered, expect.stringMatching(error)]);
+  });
+});
+
+describe('an instance', () => {
+  it('keeps the contract of a capability', async () => {
+    expect((await checkCapability(level.instance.endpoint)).filter(({ ok }) => !ok)).toEqual([]);
+  });
+
+  it.each([
+    ['no message at all', { messages: [] }],
+    ['system messages only', { messages: [{ role: 'system', content: 'a' }] }],
+    ['a field that it does not know', { ...user('a'), max_tokens: 5 }],
+  ])('refuses %s', async (_name, input) => {
+    const { status, request } = await ask(input, { text: 'x' });
+    expect([status, request]).toEqual([422, undefined]);
+  });
+
+  it('registers its level, its price and that it reports costs', async () => {
+    const router = await startFakeRouter();
+    const top = await level.start(
+      { ...priced, MODEL_CAPABILITY: 'model.top' },
+      { ROUTER_URL: router.url, ROUTER_TOKEN: 't' },
+    );
+    await top.stop();
+    router.close();
+    expect(router.said[0]?.body).toMatchObject({
+      name: 'model.top',
+      cost_model: { type: 'per_call', rate_usd: 0.02 },
+      settle: 'reported',
+      tags: ['model', 'openai-compatible'],
+      max_concurrency: 4,
+    });
+  });
+
+  it('is free and computed when no price is set', () => {
+    const capability = defineModel(readModelSettings(level.environment()));
+    expect(capability).toMatchObject({ cost_model: { type: 'free', rate_usd: 0 }, settle: 'computed' });
+  });
+
+  it('says when a call costs more than is counted', async () => {
+    await ask(user('a'), { text: 'x', usage: [1_000_000, 0] });
+    expect(level.lines.join()).toContain('a call cost 1.5 USD; only MODEL_RATE_USD, 0.02, is counted');
+  });
+
+  it('starts from its folder', async () => {
+    for (const [name, value] of Object.entries(level.environment())) vi.stubEnv(name, value);
+    const source = new URL('../../capabilities/model', import.meta.url).pathname;
+    const options = { source, cacheDir: await aFolder(), env: { PORT: '0' }, print: () => {} };
+    const started = await startCapability(options).finally(() => vi.unstubAllEnvs());
+    const { body } = await ask(user('a'), { text: 'from a folder' }, started);
+    await started.stop();
+    expect(body.output).toMatchObject({ text: 'from a folder' });
+  });
+
+  it('does not start unconfigured: it exits 1 and names what is missing', async () => {
+    const run = promisify(execFile)(
+      process.execPath,
+      ['bin/capstan.mjs', 'capability', 'start', 'capabilities/model'],
+      { env: { PATH: process.env.PATH, PORT: '0' } },
+    );
+    const failed = await run.then(
+      () => null,
+      (error: { code: number; stdout: string; stderr: string }) => error,
+    );
+    expect(failed?.code).toBe(1);
+    expect(`${failed?.stdout}${failed?.stderr}`).toMatch(/MODEL_PROVIDER[\s\S]*MODEL_NAME/);
+  });
+});

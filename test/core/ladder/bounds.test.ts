@@ -1,0 +1,146 @@
+/**
+ * Every adversary, by memoised search over abstract ladders. Two ladders are the same when their commands, the
+ * advices given by level, and what may still advise on each error are the same, up to the errors' names. Errors are
+ * any that were seen, and always one more. An execution is an `execute` command that was answered: a step's own
+ * call, which comes before its ladder, is not one; the free try at level 0 is, also with nothing to apply.
+ */
+import { describe, expect, it } from 'vitest';
+import { applyLadder } from '../../../src/core/ladder/machine.ts';
+import type { LadderStart, LadderState } from '../../../src/core/ladder/types.ts';
+import { aLadder, aStepLadder, commandOf, eventOf } from './a-ladder.ts';
+
+interface Count {
+  readonly advices: number;
+  readonly executions: number;
+}
+
+const highestAdvisor = ({ advice }: LadderState, fingerprint: string): number =>
+  Math.max(0, ...advice.filter((one) => one.fingerprint === fingerprint).map((one) => one.from_level));
+
+const seenErrors = ({ history }: LadderState): string[] => [
+  ...new Set(history.map(({ fingerprint }) => fingerprint)),
+];
+
+/** The levels that may still advise on an error, as bits, and whether any has, so that it may repeat itself. */
+const openLevels = (state: LadderState, given: readonly number[], error: string): number => {
+  const height = highestAdvisor(state, error);
+  const { max_advices_per_level } = state.rules;
+  const seed = height > 0 ? 16 : 0;
+  return given.reduce(
+    (bits, n, at) => (at >= height && n < max_advices_per_level ? bits | (1 << at) : bits),
+    seed,
+  );
+};
+
+const keyOf = (state: LadderState): string => {
+  const { command, history, advice } = state;
+  const given = [0, 0, 0, 0];
+  for (const { from_level } of advice) given[from_level - 1] = (given[from_level - 1] ?? 0) + 1;
+  const open = seenErrors(state).map((error) => openLevels(state, given, error));
+  const unseen = openLevels(state, given, '');
+  const current = history.length === 0 ? -1 : openLevels(state, given, history.at(-1)?.fingerprint ?? '');
+  const retry = 'transients' in command ? `${command.transients}${command.malformed !== null}` : '';
+  return `${commandOf(state)};${retry};${given};${current};${open.filter((bits) => bits !== unseen).sort()}`;
+};
+
+/** One error of each kind that the ladder can tell apart, and a new one. */
+const errorsFor = (state: LadderState, isConstant: boolean): string[] => {
+  if (isConstant) return ['f'];
+  const byHeight = new Map(seenErrors(state).map((error) => [highestAdvisor(state, error), error]));
+  return [...byHeight.values(), `e${state.history.length}`];
+};
+
+interface Adversary {
+  /** It has one error only. */
+  readonly isConstant?: boolean;
+  /** It also makes calls fail for a while: these only come back to the same command. */
+  readonly isFlaky?: boolean;
+}
+
+const answersTo = (state: LadderState, { isConstant = false, isFlaky = false }: Adversary): string[] => {
+  const { command, advice } = state;
+  const errors = errorsFor(state, isConstant);
+  if (command.type === 'execute') {
+    return [
+      'succeeded',
+      'unavailable',
+      ...errors.map((error) => `real ${error}`),
+      ...(isFlaky ? ['transient', ...errors.map((error) => `malformed ${error}`)] : []),
+      ...(command.level === 0 ? errors.map((error) => `no_template ${error}`) : []),
+    ];
+  }
+  if (command.type !== 'advise') return [];
+  const earlier = advice.find((one) => one.fingerprint === command.fingerprint);
+  const repeated =
+    earlier === undefined
+      ? []
+      : [`advised ${earlier.instructions} ${earlier.suggested_executor_level ?? ''}`.trim()];
+  const fresh = ['', ' 1', ' 2', ' 3', ' 4', ' 5'].map((level) => `advised a${advice.length}${level}`);
+  return ['unavailable', ...(isFlaky ? ['transient', 'malformed'] : []), ...fresh, ...repeated];
+};
+
+const countStep = (from: LadderState, to: LadderState, answer: string): Count => ({
+  advices: to.advice.length - from.advice.length,
+  executions:
+    from.command.type !== 'execute' || answer === 'unavailable' || commandOf(to).endsWith('again') ? 0 : 1,
+});
+
+/** The most that this adversary gets from each start; a ladder that could go on for ever fails the test. */
+const worstOf = (starts: readonly LadderState[], adversary: Adversary): Count[] => {
+  const known = new Map<string, Count | 'open'>();
+  const visit = (state: LadderState): Count => {
+    const key = keyOf(state);
+    const before = known.get(key);
+    if (before === 'open') throw new Error(`the ladder comes back to ${key}`);
+    if (before !== undefined) return before;
+    known.set(key, 'open');
+    const worst = { advices: 0, executions: 0 };
+    for (const answer of answersTo(state, adversary)) {
+      const next = applyLadder(state, eventOf(answer));
+      const rest = visit(next);
+      const here = countStep(state, next, answer);
+      worst.advices = Math.max(worst.advices, here.advices + rest.advices);
+      worst.executions = Math.max(worst.executions, here.executions + rest.executions);
+    }
+    known.set(key, worst);
+    return worst;
+  };
+  return starts.map(visit);
+};
+
+/** A job's ladder and a step's. */
+const both = (rules: Partial<LadderStart>): LadderState[] => [aLadder(rules), aStepLadder(rules)];
+
+describe('no adversary', () => {
+  it.each([
+    [1, { executions: 6, advices: 4 }, true],
+    [2, { executions: 10, advices: 8 }, true],
+    [3, { executions: 14, advices: 12 }, false],
+  ])(
+    'gets more than 4r + 2 executions and 4r advices out of r = %i, and one gets them',
+    (r, bound, isFlaky) => {
+      const starts = both({ max_advices_per_level: r, max_transients: 1 });
+      expect(worstOf(starts, { isFlaky })).toEqual([bound, bound]);
+    },
+  );
+
+  it.each([1, 2, 3])('gets more than 6 executions and 4 advices with one constant error, r = %i', (r) => {
+    const bound = { executions: 6, advices: 4 };
+    expect(worstOf(both({ max_advices_per_level: r }), { isConstant: true, isFlaky: true })).toEqual([
+      bound,
+      bound,
+    ]);
+  });
+
+  it.each([1, 2, 3, 4])(
+    'gets more from a ladder that starts at level %i, or is held above or below it',
+    (level) => {
+      for (const rules of [{ start_level: level }, { lowest_level: level }, { max_level: level }]) {
+        for (const { advices, executions } of worstOf(both({ ...rules, max_advices_per_level: 1 }), {})) {
+          expect(advices).toBeLessThanOrEqual(4);
+          expect(executions).toBeLessThanOrEqual(6);
+        }
+      }
+    },
+  );
+});

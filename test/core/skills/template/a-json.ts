@@ -1,0 +1,23 @@
+import fc from 'fast-check';
+import type { Json } from '../../../../src/contracts/primitives.ts';
+import { isForbiddenName } from '../../../../src/core/forbidden-names.ts';
+
+const key = fc.oneof(
+  fc.constantFrom('a', 'b', '', 'a/b', '~', '~1', '0', '-', '$literal', '{{', 'in put'),
+  fc.string({ unit: 'binary' }).filter((text) => !isForbiddenName(text)),
+);
+const scalar = fc.oneof(
+  fc.constantFrom<Json>(null, true, false, 0, 1, '', 'x', '5', '{{ input.a }}', '{{', '{{ x }}'),
+  fc.string({ unit: 'binary' }),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+);
+
+/** Any JSON whose keys pointers may hold; few different values, so that parts of two are often equal. */
+export const anyJson: fc.Arbitrary<Json> = fc.letrec<{ json: Json }>((tie) => ({
+  json: fc.oneof(
+    { maxDepth: 4, depthSize: 'small' },
+    scalar,
+    fc.array(tie('json'), { maxLength: 5 }),
+    fc.dictionary(key, tie('json'), { maxKeys: 5 }),
+  ),
+})).json;

@@ -1,0 +1,119 @@
+/**
+ * A provider of language models whose answers a test writes: OpenAI-compatible chat completions, streamed or not, and
+ * streamed messages as Anthropic's. It keeps what was asked, and whether the caller left before the answer.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { anthropicEvents, chatChunks, chatCompletion, type WrittenAnswer } from './model-wire.ts';
+
+export interface ModelRequest {
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  /** As sent; typed as far as tests look at it. */
+  readonly body: {
+    readonly model: string;
+    readonly messages: readonly { readonly role: string; readonly content: unknown }[];
+    readonly stream?: boolean;
+    readonly [field: string]: unknown;
+  };
+  /** The caller closed the connection before the answer was complete. */
+  isAborted: boolean;
+}
+
+export type ModelReply =
+  | WrittenAnswer
+  /** Refuses; a string is sent as it is. */
+  | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
+  /** 200 with this body, whatever it is. */
+  | { readonly garbage: string; readonly contentType?: string }
+  /** Sends the text, then breaks the connection. */
+  | { readonly cut: string }
+  /** Sends nothing, ever. */
+  | 'hang';
+
+type Script = (request: ModelRequest) => ModelReply | Promise<ModelReply>;
+
+export interface ModelServer {
+  /** Base address for both kinds, with `/v1`. */
+  readonly url: string;
+  /** In the order of arrival. */
+  readonly requests: readonly ModelRequest[];
+  /** From the next request on. */
+  answer(script: Script): void;
+  close(): Promise<void>;
+}
+
+const sendJson = (response: ServerResponse, status: number, body: unknown, headers = {}): void => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(typeof body === 'string' ? body : JSON.stringify(body));
+};
+
+const sendEvents = (response: ServerResponse, events: readonly string[]): void => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const event of events) response.write(event);
+};
+
+const eventsOf = ({ path, body }: ModelRequest, answer: WrittenAnswer): readonly string[] =>
+  path.endsWith('/messages') ? anthropicEvents(body.model, answer) : chatChunks(body.model, answer);
+
+const send = (request: ModelRequest, response: ServerResponse, reply: ModelReply): void => {
+  if (reply === 'hang') return;
+  if ('status' in reply) {
+    const body = reply.body ?? { error: { message: `as the test asked: ${reply.status}` } };
+    sendJson(response, reply.status, body, reply.headers);
+  } else if ('garbage' in reply) {
+    response.writeHead(200, { 'content-type': reply.contentType ?? 'text/event-stream' });
+    response.end(reply.garbage);
+  } else if ('cut' in reply) {
+    sendEvents(response, eventsOf(request, { text: reply.cut }).slice(0, 2));
+    response.socket?.end();
+  } else if (request.body.stream === true) {
+    sendEvents(response, eventsOf(request, reply));
+    response.end();
+  } else {
+    sendJson(response, 200, chatCompletion(request.body.model, reply));
+  }
+};
+
+const isKnown = (request: IncomingMessage): boolean =>
+  request.method === 'POST' && /^\/v1\/(chat\/completions|messages)$/.test(request.url ?? '');
+
+export const startModelServer = async (script: Script = () => ({ text: 'hello' })): Promise<ModelServer> => {
+  const requests: ModelRequest[] = [];
+  let current = script;
+  const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (!isKnown(incoming)) return sendJson(response, 404, { error: { message: 'no such path' } });
+    const body = (await json(incoming)) as ModelRequest['body'];
+    const request: ModelRequest = {
+      path: incoming.url ?? '',
+      headers: incoming.headers,
+      body,
+      isAborted: false,
+    };
+    response.once('close', () => {
+      request.isAborted = !response.writableFinished;
+    });
+    requests.push(request);
+    send(request, response, await current(request));
+  };
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch((error: Error) => response.destroy(error));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    answer: (next) => {
+      current = next;
+    },
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+};

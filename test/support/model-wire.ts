@@ -1,0 +1,76 @@
+/** An answer as providers put it on the wire. */
+
+export interface WrittenAnswer {
+  /** Sent in several pieces when streamed. */
+  readonly text: string;
+  /** Default: as the request names it. */
+  readonly model?: string;
+  /** As OpenAI names it: stop (default), length, content_filter; null leaves the stream without an end. */
+  readonly finish?: 'stop' | 'length' | 'content_filter' | null;
+  /** Tokens in and out; null leaves it out. Default 10 and 5. */
+  readonly usage?: readonly [number, number] | null;
+}
+
+const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
+
+const piecesOf = (text: string): readonly string[] => text.match(/[\s\S]{1,7}/g) ?? [];
+
+const chatUsage = ({ usage = [10, 5] }: WrittenAnswer) =>
+  usage === null
+    ? {}
+    : {
+        usage: { prompt_tokens: usage[0], completion_tokens: usage[1], total_tokens: usage[0] + usage[1] },
+      };
+
+/** `POST /v1/chat/completions` with `stream: true` and usage included. */
+export const chatChunks = (asked: string, answer: WrittenAnswer): readonly string[] => {
+  const { text, model = asked, finish = 'stop' } = answer;
+  const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model };
+  const chunk = (delta: object, finish_reason: string | null = null): string =>
+    event({ ...head, choices: [{ index: 0, delta, finish_reason }] });
+  const usage = chatUsage(answer);
+  return [
+    chunk({ role: 'assistant', content: '' }),
+    ...piecesOf(text).map((content) => chunk({ content })),
+    ...(finish === null ? [] : [chunk({}, finish)]),
+    ...('usage' in usage ? [event({ ...head, choices: [], ...usage })] : []),
+    'data: [DONE]\n\n',
+  ];
+};
+
+/** `POST /v1/chat/completions` without streaming. */
+export const chatCompletion = (asked: string, answer: WrittenAnswer): object => ({
+  id: 'chatcmpl-1',
+  object: 'chat.completion',
+  created: 1_700_000_000,
+  model: answer.model ?? asked,
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: answer.text },
+      finish_reason: answer.finish ?? 'stop',
+    },
+  ],
+  ...chatUsage(answer),
+});
+
+const stopReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal' } as const;
+
+/** `POST /v1/messages` with `stream: true`. */
+export const anthropicEvents = (asked: string, answer: WrittenAnswer): readonly string[] => {
+  const { text, model = asked, finish = 'stop', usage } = answer;
+  const [input_tokens, output_tokens] = usage ?? [10, 5];
+  const named = (type: string, data: object = {}): string => `event: ${type}\n${event({ type, ...data })}`;
+  const message = { id: 'msg_1', type: 'message', role: 'assistant', model, content: [], stop_reason: null };
+  const stop_reason = finish === null ? null : stopReasons[finish];
+  return [
+    named('message_start', { message: { ...message, usage: { input_tokens, output_tokens: 1 } } }),
+    named('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+    ...piecesOf(text).map((piece) => {
+      return named('content_block_delta', { index: 0, delta: { type: 'text_delta', text: piece } });
+    }),
+    named('content_block_stop', { index: 0 }),
+    named('message_delta', { delta: { stop_reason, stop_sequence: null }, usage: { output_tokens } }),
+    named('message_stop'),
+  ];
+};
