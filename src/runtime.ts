@@ -12,11 +12,13 @@ import { findOwnListeners } from './clients/own-listeners.ts';
 import { connectTemporal, readTemporalAddress } from './clients/temporal/connect.ts';
 import { createRunWorkflows } from './clients/temporal/run-workflows.ts';
 import type { Config } from './config.ts';
+import { type Claim, renewLeases } from './db/attempt.ts';
 import { connectDatabase, type Db } from './db/connect.ts';
 import { migrate } from './db/migrate.ts';
 import { createAccessService } from './services/access/access-service.ts';
 import { createCallService } from './services/calls/call-service.ts';
 import { createHealthService } from './services/health/health-service.ts';
+import { createHoldKeeper } from './services/hold-keeper.ts';
 import { createJobService } from './services/jobs/job-service.ts';
 import { createMaintenance } from './services/maintenance/maintenance.ts';
 import { createBudgetKeeper } from './services/money/budget-keeper.ts';
@@ -31,7 +33,6 @@ import { createAttemptLanes } from './services/routing/attempt-lanes.ts';
 import { createBreakers } from './services/routing/breakers.ts';
 import { createCallCapability } from './services/routing/call-capability.ts';
 import { createDecisionService } from './services/routing/decision-service.ts';
-import { createLeaseKeeper } from './services/routing/lease-keeper.ts';
 import { createCloseRun } from './services/runs/close-run.ts';
 import { createRunDelivery } from './services/runs/deliver-run.ts';
 import { createEventFeed } from './services/runs/event-feed.ts';
@@ -93,13 +94,18 @@ const createRouter = (
   const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: 10_000 });
   const feed = createInstanceFeed({ db, intervalMs: pollMs, logger });
   const speed = createSpeedRecorder({ db, logger });
-  const leases = createLeaseKeeper({ db, leaseMs: config.LEASE_MS, logger });
+  const { LEASE_MS: leaseMs } = config;
+  const leases = createHoldKeeper<Claim>({
+    renew: (held) => renewLeases(db, held, leaseMs),
+    idOf: ({ attempt_id }) => attempt_id,
+    ...{ intervalMs: leaseMs / 3, retryMs: leaseMs / 30, logger },
+  });
   const validator = createSchemaValidator({ db });
   const breakers = createBreakers({ db, logger });
   const lanes = createAttemptLanes(db);
   const callCapability = createCallCapability({
     ...{ client, feed, registry, validator, speed, leases, breakers, lanes },
-    leaseMs: config.LEASE_MS,
+    leaseMs,
     logger,
   });
   return {

@@ -66,7 +66,7 @@ const aClaim = (project_id: string, instance_id: string): Claim => {
 const anEnd = ({ attempt_id, token }: Claim): AttemptEnd => ({
   ...{ attempt_id, token, state: 'settled', ambiguity: 'answered', counted: false, settled_nano: price },
   ...{ certainty: 'exact', duration_ms: 1, error: null, step_state: 'succeeded', output: undefined },
-  event_data: {},
+  ...{ event_data: {}, is_step: false },
 });
 
 const measure = async (lanes: Pick<AttemptLanes, 'claim' | 'settle'>, make: () => Claim): Promise<number> => {

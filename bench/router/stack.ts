@@ -120,10 +120,12 @@ export const startStack = async (report: Report): Promise<Stack> => {
       supervisor.start(childOf(dataDir, name, what, readyUrl));
     await start('upstream', program('upstream', freeCapability, String(free)), `${at(free)}/health`);
     await start('paid upstream', program('upstream', paidCapability, String(paid)), `${at(paid)}/health`);
-    await start('Koa relay', program('relay-koa', at(free), String(koa)), at(koa));
     const node = process.execPath;
-    const relay = join(benchFolder, 'router/relay-http-proxy.mjs');
-    await start('http-proxy', { command: node, args: [relay, at(free), String(httpProxy)] }, at(httpProxy));
+    const relay = (file: string, port: number): Programs => ({
+      ...{ command: node, args: [join(benchFolder, 'router', file), at(free), String(port)] },
+    });
+    await start('Koa relay', relay('relay-koa.mjs', koa), at(koa));
+    await start('http-proxy', relay('relay-http-proxy.mjs', httpProxy), at(httpProxy));
     await start(
       'Portkey',
       { command: node, args: [portkeyServer, '--headless', `--port=${portkey}`] },

@@ -5,17 +5,15 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import type { RunEvent } from '../contracts/event.ts';
+import { type StopSignal, toAbortSignal } from '../core/stop.ts';
 
 const toFrame = (event: RunEvent): string =>
   `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 
-const copy = async (
-  events: AsyncIterable<RunEvent>,
-  out: PassThrough,
-  signal: AbortSignal,
-): Promise<void> => {
+const copy = async (events: AsyncIterable<RunEvent>, out: PassThrough, signal: StopSignal): Promise<void> => {
+  const stopped = toAbortSignal(signal);
   for await (const event of events) {
-    if (!out.write(toFrame(event))) await once(out, 'drain', { signal });
+    if (!out.write(toFrame(event))) await once(out, 'drain', { signal: stopped });
     if (signal.aborted) return;
   }
 };
@@ -23,7 +21,7 @@ const copy = async (
 /** @param signal ends the stream early; a failing source cuts it off, so that the client comes back */
 export const streamEvents = (
   events: AsyncIterable<RunEvent>,
-  { signal, commentMs }: { signal: AbortSignal; commentMs: number },
+  { signal, commentMs }: { signal: StopSignal; commentMs: number },
 ): Readable => {
   const out = new PassThrough();
   out.write(': open\n\n');

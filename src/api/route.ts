@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Scope } from '../contracts/access.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
+import type { StopSignal } from '../core/stop.ts';
 import type { Caller } from '../services/access/caller.ts';
 import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
 import { type RawInput, validateInput } from './validation.ts';
@@ -57,7 +58,7 @@ export interface RawCall extends RawInput {
   readonly bytes: Buffer;
   readonly requestHeaders: IncomingHttpHeaders;
   /** Aborted when the client goes away or, unless the route is long, the server is closing. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** For headers that an error answer carries too. */
   readonly setHeader: (name: string, value: string) => void;
 }

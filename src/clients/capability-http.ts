@@ -3,10 +3,11 @@
  * `CallOutcome`. While a call is open, only refused or unanswered TCP connects end it early: a healthy
  * single-threaded capability answers nothing else while it works.
  */
-import { EventEmitter } from 'node:events';
+import type { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { CallOutcome } from '../core/delivery/outcome.ts';
+import { onStop, Stop, type StopSignal } from '../core/stop.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { readAnswer } from './read-answer.ts';
 
@@ -19,7 +20,7 @@ export interface CapabilityCall {
   readonly attempt: number;
   readonly timeoutMs: number;
   /** Aborted with the reason `cancelled` when nobody wants the result any more. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
 }
 
 export interface CapabilityClient {
@@ -45,21 +46,8 @@ const neverSent = new Set([
 
 type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
 
-/** What undici needs of an abort signal, at a third of the price. */
-class Stop extends EventEmitter {
-  aborted = false;
-  reason: AbortReason | null = null;
-
-  abort(reason: AbortReason): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
-    this.emit('abort');
-  }
-}
-
 /** Who aborts a call says whether the result is unwanted, or only this process out of time. */
-const whyAborted = (signal: AbortSignal): 'cancelled' | 'abandoned' =>
+const whyAborted = (signal: StopSignal): 'cancelled' | 'abandoned' =>
   signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
 
 export const createCapabilityClient = (options: CapabilityClientOptions): CapabilityClient => {
@@ -84,9 +72,8 @@ const exec = async (
 ): Promise<CallOutcome> => {
   if (call.signal.aborted) return { kind: 'unsent' };
   const url = new URL(call.endpoint);
-  const stop = new Stop();
-  const onCancel = (): void => stop.abort(whyAborted(call.signal));
-  call.signal.addEventListener('abort', onCancel, { once: true });
+  const stop = new Stop<AbortReason>();
+  const stopListening = onStop(call.signal, () => stop.abort(whyAborted(call.signal)));
   const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
   const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
   try {
@@ -102,7 +89,7 @@ const exec = async (
         'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
       },
       body: JSON.stringify(call.input),
-      signal: stop,
+      signal: stop as unknown as EventEmitter, // undici listens by addEventListener where there is one
     });
     return await readAnswer(answer, options.answerLimitBytes);
   } catch (error) {
@@ -110,12 +97,12 @@ const exec = async (
   } finally {
     clearTimeout(timer);
     liveness.stop();
-    call.signal.removeEventListener('abort', onCancel);
+    stopListening();
   }
 };
 
-const explainFailure = (error: unknown, { reason }: Stop, timeoutMs: number): CallOutcome => {
-  if (reason !== null) {
+const explainFailure = (error: unknown, { reason }: Stop<AbortReason>, timeoutMs: number): CallOutcome => {
+  if (reason !== undefined) {
     switch (reason) {
       case 'timeout':
         return { kind: 'timeout', timeoutMs };

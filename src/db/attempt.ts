@@ -74,6 +74,8 @@ export interface AttemptEnd {
   /** Kept with the step. */
   readonly output: Json | undefined;
   readonly event_data: Json;
+  /** Whether the attempt worked for a step. */
+  readonly is_step: boolean;
 }
 
 /** superseded: a later attempt has taken over, and nothing but money was written. */

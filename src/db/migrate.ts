@@ -11,6 +11,7 @@ import { addRegistryLife } from './migrations/0003-add-registry-life.ts';
 import { addBudgetScopes } from './migrations/0004-add-budget-scopes.ts';
 import { batchAttempts } from './migrations/0005-batch-attempts.ts';
 import { moveBudgets } from './migrations/0006-move-budgets.ts';
+import { claimInSets } from './migrations/0007-claim-in-sets.ts';
 
 interface Migration {
   readonly name: string;
@@ -24,6 +25,7 @@ const migrations: readonly Migration[] = [
   addBudgetScopes,
   batchAttempts,
   moveBudgets,
+  claimInSets,
 ];
 
 const lockKey = 7_236_150_443;

@@ -135,7 +135,7 @@ export const aClaim = (
 
 /** The success of a claimed attempt. */
 export const anEnd = (
-  { attempt_id, token }: Pick<Claim, 'attempt_id' | 'token'>,
+  { attempt_id, token, step }: Pick<Claim, 'attempt_id' | 'token' | 'step'>,
   end: Partial<AttemptEnd> = {},
 ): AttemptEnd => ({
   attempt_id,
@@ -150,6 +150,7 @@ export const anEnd = (
   step_state: 'succeeded',
   output: { path: 'media://out.mp4' },
   event_data: { duration_ms: 12.5 },
+  is_step: step !== null,
   ...end,
 });
 

@@ -9,6 +9,7 @@ import {
   LedgerPage,
   LedgerQuery,
 } from '../../contracts/money.ts';
+import { toAbortSignal } from '../../core/stop.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
@@ -52,7 +53,9 @@ export const moneyRoutes = ({ money }: Pick<Services, 'money'>): Route[] => [
           'Content-Type': 'text/csv; charset=utf-8; header=present',
           'Content-Disposition': 'attachment; filename="ledger.csv"',
         },
-        body: Readable.from(money.exportLedger(caller, query), { objectMode: false, signal }),
+        body: Readable.from(money.exportLedger(caller, query), {
+          ...{ objectMode: false, signal: toAbortSignal(signal) },
+        }),
       };
     },
   }),

@@ -4,6 +4,7 @@
  */
 import {
   type Client,
+  type Connection,
   WorkflowExecutionAlreadyStartedError,
   WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
@@ -34,9 +35,22 @@ const backstop = '30 days';
 const answerMs = 10_000;
 
 export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkflows => {
-  /** A server that takes the connection and answers nothing is as good as away. */
-  const bounded = <Result>(call: () => Promise<Result>, ms = answerMs): Promise<Result> =>
-    client.connection.withDeadline(Date.now() + ms, call);
+  const { connection } = client as Client & { readonly connection: Connection };
+  let open = 0;
+
+  /**
+   * A server that takes the connection and answers nothing is as good as away. The deadline travels in a storage that,
+   * once in use, makes Node follow every promise of the process; it is put down when no call is under way.
+   */
+  const bounded = async <Result>(call: () => Promise<Result>, ms = answerMs): Promise<Result> => {
+    open += 1;
+    try {
+      return await connection.withDeadline(Date.now() + ms, call);
+    } finally {
+      open -= 1;
+      if (open === 0) connection.callContextStorage.disable();
+    }
+  };
 
   return {
     start: async (input, priority) => {
@@ -71,12 +85,12 @@ export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkfl
     hasSearchAttributes: async () => {
       const { namespace } = client.options;
       const { customAttributes } = await bounded(() =>
-        client.connection.operatorService.listSearchAttributes({ namespace }),
+        connection.operatorService.listSearchAttributes({ namespace }),
       );
       return Object.keys(searchAttributes).every((name) => name in (customAttributes ?? {}));
     },
     isReachable: () =>
-      bounded(() => client.connection.workflowService.getSystemInfo({}), 2_000).then(
+      bounded(() => connection.workflowService.getSystemInfo({}), 2_000).then(
         () => true,
         () => false,
       ),

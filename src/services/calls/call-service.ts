@@ -1,11 +1,13 @@
 /** Direct calls as the API offers them. */
 import type { Logger } from 'pino';
 import type { ExecRequest } from '../../contracts/decision.ts';
+import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
+import { type KeyHold, renewKeys } from '../../db/idempotency-hold.ts';
+import { createHoldKeeper } from '../hold-keeper.ts';
 import type { CallCapability } from '../routing/call-capability.ts';
 import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
 import { createExecCapability } from './exec-capability.ts';
 import { createIdempotentCall, type ExecOutcome } from './idempotent-call.ts';
-import { createKeyKeeper } from './key-keeper.ts';
 import { createOpenCalls } from './open-calls.ts';
 
 export interface CallOrder {
@@ -14,7 +16,7 @@ export interface CallOrder {
   readonly request: ExecRequest;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
   /** Aborts when the caller goes away; without an Idempotency-Key nobody wants the result then. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
 }
 
 export interface CallService {
@@ -29,10 +31,24 @@ export interface CallServiceDependencies extends CapabilityLookup {
   readonly logger: Logger;
 }
 
+/** A key that is not renewed for 10 s may be taken over. */
+const keyRenewalMs = 2_500;
+
+/** Stops when one of the two does, with its reason. */
+const stopWith = (one: StopSignal, other: StopSignal): StopSignal => {
+  const stop = new Stop();
+  for (const signal of [one, other]) onStop(signal, () => stop.abort(signal.reason));
+  return stop;
+};
+
 export const createCallService = (dependencies: CallServiceDependencies): CallService => {
   const { db, callCapability, logger } = dependencies;
   const execCapability = createExecCapability(callCapability);
-  const keeper = createKeyKeeper({ db, logger });
+  const keeper = createHoldKeeper<KeyHold>({
+    renew: (held) => renewKeys(db, held),
+    idOf: ({ holder }) => holder,
+    ...{ intervalMs: keyRenewalMs, retryMs: keyRenewalMs, logger },
+  });
   const callOnce = createIdempotentCall({ db, keeper, logger });
   const open = createOpenCalls();
   return {
@@ -52,9 +68,7 @@ export const createCallService = (dependencies: CallServiceDependencies): CallSe
       // No capability name holds a colon, so that no two of them share a key.
       const key = `${projectId}:${capability}:${idempotency.key}`;
       return open.run(null, (stop) =>
-        callOnce(stored, key, (lost) =>
-          execCapability({ ...order, key, signal: AbortSignal.any([stop, lost]) }),
-        ),
+        callOnce(stored, key, (lost) => execCapability({ ...order, key, signal: stopWith(stop, lost) })),
       );
     },
     close: async () => {

@@ -4,6 +4,7 @@
  */
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import type { RetrySettings } from '../../core/delivery/retry-policy.ts';
+import type { StopSignal } from '../../core/stop.ts';
 import { newId } from '../ids.ts';
 import type { CallCapability } from '../routing/call-capability.ts';
 import { takenOver, toExecError } from './exec-error.ts';
@@ -14,7 +15,7 @@ export interface ExecCall {
   readonly request: ExecRequest;
   /** Of its attempts; null makes one that nobody has used. */
   readonly key: string | null;
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
 }
 
 /** @throws AppError of the routing table */

@@ -8,6 +8,7 @@ import type { ExecAnswer } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
+import { Stop, type StopSignal } from '../../core/stop.ts';
 import type { Db } from '../../db/connect.ts';
 import type { IdempotentRequest } from '../../db/idempotency.ts';
 import {
@@ -20,9 +21,9 @@ import {
   takeOverKey,
 } from '../../db/idempotency-hold.ts';
 import { AppError } from '../../errors.ts';
+import type { HoldKeeper } from '../hold-keeper.ts';
 import { newToken } from '../ids.ts';
 import { insist } from '../insist.ts';
-import type { KeyKeeper } from './key-keeper.ts';
 
 export interface ExecOutcome {
   readonly answer: ExecAnswer | AppError;
@@ -38,12 +39,12 @@ export interface ExecOutcome {
 export type IdempotentCall = (
   request: IdempotentRequest,
   attemptKey: string,
-  work: (lost: AbortSignal) => Promise<ExecAnswer>,
+  work: (lost: StopSignal) => Promise<ExecAnswer>,
 ) => Promise<ExecOutcome>;
 
 export interface IdempotentDependencies {
   readonly db: Db;
-  readonly keeper: KeyKeeper;
+  readonly keeper: HoldKeeper<KeyHold>;
   readonly logger: Logger;
 }
 
@@ -60,7 +61,8 @@ export const createIdempotentCall =
     const hold: KeyHold = { ...request, holder: newToken() };
     const stored = await takeKey(db, hold, body_sha256, attemptKey);
     if (stored !== null) return { answer: readStored(stored), isReplayed: true };
-    const { lost, release } = keeper.hold(hold);
+    const lost = new Stop();
+    const release = keeper.hold(hold, () => lost.abort('abandoned'));
     const keep = (status: number, answer: object): Promise<void> =>
       insist(() => answerKey(db, hold, status, answer as Json), logger).catch((error: unknown) =>
         logger.error({ err: error }, 'an answer was not kept; its key becomes free'),

@@ -1,28 +1,28 @@
 /** Calls under way in this process, so that it can stop without leaving one behind that is not settled. */
+import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
+
 export interface OpenCalls {
-  /** @param leaving aborts when nobody wants the result any more: the call is cancelled. Null: it goes on */
-  run<Result>(leaving: AbortSignal | null, work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
+  /** @param leaving stops when nobody wants the result any more: the call is cancelled. Null: it goes on */
+  run<Result>(leaving: StopSignal | null, work: (signal: StopSignal) => Promise<Result>): Promise<Result>;
   /** Abandons what is under way; resolves when all of it has ended. */
   close(): Promise<void>;
 }
 
 export const createOpenCalls = (): OpenCalls => {
-  const open = new Map<AbortController, Promise<unknown>>();
+  const open = new Map<Stop, Promise<unknown>>();
   let isClosed = false;
   return {
     run: async (leaving, work) => {
-      const own = new AbortController();
-      const cancel = (): void => own.abort('cancelled');
-      leaving?.addEventListener('abort', cancel, { once: true });
-      if (leaving?.aborted) cancel();
+      const own = new Stop();
+      const stopListening = leaving === null ? null : onStop(leaving, () => own.abort('cancelled'));
       if (isClosed) own.abort('abandoned');
-      const task = work(own.signal);
+      const task = work(own);
       open.set(own, task);
       try {
         return await task;
       } finally {
         open.delete(own);
-        leaving?.removeEventListener('abort', cancel);
+        stopListening?.();
       }
     },
     close: async () => {

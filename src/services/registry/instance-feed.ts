@@ -4,6 +4,7 @@
  */
 import type { Logger } from 'pino';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { StopSignal } from '../../core/stop.ts';
 import type { Db } from '../../db/connect.ts';
 import { pollInstances } from '../../db/instance-feed.ts';
 import { createInstancePicture, type Fleet } from './instance-picture.ts';
@@ -26,7 +27,7 @@ export interface InstanceFeed {
   /** One call less. */
   noteRelease(instanceId: string): void;
   /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
-  waitForRelease(capability: string, timeoutMs: number, signal: AbortSignal): Promise<boolean>;
+  waitForRelease(capability: string, timeoutMs: number, signal: StopSignal): Promise<boolean>;
 }
 
 export interface InstanceFeedOptions {

@@ -1,7 +1,9 @@
 /** Wakes those who wait for room on a capability. */
+import type { StopSignal } from '../../core/stop.ts';
+
 export interface ReleaseBell {
   /** True when rung; false when the time is over or `signal` aborts. */
-  wait(capability: string, timeoutMs: number, signal: AbortSignal): Promise<boolean>;
+  wait(capability: string, timeoutMs: number, signal: StopSignal): Promise<boolean>;
   ring(capability: string): void;
   /** Capabilities that somebody waits for. */
   awaited(): Iterable<string>;
@@ -32,7 +34,7 @@ export const createReleaseBell = (): ReleaseBell => {
         const wake = (): void => end(true);
         const giveUp = (): void => end(false);
         const timer = setTimeout(giveUp, timeoutMs);
-        signal.addEventListener('abort', giveUp, { once: true });
+        signal.addEventListener('abort', giveUp);
         waiting.set(capability, (waiting.get(capability) ?? new Set()).add(wake));
       }),
     ring: (capability) => {

@@ -21,7 +21,7 @@ export interface AttemptLanes {
 }
 
 const maxItems = 64;
-const patienceMs = 2;
+const patienceMs = 10;
 /** An output of more characters than this goes alone. */
 const largeOutput = 65_536;
 

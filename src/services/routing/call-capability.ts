@@ -7,6 +7,9 @@ import type { Decision } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { backoffMs, type RetrySettings } from '../../core/delivery/retry-policy.ts';
+import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
+import type { Claim } from '../../db/attempt.ts';
+import type { HoldKeeper } from '../hold-keeper.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
@@ -20,7 +23,6 @@ import {
   claimInstance,
 } from './claim-instance.ts';
 import { type DeliverDependencies, type Delivery, deliverCall } from './deliver-call.ts';
-import type { LeaseKeeper } from './lease-keeper.ts';
 import { explainNoClaim } from './no-claim.ts';
 import { type SettleDependencies, type SettledCall, settleCall } from './settle-call.ts';
 import { createTrials } from './trials.ts';
@@ -30,7 +32,7 @@ export interface CallRequest extends CallTarget {
   readonly retry: RetrySettings;
   /** How often the owner has come with this call already; spaces out what is not counted. */
   readonly round: number;
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
 }
 
 export interface SuccessfulAttempt {
@@ -77,7 +79,7 @@ export interface CallDependencies
   readonly feed: InstanceFeed;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
   readonly validator: SchemaValidator;
-  readonly leases: LeaseKeeper;
+  readonly leases: HoldKeeper<Claim>;
 }
 
 const maxInstances = 3;
@@ -129,19 +131,18 @@ const handle = async (
   request: CallRequest,
   claimed: Claimed,
 ): Promise<Handled> => {
-  const abort = new AbortController();
-  const onAbort = (): void => abort.abort(request.signal.reason);
-  request.signal.addEventListener('abort', onAbort, { once: true });
-  if (request.signal.aborted) onAbort();
-  const release = dependencies.leases.hold(claimed.claim, onAbort);
+  const stop = new Stop();
+  const stopNow = (): void => stop.abort(request.signal.reason);
+  const stopListening = onStop(request.signal, stopNow);
+  const release = dependencies.leases.hold(claimed.claim, stopNow);
   try {
-    const delivery = await deliverCall(dependencies, request, claimed, abort.signal);
+    const delivery = await deliverCall(dependencies, request, claimed, stop);
     const settled = await settleCall(dependencies, claimed, delivery);
     const decision = { ...claimed.claim.decision, settled_usd: settled.costUsd };
     return { ...settled, delivery, decision };
   } finally {
     release();
-    request.signal.removeEventListener('abort', onAbort);
+    stopListening();
   }
 };
 

@@ -82,12 +82,13 @@ export const claimBest = async (
 };
 
 /** The claim may have been made although its answer was lost; then it is given back, for nothing was sent. */
-const releaseUnsent = (lanes: AttemptLanes, { attempt_id, token }: Claim): Promise<unknown> =>
+const releaseUnsent = (lanes: AttemptLanes, { attempt_id, token, step }: Claim): Promise<unknown> =>
   lanes
     .settle(
       {
         ...{ attempt_id, token, state: 'released', ambiguity: 'not_sent', counted: false },
         ...{ settled_nano: 0n, certainty: 'exact', duration_ms: 0, output: undefined, event_data: {} },
+        is_step: step !== null,
         ...{ step_state: 'retrying', error: { code: 'unavailable', message: 'the claim was not answered' } },
       },
       true,

@@ -10,6 +10,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { toInputs } from '../../core/routing/replay.ts';
 import type { Choice, InstanceSnapshot, RankedInstance } from '../../core/routing/types.ts';
+import type { StopSignal } from '../../core/stop.ts';
 import type { BudgetShortage, Claim, StepKey } from '../../db/attempt.ts';
 import { newId } from '../ids.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
@@ -79,7 +80,7 @@ export const claimInstance = async (
   dependencies: ClaimDependencies,
   target: CallTarget,
   tried: ReadonlySet<string>,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<ClaimEnd> => {
   const { feed, line } = dependencies;
   const { capability } = target.route;

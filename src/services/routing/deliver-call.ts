@@ -4,6 +4,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import { isExhausted, judgeOutcome, type Verdict } from '../../core/delivery/judge.ts';
 import type { CallOutcome } from '../../core/delivery/outcome.ts';
 import { unwrapAnswer } from '../../core/routing/unwrap-answer.ts';
+import type { StopSignal } from '../../core/stop.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { CallRequest } from './call-capability.ts';
 import type { Claimed } from './claim-instance.ts';
@@ -26,7 +27,7 @@ export const deliverCall = async (
   dependencies: DeliverDependencies,
   request: CallRequest,
   claimed: Claimed,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<Delivery> => {
   const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
   const { outcome, durationMs } = isExhausted(facts)
@@ -41,7 +42,7 @@ const callInstance = async (
   { client, validator }: DeliverDependencies,
   request: CallRequest,
   { instance, number, timeoutMs }: Claimed,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<{ outcome: CallOutcome; durationMs: number }> => {
   const startedAt = performance.now();
   const outcome = await client.call({

@@ -94,6 +94,7 @@ export const settleCall = async (
     error: verdict.error,
     step_state: stepStateOf[verdict.next],
     output: claim.step === null ? undefined : output,
+    is_step: claim.step !== null,
     event_data: { endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, error: verdict.error },
   };
   const isDurable = claim.step !== null || claim.reserved_nano > 0n;

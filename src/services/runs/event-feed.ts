@@ -4,6 +4,7 @@
  */
 import type { Logger } from 'pino';
 import type { RunEvent } from '../../contracts/event.ts';
+import type { StopSignal } from '../../core/stop.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type EventRow,
@@ -15,7 +16,7 @@ import {
 
 export interface EventFeed {
   /** Events after number `after`, then new ones as they happen, until `signal` aborts. */
-  watch(runId: string, after: number, signal: AbortSignal): AsyncIterable<RunEvent>;
+  watch(runId: string, after: number, signal: StopSignal): AsyncIterable<RunEvent>;
   stop(): void;
 }
 
@@ -122,13 +123,13 @@ export const createEventFeed = ({
   };
 };
 
-const somethingNew = (watcher: Watcher, signal: AbortSignal): Promise<void> =>
+const somethingNew = (watcher: Watcher, signal: StopSignal): Promise<void> =>
   new Promise((resolve) => {
     const done = (): void => {
       signal.removeEventListener('abort', done);
       resolve();
     };
     watcher.wake = done;
-    signal.addEventListener('abort', done, { once: true });
+    signal.addEventListener('abort', done);
     if (watcher.queue.length > 0 || signal.aborted) done();
   });

@@ -9,6 +9,7 @@ import {
   type StepDetail,
   terminalRunStates,
 } from '../../contracts/run.ts';
+import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
 import { listStepAttempts } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { listEvents } from '../../db/event.ts';
@@ -57,7 +58,7 @@ export const createRunService = (dependencies: RunDependencies) => {
   const get = async (projectId: string, runId: string): Promise<Run> =>
     toRun(await require(projectId, runId), await listRunSteps(db, runId));
 
-  async function* watch(projectId: string, runId: string, after: number, signal: AbortSignal) {
+  async function* watch(projectId: string, runId: string, after: number, signal: StopSignal) {
     const { state } = await require(projectId, runId);
     const [next] = await listEvents(db, runId, { before: null, after, limit: 1 });
     if (next === undefined && terminalRunStates.has(state)) return;
@@ -133,7 +134,7 @@ export const createRunService = (dependencies: RunDependencies) => {
     },
 
     /** Ends after the run's last event. */
-    watch: (projectId: string, runId: string, after: number, signal: AbortSignal): AsyncIterable<RunEvent> =>
+    watch: (projectId: string, runId: string, after: number, signal: StopSignal): AsyncIterable<RunEvent> =>
       watch(projectId, runId, after, signal),
 
     /** The run when it has ended, or as it is when the time is over. */
@@ -141,11 +142,18 @@ export const createRunService = (dependencies: RunDependencies) => {
       projectId: string,
       runId: string,
       timeoutMs: number,
-      signal: AbortSignal,
+      signal: StopSignal,
     ): Promise<Run> => {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-      for await (const event of watch(projectId, runId, 0, limit)) {
-        if (terminalEvents.has(event.type)) break;
+      const limit = new Stop();
+      const stopListening = onStop(signal, () => limit.abort('gone'));
+      const timer = setTimeout(() => limit.abort('late'), timeoutMs);
+      try {
+        for await (const event of watch(projectId, runId, 0, limit)) {
+          if (terminalEvents.has(event.type)) break;
+        }
+      } finally {
+        clearTimeout(timer);
+        stopListening();
       }
       return get(projectId, runId);
     },

@@ -8,6 +8,7 @@ import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import { referencedSteps } from '../../core/expression/references.ts';
 import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
 import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
+import type { StopSignal } from '../../core/stop.ts';
 import type { StepKey } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { endStep, listStepResults } from '../../db/step.ts';
@@ -45,7 +46,7 @@ export interface StepControl {
   readonly round: number;
   /** What is left of the step's total timeout. */
   readonly remainingMs: number;
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
 }
 
 export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepExecution>;

@@ -6,8 +6,8 @@ const [upstream = '', port = ''] = process.argv.slice(2);
 const agent = new Agent({ connections: 512, pipelining: 1 });
 const app = new Koa();
 app.use(async (ctx) => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of ctx.req) chunks.push(chunk as Buffer);
+  const chunks = [];
+  for await (const chunk of ctx.req) chunks.push(chunk);
   const answer = await agent.request({
     ...{ origin: upstream, path: '/exec', method: 'POST', body: Buffer.concat(chunks) },
     headers: { 'content-type': 'application/json' },

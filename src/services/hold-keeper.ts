@@ -1,0 +1,65 @@
+/**
+ * Keeps what this process holds (leases of attempts, Idempotency-Keys) its own: renews all of it by one statement per
+ * interval, and tells who has lost theirs.
+ */
+import type { Logger } from 'pino';
+
+export interface HoldKeeper<Hold> {
+  /** @param onLost called once when it went to somebody else @returns ends the renewal */
+  hold(hold: Hold, onLost: () => void): () => void;
+  stop(): void;
+}
+
+export interface HoldKeeperOptions<Hold> {
+  /** @returns those that are still its own, by their ids */
+  readonly renew: (held: readonly Hold[]) => Promise<ReadonlySet<string>>;
+  readonly idOf: (hold: Hold) => string;
+  readonly intervalMs: number;
+  /** Until the next try, when the database does not answer. */
+  readonly retryMs: number;
+  readonly logger: Logger;
+}
+
+export const createHoldKeeper = <Hold>({
+  renew,
+  idOf,
+  intervalMs,
+  retryMs,
+  logger,
+}: HoldKeeperOptions<Hold>): HoldKeeper<Hold> => {
+  const held = new Map<Hold, () => void>();
+
+  const renewAll = async (): Promise<void> => {
+    const now = [...held.keys()];
+    if (now.length === 0) return;
+    const kept = await renew(now);
+    for (const hold of now) {
+      const onLost = held.get(hold);
+      if (!kept.has(idOf(hold)) && held.delete(hold)) onLost?.();
+    }
+  };
+
+  let timer: NodeJS.Timeout | null = null;
+  const schedule = (pauseMs: number): void => {
+    timer = setTimeout(() => {
+      renewAll().then(
+        () => schedule(intervalMs),
+        (error: unknown) => {
+          logger.warn({ err: error }, 'leases and keys could not be renewed; trying again');
+          schedule(retryMs);
+        },
+      );
+    }, pauseMs).unref();
+  };
+  schedule(intervalMs);
+
+  return {
+    hold: (hold, onLost) => {
+      held.set(hold, onLost);
+      return () => held.delete(hold);
+    },
+    stop: () => {
+      if (timer !== null) clearTimeout(timer);
+    },
+  };
+};
