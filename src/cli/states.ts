@@ -11,6 +11,7 @@ const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]
   ready: ['◌', 'blue'],
   running: ['●', 'cyan'],
   retrying: ['↻', 'yellow'],
+  in_review: ['◍', 'yellow'],
   cancelling: ['◍', 'yellow'],
   succeeded: ['✓', 'green'],
   failed: ['✗', 'red'],

@@ -37,6 +37,11 @@ export const errorTable = {
   ),
   idempotency_in_progress: row(409, true, 'A request with this Idempotency-Key is being handled.'),
   state_conflict: row(409, false, 'The thing is in a state that does not allow the request.'),
+  precondition_required: row(
+    428,
+    false,
+    'The request changes something that others change too: send If-Match with the version that was read.',
+  ),
   body_too_large: row(413, false, 'The body is larger than allowed.'),
   unsupported_media_type: row(415, false, 'The Content-Type is not one that this route reads.'),
   definition_invalid: row(422, false, 'The pipeline definition has errors; see errors[].'),
@@ -80,6 +85,19 @@ export const errorTable = {
   output_too_large: row(422, false, 'The output is larger than 16 MiB; write large data to the media store.'),
   step_timeout: row(504, false, 'The step did not succeed within its total timeout.'),
   delivery_unknown: row(502, false, 'Contact was lost and retry.max is 0: the step may or may not have run.'),
+  // Escalation
+  no_template: row(422, false, 'Level 0 has no template for this job.'),
+  gave_up: row(422, false, 'The executor says that it cannot do the job; see the reason.'),
+  result_invalid: row(422, false, 'The result does not match result_schema.'),
+  change_refused: row(
+    422,
+    false,
+    'A corrected input changes what may not be changed: destinations, URLs or media references.',
+  ),
+  ladder_exhausted: row(422, false, 'The escalation ladder is exhausted and human review is required.'),
+  escalation_timeout: row(504, false, 'The escalation did not end within its time; a person goes on.'),
+  escalation_cancelled: row(409, false, 'The escalation was cancelled.'),
+  review_rejected: row(422, false, 'A person rejected the step or job in a review; see the note.'),
   // Runs
   step_failed: row(422, false, 'The run failed because a step failed; see its error.'),
   run_timeout: row(504, false, 'The run did not end within its timeout.'),

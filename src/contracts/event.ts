@@ -14,6 +14,8 @@ export const EventType = z
     'step.started',
     'step.routed',
     'step.retrying',
+    'step.escalated',
+    'step.in_review',
     'step.succeeded',
     'step.failed',
     'step.skipped',

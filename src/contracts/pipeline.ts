@@ -30,6 +30,24 @@ export const RetryPolicy = z
   .meta({ id: 'RetryPolicy' });
 export type RetryPolicy = z.infer<typeof RetryPolicy>;
 
+/** What happens when a step fails for good: corrected inputs, advice by models, then a person. */
+export const EscalatePolicy = z
+  .strictObject({
+    enabled: z.boolean().optional(),
+    /** Executions after the first, and advisors, are not below it. */
+    start_level: z.number().int().min(0).max(4).optional(),
+    /** Above it is a person; 0 = no models. */
+    max_level: z.number().int().min(0).max(4).optional(),
+    /** The most that all model calls of one escalation may cost. */
+    max_usd: Usd.optional(),
+    /** What becomes of the one minimal change that makes an input valid. */
+    repair: z.enum(['off', 'propose', 'apply']).optional(),
+    /** wait: the step waits for a review; fail: it fails at once. */
+    on_exhausted: z.enum(['wait', 'fail']).optional(),
+  })
+  .meta({ id: 'EscalatePolicy' });
+export type EscalatePolicy = z.infer<typeof EscalatePolicy>;
+
 /** What a step may say, and `defaults` may say for every step. */
 const stepSettings = {
   retry: RetryPolicy.optional(),
@@ -38,6 +56,7 @@ const stepSettings = {
   priority: Priority.optional(),
   /** The most that one call may cost. */
   budget_ceiling_usd: Usd.optional(),
+  escalate: EscalatePolicy.optional(),
 };
 
 export const StepDefinition = z
@@ -54,6 +73,10 @@ export const StepDefinition = z
     capability_version: z.string().min(1).max(128).optional(),
     /** Tags that an instance must all carry. */
     tags: Tags.optional(),
+    /** A reviewer may give the output instead of an input. */
+    allow_output: z.boolean().optional(),
+    /** A reviewer may skip it. */
+    optional: z.boolean().optional(),
   })
   .meta({ id: 'StepDefinition' });
 export type StepDefinition = z.infer<typeof StepDefinition>;

@@ -24,7 +24,18 @@ export type RunState = z.infer<typeof RunState>;
 export const terminalRunStates: ReadonlySet<RunState> = new Set(['succeeded', 'failed', 'cancelled']);
 
 export const StepState = z
-  .enum(['pending', 'ready', 'running', 'retrying', 'succeeded', 'failed', 'unknown', 'skipped', 'cancelled'])
+  .enum([
+    'pending',
+    'ready',
+    'running',
+    'retrying',
+    'in_review',
+    'succeeded',
+    'failed',
+    'unknown',
+    'skipped',
+    'cancelled',
+  ])
   .meta({ id: 'StepState' });
 export type StepState = z.infer<typeof StepState>;
 
@@ -63,6 +74,12 @@ export const RunStep = z
     started_at: Instant.nullable(),
     finished_at: Instant.nullable(),
     error: Failure.optional(),
+    /** The last ladder of the step. */
+    escalation_id: z.string().optional(),
+    /** The review that it waits for, or the last one. */
+    review_id: z.string().optional(),
+    /** The skill that made it succeed without a model. */
+    skill_id: z.string().optional(),
   })
   .meta({ id: 'RunStep' });
 export type RunStep = z.infer<typeof RunStep>;
@@ -96,7 +113,14 @@ export type RunSummary = z.infer<typeof RunSummary>;
 export const RunList = listOf(RunSummary).meta({ id: 'RunList' });
 
 export const Run = z
-  .strictObject({ ...runFields, output: Json.optional(), steps: z.array(RunStep), links: RunLinks })
+  .strictObject({
+    ...runFields,
+    /** Reviews that its steps wait for. */
+    awaiting: z.array(z.string()).optional(),
+    output: Json.optional(),
+    steps: z.array(RunStep),
+    links: RunLinks,
+  })
   .meta({ id: 'Run' });
 export type Run = z.infer<typeof Run>;
 

@@ -12,6 +12,7 @@ import { addBudgetScopes } from './migrations/0004-add-budget-scopes.ts';
 import { batchAttempts } from './migrations/0005-batch-attempts.ts';
 import { moveBudgets } from './migrations/0006-move-budgets.ts';
 import { claimInSets } from './migrations/0007-claim-in-sets.ts';
+import { addEscalation } from './migrations/0008-add-escalation.ts';
 
 interface Migration {
   readonly name: string;
@@ -26,6 +27,7 @@ const migrations: readonly Migration[] = [
   batchAttempts,
   moveBudgets,
   claimInSets,
+  addEscalation,
 ];
 
 const lockKey = 7_236_150_443;

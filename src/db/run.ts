@@ -104,7 +104,7 @@ export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
        from finished f, unnest(:step_ids::text[]) with ordinality as s (step_id, at) where :state <> 'succeeded'
        order by s.at
        on conflict (run_id, step_id, item) do update set state = excluded.state, finished_at = excluded.finished_at
-         where step.state in ('ready', 'running', 'retrying')
+         where step.state in ('ready', 'running', 'retrying', 'in_review')
        returning run_id, step_id
      )
      insert into event (run_id, type, step_id, data)

@@ -42,7 +42,7 @@ export const endStep = async (
        values (:run_id, :step_id, :item, :revision, :state, :error, clock_timestamp())
        on conflict (run_id, step_id, item) do update
          set state = excluded.state, error = excluded.error, finished_at = excluded.finished_at
-         where step.state in ('ready', 'running', 'retrying')
+         where step.state in ('ready', 'running', 'retrying', 'in_review')
        returning run_id, step_id
      )
      insert into event (run_id, type, step_id, data)
@@ -71,19 +71,28 @@ export interface RunStepRow {
   readonly endpoint: string | null;
   readonly attempts: number;
   readonly cost_nano: string;
+  /** Of its last ladder. */
+  readonly escalation_id: string | null;
+  readonly review_id: string | null;
+  readonly skill_id: string | null;
 }
 
 /** Every step of a run that has begun, with its attempts summed up. */
 export const listRunSteps = async (db: Db, runId: string): Promise<readonly RunStepRow[]> => {
   const { rows } = await db.raw<{ rows: RunStepRow[] }>(
     `select s.step_id, s.state, s.revision, s.error, s.started_at, s.finished_at,
-       a.endpoint, coalesce(a.attempts, 0) as attempts, coalesce(a.cost_nano, 0) as cost_nano
+       a.endpoint, coalesce(a.attempts, 0) as attempts, coalesce(a.cost_nano, 0) as cost_nano,
+       e.escalation_id, e.review_id, e.skill_id
      from step s
      left join (
        select step_id, item, count(*)::int as attempts, sum(coalesce(settled_nano, 0)) as cost_nano,
          (array_agg(endpoint order by started_at desc))[1] as endpoint
        from attempt where run_id = :runId group by step_id, item
      ) a using (step_id, item)
+     left join (
+       select distinct on (step_id, item) step_id, item, escalation_id, review_id, skill_id
+       from escalation where run_id = :runId order by step_id, item, escalation_id desc
+     ) e using (step_id, item)
      where s.run_id = :runId and s.item = 0`,
     { runId },
   );

@@ -8,6 +8,9 @@ const prefixes = {
   instance: 'ins',
   attempt: 'att',
   decision: 'dec',
+  escalation: 'esc',
+  skill: 'skl',
+  review: 'rev',
   call: 'call',
 } as const;
 

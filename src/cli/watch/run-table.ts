@@ -24,6 +24,7 @@ const columns: readonly Column[] = [
 const urgency: Readonly<Record<StepState, number>> = {
   failed: 0,
   unknown: 0,
+  in_review: 1,
   retrying: 1,
   running: 1,
   ready: 2,

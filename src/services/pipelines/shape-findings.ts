@@ -1,6 +1,6 @@
 /** What the contract says about the shape of a definition, in words for its author. */
 import type { z } from 'zod';
-import { PipelineDefinition, RetryPolicy, StepDefinition } from '../../contracts/pipeline.ts';
+import { EscalatePolicy, PipelineDefinition, RetryPolicy, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json-pointer.ts';
 import { jsonTypeOf } from '../../core/json-type.ts';
@@ -45,6 +45,7 @@ const readUnknownKeys = (
 const knownKeys = (path: readonly PropertyKey[]): string[] => {
   if (path.length === 0) return Object.keys(PipelineDefinition.shape);
   if (path.at(-1) === 'retry') return Object.keys(RetryPolicy.shape);
+  if (path.at(-1) === 'escalate') return Object.keys(EscalatePolicy.shape);
   if (path[0] === 'defaults') return Object.keys(PipelineDefinition.shape.defaults.unwrap().shape);
   return Object.keys(StepDefinition.shape);
 };

@@ -138,6 +138,7 @@ steps:
     retry: {mx: 1, max: 1.5}
     depends_on: [mix, cut]
     input: [1]
+    escalate: {repairs: apply, repair: aply}
   - only text
 `;
     expect(placesOf(text)).toEqual([
@@ -153,7 +154,9 @@ steps:
       '17:25 type_invalid /steps/1/retry/max',
       '18:18 step_self_dependency /steps/1/depends_on/0',
       '19:12 type_invalid /steps/1/input',
-      '20:5 type_invalid /steps/2',
+      '20:16 key_unknown /steps/1/escalate/repairs',
+      '20:40 value_invalid /steps/1/escalate/repair',
+      '21:5 type_invalid /steps/2',
     ]);
     const suggestions = read(text)
       .findings.map(({ suggestion }) => suggestion)
@@ -165,6 +168,8 @@ steps:
       'did you mean "json"?',
       'did you mean "standard"?',
       'did you mean "max"?',
+      'did you mean "repair"?',
+      'did you mean "apply"?',
     ]);
   });
 

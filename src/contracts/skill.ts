@@ -1,0 +1,116 @@
+/** Skills: the specification's shape, and what we know besides (state, flagged, trust, version, uses). */
+import { z } from 'zod';
+import { Instant, listOf } from './primitives.ts';
+
+const Signal = z.string().min(1).max(256);
+const JobType = z.string().min(1).max(128);
+const ErrorPatterns = z.array(z.string().min(1).max(500)).max(5);
+const Instructions = z.string().min(1).max(4_000);
+const Template = z.string().min(1).max(4_000);
+const UnixSeconds = z.number().nonnegative().max(8_640_000_000_000);
+const Count = z.number().int().min(0).max(1_000_000_000);
+
+export const SkillPattern = z
+  .object({
+    job_type: JobType,
+    /** All of them must be present. */
+    repo_signals: z.array(Signal).max(64),
+    /** RE2, of which one must match the failure; none = any failure. */
+    error_patterns: ErrorPatterns.optional(),
+  })
+  .meta({ id: 'SkillPattern' });
+export type SkillPattern = z.infer<typeof SkillPattern>;
+
+export const SkillState = z.enum(['active', 'retired']).meta({ id: 'SkillState' });
+export type SkillState = z.infer<typeof SkillState>;
+
+/** candidate: from a key that may not vouch for it; shown to models as a hint only. */
+export const SkillTrust = z.enum(['trusted', 'candidate']).meta({ id: 'SkillTrust' });
+export type SkillTrust = z.infer<typeof SkillTrust>;
+
+export const Skill = z
+  .strictObject({
+    id: z.string(),
+    pattern: SkillPattern,
+    instructions: z.string(),
+    template: z.string().optional(),
+    source: z.string(),
+    success_count: z.number().int(),
+    failure_count: z.number().int(),
+    /** success_count / (success_count + failure_count), 0 to 1. */
+    confidence: z.number(),
+    /** Unix time in seconds. */
+    last_used: z.number(),
+    created_at: z.number(),
+    state: SkillState,
+    /** Waits for somebody to look at it. */
+    flagged: z.boolean(),
+    trust: SkillTrust,
+    version: z.number().int(),
+    /** Uses here that counted as success or failure. */
+    uses: z.number().int(),
+  })
+  .meta({ id: 'Skill' });
+export type Skill = z.infer<typeof Skill>;
+
+/** Answer of `GET /skills`: the specification's bare array. */
+export const SkillList = z.array(Skill).meta({ id: 'SkillList' });
+export type SkillList = z.infer<typeof SkillList>;
+
+/** Body of `POST /skills`. Counts and times are taken from admins; other keys' skills start at 1 success. */
+export const SkillRequest = z
+  .object({
+    pattern: SkillPattern.extend({ repo_signals: z.array(Signal).max(64).default([]) }),
+    instructions: Instructions,
+    template: Template.optional(),
+    source: z.string().min(1).max(128),
+    success_count: Count.optional(),
+    failure_count: Count.optional(),
+    /** Ignored: it follows from the counts. */
+    confidence: z.number().optional(),
+    last_used: UnixSeconds.optional(),
+    created_at: UnixSeconds.optional(),
+  })
+  .meta({ id: 'SkillRequest' });
+export type SkillRequest = z.infer<typeof SkillRequest>;
+
+export const SkillCreated = z.strictObject({ id: z.string() }).meta({ id: 'SkillCreated' });
+export type SkillCreated = z.infer<typeof SkillCreated>;
+
+/** Body of `PATCH /skills/{id}`: a new version. */
+export const SkillPatch = z
+  .strictObject({
+    pattern: z
+      .strictObject({
+        repo_signals: z.array(Signal).max(64).optional(),
+        error_patterns: ErrorPatterns.optional(),
+      })
+      .optional(),
+    instructions: Instructions.optional(),
+    /** null takes it away. */
+    template: Template.nullable().optional(),
+    /** Admins only. */
+    trust: SkillTrust.optional(),
+  })
+  .refine((patch) => Object.keys(patch).length > 0, { error: 'nothing to change' })
+  .meta({ id: 'SkillPatch' });
+export type SkillPatch = z.infer<typeof SkillPatch>;
+
+/** neutral: it was shown, and the outcome says nothing about it. */
+export const SkillOutcome = z.enum(['success', 'failure', 'neutral']).meta({ id: 'SkillOutcome' });
+export type SkillOutcome = z.infer<typeof SkillOutcome>;
+
+export const SkillUse = z
+  .strictObject({
+    use_id: z.string(),
+    skill_id: z.string(),
+    version: z.number().int(),
+    /** Null for a call of `/execute`. */
+    escalation_id: z.string().nullable(),
+    level: z.number().int(),
+    outcome: SkillOutcome,
+    at: Instant,
+  })
+  .meta({ id: 'SkillUse' });
+export type SkillUse = z.infer<typeof SkillUse>;
+export const SkillUseList = listOf(SkillUse).meta({ id: 'SkillUseList' });
