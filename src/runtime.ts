@@ -103,17 +103,18 @@ const createRouter = (
   const validator = createSchemaValidator({ db });
   const breakers = createBreakers({ db, logger });
   const lanes = createAttemptLanes(db);
-  const callCapability = createCallCapability({
+  const calls = createCallCapability({
     ...{ client, feed, registry, validator, speed, leases, breakers, lanes },
     leaseMs,
     logger,
   });
   return {
-    callCapability,
+    callCapability: calls.callCapability,
     feed,
     validator,
     start: () => feed.start(),
     close: async (): Promise<void> => {
+      calls.close();
       await feed.stop();
       leases.stop();
       await Promise.all([lanes.settled(), speed.stop(), breakers.settled(), client.close()]);

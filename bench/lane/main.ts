@@ -4,7 +4,6 @@
  * times as fast, or an account is wrong afterwards.
  */
 import { randomUUID } from 'node:crypto';
-import { homedir } from 'node:os';
 import { parseArgs } from 'node:util';
 import {
   type AttemptEnd,
@@ -14,16 +13,11 @@ import {
   takeTurn,
 } from '../../src/db/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
-import { choosePort } from '../../src/dev/ports.ts';
-import { ensureDatabase, startPostgres } from '../../src/dev/postgres/server.ts';
-import { createPartReport } from '../../src/dev/progress.ts';
-import { createSupervisor } from '../../src/dev/supervisor/supervisor.ts';
-import { findCacheDir } from '../../src/dev/temporal/source.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
 import { type AttemptLanes, createAttemptLanes } from '../../src/services/routing/attempt-lanes.ts';
-import { prepareDatabase } from '../../src/services/setup.ts';
 import { median } from '../engine/statistics.ts';
+import { runBench } from '../shared/run-bench.ts';
+import { startDatabase } from '../shared/start-database.ts';
 
 const callers = 32;
 const bar = 5;
@@ -54,7 +48,14 @@ const aClaim = (project_id: string, instance_id: string): Claim => {
   const attempt_id = newId('attempt');
   return {
     ...{ attempt_id, token: newToken(), key: attempt_id, is_first: true, project_id, step: null },
-    ...{ capability: 'paid', instance_id, must_be_idle: false, cost_type: 'per_call', rate_usd: 0.000_1 },
+    ...{
+      capability: 'paid',
+      instance_id,
+      must_be_idle: false,
+      is_ahead: false,
+      cost_type: 'per_call',
+      rate_usd: 0.000_1,
+    },
     ...{ lease_ms: 30_000, reserved_nano: price, inputs: {} },
     decision: {
       ...{ decision_id: randomUUID(), chosen: null, reason: 'bench', candidates: [] },
@@ -123,26 +124,11 @@ const bench = async (db: Db, project_id: string): Promise<boolean> => {
   return ratio >= bar && drift === '0' && reserved === '0';
 };
 
-const dataDir = createTemporaryFolder('capstan-bench-');
-const supervisor = createSupervisor({ report: () => undefined, temporaryFolder: dataDir });
-try {
-  const postgres = await startPostgres(
-    supervisor,
-    {
-      dataDir,
-      port: await choosePort([], new Set()),
-      ephemeral: false,
-      cacheDir: findCacheDir(process.env, homedir()),
-    },
-    createPartReport(() => undefined, 'Postgres'),
-  );
-  const url = await ensureDatabase(postgres, 'capstan');
-  const { project_id } = await prepareDatabase(url, { apiKeyFile: `${dataDir}/api-key` });
-  const db = connectDatabase(url, callers);
+await runBench(async (place) => {
+  const { databaseUrl, projectId: project_id } = await startDatabase(place);
+  const db = connectDatabase(databaseUrl, callers);
   await db('project').where({ project_id }).update({ daily_limit_nano: '1000000000000000' });
-  process.exitCode = (await bench(db, project_id)) ? 0 : 1;
+  const isMet = await bench(db, project_id);
   await db.destroy();
-} finally {
-  await supervisor.stop();
-}
-process.exit();
+  return isMet;
+});

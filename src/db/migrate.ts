@@ -11,8 +11,10 @@ import { addRegistryLife } from './migrations/0003-add-registry-life.ts';
 import { addBudgetScopes } from './migrations/0004-add-budget-scopes.ts';
 import { batchAttempts } from './migrations/0005-batch-attempts.ts';
 import { moveBudgets } from './migrations/0006-move-budgets.ts';
+import { moveBudgetsAtOnce } from './migrations/0007-move-budgets-at-once.ts';
+import { claimInSets } from './migrations/0008-claim-in-sets.ts';
 import { claimInSets } from './migrations/0007-claim-in-sets.ts';
-import { addEscalation } from './migrations/0008-add-escalation.ts';
+import { addEscalation } from './migrations/0009-add-escalation.ts';
 
 interface Migration {
   readonly name: string;
@@ -26,6 +28,7 @@ const migrations: readonly Migration[] = [
   addBudgetScopes,
   batchAttempts,
   moveBudgets,
+  moveBudgetsAtOnce,
   claimInSets,
   addEscalation,
 ];

@@ -6,8 +6,11 @@ const loopback = /^https?:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(\/|$)
 export const isLocal = ({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'endpoint'>): boolean =>
   tags.includes('local') || loopback.test(endpoint);
 
+/** Of an instance whose breaker is half-open; one whose breaker is open is no candidate. */
+export const halfOpenTier = 3;
+
 /**
- * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open, for an open breaker is no candidate.
+ * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open.
  * @param depth calls and reported work that it has now
  * @param trials instances for which a half-open breaker is no reason against them
  */
@@ -16,7 +19,7 @@ export const tierOf = (
   depth: number,
   trials: ReadonlySet<string> | undefined,
 ): number => {
-  if (instance.breaker_until_ms !== null && trials?.has(instance.instance_id) !== true) return 3;
+  if (instance.breaker_until_ms !== null && trials?.has(instance.instance_id) !== true) return halfOpenTier;
   if (instance.state === 'suspect') return 2;
   return instance.rate_usd === 0 && depth === 0 && instance.is_local ? 0 : 1;
 };

@@ -4,7 +4,7 @@ import type { ExecRequest } from '../../contracts/decision.ts';
 import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency-hold.ts';
 import { createHoldKeeper } from '../hold-keeper.ts';
-import type { CallCapability } from '../routing/call-capability.ts';
+import type { CallRouter } from '../routing/call-capability.ts';
 import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
 import { createExecCapability } from './exec-capability.ts';
 import { createIdempotentCall, type ExecOutcome } from './idempotent-call.ts';
@@ -27,7 +27,7 @@ export interface CallService {
 }
 
 export interface CallServiceDependencies extends CapabilityLookup {
-  readonly callCapability: CallCapability;
+  readonly callCapability: CallRouter['callCapability'];
   readonly logger: Logger;
 }
 

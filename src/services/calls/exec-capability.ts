@@ -6,7 +6,8 @@ import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import type { RetrySettings } from '../../core/delivery/retry-policy.ts';
 import type { StopSignal } from '../../core/stop.ts';
 import { newId } from '../ids.ts';
-import type { CallCapability } from '../routing/call-capability.ts';
+import type { CallRouter } from '../routing/call-capability.ts';
+import { longestWaitMs } from '../routing/waiting-line.ts';
 import { takenOver, toExecError } from './exec-error.ts';
 
 export interface ExecCall {
@@ -21,16 +22,13 @@ export interface ExecCall {
 /** @throws AppError of the routing table */
 export type ExecCapability = (call: ExecCall) => Promise<ExecAnswer>;
 
-/** For a slot, or for an instance to appear. */
-const longestWaitMs = 2_000;
-
 /** Whether to try again is the caller's choice, so earlier attempts of the same key never use up a count. */
 const retry: RetrySettings = {
   ...{ max: Number.MAX_SAFE_INTEGER, initialMs: 1_000, factor: 2, maxDelayMs: 60_000 },
 };
 
 export const createExecCapability =
-  (callCapability: CallCapability): ExecCapability =>
+  (callCapability: CallRouter['callCapability']): ExecCapability =>
   async ({ projectId, capability, request, key, signal }) => {
     const end = await callCapability({
       ...{ projectId, step: null, isAtMostOnce: false, retry, round: 1, signal },

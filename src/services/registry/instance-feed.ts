@@ -18,6 +18,7 @@ export interface InstanceFeed {
   /** Resolves after a poll that began after this call. @throws what the database throws */
   refresh(): Promise<void>;
   fleet(capability: string): Fleet;
+  find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
   /** One call more on an instance, until a poll that begins later has counted it. */
@@ -75,6 +76,7 @@ export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFee
   return {
     ...createPollLoop({ poll, intervalMs, onError }),
     fleet: picture.fleet,
+    find: picture.find,
     nowMs: picture.nowMs,
     noteClaim: (instanceId) => picture.note(instanceId, 1),
     noteLeaving: (instanceId, by) => {

@@ -20,10 +20,13 @@ import {
   type ClaimDependencies,
   type ClaimEnd,
   type Claimed,
+  claimAhead,
   claimInstance,
 } from './claim-instance.ts';
+import { type CallOfStream, createClaimsAhead } from './claims-ahead.ts';
 import { type DeliverDependencies, type Delivery, deliverCall } from './deliver-call.ts';
 import { explainNoClaim } from './no-claim.ts';
+import { releaseClaim } from './release-claim.ts';
 import { type SettleDependencies, type SettledCall, settleCall } from './settle-call.ts';
 import { createTrials } from './trials.ts';
 import { createWaitingLine } from './waiting-line.ts';
@@ -88,18 +91,33 @@ const longestRetryAfterMs = 60_000;
 /** For waits that no count bounds: an instance that comes back is noticed within seconds. */
 const uncountedDelay: RetrySettings = { max: 0, initialMs: 500, factor: 1.6, maxDelayMs: 10_000 };
 
-export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
+/** Makes routed calls. */
+export interface CallRouter {
+  callCapability(request: CallRequest): Promise<CallEnd>;
+  /** Claims nothing ahead any more. */
+  close(): void;
+}
 
-export const createCallCapability = (dependencies: CallDependencies): CallCapability => {
+export const createCallCapability = (dependencies: CallDependencies): CallRouter => {
   const claiming = { ...dependencies, line: createWaitingLine(), trials: createTrials(dependencies) };
-  return async (request) => {
+  const ahead = createClaimsAhead({
+    ...dependencies,
+    claim: (target) => claimAhead(claiming, target),
+    giveBack: ({ claim }) => {
+      void releaseClaim(dependencies.lanes, claim, 'no call came for it').then(() =>
+        dependencies.feed.noteRelease(claim.instance_id),
+      );
+    },
+  });
+  const call = async (request: CallRequest, stream: CallOfStream | null): Promise<CallEnd> => {
     const deadline = performance.now() + request.route.timeoutMs;
     const tried = new Set<string>();
     let spentUsd = 0;
     let last: Handled | null = null;
     while (tried.size < maxInstances && performance.now() < deadline) {
       const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline);
-      const claimed = await claimInstance(claiming, target, tried, request.signal);
+      const made = last === null && stream !== null ? await stream.take() : null;
+      const claimed = made ?? (await claimInstance(claiming, target, tried, request.signal));
       if (claimed.kind !== 'claimed')
         return last === null ? endUnclaimed(request, claimed) : comeBack(request, last);
       tried.add(claimed.instance.instance_id);
@@ -109,6 +127,17 @@ export const createCallCapability = (dependencies: CallDependencies): CallCapabi
       spentUsd += last.costUsd;
     }
     return comeBack(request, last as Handled);
+  };
+  return {
+    callCapability: async (request) => {
+      const stream = ahead.enter(request);
+      try {
+        return await call(request, stream);
+      } finally {
+        stream?.leave();
+      }
+    },
+    close: ahead.close,
   };
 };
 

@@ -8,8 +8,8 @@ import { explainChoice } from '../../core/routing/explain.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from '../../core/routing/types.ts';
 import type { BudgetShortage, Claim } from '../../db/attempt.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
-import type { AttemptLanes } from './attempt-lanes.ts';
 import type { CallTarget, ClaimDependencies, ClaimEnd } from './claim-instance.ts';
+import { releaseClaim } from './release-claim.ts';
 
 type BestEnd =
   | Exclude<ClaimEnd, { kind: 'none' }>
@@ -24,12 +24,13 @@ interface Best {
   readonly instance: InstanceSnapshot;
   /** What the choice was made from. */
   readonly inputs: JsonObject;
+  readonly isTrial: boolean;
 }
 
 export const claimBest = async (
   { lanes, feed, leaseMs }: Pick<ClaimDependencies, 'lanes' | 'feed' | 'leaseMs'>,
   target: CallTarget,
-  { request, choice, best, instance, inputs }: Best,
+  { request, choice, best, instance, inputs, isTrial }: Best,
 ): Promise<BestEnd> => {
   const timeoutMs = enforcedTimeout(instance, request);
   const reserved = worstCase(instance, timeoutMs);
@@ -45,6 +46,7 @@ export const claimBest = async (
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
+    is_ahead: target.isAhead === true,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: leaseMs,
@@ -55,7 +57,7 @@ export const claimBest = async (
   feed.noteClaim(instance.instance_id);
   const result = await lanes.claim(claim, reserved > 0n || target.isAtMostOnce).catch((error: unknown) => {
     feed.noteRelease(instance.instance_id);
-    void releaseUnsent(lanes, claim);
+    void releaseClaim(lanes, claim, 'the claim was not answered'); // it may have been made all the same
     throw error;
   });
   if (result.outcome === 'claimed') {
@@ -67,7 +69,7 @@ export const claimBest = async (
       number,
       counted,
       timeoutMs,
-      isTrial: best.tier === 3 || request.trials?.has(instance.instance_id) === true,
+      isTrial,
     };
   }
   feed.noteRelease(instance.instance_id);
@@ -80,18 +82,3 @@ export const claimBest = async (
       return { kind: result.outcome };
   }
 };
-
-/** The claim may have been made although its answer was lost; then it is given back, for nothing was sent. */
-const releaseUnsent = (lanes: AttemptLanes, { attempt_id, token, step }: Claim): Promise<unknown> =>
-  lanes
-    .settle(
-      {
-        ...{ attempt_id, token, state: 'released', ambiguity: 'not_sent', counted: false },
-        ...{ settled_nano: 0n, certainty: 'exact', duration_ms: 0, output: undefined, event_data: {} },
-        is_step: step !== null,
-        ...{ step_state: 'retrying', error: { code: 'unavailable', message: 'the claim was not answered' } },
-      },
-      true,
-      false,
-    )
-    .catch(() => undefined);

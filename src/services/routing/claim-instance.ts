@@ -9,6 +9,7 @@ import type { Decision } from '../../contracts/decision.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { toInputs } from '../../core/routing/replay.ts';
+import { halfOpenTier } from '../../core/routing/tier.ts';
 import type { Choice, InstanceSnapshot, RankedInstance } from '../../core/routing/types.ts';
 import type { StopSignal } from '../../core/stop.ts';
 import type { BudgetShortage, Claim, StepKey } from '../../db/attempt.ts';
@@ -35,6 +36,8 @@ export interface CallTarget {
   readonly input: JsonObject;
   /** Sent at most once, so that the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
+  /** For a call that may come. */
+  readonly isAhead?: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
 }
@@ -101,6 +104,21 @@ export const claimInstance = async (
   return line.enter({ capability, priority: target.route.priority, deadline }, waitAndTry, first);
 };
 
+/** One claim for a call like this one, made without waiting; null where it could stand in somebody's way. */
+export const claimAhead = async (
+  dependencies: ClaimDependencies,
+  like: CallTarget,
+): Promise<Claimed | null> => {
+  const { feed, line } = dependencies;
+  const target = { ...like, key: newId('call'), isAhead: true };
+  const search = createClaimSearch(target.key, target.route, []);
+  const { best } = search.choose(feed, null, line.count(target.route.capability)).choice;
+  if (best === null || best.tier > 1 || 2 * (best.instance.held + 1) > best.instance.max_concurrency)
+    return null;
+  const end = await tryClaim(dependencies, target, search, line.count(target.route.capability));
+  return end.kind === 'claimed' ? end : null;
+};
+
 /** A slot may become free, or an instance appear; a refused input or price stays refused. */
 const isWorthWaiting = (end: ClaimEnd, tried: ReadonlySet<string>): boolean => {
   if (end.kind !== 'none') return false;
@@ -131,13 +149,16 @@ const tryClaim = async (
     const chosen = { request, choice, best, inputs: toInputs(choice, request, search.seed) };
     const instance = { ...best.instance };
     if (!(await isFitting(dependencies, best, target.input, search))) continue;
-    const isTrial = request.trials?.has(instance.instance_id) === true;
-    if (isTrial) trials.take(instance.instance_id);
-    const end = await claimBest(dependencies, target, { ...chosen, instance }).catch((error: unknown) => {
-      if (isTrial) trials.giveBack(instance.instance_id);
-      throw error;
-    });
-    if (isTrial && end.kind !== 'claimed') trials.giveBack(instance.instance_id);
+    const isDue = request.trials?.has(instance.instance_id) === true;
+    const isTrial = isDue || best.tier === halfOpenTier;
+    if (isDue) trials.take(instance.instance_id);
+    const end = await claimBest(dependencies, target, { ...chosen, instance, isTrial }).catch(
+      (error: unknown) => {
+        if (isDue) trials.giveBack(instance.instance_id);
+        throw error;
+      },
+    );
+    if (isDue && end.kind !== 'claimed') trials.giveBack(instance.instance_id);
     switch (end.kind) {
       case 'full':
         // No longer idle: it is chosen again as what it is. Not even a slot free: somebody was faster.
@@ -168,10 +189,10 @@ const isFitting = async (
   search: ClaimSearch,
 ): Promise<boolean> => {
   const { instance_id, name, version, spec_digest } = instance;
-  const isDoubtful = spec_digest === null || tier === halfOpen;
+  const isDoubtful = spec_digest === null || tier === halfOpenTier;
   if (isDoubtful && search.noteVetting(instance_id)) {
     const isUsable = (await registry.vet(instance_id)) === 'usable';
-    if (!isUsable && tier === halfOpen) await breakers.reopen(instance_id);
+    if (!isUsable && tier === halfOpenTier) await breakers.reopen(instance_id);
     if (isUsable) await feed.refresh();
     else search.noteDown(instance_id);
     return false;
@@ -184,5 +205,3 @@ const isFitting = async (
   if (!result.ok) search.noteRefusal(instance_id, result.errors);
   return result.ok;
 };
-
-const halfOpen = 3;

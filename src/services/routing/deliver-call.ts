@@ -41,14 +41,14 @@ export const deliverCall = async (
 const callInstance = async (
   { client, validator }: DeliverDependencies,
   request: CallRequest,
-  { instance, number, timeoutMs }: Claimed,
+  { claim, instance, number, timeoutMs }: Claimed,
   signal: StopSignal,
 ): Promise<{ outcome: CallOutcome; durationMs: number }> => {
   const startedAt = performance.now();
   const outcome = await client.call({
     endpoint: instance.endpoint,
     input: request.input,
-    idempotencyKey: request.key,
+    idempotencyKey: claim.key,
     attempt: number,
     timeoutMs,
     signal,

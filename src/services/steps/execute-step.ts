@@ -13,7 +13,8 @@ import type { StepKey } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { endStep, listStepResults } from '../../db/step.ts';
 import { AppError } from '../../errors.ts';
-import type { CallCapability, SuccessfulAttempt } from '../routing/call-capability.ts';
+import type { CallRouter, SuccessfulAttempt } from '../routing/call-capability.ts';
+import { longestWaitMs } from '../routing/waiting-line.ts';
 import type { RunContext, RunContexts } from './run-context.ts';
 import type { StepResults } from './step-results.ts';
 
@@ -38,7 +39,7 @@ export interface StepDependencies {
   readonly db: Db;
   readonly contexts: RunContexts;
   readonly results: StepResults;
-  readonly callCapability: CallCapability;
+  readonly callCapability: CallRouter['callCapability'];
 }
 
 export interface StepControl {
@@ -112,9 +113,6 @@ export const createExecuteStep =
 
 /** With less time than this, no call is begun. */
 const shortestRoundMs = 100;
-
-/** For a slot, or for an instance to appear. */
-const longestWaitMs = 2_000;
 
 const outOfTime = (last: Failure, totalTimeoutMs: number): Failure => ({
   code: 'step_timeout',

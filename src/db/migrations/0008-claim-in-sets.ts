@@ -10,6 +10,7 @@ const keepTexts = `
 alter table attempt alter column decision type json, alter column inputs type json;
 alter type claim_request alter attribute decision set data type json, alter attribute inputs set data type json;
 alter type attempt_end add attribute is_step boolean;
+alter type claim_request add attribute is_ahead boolean;
 drop function take_turn, claim_all, claim_locked, settle_all;
 `;
 
@@ -84,67 +85,6 @@ end $$;
 `;
 
 /**
- * As in migration 0006, by one statement where all budgets are there: `moved` between free and reserved, `spent`, and
- * `wanted`, which is reserved in all of them or in none. A mark is set when spending passes it, and a run's log tells
- * it. A lone claim that has no room even when nothing is reserved marks the budget as reached.
- * @returns null, or the tightest scope that has no room for what is wanted
- */
-const applyBudgets = `
-create or replace function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
-  p_wanted bigint[], p_is_lone boolean) returns jsonb language plpgsql as $$
-declare
-  v_now timestamptz := clock_timestamp();
-  v_known int;
-  v_refusal jsonb;
-begin
-  select count(*) into v_known from unnest(p_scopes, p_windows) m (scope, window_start)
-    join budget b on b.scope = m.scope and b.window_start = m.window_start;
-  if v_known < cardinality(p_scopes) then -- before any is locked, in their order
-    perform open_budget(m.scope, m.window_start) from (
-      select * from unnest(p_scopes, p_windows) m (scope, window_start)
-      order by scope collate "C", window_start) m;
-  end if;
-  with locked as materialized (
-    select b.scope, b.window_start, b.limit_nano, b.spent_nano + m.spent as spent, b.reserved_nano + m.moved as reserved,
-      b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
-    from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
-    join budget b on b.scope = m.scope and b.window_start = m.window_start
-    order by b.scope, b.window_start for update of b
-  ), refused as materialized (
-    select l.* from locked l where l.wanted > 0 and l.spent + l.reserved + l.wanted > l.limit_nano
-    order by l.limit_nano - l.spent - l.reserved limit 1
-  ), changed as (
-    update budget b set spent_nano = l.spent,
-      reserved_nano = l.reserved + case when r.scope is null then l.wanted else 0 end,
-      reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
-      reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * 0.8 then v_now end),
-      reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
-        or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
-    from locked l left join refused r on true
-    where b.scope = l.scope and b.window_start = l.window_start and (l.is_moved or r.scope is null or p_is_lone)
-  )
-  select jsonb_build_object('scope', split_part(r.scope, ':', 1), 'limit_nano', r.limit_nano::text,
-      'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
-      'resets_at', case when r.window_start <> '-infinity' then day_start(r.window_start + 1, coalesce(
-        (select timezone from project where 'project:' || project_id = r.scope), 'UTC')) end)
-    into v_refusal from refused r;
-
-  if exists (select 1 from unnest(p_scopes) s where s like 'run:%') then
-    insert into event (run_id, type, data)
-    select substr(b.scope, 5), 'run.budget_reached', jsonb_build_object('percent', mark.percent,
-        'limit_usd', b.limit_nano / 1000000000.0, 'spent_usd', b.spent_nano / 1000000000.0)
-      || case when mark.percent = 100 and v_refusal is not null
-        then jsonb_build_object('refused_usd', m.wanted / 1000000000.0) else '{}' end
-    from unnest(p_scopes, p_windows, p_wanted) m (scope, window_start, wanted)
-    join budget b on b.scope = m.scope and b.window_start = m.window_start
-    cross join lateral (values (50, b.reached_50_at), (80, b.reached_80_at), (100, b.reached_100_at)) mark (percent, at)
-    where m.scope like 'run:%' and mark.at = v_now order by b.scope, mark.percent;
-  end if;
-  return v_refusal;
-end $$;
-`;
-
-/**
  * Claims whose keys, steps and money are locked; instances are locked here, by id. Null p_refusal = the money of all of
  * them is reserved. A half-open breaker lets one call through. Answers in the order given; money of those that came to
  * nothing goes back.
@@ -195,7 +135,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_ahead and is_tight(c, p_now)) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
@@ -387,10 +327,10 @@ begin
 end $$;
 `;
 
-const parts = [keepTexts, settleAll, applyBudgets, claimSet, beginSteps, claimSingly, takeTurn];
+const parts = [keepTexts, settleAll, claimSet, beginSteps, claimSingly, takeTurn];
 
 export const claimInSets = {
-  name: '0007-claim-in-sets',
+  name: '0008-claim-in-sets',
   up: async (db: Knex): Promise<void> => {
     for (const part of parts) await db.raw(part);
   },

@@ -205,7 +205,7 @@ create trigger audit_keep before truncate on audit for each statement execute fu
 `;
 
 export const addEscalation = {
-  name: '0008-add-escalation',
+  name: '0009-add-escalation',
   up: async (db: Knex): Promise<void> => {
     for (const part of [escalations, skills, reviews, others]) await db.raw(part);
   },
