@@ -13,7 +13,6 @@ import { batchAttempts } from './migrations/0005-batch-attempts.ts';
 import { moveBudgets } from './migrations/0006-move-budgets.ts';
 import { moveBudgetsAtOnce } from './migrations/0007-move-budgets-at-once.ts';
 import { claimInSets } from './migrations/0008-claim-in-sets.ts';
-import { claimInSets } from './migrations/0007-claim-in-sets.ts';
 import { addEscalation } from './migrations/0009-add-escalation.ts';
 
 interface Migration {
