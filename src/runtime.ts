@@ -16,7 +16,11 @@ import { type Claim, renewLeases } from './db/attempt.ts';
 import { connectDatabase, type Db } from './db/connect.ts';
 import { migrate } from './db/migrate.ts';
 import { createAccessService } from './services/access/access-service.ts';
+import { createAuditService } from './services/access/audit-service.ts';
 import { createCallService } from './services/calls/call-service.ts';
+import { createEscalationDelivery } from './services/escalation/deliver-escalation.ts';
+import { createEscalationService } from './services/escalation/escalation-service.ts';
+import { createLadderService } from './services/escalation/ladder-service.ts';
 import { createHealthService } from './services/health/health-service.ts';
 import { createHoldKeeper } from './services/hold-keeper.ts';
 import { createJobService } from './services/jobs/job-service.ts';
@@ -29,6 +33,9 @@ import { createRegistryService, type RegistryService } from './services/registry
 import { createSchemaValidator } from './services/registry/schema-validator.ts';
 import { createSchemaVetter } from './services/registry/schema-vetter.ts';
 import { createSpeedRecorder } from './services/registry/speed-recorder.ts';
+import { createReviewDelivery } from './services/reviews/deliver-review.ts';
+import { createCheckDecision } from './services/reviews/review-input.ts';
+import { createReviewService } from './services/reviews/review-service.ts';
 import { createAttemptLanes } from './services/routing/attempt-lanes.ts';
 import { createBreakers } from './services/routing/breakers.ts';
 import { createCallCapability } from './services/routing/call-capability.ts';
@@ -38,7 +45,8 @@ import { createRunDelivery } from './services/runs/deliver-run.ts';
 import { createEventFeed } from './services/runs/event-feed.ts';
 import { createRunService } from './services/runs/run-service.ts';
 import { createSubmitRun } from './services/runs/submit-run.ts';
-import { createExecuteStep } from './services/steps/execute-step.ts';
+import { createSkillService } from './services/skills/skill-service.ts';
+import { createExecuteRevision, createExecuteStep } from './services/steps/execute-step.ts';
 import { createRecordStepEnd } from './services/steps/record-step-end.ts';
 import { createRunContexts } from './services/steps/run-context.ts';
 import { createStepResults } from './services/steps/step-results.ts';
@@ -75,7 +83,7 @@ const createFoundation = async (config: Config, logger: Logger) => {
   const results = createStepResults(db);
   const registry = createRegistryService({ db, probe, logger, policy, vetter });
   return {
-    ...{ db, guard, contexts, results, registry },
+    ...{ db, guard, contexts, results, registry, vetter },
     close: async (): Promise<void> => {
       await registry.close();
       await probe.close();
@@ -127,10 +135,17 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
   const foundation = await createFoundation(config, logger);
   const { db, contexts, results } = foundation;
   const router = createRouter(config, logger, foundation);
+  const { callCapability, feed, validator } = router;
+  const steps = { db, contexts, results, callCapability };
+  const escalations = createLadderService({
+    ...{ db, contexts, feed, validator, callCapability },
+    executeRevision: createExecuteRevision(steps),
+  });
   await router.start();
   return {
     services: {
-      executeStep: createExecuteStep({ db, contexts, results, callCapability: router.callCapability }),
+      executeStep: createExecuteStep({ ...steps, openForStep: escalations.openForStep }),
+      escalations,
       recordStepEnd: createRecordStepEnd(db),
       closeRun: createCloseRun({ db, contexts, results }),
     },
@@ -174,11 +189,23 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
     publicUrl,
     logger,
   });
+  const starts = createEscalationDelivery({
+    ...{ db, workflows, heartbeatTimeoutMs: config.HEARTBEAT_TIMEOUT_MS, publicUrl, logger },
+  });
+  const escalations = createEscalationService({
+    ...{ db, contexts, feed, validator, callCapability, logger },
+    vet: foundation.vetter.vet,
+    startSoon: starts.startSoon,
+  });
+  const reviewDelivery = createReviewDelivery({ db, workflows, logger });
+  const checkDecision = createCheckDecision({ db, feed, validator, contexts });
   const events = createEventFeed({ db, intervalMs: pollMs, logger });
   const submitRun = createSubmitRun({ db, jobs, pipelines });
   const maintenance = createMaintenance({
     db,
     delivery,
+    escalations: starts,
+    reviews: reviewDelivery,
     registry,
     budgets: createBudgetKeeper({ db, logger }),
     intervalMs: config.MAINTENANCE_MS,
@@ -191,6 +218,7 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       access: createAccessService(db, {
         keyEnvironment: config.CAPSTAN_MODE === 'production' ? 'live' : 'dev',
       }),
+      audit: createAuditService(db),
       registry,
       calls,
       decisions: createDecisionService({ db, feed, validator }),
@@ -198,14 +226,17 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       jobs,
       media,
       runs: createRunService({ db, submitRun, delivery, feed: events, contexts, results }),
+      escalations,
+      reviews: createReviewService({ db, checkDecision, delivery: reviewDelivery }),
+      skills: createSkillService(db),
       money: createMoneyService(db),
       health: createHealthService(db, workflows),
     },
     close: async (): Promise<void> => {
-      await calls.close();
+      await Promise.all([calls.close(), escalations.close()]);
       await maintenance.stop();
       events.stop();
-      await delivery.settled();
+      await Promise.all([delivery.settled(), starts.settled(), reviewDelivery.settled()]);
       await router.close();
       await temporal.connection.close();
       await foundation.close();

@@ -3,10 +3,11 @@
  * when to come again. A result of at most 4 KiB travels into the history, so that the Web UI shows it; a larger
  * one stays in the database.
  */
-import { CancelledFailure, Context } from '@temporalio/activity';
+import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
 import type { ExecuteStep, StepRequest } from '../services/steps/execute-step.ts';
-import { finalFailure, laterFailure, toApplicationFailure } from './failures.ts';
+import { escalatedFailure, finalFailure, laterFailure } from './failures.ts';
+import { whileBeating } from './while-beating.ts';
 
 export interface StepActivityResult {
   readonly endpoint: string | null;
@@ -20,16 +21,10 @@ const largestInHistory = 4_096;
 
 export const createExecuteStepActivity =
   (executeStep: ExecuteStep, heartbeatIntervalMs: number) =>
-  async (request: StepRequest): Promise<StepActivityResult> => {
-    const context = Context.current();
-    const beat = setInterval(() => context.heartbeat(), heartbeatIntervalMs);
-    const wanted = wantedSignal(context);
-    try {
-      const end = await executeStep(request, {
-        round: context.info.attempt,
-        remainingMs: remainingMs(context),
-        signal: wanted,
-      });
+  (request: StepRequest): Promise<StepActivityResult> =>
+    whileBeating(heartbeatIntervalMs, async (signal, context) => {
+      const round = context.info.attempt;
+      const end = await executeStep(request, { round, remainingMs: remainingMs(context), signal });
       switch (end.kind) {
         case 'succeeded':
           return {
@@ -41,17 +36,14 @@ export const createExecuteStepActivity =
         case 'failed':
         case 'unknown':
           throw finalFailure(end.error);
+        case 'escalated':
+          throw escalatedFailure(end.error, end.place);
         case 'retry':
           throw laterFailure(end.error, end.delayMs);
         case 'cancelled':
           throw new CancelledFailure('the step was cancelled');
       }
-    } catch (error) {
-      throw error instanceof CancelledFailure ? error : toApplicationFailure(error);
-    } finally {
-      clearInterval(beat);
-    }
-  };
+    });
 
 /**
  * Time until Temporal gives the step up, less a margin in which its end can still be told. It spans processes, so
@@ -61,14 +53,4 @@ const remainingMs = ({ info }: Context): number => {
   const total = info.scheduleToCloseTimeoutMs ?? 0;
   const spent = Date.now() - info.scheduledTimestampMs;
   return Math.max(0, total - spent - Math.min(500, total / 10));
-};
-
-/** Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. */
-const wantedSignal = (context: Context): AbortSignal => {
-  const abort = new AbortController();
-  context.cancelled.catch((error: unknown) => {
-    const isUnwanted = error instanceof CancelledFailure && error.message === 'CANCELLED';
-    abort.abort(isUnwanted ? 'cancelled' : 'abandoned');
-  });
-  return abort.signal;
 };

@@ -71,7 +71,7 @@ type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'head
   readonly caller: A extends 'key' ? Caller : null;
 };
 
-export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
+export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 interface RouteFacts {
   readonly method: Method;

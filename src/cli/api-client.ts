@@ -21,6 +21,8 @@ export interface RequestBody {
   /** Content-Type. */
   readonly type: string;
   readonly idempotencyKey?: string;
+  /** Version that the request is made for. */
+  readonly ifMatch?: string;
   /** How long the answer may take; default 60 s. */
   readonly timeoutMs?: number;
 }
@@ -154,8 +156,12 @@ export const createApiClient = (connection: Connection): ApiClient => {
   const submit =
     (method: 'POST' | 'PUT') =>
     async <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody): Promise<Answer<Value>> => {
-      const key = body.idempotencyKey;
-      const headers = { 'content-type': body.type, ...(key === undefined ? {} : { 'idempotency-key': key }) };
+      const { idempotencyKey, ifMatch } = body;
+      const headers = {
+        'content-type': body.type,
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+        ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+      };
       const { timeoutMs = requestTimeoutMs } = body;
       const patience = timeoutMs < fetchLimitMs ? {} : await waitLong();
       const init = { method, headers, body: body.text, ...patience };

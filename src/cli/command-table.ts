@@ -19,6 +19,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   show: async () => (await import('./commands/show.ts')).registerShowCommand,
   events: async () => (await import('./commands/events.ts')).registerEventsCommand,
   cancel: async () => (await import('./commands/cancel.ts')).registerCancelCommand,
+  review: async () => (await import('./commands/review.ts')).registerReviewCommand,
   media: async () => (await import('./commands/media.ts')).registerMediaCommand,
   capabilities: async () => (await import('./commands/capabilities.ts')).registerCapabilitiesCommand,
   exec: async () => (await import('./commands/exec.ts')).registerExecCommand,
@@ -28,6 +29,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   costs: async () => (await import('./commands/costs.ts')).registerCostsCommand,
   ledger: async () => (await import('./commands/ledger.ts')).registerLedgerCommand,
   budgets: async () => (await import('./commands/budgets.ts')).registerBudgetsCommand,
+  skills: async () => (await import('./commands/skills.ts')).registerSkillsCommand,
   keys: async () => (await import('./commands/keys.ts')).registerKeysCommand,
 };
 

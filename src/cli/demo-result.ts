@@ -41,12 +41,15 @@ export const showDemoResult = async (session: Session, runId: string, info: Stac
       `${step.id.padEnd(9)} ${formatUsd(step.cost_usd)} by ${step.capability} at ${step.endpoint ?? '-'}`,
     );
   }
+  print.line('');
+  showAddresses(session, info);
+};
+
+export const showAddresses = ({ print }: Session, info: StackFile): void =>
   print.lines([
-    '',
     `API          ${info.api_url}`,
     `API docs     ${info.api_url}/docs`,
     `Console      ${info.console_url}`,
     `Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
     '',
   ]);
-};

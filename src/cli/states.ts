@@ -1,9 +1,10 @@
 /** One symbol and one colour for every state, so that a column of them reads at a glance. */
 import type { InstanceState } from '../contracts/capability.ts';
+import type { ReviewState } from '../contracts/review.ts';
 import type { AttemptState, RunState, StepState } from '../contracts/run.ts';
 import type { Colour, Style } from './style.ts';
 
-export type AnyState = RunState | StepState | InstanceState | AttemptState;
+export type AnyState = RunState | StepState | InstanceState | AttemptState | ReviewState;
 
 const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]>> = {
   queued: ['○', 'dim'],
@@ -30,6 +31,10 @@ const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]
   settled: ['✓', 'green'],
   released: ['–', 'dim'],
   lost: ['?', 'red'],
+  open: ['◍', 'yellow'],
+  claimed: ['●', 'cyan'],
+  resolved: ['✓', 'green'],
+  expired: ['✗', 'red'],
 };
 
 export const formatState = (state: AnyState, style: Style): string => {

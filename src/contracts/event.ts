@@ -16,6 +16,7 @@ export const EventType = z
     'step.retrying',
     'step.escalated',
     'step.in_review',
+    'step.reviewed',
     'step.succeeded',
     'step.failed',
     'step.skipped',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Decision } from './decision.ts';
 import { errorCodes } from './errors.ts';
 import { BudgetRefusal } from './money.ts';
+import { ReviewStanding } from './review.ts';
 
 export const ProblemItem = z.strictObject({
   pointer: z.string(),
@@ -28,6 +29,8 @@ export const Problem = z
     ...BudgetRefusal.partial().shape,
     /** Of routed calls: who was considered, and why none could take it or the last one failed. */
     decision: Decision.optional(),
+    /** Of a review that is not to be had: how it is now. */
+    review: ReviewStanding.optional(),
   })
   .meta({ id: 'Problem' });
 export type Problem = z.infer<typeof Problem>;

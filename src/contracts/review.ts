@@ -147,6 +147,19 @@ export const Review = z
   .meta({ id: 'Review' });
 export type Review = z.infer<typeof Review>;
 
+/** Of a refusal, because somebody else was faster: how the review is now, and who won. */
+export const ReviewStanding = Review.pick({
+  review_id: true,
+  state: true,
+  version: true,
+  assignee: true,
+  claim_expires_at: true,
+  decision: true,
+  decided_by: true,
+  decided_at: true,
+}).meta({ id: 'ReviewStanding' });
+export type ReviewStanding = z.infer<typeof ReviewStanding>;
+
 export const ReviewList = listOf(Review).meta({ id: 'ReviewList' });
 
 export const ReviewQuery = ListQuery.extend({

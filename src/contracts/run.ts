@@ -115,7 +115,7 @@ export const RunList = listOf(RunSummary).meta({ id: 'RunList' });
 export const Run = z
   .strictObject({
     ...runFields,
-    /** Reviews that its steps wait for. */
+    /** What some of its steps wait for: `review`. */
     awaiting: z.array(z.string()).optional(),
     output: Json.optional(),
     steps: z.array(RunStep),
@@ -151,12 +151,29 @@ export const Attempt = z
   .meta({ id: 'Attempt' });
 export type Attempt = z.infer<typeof Attempt>;
 
+/** A corrected input of a step. */
+export const StepRevision = z
+  .strictObject({
+    /** From 1 on; 0 is what the definition gives. */
+    revision: z.number().int(),
+    input: Json,
+    /** `repair`, the id of a skill, the label of a level, or `review:<id>`. */
+    source: z.string(),
+    escalation_id: z.string(),
+    created_at: Instant,
+  })
+  .meta({ id: 'StepRevision' });
+export type StepRevision = z.infer<typeof StepRevision>;
+
 export const StepDetail = z
   .strictObject({
     ...RunStep.shape,
     run_id: z.string(),
     depends_on: z.array(StepId),
+    /** Of the first execution, as the definition gives it. */
     input: Json.optional(),
+    /** Oldest first; absent when its input was never corrected. */
+    revisions: z.array(StepRevision).optional(),
     output: Json.optional(),
     attempt_list: z.array(Attempt),
   })

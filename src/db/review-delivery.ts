@@ -75,6 +75,16 @@ export const cancelEscalationReviews = async (db: Db, escalationId: string): Pro
   return rows.length;
 };
 
+/** Of a skill that was changed or retired meanwhile. @returns how many */
+export const cancelSkillReviews = async (db: Db, skillId: string): Promise<number> => {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
+     returning 1`,
+    [skillId],
+  );
+  return rows.length;
+};
+
 /** Of runs that ended while nobody could cancel them. @returns how many */
 export const cancelOrphanedReviews = async (db: Db): Promise<number> => {
   const { rows } = await db.raw<{ rows: unknown[] }>(

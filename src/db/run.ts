@@ -86,7 +86,7 @@ export interface RunEnd {
   readonly state: Extract<RunState, 'succeeded' | 'failed' | 'cancelled'>;
   readonly output: Json | undefined;
   readonly error: Failure | null;
-  /** Every step of the definition; those without an end become cancelled or skipped. */
+  /** Those of them without an end become skipped; cancelled when the run was cancelled. */
   readonly step_ids: readonly string[];
 }
 
@@ -101,7 +101,7 @@ export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
      ), leftover as (
        insert into step (run_id, step_id, state, finished_at)
        select f.run_id, s.step_id, :leftover, clock_timestamp()
-       from finished f, unnest(:step_ids::text[]) with ordinality as s (step_id, at) where :state <> 'succeeded'
+       from finished f, unnest(:step_ids::text[]) with ordinality as s (step_id, at)
        order by s.at
        on conflict (run_id, step_id, item) do update set state = excluded.state, finished_at = excluded.finished_at
          where step.state in ('ready', 'running', 'retrying', 'in_review')

@@ -100,6 +100,36 @@ export const storeSkill = async (
   return rows[0];
 };
 
+/** So that sums stay below what an int holds. */
+const highestCount = 2_000_000_000;
+
+/**
+ * Counts a skill that a key sent and now sends again. What Capstan wrote itself has been counted already.
+ * @returns whether it was counted
+ */
+export const countSkillAgain = async (
+  db: Db,
+  skillId: string,
+  { success_count, failure_count }: Pick<NewSkill, 'success_count' | 'failure_count'>,
+): Promise<boolean> => {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update skill s set base_success = least(s.base_success + cast(:success_count as bigint), :highest),
+       success_count = least(s.success_count + cast(:success_count as bigint), :highest),
+       base_failure = least(s.base_failure + cast(:failure_count as bigint), :highest),
+       failure_count = least(s.failure_count + cast(:failure_count as bigint), :highest)
+     from skill_version v where s.skill_id = :skill_id and v.skill_id = s.skill_id and v.version = s.version
+       and v.author like 'key\\_%' returning 1`,
+    { skill_id: skillId, success_count, failure_count, highest: highestCount },
+  );
+  return rows.length === 1;
+};
+
+/** The skill that an escalation has made. */
+export const findSkillOfEscalation = async (db: Db, escalationId: string): Promise<string | undefined> => {
+  const row = await db('skill').where({ escalation_id: escalationId }).first('skill_id');
+  return row?.skill_id;
+};
+
 export interface SkillFilter {
   readonly project_id: string;
   readonly job_type?: string | undefined;

@@ -74,6 +74,7 @@ export interface RunStepRow {
   /** Of its last ladder. */
   readonly escalation_id: string | null;
   readonly review_id: string | null;
+  /** That it succeeded by; not one that was made of its success. */
   readonly skill_id: string | null;
 }
 
@@ -82,7 +83,9 @@ export const listRunSteps = async (db: Db, runId: string): Promise<readonly RunS
   const { rows } = await db.raw<{ rows: RunStepRow[] }>(
     `select s.step_id, s.state, s.revision, s.error, s.started_at, s.finished_at,
        a.endpoint, coalesce(a.attempts, 0) as attempts, coalesce(a.cost_nano, 0) as cost_nano,
-       e.escalation_id, e.review_id, e.skill_id
+       e.escalation_id, e.review_id, case when e.skill_id is not null and not exists (
+         select 1 from skill k where k.skill_id = e.skill_id and k.escalation_id = e.escalation_id
+       ) then e.skill_id end as skill_id
      from step s
      left join (
        select step_id, item, count(*)::int as attempts, sum(coalesce(settled_nano, 0)) as cost_nano,

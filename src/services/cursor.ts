@@ -8,13 +8,23 @@ export interface PageRequest {
 
 export const encodeCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
+const refuseCursor = (): AppError =>
+  new AppError('request_invalid', 'the cursor is none that a list answered as next_cursor', {
+    errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
+  });
+
 /** @throws AppError `request_invalid` when the text is no cursor */
 export const decodeCursor = (cursor: string): string => {
   const key = Buffer.from(cursor, 'base64url').toString();
   if (key !== '' && encodeCursor(key) === cursor && !key.includes('\0')) return key;
-  throw new AppError('request_invalid', 'the cursor is none that a list answered as next_cursor', {
-    errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
-  });
+  throw refuseCursor();
+};
+
+/** Of a list whose key is a number (bigint). @throws AppError `request_invalid` */
+export const decodeNumberCursor = (cursor: string): string => {
+  const key = decodeCursor(cursor);
+  if (/^\d{1,18}$/.test(key)) return key;
+  throw refuseCursor();
 };
 
 /** Makes a page of `limit` items from rows that were read with `limit + 1`. */

@@ -1,17 +1,22 @@
 /** What the API works with: every use case, wired once by the composition root. */
 import type { MediaStore } from '../clients/media/media-store.ts';
 import type { AccessService } from './access/access-service.ts';
+import type { AuditService } from './access/audit-service.ts';
 import type { CallService } from './calls/call-service.ts';
+import type { EscalationService } from './escalation/escalation-service.ts';
 import type { HealthService } from './health/health-service.ts';
 import type { JobService } from './jobs/job-service.ts';
 import type { MoneyService } from './money/money-service.ts';
 import type { PipelineService } from './pipelines/pipeline-service.ts';
 import type { RegistryService } from './registry/registry-service.ts';
+import type { ReviewService } from './reviews/review-service.ts';
 import type { DecisionService } from './routing/decision-service.ts';
 import type { RunService } from './runs/run-service.ts';
+import type { SkillService } from './skills/skill-service.ts';
 
 export interface Services {
   readonly access: AccessService;
+  readonly audit: AuditService;
   readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
   readonly calls: Pick<CallService, 'exec'>;
   readonly decisions: DecisionService;
@@ -19,6 +24,9 @@ export interface Services {
   readonly jobs: JobService;
   readonly media: MediaStore;
   readonly runs: RunService;
+  readonly escalations: Pick<EscalationService, 'create' | 'get' | 'execute' | 'advise'>;
+  readonly reviews: ReviewService;
+  readonly skills: SkillService;
   readonly money: MoneyService;
   readonly health: HealthService;
 }

@@ -9,31 +9,29 @@ import {
   ActivityCancellationType,
   ActivityFailure,
   ApplicationFailure,
-  CancellationScope,
   isCancellation,
   proxyActivities,
-  proxyLocalActivities,
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import type { StepEnd } from '../core/run/drive.ts';
+import type { RunPorts, StepEnd } from '../core/run/drive.ts';
+import type { LadderPlace } from '../core/run/escalate-input.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import type { StepNote } from '../core/run/progress-table.ts';
-import type { RunPipelineInput } from '../core/run/workflow-input.ts';
+import { escalatingVersion, type RunPipelineInput } from '../core/run/workflow-input.ts';
+import { recordStepEnd } from './record-step-end.ts';
 
-const { recordProgress } = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '60 seconds',
-  retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
-});
-
-type OnDone = (step: number, note: StepNote) => void;
+export interface StepListener {
+  done(step: PlannedStep, note: StepNote): void;
+  escalated(step: PlannedStep, place: LadderPlace, error: Failure): void;
+}
 
 export const createStepExecutor = (
   input: RunPipelineInput,
-  onDone: OnDone,
-): ((step: PlannedStep) => Promise<StepEnd>) => {
-  const indexOf = new Map(input.plan.steps.map(({ id }, index) => [id, index]));
+  listener: StepListener,
+): RunPorts['executeStep'] => {
+  const mayEscalate = input.engine_version >= escalatingVersion;
   return (step) => {
     const revision = 0;
     const { executeStep } = proxyActivities<Activities>({
@@ -45,17 +43,20 @@ export const createStepExecutor = (
       retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
     });
     const request = { run_id: input.run_id, step_id: step.id, revision };
-    return executeStep(request).then(
+    const escalates = mayEscalate && step.escalates === true;
+    return executeStep(escalates ? { ...request, escalates } : request).then(
       (done): StepEnd => {
-        onDone(indexOf.get(step.id) ?? 0, { ...done, endpoint: done.endpoint ?? '' });
+        listener.done(step, { ...done, endpoint: done.endpoint ?? '' });
         return { state: 'succeeded' };
       },
-      async (error: unknown): Promise<StepEnd> => {
+      async (error: unknown) => {
         const end = endOf(error, step);
-        if (decidedHere.has(end.error.code)) {
-          const record = { ...request, error: end.error };
-          await CancellationScope.nonCancellable(() => recordProgress({ ...record, state: 'failed' }));
+        const place = escalates ? ladderOf(error) : undefined;
+        if (place !== undefined) {
+          listener.escalated(step, place, end.error);
+          return { state: 'escalated' } as const;
         }
+        if (decidedHere.has(end.error.code)) await recordStepEnd(input, step, 'failed', end.error);
         return end;
       },
     );
@@ -64,6 +65,14 @@ export const createStepExecutor = (
 
 /** Ends that no attempt has written. */
 const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
+
+/** The activity says in the details of the failure that an escalation is there. */
+const ladderOf = (error: unknown): LadderPlace | undefined => {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  if (!(cause instanceof ApplicationFailure)) return undefined;
+  const [, place] = (cause.details ?? []) as [unknown, LadderPlace?];
+  return place;
+};
 
 const endOf = (error: unknown, step: PlannedStep): StepEnd & { readonly error: Failure } => {
   const isRefusedRetry = error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED;

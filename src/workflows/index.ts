@@ -1,1 +1,2 @@
+export { escalate } from './escalate.ts';
 export { runPipeline } from './run-pipeline.ts';

@@ -4,8 +4,13 @@ import { upsertSearchAttributes } from '@temporalio/workflow';
 import type { RunOutcome } from '../core/run/machine.ts';
 import type { RunPipelineInput } from '../core/run/workflow-input.ts';
 
+const awaitingHuman = defineSearchAttributeKey('AwaitingHuman', SearchAttributeType.BOOL);
 const runPhase = defineSearchAttributeKey('RunPhase', SearchAttributeType.KEYWORD);
 
 export const announcePhase = (input: RunPipelineInput, phase: RunOutcome): void => {
   if (input.has_search_attributes) upsertSearchAttributes([{ key: runPhase, value: phase }]);
+};
+
+export const announceWaiting = (input: RunPipelineInput, isAwaiting: boolean): void => {
+  if (input.has_search_attributes) upsertSearchAttributes([{ key: awaitingHuman, value: isAwaiting }]);
 };

@@ -75,11 +75,11 @@ describe('finishRun', () => {
     expect(row).toEqual({ state, error: failure, output: null, finished_at: expect.any(Date) });
   });
 
-  it('of a run that succeeded keeps the text of its output and adds no steps', async () => {
+  it('of a run that succeeded keeps the text of its output and adds only the steps it left out', async () => {
     const { run, newEvents } = await aRunningRun();
     const output = { z: 'a\u0000b', a: { y: null, b: [] } };
-    await finishRun(db, endOf(run, { state: 'succeeded', error: null, output }));
-    expect(await newEvents()).toEqual(['run.succeeded']);
+    await finishRun(db, endOf(run, { state: 'succeeded', error: null, output, step_ids: ['a', 'c'] }));
+    expect(await newEvents()).toEqual(['step.skipped c', 'run.succeeded']);
     const row = await db('run').where({ run_id: run.run_id }).first('output');
     expect(JSON.stringify(row?.output)).toBe(JSON.stringify(output));
   });

@@ -68,7 +68,8 @@ test.each([
   'an instance that answers %s fails the step with a code and says what was seen',
   async (_what, handler, code, seen) => {
     instance.handle = handler;
-    const { run_id } = await capstan.submit([{ id: 'a', capability: 'bad', retry: { max: 0 }, input: {} }]);
+    const settings = { retry: { max: 0 }, escalate: { enabled: false } };
+    const { run_id } = await capstan.submit([{ id: 'a', capability: 'bad', ...settings, input: {} }]);
     const run = await capstan.ended(run_id);
     expect(run.state).toBe('failed');
     expect(run.steps[0]?.error).toMatchObject({ code, message: expect.stringContaining(seen) });
@@ -94,7 +95,9 @@ test('an input that the spec refuses is not sent', async () => {
     name: 'strict',
     input: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
   });
-  const { run_id } = await capstan.submit([{ id: 'a', capability: 'strict', input: { n: 'five' } }]);
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'strict', escalate: { enabled: false }, input: { n: 'five' } },
+  ]);
   const run = await capstan.ended(run_id);
   expect(run.steps[0]?.error).toMatchObject({
     code: 'input_invalid',

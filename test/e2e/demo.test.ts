@@ -1,35 +1,16 @@
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { probeMedia } from '../../capabilities/media-tools/probe.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
-import { choosePort } from '../../src/dev/ports.ts';
-
-const run = promisify(execFile);
-
-/** A stack that starts in the same moment would choose the same usual ports. */
-const rememberFreePorts = async (dataDir: string): Promise<void> => {
-  const ports: Record<string, number> = {};
-  for (const name of ['api', 'postgres', 'temporal', 'temporal_ui']) {
-    ports[name] = await choosePort([], new Set(Object.values(ports)));
-  }
-  await mkdir(dataDir);
-  await writeFile(join(dataDir, 'ports.json'), JSON.stringify(ports));
-};
+import { runDemo } from '../support/demo.ts';
 
 test('the demo ends 0 and leaves a video that plays, at -16 LUFS, with who made it and for how much', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
   try {
-    await rememberFreePorts(join(folder, 'data'));
-    const { stdout } = await run(
-      process.execPath,
-      ['bin/capstan.mjs', 'demo', '--exit', '--data', join(folder, 'data')],
-      { env: { ...process.env, NO_COLOR: '1' } },
-    );
+    const stdout = await runDemo(join(folder, 'data'));
     const path = /^Video +(.+)$/m.exec(stdout)?.[1] ?? '';
     const tools = await locateMediaTools(folder);
     const facts = await probeMedia(tools, path, AbortSignal.timeout(10_000));

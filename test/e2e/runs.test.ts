@@ -61,11 +61,11 @@ test('steps without mutual dependency run at the same time', async () => {
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
 });
 
-test('a refused input fails the step and the run, skips what follows, and is not sent again', async () => {
+test('a refused input that does not escalate fails the step and the run, skips what follows, and is not sent again', async () => {
   const before = worker.execs.length;
   worker.handle = (_exec, response) => answer(response, 422, { ok: false, error: 'the clip is missing' });
   const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'echo', input: {} },
+    { id: 'a', capability: 'echo', escalate: { enabled: false }, input: {} },
     { id: 'b', capability: 'echo', depends_on: ['a'], input: {} },
   ]);
   const run = await capstan.ended(run_id);

@@ -15,7 +15,7 @@ export interface RouteTable {
   methodsOf(url: string): readonly string[];
 }
 
-const methods = ['DELETE', 'GET', 'HEAD', 'POST', 'PUT'] as const;
+const methods = ['DELETE', 'GET', 'HEAD', 'PATCH', 'POST', 'PUT'] as const;
 type Method = (typeof methods)[number];
 
 const restName = /\{\+(\w+)\}$/;

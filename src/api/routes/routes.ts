@@ -2,17 +2,21 @@ import type { Services } from '../../services/services.ts';
 import type { ApiConfig } from '../limits.ts';
 import type { Route } from '../route.ts';
 import { accessRoutes } from './access.ts';
+import { auditRoutes } from './audit.ts';
 import { callRoutes } from './calls.ts';
 import { capabilityRoutes } from './capabilities.ts';
 import { docsRoutes } from './docs.ts';
 import { documentRoutes } from './documents.ts';
+import { escalationRoutes } from './escalation.ts';
 import { jobRoutes } from './jobs.ts';
 import { mediaRoutes } from './media.ts';
 import { moneyRoutes } from './money.ts';
 import { pipelineRoutes } from './pipelines.ts';
+import { reviewRoutes } from './reviews.ts';
 import { runEventRoutes } from './run-events.ts';
 import { runRoutes } from './runs.ts';
 import { serviceRoutes } from './service.ts';
+import { skillRoutes } from './skills.ts';
 
 /** Every route of the API. All but the pages for people are in the OpenAPI document. */
 export const createRoutes = (
@@ -27,8 +31,12 @@ export const createRoutes = (
     ...mediaRoutes(services, options.config),
     ...runRoutes(services, options.config),
     ...runEventRoutes(services),
+    ...escalationRoutes(services),
+    ...reviewRoutes(services),
+    ...skillRoutes(services),
     ...moneyRoutes(services),
     ...accessRoutes(services),
+    ...auditRoutes(services),
     ...serviceRoutes(services, options),
   ];
   return [...documented, ...documentRoutes(documented, options.config), ...docsRoutes()];

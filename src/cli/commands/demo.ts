@@ -1,16 +1,17 @@
 /**
  * `capstan demo`: the whole product in one command: the embedded stack, real media, a pipeline through the router,
- * and what came out of it, where, by whom and for how much.
+ * and what came out of it, where, by whom and for how much. `capstan demo learning` shows what becomes of a mistake.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import { Run } from '../../contracts/run.ts';
 import type { StackFile } from '../../contracts/stack.ts';
 import type { Stack } from '../../dev/stack.ts';
-import { showDemoResult } from '../demo-result.ts';
+import { showAddresses, showDemoResult } from '../demo-result.ts';
+import { exitCodes } from '../exit-codes.ts';
 import { prepareRun } from '../run-request.ts';
 import { openSession, type Session } from '../session.ts';
 import type { Shell } from '../shell.ts';
@@ -26,25 +27,41 @@ interface DemoOptions {
 const example = (file: string): string =>
   fileURLToPath(new URL(`../../../examples/highlight-reel/${file}`, import.meta.url));
 
-/** @returns the run's exit code */
-const runExample = async (session: Session, info: StackFile): Promise<number> => {
+type Files = Readonly<Record<string, string>>;
+/** @returns the exit code */
+type Scenario = (session: Session, files: Files, stack: StackFile, signal: AbortSignal) => Promise<number>;
+
+const runExample: Scenario = async (session, files, info) => {
+  const body = await prepareRun(session, {
+    target: example('pipeline.yaml'),
+    job: example('job.json'),
+    files,
+    labels: { demo: 'highlight-reel' },
+  });
+  const { value: run } = await session.client.post('/v1/runs', Run, body);
+  session.print.line(`Run ${run.run_id}`);
+  const code = await watchRun(session, run.run_id);
+  await showDemoResult(session, run.run_id, info);
+  return code;
+};
+
+const learn: Scenario = async (session, files, info, signal) => {
+  const { showLearning } = await import('../learning-demo.ts');
+  const holds = await showLearning(session, files, signal);
+  showAddresses(session, info);
+  return holds ? exitCodes.ok : exitCodes.failed;
+};
+
+const scenarios: Readonly<Record<string, Scenario>> = { 'highlight-reel': runExample, learning: learn };
+
+const withMedia = async (session: Session, use: (files: Files) => Promise<number>): Promise<number> => {
   const { makeDemoMedia } = await import('../../dev/demo-media.ts');
   const { findCacheDir } = await import('../../dev/temporal/source.ts');
   const folder = await mkdtemp(join(tmpdir(), 'capstan-demo-'));
   try {
     session.print.line('Making two clips and a music bed with ffmpeg');
     const { files } = await makeDemoMedia(folder, findCacheDir(session.shell.environment, homedir()));
-    const body = await prepareRun(session, {
-      target: example('pipeline.yaml'),
-      job: example('job.json'),
-      files,
-      labels: { demo: 'highlight-reel' },
-    });
-    const { value: run } = await session.client.post('/v1/runs', Run, body);
-    session.print.line(`Run ${run.run_id}`);
-    const code = await watchRun(session, run.run_id);
-    await showDemoResult(session, run.run_id, info);
-    return code;
+    return await use(files);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -76,10 +93,11 @@ const withStack = async (
   }
 };
 
-const runDemo = (options: DemoOptions, shell: Shell): Promise<void> =>
+const runDemo = (name: string, options: DemoOptions, shell: Shell): Promise<void> =>
   withStack(options, shell, async ({ info }, signal) => {
     const session = await openSession({ url: info.api_url, key: info.api_key }, shell);
-    shell.exitWith(await runExample(session, info));
+    const play = scenarios[name] ?? runExample;
+    shell.exitWith(await withMedia(session, (files) => play(session, files, info, signal)));
     if (options.exit) return;
     session.print.line('Ctrl-C stops everything.');
     await untilAborted(signal);
@@ -89,8 +107,13 @@ export const registerDemoCommand = (program: Command, shell: Shell): void => {
   program
     .command('demo')
     .description('start everything and run a media pipeline through it')
+    .addArgument(
+      new Argument('[scenario]', 'learning: a mistake is corrected once, then corrects itself')
+        .choices(Object.keys(scenarios))
+        .default('highlight-reel'),
+    )
     .option('--data <dir>', 'folder that keeps all data', '.capstan')
     .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
     .option('--exit', 'end by itself when the run has ended', false)
-    .action((options: DemoOptions) => runDemo(options, shell));
+    .action((name: string, options: DemoOptions) => runDemo(name, options, shell));
 };

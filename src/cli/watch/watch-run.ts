@@ -29,8 +29,8 @@ const showLines = async (
   }
 };
 
-/** The row of the run may trail its last event by a moment. */
-const readEndedRun = async ({ client }: Session, runId: string): Promise<Answer<Run>> => {
+/** The row of the run may trail its last event by a moment. @throws UnreachableError */
+export const readEndedRun = async ({ client }: Session, runId: string): Promise<Answer<Run>> => {
   for (let round = 0; round < 50; round += 1) {
     const answer = await getRun(client, runId);
     if (terminalRunStates.has(answer.value.state)) return answer;

@@ -1,6 +1,6 @@
 /**
- * Starts and cancels the workflows of runs. Both may be repeated: a second start meets the first one, a cancel of
- * a workflow that has ended is nothing.
+ * Starts, cancels and tells the workflows of runs and of ladders by themselves. All may be repeated: a second start
+ * meets the first one, a cancel of a workflow that has ended is nothing, a signal says which review it is about.
  */
 import {
   type Client,
@@ -9,16 +9,27 @@ import {
   WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
+  type WorkflowStartOptions,
 } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
 import type { Priority } from '../../contracts/primitives.ts';
+import type { EscalateInput, ReviewedSignal } from '../../core/run/escalate-input.ts';
 import { searchAttributes } from '../../core/run/search-attributes.ts';
 import type { RunPipelineInput } from '../../core/run/workflow-input.ts';
+
+/** Who waits for a review: a run, or a ladder by itself. */
+export type WaitingWorkflow =
+  | { readonly project_id: string; readonly run_id: string }
+  | { readonly project_id: string; readonly escalation_id: string };
 
 export interface RunWorkflows {
   start(input: RunPipelineInput, priority: Priority): Promise<void>;
   /** gone: there is no workflow that could be cancelled. */
   cancel(projectId: string, runId: string): Promise<'asked' | 'gone'>;
+  /** Of a ladder by itself; that of a step is started by its run. */
+  startEscalation(projectId: string, input: EscalateInput): Promise<void>;
+  /** gone: there is no workflow that waits. */
+  signalReviewed(waiting: WaitingWorkflow, review: ReviewedSignal): Promise<'sent' | 'gone'>;
   /** Whether the server knows every search attribute of runs. */
   hasSearchAttributes(): Promise<boolean>;
   isReachable(): Promise<boolean>;
@@ -29,6 +40,14 @@ const priorityKeys: Record<Priority, number> = { interactive: 1, standard: 3, ba
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
 
 export const workflowIdOf = (projectId: string, runId: string): string => `run/${projectId}/${runId}`;
+
+const escalationWorkflowId = (projectId: string, escalationId: string): string =>
+  `esc/${projectId}/${escalationId}`;
+
+const waitingId = (waiting: WaitingWorkflow): string =>
+  'run_id' in waiting
+    ? workflowIdOf(waiting.project_id, waiting.run_id)
+    : escalationWorkflowId(waiting.project_id, waiting.escalation_id);
 
 /** Longer than any timeout of a run, so that a run ends by its own rules. */
 const backstop = '30 days';
@@ -52,35 +71,64 @@ export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkfl
     }
   };
 
+  /** A second start under the same id is the first one. */
+  const startOnce = async (type: string, options: WorkflowStartOptions): Promise<void> => {
+    try {
+      await bounded(() =>
+        client.workflow.start(type, {
+          ...options,
+          workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+          workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+          workflowExecutionTimeout: backstop,
+        }),
+      );
+    } catch (error) {
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    }
+  };
+
+  /** @returns whether there was a workflow */
+  const reach = async (call: () => Promise<unknown>): Promise<boolean> => {
+    try {
+      await bounded(call);
+      return true;
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
+      throw error;
+    }
+  };
+
   return {
     start: async (input, priority) => {
       const { project_id, run_id, pipeline, version } = input;
-      const options = {
+      await startOnce('runPipeline', {
         taskQueue,
         args: [input],
         workflowId: workflowIdOf(project_id, run_id),
-        workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
-        workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-        workflowExecutionTimeout: backstop,
         staticSummary: `${pipeline} ${version}`,
         staticDetails: `[Run ${run_id}](${input.run_url})`,
         priority: { priorityKey: priorityKeys[priority], fairnessKey: project_id },
         ...(input.has_search_attributes ? { typedSearchAttributes: searchable(input) } : {}),
-      } as const;
-      try {
-        await bounded(() => client.workflow.start('runPipeline', options));
-      } catch (error) {
-        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      }
+      });
     },
     cancel: async (projectId, runId) => {
-      try {
-        await bounded(() => client.workflow.getHandle(workflowIdOf(projectId, runId)).cancel());
-        return 'asked';
-      } catch (error) {
-        if (error instanceof WorkflowNotFoundError) return 'gone';
-        throw error;
-      }
+      const found = await reach(() => client.workflow.getHandle(workflowIdOf(projectId, runId)).cancel());
+      return found ? 'asked' : 'gone';
+    },
+    startEscalation: (projectId, input) =>
+      startOnce('escalate', {
+        taskQueue,
+        args: [input],
+        workflowId: escalationWorkflowId(projectId, input.escalation_id),
+        staticSummary: 'escalation',
+        staticDetails: `[Escalation ${input.escalation_id}](${input.url})`,
+        priority: { priorityKey: priorityKeys.standard, fairnessKey: projectId },
+      }),
+    signalReviewed: async (waiting, review) => {
+      const found = await reach(() =>
+        client.workflow.getHandle(waitingId(waiting)).signal('reviewed', review),
+      );
+      return found ? 'sent' : 'gone';
     },
     hasSearchAttributes: async () => {
       const { namespace } = client.options;

@@ -7,6 +7,7 @@ import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import { type CapabilityOptions, checkCapabilities } from './check-capabilities.ts';
 import { checkCycles } from './check-cycles.ts';
+import { checkEscalation } from './check-escalation.ts';
 import { checkExpressions } from './check-expressions.ts';
 import { checkSettings } from './check-settings.ts';
 import { checkStepNames } from './check-step-names.ts';
@@ -24,6 +25,7 @@ export const checkDefinition = (
     ...checkExpressions(definition, templates, suggestStep),
     ...checkCycles(definition, templates),
     ...checkSettings(definition),
+    ...checkEscalation(definition),
     ...checkCapabilities(definition, options),
   ];
 };

@@ -3,7 +3,8 @@
  * that replaying a thousand steps costs what their edges cost: every edge is looked at once.
  *
  * Guarantees: a step starts once, after all its dependencies succeeded, as soon as there is room; after a failure
- * or a cancel nothing new starts and what runs may end; `finish` comes exactly once, when nothing runs.
+ * or a cancel nothing new starts, what runs may end and what waits for a person is given up; a step that a person
+ * waits for takes no room; `finish` comes exactly once, when nothing runs and nothing waits.
  * The state belongs to its driver: `applyEvent` changes it in place.
  */
 import type { Failure } from '../../contracts/primitives.ts';
@@ -12,6 +13,9 @@ import type { RunPlan } from './plan.ts';
 export type MachineStepState =
   | 'pending'
   | 'running'
+  /** It failed, and a ladder or its end is under way. */
+  | 'escalating'
+  | 'in_review'
   | 'succeeded'
   | 'failed'
   | 'unknown'
@@ -28,6 +32,10 @@ export interface RunState {
   readonly ready: number[];
   taken: number;
   inFlight: number;
+  /** Steps in review. */
+  inReview: number;
+  /** Those of them whose review is over and that wait for room, in order. */
+  readonly reviewed: Set<number>;
   phase: 'running' | 'failing' | 'cancelling' | 'finished';
   error: Failure | null;
 }
@@ -36,9 +44,15 @@ export type RunMachineEvent =
   | {
       readonly type: 'step_ended';
       readonly step: number;
-      readonly state: 'succeeded' | 'failed' | 'unknown' | 'cancelled';
+      readonly state: 'succeeded' | 'failed' | 'unknown' | 'skipped' | 'cancelled';
       readonly error?: Failure;
     }
+  /** It failed in a way that a ladder may cure. */
+  | { readonly type: 'step_escalated'; readonly step: number }
+  /** The ladder ended and a person is asked. */
+  | { readonly type: 'step_in_review'; readonly step: number }
+  /** The person decided, or the time for it is over. */
+  | { readonly type: 'step_reviewed'; readonly step: number }
   | { readonly type: 'cancel_requested' }
   | { readonly type: 'timed_out'; readonly error: Failure };
 
@@ -46,7 +60,13 @@ export type RunOutcome = 'succeeded' | 'failed' | 'cancelled';
 
 export type RunCommand =
   | { readonly type: 'execute'; readonly step: number }
+  /** Go on with its ladder. */
+  | { readonly type: 'escalate'; readonly step: number }
+  | { readonly type: 'await_review'; readonly step: number }
+  /** End it as it is: nobody waits for its correction any more. */
+  | { readonly type: 'give_up'; readonly step: number }
   | { readonly type: 'cancel_running' }
+  | { readonly type: 'cancel_escalations' }
   | { readonly type: 'finish'; readonly outcome: RunOutcome; readonly error: Failure | null };
 
 export const startRun = (plan: RunPlan): { state: RunState; commands: RunCommand[] } => {
@@ -63,6 +83,8 @@ export const startRun = (plan: RunPlan): { state: RunState; commands: RunCommand
     ready: unmet.flatMap((count, index) => (count === 0 ? [index] : [])),
     taken: 0,
     inFlight: 0,
+    inReview: 0,
+    reviewed: new Set(),
     phase: 'running',
     error: null,
   };
@@ -73,22 +95,37 @@ export const applyEvent = (state: RunState, event: RunMachineEvent): RunCommand[
   if (state.phase === 'finished') return [];
   switch (event.type) {
     case 'step_ended':
-      endStep(state, event);
+      return [...endStep(state, event), ...advance(state)];
+    case 'step_escalated':
+      if (state.steps[event.step] !== 'running') return [];
+      state.steps[event.step] = 'escalating';
+      return [{ type: state.phase === 'running' ? 'escalate' : 'give_up', step: event.step }];
+    case 'step_in_review':
+      if (state.steps[event.step] !== 'escalating') return [];
+      if (state.phase !== 'running') return [{ type: 'give_up', step: event.step }];
+      state.steps[event.step] = 'in_review';
+      state.inFlight -= 1;
+      state.inReview += 1;
+      return [{ type: 'await_review', step: event.step }, ...advance(state)];
+    case 'step_reviewed':
+      if (state.steps[event.step] !== 'in_review') return [];
+      state.reviewed.add(event.step);
       return advance(state);
     case 'cancel_requested':
       if (state.phase === 'cancelling') return [];
       state.phase = 'cancelling';
-      return [{ type: 'cancel_running' }, ...advance(state)];
+      return [{ type: 'cancel_running' }, ...giveUpReviews(state), ...advance(state)];
     case 'timed_out':
       if (state.phase === 'cancelling') return [];
       state.phase = 'failing';
       state.error ??= event.error;
-      return [{ type: 'cancel_running' }, ...advance(state)];
+      return [{ type: 'cancel_running' }, ...giveUpReviews(state), ...advance(state)];
   }
 };
 
-const endStep = (state: RunState, event: RunMachineEvent & { type: 'step_ended' }): void => {
-  if (state.steps[event.step] !== 'running') return;
+const endStep = (state: RunState, event: RunMachineEvent & { type: 'step_ended' }): RunCommand[] => {
+  const before = state.steps[event.step];
+  if (before !== 'running' && before !== 'escalating') return [];
   state.steps[event.step] = event.state;
   state.inFlight -= 1;
   if (event.state === 'succeeded') {
@@ -97,6 +134,8 @@ const endStep = (state: RunState, event: RunMachineEvent & { type: 'step_ended' 
       state.unmet[successor] = left;
       if (left === 0) state.ready.push(successor);
     }
+  } else if (event.state === 'skipped') {
+    skipSuccessors(state, event.step);
   } else if (state.phase === 'running') {
     state.phase = 'failing';
     state.error = {
@@ -104,24 +143,59 @@ const endStep = (state: RunState, event: RunMachineEvent & { type: 'step_ended' 
       message: `step ${state.plan.steps[event.step]?.id}: ${event.error?.message ?? event.state}`,
       details: { step_id: state.plan.steps[event.step]?.id ?? '', code: event.error?.code ?? event.state },
     };
+    const stop: RunCommand[] = state.steps.includes('escalating') ? [{ type: 'cancel_escalations' }] : [];
+    return [...stop, ...giveUpReviews(state)];
   }
+  return [];
+};
+
+/** All that waits for a skipped step, however far, will not happen: one of its dependencies never succeeds. */
+const skipSuccessors = (state: RunState, step: number): void => {
+  const todo = [step];
+  for (let at = 0; at < todo.length; at++) {
+    for (const successor of state.successors[todo[at] as number] ?? []) {
+      if (state.steps[successor] !== 'pending') continue;
+      state.steps[successor] = 'skipped';
+      todo.push(successor);
+    }
+  }
+};
+
+const giveUpReviews = (state: RunState): RunCommand[] => {
+  if (state.inReview === 0) return [];
+  const waiting = state.steps.flatMap((step, index) => (step === 'in_review' ? [index] : []));
+  for (const step of waiting) state.steps[step] = 'escalating';
+  state.inFlight += waiting.length;
+  state.inReview = 0;
+  state.reviewed.clear();
+  return waiting.map((step) => ({ type: 'give_up', step }));
 };
 
 const advance = (state: RunState): RunCommand[] => {
   const commands: RunCommand[] = [];
-  while (
-    state.phase === 'running' &&
-    state.taken < state.ready.length &&
-    state.inFlight < state.plan.max_in_flight
-  ) {
-    const step = state.ready[state.taken] as number;
-    state.taken += 1;
-    state.steps[step] = 'running';
+  while (state.phase === 'running' && state.inFlight < state.plan.max_in_flight) {
+    const next = takeNext(state);
+    if (next === null) break;
     state.inFlight += 1;
-    commands.push({ type: 'execute', step });
+    commands.push(next);
   }
-  if (state.inFlight === 0) commands.push(finish(state));
+  if (state.inFlight === 0 && state.inReview === 0) commands.push(finish(state));
   return commands;
+};
+
+/** People first: who decided waits for the answer. */
+const takeNext = (state: RunState): RunCommand | null => {
+  for (const step of state.reviewed) {
+    state.reviewed.delete(step);
+    state.steps[step] = 'escalating';
+    state.inReview -= 1;
+    return { type: 'escalate', step };
+  }
+  const step = state.ready[state.taken];
+  if (step === undefined) return null;
+  state.taken += 1;
+  state.steps[step] = 'running';
+  return { type: 'execute', step };
 };
 
 const finish = (state: RunState): RunCommand => {

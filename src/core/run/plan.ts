@@ -9,6 +9,8 @@ export interface PlannedStep {
   readonly dependencies: readonly number[];
   /** Limit of the step with all its attempts and waits. */
   readonly total_timeout_ms: number;
+  /** A failure that a corrected input may cure starts a ladder instead of ending the step. */
+  readonly escalates?: true;
 }
 
 export interface RunPlan {

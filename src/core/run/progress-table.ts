@@ -15,6 +15,8 @@ export interface StepNote {
 const symbols: Record<MachineStepState, string> = {
   pending: '·',
   running: '▶',
+  escalating: '⇡',
+  in_review: '◍',
   succeeded: '✓',
   failed: '✗',
   unknown: '?',
@@ -25,25 +27,35 @@ const symbols: Record<MachineStepState, string> = {
 /** Collects what is known of finished steps and the most recent ones among them. */
 export interface ProgressTable {
   note(step: number, note: StepNote): void;
+  /** What a step that escalates waits for; null when that is over. */
+  remark(step: number, text: string | null): void;
   toMarkdown(state: RunState): string;
 }
 
 export const createProgressTable = (runUrl: string): ProgressTable => {
   const notes = new Map<number, StepNote>();
+  const remarks = new Map<number, string>();
   const row = (state: RunState, index: number): string => {
     const step = state.plan.steps[index];
     const status = state.steps[index] ?? 'pending';
     const note = notes.get(index);
+    const remark = remarks.has(index) ? `, ${remarks.get(index)}` : '';
     const facts = note ? `${note.endpoint} | ${note.cost_usd} | ${Math.round(note.duration_ms)} ms` : ' | | ';
-    return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status} | ${facts} |`;
+    return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${remark} | ${facts} |`;
   };
   return {
     note: (step, note) => {
       notes.set(step, note);
       if (notes.size > shown) notes.delete(notes.keys().next().value as number);
     },
+    remark: (step, text) => {
+      if (text === null) remarks.delete(step);
+      else remarks.set(step, text);
+    },
     toMarkdown: (state) => {
-      const started = state.ready.slice(Math.max(0, state.taken - shown), state.taken);
+      const latest = state.ready.slice(Math.max(0, state.taken - shown), state.taken);
+      const remarked = [...remarks.keys()].filter((index) => !latest.includes(index)).slice(-shown);
+      const started = [...remarked, ...latest];
       const waiting = state.plan.steps.length - state.taken;
       return [
         `[Run](${runUrl})`,

@@ -4,7 +4,10 @@ import type { RunOutcome } from './machine.ts';
 import type { RunPlan } from './plan.ts';
 
 /** Raised when the workflow's behaviour changes; old runs keep the behaviour they started with. */
-export const engineVersion = 1;
+export const engineVersion = 2;
+
+/** From here on a step that fails for real escalates. */
+export const escalatingVersion = 2;
 
 export interface RunPipelineInput {
   readonly engine_version: number;

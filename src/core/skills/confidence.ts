@@ -32,7 +32,7 @@ export const lowerBound = (counts: SkillCounts): number => {
 const compareIds = (a: Skill, b: Skill): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
 /** Best first: by lower bound, then recency. */
-export const rankSkills = (skills: readonly Skill[]): Skill[] =>
+export const rankSkills = <Known extends Skill>(skills: readonly Known[]): Known[] =>
   skills.toSorted((a, b) => lowerBound(b) - lowerBound(a) || b.last_used - a.last_used || compareIds(a, b));
 
 /** Those that go into a prompt. */
@@ -40,7 +40,7 @@ export const pickSkills = (skills: readonly Skill[]): Skill[] =>
   rankSkills(skills).slice(0, confidenceRules.injected);
 
 /** The order of `GET /skills`. */
-export const listSkills = (skills: readonly Skill[]): Skill[] =>
+export const listSkills = <Known extends Skill>(skills: readonly Known[]): Known[] =>
   skills.toSorted((a, b) => b.confidence - a.confidence || b.last_used - a.last_used || compareIds(a, b));
 
 export const presentationOf = (skill: Skill): 'instruction' | 'hint' =>

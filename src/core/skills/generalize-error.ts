@@ -1,7 +1,8 @@
 /**
  * Makes a pattern of one error: the line that says what is wrong, its variable parts (URLs, paths, quoted text,
  * numbers, names with digits) as classes, the rest as it stands. Numbers and quoted texts become the groups g1, g2, …,
- * so that a template may use them. The pattern matches the error it was made from, and never the empty string.
+ * so that a template may use them; those of a list do not, as which of them is meant is not said. The pattern matches
+ * the error it was made from, and never the empty string.
  */
 import { RE2JS } from 're2js';
 import { matchPatterns, patternLimits, readPatterns, readWindows } from './pattern.ts';
@@ -36,6 +37,7 @@ const partPatterns: readonly (readonly [Part['kind'], RegExp])[] = [
   ['text', /(?<=[{,][\t ]*)"[A-Za-z0-9_]{1,40}"(?=[\t ]*:)/y], // a key of JSON says where the error is
   ['quoted', /"[^"\n]*"|`[^`\n]*`|(?<![A-Za-z0-9])'[^'\n]*'(?![A-Za-z0-9])/y],
   ['url', /[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\t\f\r "'`<>)\]}]+/y],
+  ['text', /(?<![A-Za-z0-9_~./])\/[A-Za-z_-]{1,40}(?![A-Za-z0-9_@+%~/\\-]|\.[A-Za-z0-9])/y], // one segment names a field
   ['path', /(?<![A-Za-z0-9_])(?:[A-Za-z]:\\|~?\.{0,2}\/)[A-Za-z0-9_@+%~./\\-]+/y],
   ['number', /(?<![A-Za-z0-9_.])-?[0-9]+(?:\.[0-9]+)?(?![A-Za-z0-9_]|[.-][A-Za-z0-9])/y],
   ['name', /(?<![A-Za-z0-9_])(?=[A-Za-z0-9_.-]*[0-9])[A-Za-z0-9_][A-Za-z0-9_.-]*/y],
@@ -65,35 +67,59 @@ const readPart = (line: string, at: number): Part => {
   return { kind: 'text', text: line.slice(at) };
 };
 
+const isValue = ({ kind }: Part): boolean => kind === 'quoted' || kind === 'number';
+
+/** Values with nothing but commas and conjunctions between them: `"mp4", "webm" or "ogg"`. */
+const findListed = (parts: readonly Part[]): ReadonlySet<Part> => {
+  const listed = new Set<Part>();
+  let last: Part | null = null;
+  let isJoined = false;
+  for (const part of parts) {
+    if (isValue(part)) {
+      if (last !== null && isJoined) listed.add(last).add(part);
+      last = part;
+      isJoined = false;
+    } else if (/^(?:[,;|/]|or|and)$/i.test(part.text)) {
+      isJoined = true;
+    } else if (part.kind !== 'space') {
+      last = null;
+    }
+  }
+  return listed;
+};
+
 /** The whole line; only its beginning when it is longer than a pattern may be. */
 const writePattern = (line: string): string => {
   const end = '\\s*$';
   let pattern = '(?m)^\\s*';
   let groups = 0;
-  for (const part of splitLine(line)) {
-    const group = `g${groups + 1}`;
-    const piece = writePart(part, group);
+  const parts = splitLine(line);
+  const listed = findListed(parts);
+  for (const part of parts) {
+    const isGroup = isValue(part) && !listed.has(part);
+    const piece = writePart(part, isGroup ? `?<g${groups + 1}>` : '?:');
     if (pattern.length + piece.length + end.length > patternLimits.characters) return pattern;
-    if (piece.includes(`?<${group}>`)) groups++;
+    if (isGroup) groups++;
     pattern += piece;
   }
   return pattern + end;
 };
 
+/** @param group how the group of a value begins */
 const writePart = ({ kind, text }: Part, group: string): string => {
   switch (kind) {
     case 'space':
       return '\\s+';
     case 'quoted': {
       const mark = text[0] ?? '';
-      return `${mark}(?<${group}>[^${mark}]*)${mark}`;
+      return `${mark}(${group}[^${mark}]*)${mark}`;
     }
     case 'url':
       return '[A-Za-z][A-Za-z0-9+.-]*://\\S+';
     case 'path':
       return '\\S+';
     case 'number':
-      return `(?<${group}>-?[0-9]+(?:\\.[0-9]+)?)`;
+      return `(${group}-?[0-9]+(?:\\.[0-9]+)?)`;
     case 'name':
       return '[A-Za-z0-9_][A-Za-z0-9_.-]*';
     case 'text':

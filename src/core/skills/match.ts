@@ -1,5 +1,5 @@
 /** Whether a skill is for a job: its type, its signals and, where the skill names some, its last error. */
-import { type ErrorGroups, matchPatterns, readPatterns } from './pattern.ts';
+import { type ErrorGroups, matchPatterns, type PatternReading, readPatterns } from './pattern.ts';
 import type { Skill } from './types.ts';
 
 export interface SkillJob {
@@ -9,18 +9,24 @@ export interface SkillJob {
   readonly error: string | null;
 }
 
-export interface SkillMatch {
-  readonly skill: Skill;
+export interface SkillMatch<Known extends Skill = Skill> {
+  readonly skill: Known;
   /** Named groups of the pattern that matched. */
   readonly groups: ErrorGroups;
 }
 
-export const matchSkill = (skill: Skill, job: SkillJob): SkillMatch | null => {
+/** @param read compiles the skill's patterns, or has them at hand */
+export const matchSkill = <Known extends Skill>(
+  skill: Known,
+  job: SkillJob,
+  read: (texts: readonly string[]) => PatternReading = readPatterns,
+): SkillMatch<Known> | null => {
   const { job_type, repo_signals, error_patterns = [] } = skill.pattern;
   if (skill.state !== 'active' || job_type !== job.job_type) return null;
   if (!repo_signals.every((signal) => job.signals.includes(signal))) return null;
   if (error_patterns.length === 0) return { skill, groups: {} };
-  const reading = readPatterns(error_patterns);
-  const groups = reading.ok && job.error !== null ? matchPatterns(reading.patterns, job.error) : null;
+  if (job.error === null) return null;
+  const reading = read(error_patterns);
+  const groups = reading.ok ? matchPatterns(reading.patterns, job.error) : null;
   return groups === null ? null : { skill, groups };
 };

@@ -3,13 +3,17 @@
  * repaired; in steady state that is nothing.
  */
 import type { Logger } from 'pino';
+import { purgeAdviceAnswers } from '../../db/advice-answer.ts';
 import { loseExpiredAttempts } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { purgeAnswers } from '../../db/idempotency.ts';
 import { purgeInstances } from '../../db/instance-purge.ts';
 import { holdLock, type LockHold } from '../../db/lock.ts';
+import { cancelOrphanedReviews } from '../../db/review-delivery.ts';
+import type { EscalationDelivery } from '../escalation/deliver-escalation.ts';
 import type { BudgetKeeper } from '../money/budget-keeper.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
+import type { ReviewDelivery } from '../reviews/deliver-review.ts';
 import type { RunDelivery } from '../runs/deliver-run.ts';
 
 export interface Maintenance {
@@ -30,6 +34,8 @@ interface Duty {
 export const createMaintenance = ({
   db,
   delivery,
+  escalations,
+  reviews,
   registry,
   budgets,
   intervalMs,
@@ -37,6 +43,8 @@ export const createMaintenance = ({
 }: {
   readonly db: Db;
   readonly delivery: Pick<RunDelivery, 'deliverOverdue'>;
+  readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
+  readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
   readonly registry: Pick<RegistryService, 'probeDue'>;
   readonly budgets: BudgetKeeper;
   readonly intervalMs: number;
@@ -60,11 +68,16 @@ export const createMaintenance = ({
 
   const duties: readonly Duty[] = [
     { name: 'deliveries', everyMs: 0, work: () => delivery.deliverOverdue() },
+    { name: 'escalations', everyMs: 0, work: () => escalations.deliverOverdue() },
+    { name: 'reviews', everyMs: 0, work: () => reviews.deliverOverdue() },
+    { name: 'due reviews', everyMs: 0, work: () => reviews.expireDue() },
     { name: 'leases', everyMs: 0, work: () => loseExpiredAttempts(db) },
     { name: 'probes', everyMs: 0, work: () => probeWhatIsDue() },
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
     { name: 'budgets', everyMs: 60_000, work: () => budgets.reconcile() },
     { name: 'old answers', everyMs: 600_000, work: () => purgeAnswers(db) },
+    { name: 'orphaned reviews', everyMs: 60_000, work: () => cancelOrphanedReviews(db) },
+    { name: 'old advice', everyMs: 600_000, work: () => purgeAdviceAnswers(db) },
     { name: 'purge', everyMs: 600_000, work: () => purgeInstances(db) },
   ];
   const underWay = new Map<string, Promise<void>>();

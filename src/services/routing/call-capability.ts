@@ -6,6 +6,7 @@
 import type { Decision } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Verdict } from '../../core/delivery/judge.ts';
 import { backoffMs, type RetrySettings } from '../../core/delivery/retry-policy.ts';
 import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
 import type { Claim } from '../../db/attempt.ts';
@@ -36,6 +37,8 @@ export interface CallRequest extends CallTarget {
   /** How often the owner has come with this call already; spaces out what is not counted. */
   readonly round: number;
   readonly signal: StopSignal;
+  /** Failures, and the cancel, after which its step stays open. Default: none. */
+  readonly holdsStep?: (code: ErrorCode) => boolean;
 }
 
 export interface SuccessfulAttempt {
@@ -166,7 +169,8 @@ const handle = async (
   const release = dependencies.leases.hold(claimed.claim, stopNow);
   try {
     const delivery = await deliverCall(dependencies, request, claimed, stop);
-    const settled = await settleCall(dependencies, claimed, delivery);
+    const isHeld = isHeldOpen(request, delivery.verdict);
+    const settled = await settleCall(dependencies, claimed, { ...delivery, isHeld });
     const decision = { ...claimed.claim.decision, settled_usd: settled.costUsd };
     return { ...settled, delivery, decision };
   } finally {
@@ -174,6 +178,12 @@ const handle = async (
     stopListening();
   }
 };
+
+/** Whether the step stays open although the call is over; what goes on by itself never ends it. */
+const isHeldOpen = ({ holdsStep }: CallRequest, { next, error }: Verdict): boolean =>
+  holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
+
+const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
 
 const uncountedDelayMs = ({ round }: CallRequest): number => backoffMs(uncountedDelay, round, Math.random());
 

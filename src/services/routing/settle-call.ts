@@ -69,11 +69,16 @@ export interface SettledCall {
   readonly costUsd: number;
 }
 
+interface Ending extends Delivery {
+  /** The step stays open, although this was its last attempt. */
+  readonly isHeld: boolean;
+}
+
 /** Writes the end of the attempt and, with it, of the step. */
 export const settleCall = async (
   { lanes, breakers, feed, registry, speed, logger }: SettleDependencies,
   { claim, instance, number, isTrial, timeoutMs }: Claimed,
-  { outcome, verdict, durationMs }: Delivery,
+  { outcome, verdict, durationMs, isHeld }: Ending,
 ): Promise<SettledCall> => {
   const output = outcome.kind === 'answered' ? outcome.body : undefined;
   const { amount, certainty } = settle(instance, verdict.settlement, {
@@ -92,7 +97,7 @@ export const settleCall = async (
     certainty,
     duration_ms: durationMs,
     error: verdict.error,
-    step_state: stepStateOf[verdict.next],
+    step_state: isHeld ? 'retrying' : stepStateOf[verdict.next],
     output: claim.step === null ? undefined : output,
     is_step: claim.step !== null,
     event_data: { endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, error: verdict.error },

@@ -5,6 +5,8 @@ import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import { referencedSteps } from '../../core/expression/references.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
 import type { Db } from '../../db/connect.ts';
+import { cancelRunEscalations } from '../../db/escalation.ts';
+import { cancelRunReviews } from '../../db/review-delivery.ts';
 import { finishRun } from '../../db/run.ts';
 import { sumOutputBytes } from '../../db/step.ts';
 import type { RunContext, RunContexts } from '../steps/run-context.ts';
@@ -14,6 +16,10 @@ export interface RunClosing {
   readonly run_id: string;
   readonly outcome: RunOutcome;
   readonly error: Failure | null;
+  /** Steps that a success has left out. */
+  readonly skipped?: readonly string[];
+  /** A step escalated: what its ladder and review left open is closed. */
+  readonly has_escalated?: boolean;
 }
 
 export interface CloseDependencies {
@@ -22,7 +28,7 @@ export interface CloseDependencies {
   readonly results: StepResults;
 }
 
-export type CloseRun = (closing: RunClosing) => Promise<RunClosing>;
+export type CloseRun = (closing: RunClosing) => Promise<Pick<RunClosing, 'run_id' | 'outcome' | 'error'>>;
 
 /** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
 export const createCloseRun =
@@ -31,15 +37,23 @@ export const createCloseRun =
     const { db, contexts } = dependencies;
     const context = await contexts.open(closing.run_id);
     const output = closing.outcome === 'succeeded' ? await evaluateOutput(dependencies, context) : null;
-    const end: RunClosing =
-      output?.error === undefined ? closing : { ...closing, outcome: 'failed', error: output.error };
+    const { run_id, outcome, error } = closing;
+    const end =
+      output?.error === undefined
+        ? { run_id, outcome, error }
+        : { run_id, outcome: 'failed' as const, error: output.error };
     await finishRun(db, {
       run_id: closing.run_id,
       state: end.outcome,
       output: output?.value,
       error: end.error,
-      step_ids: context.definition.steps.map(({ id }) => id),
+      step_ids:
+        end.outcome === 'succeeded' ? (closing.skipped ?? []) : context.definition.steps.map(({ id }) => id),
     });
+    if (closing.has_escalated === true) {
+      await cancelRunReviews(db, closing.run_id);
+      await cancelRunEscalations(db, closing.run_id);
+    }
     return end;
   };
 

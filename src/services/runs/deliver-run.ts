@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { compileDefinition } from '../../core/pipeline/compile-definition.ts';
+import { resolveEscalation } from '../../core/pipeline/escalation-settings.ts';
 import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
 import type { RunPlan } from '../../core/run/plan.ts';
 import { engineVersion, type RunPipelineInput } from '../../core/run/workflow-input.ts';
@@ -18,6 +19,8 @@ import {
   markStartDelivered,
   readDelivery,
 } from '../../db/delivery.ts';
+import { cancelRunEscalations } from '../../db/escalation.ts';
+import { cancelRunReviews } from '../../db/review-delivery.ts';
 import { finishRun } from '../../db/run.ts';
 
 export interface RunDelivery {
@@ -42,6 +45,7 @@ export const planRun = ({ definition }: Pick<DeliveryRow, 'definition'>): RunPla
     capability: step.definition.capability,
     dependencies: step.dependencies,
     total_timeout_ms: resolveStepSettings(definition, step.definition).totalTimeoutMs,
+    ...(resolveEscalation(definition, step.definition).enabled ? { escalates: true } : {}),
   })),
 });
 
@@ -91,14 +95,17 @@ export const createRunDelivery = ({
   };
 
   /** Temporal has forgotten the workflow, or ended it itself: nobody else will close the run. */
-  const closeLost = ({ run_id, definition }: DeliveryRow): Promise<void> =>
-    finishRun(db, {
+  const closeLost = async ({ run_id, definition }: DeliveryRow): Promise<void> => {
+    await finishRun(db, {
       run_id,
       state: 'cancelled',
       output: undefined,
       error: { code: 'run_cancelled', message: 'cancelled; its workflow had ended without closing it' },
       step_ids: definition.steps.map(({ id }) => id),
     });
+    await cancelRunReviews(db, run_id);
+    await cancelRunEscalations(db, run_id);
+  };
 
   const cancel = async (runId: string): Promise<void> => {
     const row = await readDelivery(db, runId);

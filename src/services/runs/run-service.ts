@@ -16,6 +16,7 @@ import { listEvents } from '../../db/event.ts';
 import { requestCancel } from '../../db/run.ts';
 import { listRuns, type RunDetailRow, readRun } from '../../db/run-list.ts';
 import { listRunSteps, readStepOutput } from '../../db/step.ts';
+import { listStepRevisions } from '../../db/step-revision.ts';
 import { AppError } from '../../errors.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { resolveInput } from '../steps/execute-step.ts';
@@ -23,7 +24,7 @@ import type { RunContexts } from '../steps/run-context.ts';
 import type { StepResults } from '../steps/step-results.ts';
 import type { RunDelivery } from './deliver-run.ts';
 import { type EventFeed, toRunEvent } from './event-feed.ts';
-import { toAttempt, toRun, toRunStep, toRunSummary } from './run-view.ts';
+import { toAttempt, toRun, toRunStep, toRunSummary, toStepRevision } from './run-view.ts';
 import type { Idempotency, SubmitRun } from './submit-run.ts';
 
 export interface RunFilter {
@@ -101,9 +102,10 @@ export const createRunService = (dependencies: RunDependencies) => {
       const row = await require(projectId, runId);
       const definition = row.definition.steps.find(({ id }) => id === stepId);
       if (definition === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
-      const [steps, attempts, output] = await Promise.all([
+      const [steps, attempts, revisions, output] = await Promise.all([
         listRunSteps(db, runId),
         listStepAttempts(db, runId, stepId),
+        listStepRevisions(db, { run_id: runId, step_id: stepId, item: 0 }),
         readStepOutput(db, runId, stepId),
       ]);
       const stepRow = steps.find(({ step_id }) => step_id === stepId);
@@ -113,6 +115,7 @@ export const createRunService = (dependencies: RunDependencies) => {
         run_id: runId,
         depends_on: [...(definition.depends_on ?? [])],
         ...(input === undefined ? {} : { input }),
+        ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
         ...(output === undefined ? {} : { output }),
         attempt_list: attempts.map(toAttempt),
       };

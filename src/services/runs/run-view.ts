@@ -1,11 +1,12 @@
 /** Runs, steps and attempts as the wire shows them. */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Attempt, Run, RunStep, RunSummary } from '../../contracts/run.ts';
+import type { Attempt, Run, RunStep, RunSummary, StepRevision } from '../../contracts/run.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptRow } from '../../db/attempt.ts';
 import type { NewRun } from '../../db/run.ts';
 import type { RunDetailRow, RunRow } from '../../db/run-list.ts';
 import type { RunStepRow } from '../../db/step.ts';
+import type { StepRevisionRow } from '../../db/step-revision.ts';
 
 const toIso = (time: Date | null): string | null => time?.toISOString() ?? null;
 
@@ -58,13 +59,25 @@ export const toRunStep = (
     started_at: toIso(row.started_at),
     finished_at: toIso(row.finished_at),
     ...(row.error === null ? {} : { error: row.error }),
+    ...(row.escalation_id === null ? {} : { escalation_id: row.escalation_id }),
+    ...(row.review_id === null ? {} : { review_id: row.review_id }),
+    ...(row.skill_id === null ? {} : { skill_id: row.skill_id }),
   };
 };
+
+export const toStepRevision = (row: StepRevisionRow): StepRevision => ({
+  revision: row.revision,
+  input: row.input,
+  source: row.source,
+  escalation_id: row.escalation_id,
+  created_at: row.created_at.toISOString(),
+});
 
 export const toRun = (row: RunDetailRow, steps: readonly RunStepRow[]): Run => {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   return {
     ...toRunSummary(row),
+    ...(steps.some(({ state }) => state === 'in_review') ? { awaiting: ['review'] } : {}),
     ...(row.has_output ? { output: row.output } : {}),
     steps: row.definition.steps.map((step) => toRunStep(step, byId.get(step.id))),
     links: linksOf(row.run_id),

@@ -1,21 +1,22 @@
 /**
- * One step of a run: resolve its input from the definition and the stored results, make a routed call, say what
- * became of it. Whatever it answers is already in the database.
+ * The executions of a step. The first one, with the input that the definition gives, may end in an escalation; those of
+ * corrected inputs are made by the ladder, which also says how the step ends.
  */
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import { ExpressionError } from '../../core/expression/errors.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import { referencedSteps } from '../../core/expression/references.ts';
 import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
-import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
-import type { StopSignal } from '../../core/stop.ts';
+import { type ResolvedEscalation, resolveEscalation } from '../../core/pipeline/escalation-settings.ts';
+import type { LadderPlace } from '../../core/run/escalate-input.ts';
 import type { StepKey } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { endStep, listStepResults } from '../../db/step.ts';
+import { readStepRevision } from '../../db/step-revision.ts';
 import { AppError } from '../../errors.ts';
-import type { CallRouter, SuccessfulAttempt } from '../routing/call-capability.ts';
-import { longestWaitMs } from '../routing/waiting-line.ts';
 import type { RunContext, RunContexts } from './run-context.ts';
+import { type RunStepDependencies, runStep, type StepControl, type StepExecution } from './run-step.ts';
 import type { StepResults } from './step-results.ts';
 
 export interface StepRequest {
@@ -23,39 +24,46 @@ export interface StepRequest {
   readonly step_id: string;
   /** Grows with each corrected input. */
   readonly revision: number;
+  /** The run knows what to do with an escalation. */
+  readonly escalates?: boolean;
 }
 
-export type StepExecution =
-  | {
-      readonly kind: 'succeeded';
-      readonly output: Json;
-      readonly attempt: SuccessfulAttempt | null;
-    }
-  | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
-  | { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number }
-  | { readonly kind: 'cancelled' };
+/** A failure that a corrected input may cure. */
+export interface FailedStep extends StepKey {
+  readonly project_id: string;
+  readonly pipeline: string;
+  readonly capability: string;
+  readonly tags: readonly string[];
+  readonly input: JsonObject;
+  readonly failure: Failure;
+  readonly policy: ResolvedEscalation;
+}
 
-export interface StepDependencies {
-  readonly db: Db;
+export interface EscalatedExecution {
+  readonly kind: 'escalated';
+  readonly error: Failure;
+  readonly place: LadderPlace;
+}
+
+export interface StepDependencies extends RunStepDependencies {
   readonly contexts: RunContexts;
-  readonly results: StepResults;
-  readonly callCapability: CallRouter['callCapability'];
 }
 
-export interface StepControl {
-  /** 1 for the first time that the owner comes with this step. */
-  readonly round: number;
-  /** What is left of the step's total timeout. */
-  readonly remainingMs: number;
-  readonly signal: StopSignal;
-}
+export type ExecuteStep = (
+  request: StepRequest,
+  control: StepControl,
+) => Promise<StepExecution | EscalatedExecution>;
 
-export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepExecution>;
+/** Makes sure that the escalation of a failed step is there, however often it is asked. */
+export type OpenForStep = (failed: FailedStep) => Promise<LadderPlace>;
+
+/** Failures that the input is to blame for, or the answer to this input. */
+const correctable: ReadonlySet<ErrorCode> = new Set(['input_rejected', 'input_invalid', 'output_invalid']);
 
 export const createExecuteStep =
-  ({ db, contexts, results, callCapability }: StepDependencies): ExecuteStep =>
-  async (request, { round, remainingMs, signal }) => {
-    const beganAt = performance.now();
+  (dependencies: StepDependencies & { readonly openForStep: OpenForStep }): ExecuteStep =>
+  async ({ escalates = false, ...request }, control) => {
+    const { db, contexts, results, openForStep } = dependencies;
     const context = await contexts.open(request.run_id);
     const step = stepOf(context, request.step_id);
     const key: StepKey = { ...request, item: 0 };
@@ -64,70 +72,83 @@ export const createExecuteStep =
       await endStep(db, key, 'failed', resolved.error);
       return { kind: 'failed', error: resolved.error };
     }
-    const { definition } = step;
-    const settings = resolveStepSettings(context.definition, definition);
-    const end = await callCapability({
-      projectId: context.project_id,
-      key: `${request.run_id}.${request.step_id}.0.${request.revision}`,
-      isKeyNew: false,
-      step: key,
-      isAtMostOnce: settings.retry.max === 0,
-      input: resolved.input,
-      route: {
-        capability: definition.capability,
-        versionRange: definition.capability_version ?? null,
-        tags: definition.tags ?? [],
-        priority: settings.priority ?? context.priority,
-        ceilingUsd: lowest(settings.ceilingUsd, context.ceilingUsd),
-        timeoutMs: Math.max(1, Math.min(settings.timeoutMs, remainingMs)),
-      },
-      retry: settings.retry,
-      round,
-      maxWaitMs: Math.min(longestWaitMs, remainingMs),
-      signal,
-    });
-    switch (end.kind) {
-      case 'succeeded':
-        // After a failed attempt the step has cost more than this attempt: let the database say how much.
-        if (end.attempt?.number === 1) {
-          results.remember(request.run_id, request.step_id, end.output, end.attempt.cost_usd);
-        }
-        return end;
-      case 'failed':
-      case 'unknown':
-        if (!end.isRecorded) await endStep(db, key, 'failed', end.error);
-        return end;
-      case 'closed':
-        return readEnd(db, key);
-      case 'retry': {
-        const left = remainingMs - (performance.now() - beganAt);
-        if (end.delayMs + shortestRoundMs < left) return end;
-        const error = outOfTime(end.error, settings.totalTimeoutMs);
-        await endStep(db, key, 'failed', error);
-        return { kind: 'failed', error };
-      }
-      case 'cancelled':
-        return end;
-    }
+    const { input } = resolved;
+    const holds = (code: ErrorCode): boolean => escalates && correctable.has(code);
+    const held = escalates && control.round > 1 ? await findHeldFailure(db, key, holds) : null;
+    const end: StepExecution =
+      held === null
+        ? await runStep(dependencies, { context, step, key, input, holds }, control)
+        : { kind: 'failed', error: held };
+    if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
+    const place = await openForStep(describeFailure(context, step, { ...key, input, failure: end.error }));
+    return { kind: 'escalated', error: end.error, place };
   };
 
-/** With less time than this, no call is begun. */
-const shortestRoundMs = 100;
+export interface RevisionRequest extends StepKey {
+  /** 0 = the definition's own input once more. */
+  readonly revision: number;
+}
 
-const outOfTime = (last: Failure, totalTimeoutMs: number): Failure => ({
-  code: 'step_timeout',
-  message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
-  details: { code: last.code, ...(last.details === undefined ? {} : { last: last.details }) },
+/** Any failure leaves the step open, and so does a cancel: its ladder or its run goes on with it. */
+export type ExecuteRevision = (request: RevisionRequest, control: StepControl) => Promise<StepExecution>;
+
+export const createExecuteRevision =
+  (dependencies: StepDependencies): ExecuteRevision =>
+  async ({ run_id, step_id, item, revision }, control) => {
+    const { db, contexts, results } = dependencies;
+    const context = await contexts.open(run_id);
+    const step = stepOf(context, step_id);
+    const key: StepKey = { run_id, step_id, item, revision };
+    const resolved =
+      revision === 0
+        ? await resolveInput(context, step, results)
+        : { input: await readRevisionInput(db, key) };
+    if ('error' in resolved) return { kind: 'failed', error: resolved.error };
+    return runStep(dependencies, { context, step, key, input: resolved.input, holds: () => true }, control);
+  };
+
+/** A worker that was killed after the failure was stored left the step open: it is not sent again. */
+const findHeldFailure = async (
+  db: Db,
+  { run_id, step_id }: StepKey,
+  holds: (code: ErrorCode) => boolean,
+): Promise<Failure | null> => {
+  const [row] = await listStepResults(db, run_id, [step_id]);
+  if (row?.error == null) return null;
+  const isHeld =
+    row.state === 'in_review' || (row.state === 'retrying' && holds(row.error.code as ErrorCode));
+  return isHeld ? row.error : null;
+};
+
+const describeFailure = (
+  { project_id, pipeline, definition }: RunContext,
+  step: CompiledStep,
+  failed: StepKey & Pick<FailedStep, 'input' | 'failure'>,
+): FailedStep => ({
+  ...failed,
+  project_id,
+  pipeline,
+  capability: step.definition.capability,
+  tags: step.definition.tags ?? [],
+  policy: resolveEscalation(definition, step.definition),
 });
+
+const readRevisionInput = async (db: Db, key: StepKey): Promise<JsonObject> => {
+  const row = await readStepRevision(db, key, key.revision);
+  if (row === undefined) {
+    throw new AppError(
+      'not_found',
+      `step ${key.step_id} of run ${key.run_id} has no revision ${key.revision}`,
+    );
+  }
+  return row.input as JsonObject;
+};
 
 const stepOf = (context: RunContext, stepId: string): CompiledStep => {
   const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];
   if (step === undefined) throw new AppError('not_found', `run ${context.run_id} has no step ${stepId}`);
   return step;
 };
-
-const lowest = (a: number | null, b: number | null): number | null =>
-  a === null ? b : b === null ? a : Math.min(a, b);
 
 /** The input that a step's expressions give, or why they give none. */
 export const resolveInput = async (
@@ -141,23 +162,5 @@ export const resolveInput = async (
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
     return { error: { code: 'expression_unresolved', message: error.message } };
-  }
-};
-
-/** The end that somebody else wrote. While there is none, another attempt is on its way: come again. */
-const readEnd = async (db: Db, { run_id, step_id }: StepKey): Promise<StepExecution> => {
-  const [row] = await listStepResults(db, run_id, [step_id]);
-  const error = row?.error ?? { code: 'contact_lost', message: 'a later attempt has taken over' };
-  switch (row?.state) {
-    case 'succeeded':
-      return { kind: 'succeeded', output: row.output, attempt: null };
-    case 'failed':
-    case 'unknown':
-      return { kind: row.state, error };
-    case 'cancelled':
-    case 'skipped':
-      return { kind: 'cancelled' };
-    default:
-      return { kind: 'retry', error, delayMs: 1_000 };
   }
 };

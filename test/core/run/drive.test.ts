@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { driveRun, type StepEnd } from '../../../src/core/run/drive.ts';
+import { driveRun, type RunPorts, type StepEnd } from '../../../src/core/run/drive.ts';
 import { applyEvent, type RunCommand, startRun } from '../../../src/core/run/machine.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
 import {
@@ -17,6 +17,14 @@ import {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const done: StepEnd = { state: 'succeeded' };
+
+/** Of a run in which nothing escalates. */
+const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
+  escalateStep: () => expect.unreachable(),
+  awaitReview: () => expect.unreachable(),
+  giveUpStep: () => expect.unreachable(),
+  cancelEscalations: () => expect.unreachable(),
+};
 
 /** The machine alone, with the same turns. */
 const playMachine = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
@@ -44,6 +52,7 @@ const playDriver = async (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>
   const running: ((end: StepEnd) => void)[] = [];
   let stops = 0;
   const run = driveRun(plan, {
+    ...without,
     executeStep: () => new Promise((resolve) => running.push(resolve)),
     cancelRunning: () => {
       stops += 1;
@@ -76,6 +85,7 @@ describe('the ports of a driven run', () => {
   it('get each step once, after its dependencies', async () => {
     const seen: string[] = [];
     const run = driveRun(aPlan(['d b c', 'b a', 'a', 'c a']), {
+      ...without,
       executeStep: async ({ id }) => {
         seen.push(id);
         return done;
@@ -89,6 +99,7 @@ describe('the ports of a driven run', () => {
   it('are told to stop on a cancel, and the run ends when they have', async () => {
     const stop = new AbortController();
     const run = driveRun(aPlan(['a', 'b', 'c a b']), {
+      ...without,
       executeStep: ({ id }) =>
         new Promise((resolve) => {
           const error = { code: 'run_cancelled', message: 'the step was cancelled' };
@@ -103,14 +114,51 @@ describe('the ports of a driven run', () => {
   });
 
   it('may end a run that is over at once', async () => {
-    const run = driveRun(aPlan([]), { executeStep: async () => done, cancelRunning: () => undefined });
+    const run = driveRun(aPlan([]), {
+      ...without,
+      executeStep: async () => done,
+      cancelRunning: () => undefined,
+    });
     expect(await run.ended).toEqual({ outcome: 'succeeded', error: null });
+  });
+});
+
+describe('a step that escalates', () => {
+  it('climbs, waits for its review and climbs again; others go on meanwhile', async () => {
+    const told: string[] = [];
+    let decide: () => void = () => undefined;
+    const run = driveRun(aPlan(['a', 'b a', 'c', 'd c'], 1), {
+      ...without,
+      executeStep: async ({ id }) => {
+        told.push(`execute ${id}`);
+        if (id === 'd') decide();
+        return id === 'a' ? { state: 'escalated' } : done;
+      },
+      escalateStep: async ({ id }) => {
+        told.push(`escalate ${id}`);
+        return told.includes('execute d') ? done : { state: 'in_review' };
+      },
+      awaitReview: ({ id }) => {
+        told.push(`await ${id}`);
+        return new Promise((resolve) => {
+          decide = resolve;
+        });
+      },
+      cancelRunning: () => expect.unreachable(),
+    });
+    expect(await run.ended).toEqual({ outcome: 'succeeded', error: null });
+    const order = ['execute a', 'escalate a', 'await a', 'execute c', 'execute d', 'escalate a', 'execute b'];
+    expect(told).toEqual(order);
   });
 });
 
 const timeOf = async (plan: RunPlan): Promise<number> => {
   const start = performance.now();
-  const run = driveRun(plan, { executeStep: async () => done, cancelRunning: () => undefined });
+  const run = driveRun(plan, {
+    ...without,
+    executeStep: async () => done,
+    cancelRunning: () => undefined,
+  });
   await run.ended;
   return performance.now() - start;
 };

@@ -22,21 +22,40 @@ import {
 
 const timeout = { code: 'run_timeout', message: 'too late' };
 
-/** `b failed` and the like, `cancel`, `timeout`. */
+type StepEvent = RunMachineEvent & { readonly type: 'step_ended' };
+const escalation = {
+  escalates: 'step_escalated',
+  asks: 'step_in_review',
+  decided: 'step_reviewed',
+} as const;
+
+/** `b failed`, `b escalates` and the like, `cancel`, `timeout`. */
 const eventOf = (plan: RunPlan, text: string): RunMachineEvent => {
   if (text === 'cancel') return { type: 'cancel_requested' };
   if (text === 'timeout') return { type: 'timed_out', error: timeout };
-  const [id, state] = text.split(' ') as [string, 'succeeded' | 'failed' | 'unknown' | 'cancelled'];
-  const error = state === 'succeeded' ? {} : { error: { code: 'contact_lost', message: 'gone' } };
-  return { type: 'step_ended', step: plan.steps.findIndex((step) => step.id === id), state, ...error };
+  const [id, what] = text.split(' ') as [string, StepEvent['state'] | keyof typeof escalation];
+  const step = plan.steps.findIndex((one) => one.id === id);
+  if (what in escalation) return { type: escalation[what as keyof typeof escalation], step };
+  const state = what as StepEvent['state'];
+  const isFailure = state !== 'succeeded' && state !== 'skipped';
+  const error = isFailure ? { error: { code: 'contact_lost', message: 'gone' } } : {};
+  return { type: 'step_ended', step, state, ...error };
 };
 
 const textOf = (plan: RunPlan, command: RunCommand): string => {
   switch (command.type) {
     case 'execute':
       return `+${plan.steps[command.step]?.id}`;
+    case 'escalate':
+      return `^${plan.steps[command.step]?.id}`;
+    case 'await_review':
+      return `?${plan.steps[command.step]?.id}`;
+    case 'give_up':
+      return `!${plan.steps[command.step]?.id}`;
     case 'cancel_running':
       return 'stop';
+    case 'cancel_escalations':
+      return 'stop ladders';
     case 'finish':
       return `${command.outcome}${command.error === null ? '' : ` (${command.error.message})`}`;
   }
@@ -121,6 +140,55 @@ const stories: [string, RunPlan, script: string[], said: string[], states: strin
     ['cancel', 'timeout', 'a cancelled'],
     ['+a', 'stop', '', 'cancelled'],
     'cancelled',
+  ],
+  [
+    'a step that escalates goes on with its ladder, and what follows it waits',
+    aPlan(['a', 'b a', 'c']),
+    ['a escalates', 'c succeeded', 'a succeeded', 'b succeeded'],
+    ['+a +c', '^a', '', '+b', 'succeeded'],
+    'succeeded succeeded succeeded',
+  ],
+  [
+    'a step in review takes no room, and the run goes on around it',
+    aPlan(['a', 'b', 'c', 'd a'], 1),
+    ['a escalates', 'a asks', 'b succeeded', 'a decided', 'c succeeded', 'a succeeded', 'd succeeded'],
+    ['+a', '^a', '?a +b', '+c', '', '^a', '+d', 'succeeded'],
+    'succeeded succeeded succeeded succeeded',
+  ],
+  [
+    'a run whose last step is in review waits',
+    aPlan(['a']),
+    ['a escalates', 'a asks', 'a decided', 'a asks', 'a decided', 'a failed'],
+    ['+a', '^a', '?a', '^a', '?a', '^a', 'failed (step a: gone)'],
+    'failed',
+  ],
+  [
+    'a failure gives up what is in review and stops the ladders',
+    aPlan(['a', 'b', 'c']),
+    ['a escalates', 'b escalates', 'a asks', 'c failed', 'b asks', 'a failed', 'b failed'],
+    ['+a +b +c', '^a', '^b', '?a', 'stop ladders !a', '!b', '', 'failed (step c: gone)'],
+    'failed failed failed',
+  ],
+  [
+    'a cancel gives up what is in review',
+    aPlan(['a', 'b a']),
+    ['a escalates', 'a asks', 'cancel', 'a decided', 'a cancelled'],
+    ['+a', '^a', '?a', 'stop !a', '', 'cancelled'],
+    'cancelled cancelled',
+  ],
+  [
+    'after a failure nothing escalates any more',
+    aPlan(['a', 'b']),
+    ['a failed', 'b escalates', 'b failed'],
+    ['+a +b', '', '!b', 'failed (step a: gone)'],
+    'failed failed',
+  ],
+  [
+    'a step that a person skips skips all that waits for it, and nothing else',
+    aPlan(['a', 'b a', 'c b d', 'd', 'e d']),
+    ['a escalates', 'd succeeded', 'a asks', 'a decided', 'a skipped', 'e succeeded'],
+    ['+a +d', '^a', '+e', '?a', '^a', '', 'succeeded'],
+    'skipped skipped skipped succeeded succeeded',
   ],
   [
     'an end that comes twice, or of a step that does not run, changes nothing',

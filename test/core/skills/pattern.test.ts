@@ -108,6 +108,18 @@ describe('generalizeError', () => {
       "cannot fetch http://b.example (job_9): can't open ''",
       "cannot fetch it (job_12ab): can't open 'a b.txt'",
     ],
+    [
+      'the input does not match the input schema: /sample_rate must be integer, got "44.1k".',
+      { g1: '44.1k' },
+      'the input does not match the input schema: /sample_rate must be integer, got "48k".',
+      'the input does not match the input schema: /bit_rate must be integer, got "44.1k".',
+    ],
+    [
+      'cannot read /a.wav of /clips/0/start in /tmp7: see /rate.',
+      {},
+      'cannot read /b.wav of /clips/12/end in /tmp8: see /rate.',
+      'cannot read /a.wav of /clips/0/start in /tmp7: see /fps.',
+    ],
   ])('masks what varies in %j', (error, groups, alike, other) => {
     const pattern = generalizeError(error) ?? '';
     expect(match(pattern, error)).toEqual(groups);

@@ -65,6 +65,8 @@ it('an outage of ours of five minutes loses none of 500, and maintenance does no
   const maintenance = createMaintenance({
     db: bench.db,
     delivery: { deliverOverdue: async () => 0 },
+    escalations: { deliverOverdue: async () => 0 },
+    reviews: { deliverOverdue: async () => 0, expireDue: async () => 0 },
     registry: bench.registry,
     budgets: createBudgetKeeper({ db: bench.db, logger: silentLogger }),
     intervalMs: 3_000,

@@ -1,7 +1,7 @@
 /**
- * Generalises a correction: where the new value is a filter of the old one, or a named group of the error, the
- * template says so and needs no guard; a misspelt key becomes a move. Everything else stays a guarded literal, so
- * that the correction of "44.1k" to 44100 never rewrites "48k".
+ * Generalises a correction: where the new value is a filter of the old one, or a named group of the error, and not by
+ * chance, the template says so and needs no guard; a misspelt key becomes a move. Everything else stays a guarded
+ * literal, so that the correction of "44.1k" to 44100 never rewrites "48k".
  */
 import type { Json } from '../../../contracts/primitives.ts';
 import { skillDialect } from '../../expression/dialect.ts';
@@ -11,36 +11,57 @@ import { evaluateTemplate } from '../../expression/evaluate.ts';
 import type { SkillScope } from '../../expression/evaluation.ts';
 import { formatPath } from '../../expression/format-path.ts';
 import { compileTemplate } from '../../expression/template.ts';
+import { dropsFraction, isTelling, wantsEven } from './evidence.ts';
 import { type ValueChange, type WriteOptions, writePatch } from './write-template.ts';
 
-/** In the order in which they are tried. */
-const corrections = ['int', 'even', 'lower', 'number', 'bool'] as const;
+type Correction = 'number' | 'bool' | 'lower' | 'int' | 'even';
+
+/** In the order in which they are tried: first those that lose nothing. */
+const corrections: Readonly<Record<Correction, (change: ValueChange, error: string) => boolean>> = {
+  number: () => true,
+  bool: () => true,
+  lower: () => true,
+  int: ({ before, after }) => dropsFraction(Number(before), Number(after)),
+  even: (_, error) => wantsEven(error),
+};
+
+export interface DeriveOptions extends WriteOptions {
+  /** That the input failed with: says which rules are no coincidence. */
+  readonly error?: string;
+}
 
 /** @returns the text of the template; null when there is no difference or none can be written */
 export const deriveTemplate = (
   { input, match }: SkillScope,
   corrected: Json,
-  { bounds = [] }: WriteOptions = {},
+  { bounds = [], error = '' }: DeriveOptions = {},
 ): string | null =>
   writePatch(input, corrected, {
     bounds: new Set(bounds),
-    express: (change) => findExpression(change, { input, match }),
+    express: (change) => findExpression(change, { input, match }, error),
     hasMoves: true,
   });
 
-const findExpression = (change: ValueChange, scope: SkillScope): string | null => {
+const findExpression = (change: ValueChange, scope: SkillScope, error: string): string | null => {
   if (typeof change.after === 'object') return null;
   const gives = (text: string): boolean => isEqualTo(text, change.after, scope);
   const path = formatPath('input', change.segments);
-  const filtered = corrections.map((filter) => `{{ ${path} | ${filter} }}`);
-  return (change.before === undefined ? undefined : filtered.find(gives)) ?? findGroup(scope, gives);
+  const filtered = Object.entries(corrections)
+    .filter(([, isSound]) => change.before !== undefined && isSound(change, error))
+    .map(([filter]) => `{{ ${path} | ${filter} }}`);
+  return filtered.find(gives) ?? findGroup(scope, gives, error);
 };
 
-/** The group that holds the new value, unless several do. */
-const findGroup = ({ match }: SkillScope, gives: (text: string) => boolean): string | null => {
-  const found = Object.keys(match).flatMap((name) => {
+/** The group that holds the new value, unless several do, or it may be there by chance. */
+const findGroup = (
+  { match }: SkillScope,
+  gives: (text: string) => boolean,
+  error: string,
+): string | null => {
+  const found = Object.entries(match).flatMap(([name, text]) => {
     const path = formatPath('match', [name]);
-    return match[name] === '' ? [] : [`{{ ${path} }}`, `{{ ${path} | number }}`].filter(gives);
+    const isUsed = text !== '' && isTelling(text, error);
+    return isUsed ? [`{{ ${path} }}`, `{{ ${path} | number }}`].filter(gives) : [];
   });
   return found.length === 1 ? (found[0] ?? null) : null;
 };

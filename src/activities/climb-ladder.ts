@@ -1,0 +1,47 @@
+/**
+ * The transitions of a ladder as activities. All of them ask the one service; the type says in Temporal's Web UI what
+ * happens. Repeated, each answers where the ladder stands.
+ */
+import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
+import type { LadderPlace } from '../core/run/escalate-input.ts';
+import type { AdvanceRequest } from '../services/escalation/advance.ts';
+import type { LadderService } from '../services/escalation/ladder-service.ts';
+import type { Advanced } from '../services/escalation/place.ts';
+import type { StopRequest } from '../services/escalation/stop-ladder.ts';
+import { whileBeating } from './while-beating.ts';
+
+type Transition = Omit<AdvanceRequest, 'signal'>;
+
+export const createLadderActivities = (
+  ladder: Omit<LadderService, 'openForStep'>,
+  heartbeatIntervalMs: number,
+) => {
+  const advance = (request: Transition): Promise<LadderPlace> =>
+    whileBeating(heartbeatIntervalMs, async (signal) =>
+      answer(await ladder.advance({ ...request, signal }), signal),
+    );
+  return {
+    /** Executes the job or step at the ladder's level, and stores what became of it. */
+    executeLevel: advance,
+    /** Asks a level for advice. */
+    advise: advance,
+    /** Applies the decision of a review that is over, or its expiry. */
+    reviewed: (request: { readonly review_id: string }): Promise<LadderPlace> =>
+      whileBeating(heartbeatIntervalMs, async (signal) =>
+        answer(await ladder.applyDecision(request), signal),
+      ),
+    /** Asks a person, because the time of the ladder is over. */
+    openReview: (request: StopRequest): Promise<LadderPlace> =>
+      whileBeating(heartbeatIntervalMs, async (signal) => answer(await ladder.stop(request), signal)),
+  };
+};
+
+const answer = ({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPlace => {
+  if (delay_ms === undefined) return place;
+  if (signal.reason === 'cancelled') throw new CancelledFailure('the escalation was cancelled');
+  throw ApplicationFailure.create({
+    type: 'unavailable',
+    message: `transition ${place.transition} is tried again in ${delay_ms} ms`,
+    nextRetryDelay: delay_ms,
+  });
+};

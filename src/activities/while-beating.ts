@@ -1,0 +1,29 @@
+/** Work of an activity with heartbeats, and a signal that tells whether it is still wanted. */
+import { CancelledFailure, Context } from '@temporalio/activity';
+import { toApplicationFailure } from './failures.ts';
+
+/** @param work its faults become failures that Temporal retries */
+export const whileBeating = async <Result>(
+  heartbeatIntervalMs: number,
+  work: (signal: AbortSignal, context: Context) => Promise<Result>,
+): Promise<Result> => {
+  const context = Context.current();
+  const beat = setInterval(() => context.heartbeat(), heartbeatIntervalMs);
+  try {
+    return await work(wantedSignal(context), context);
+  } catch (error) {
+    throw error instanceof CancelledFailure ? error : toApplicationFailure(error);
+  } finally {
+    clearInterval(beat);
+  }
+};
+
+/** Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. */
+const wantedSignal = (context: Context): AbortSignal => {
+  const abort = new AbortController();
+  context.cancelled.catch((error: unknown) => {
+    const isUnwanted = error instanceof CancelledFailure && error.message === 'CANCELLED';
+    abort.abort(isUnwanted ? 'cancelled' : 'abandoned');
+  });
+  return abort.signal;
+};

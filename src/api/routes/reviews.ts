@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { Review, ReviewDecision, ReviewList, ReviewQuery } from '../../contracts/review.ts';
+import { AppError } from '../../errors.ts';
+import type { Services } from '../../services/services.ts';
+import { json } from '../body-kind.ts';
+import { type AnswerHeaders, type Route, route } from '../route.ts';
+import { IdempotencyKey, ReviewPath } from './parameters.ts';
+
+const DecisionHeaders = z.object({
+  'if-match': z.string().max(1_000).optional().meta({
+    description: 'The `ETag` of the review that was read, such as `"3"`. Without it 428.',
+  }),
+  'idempotency-key': IdempotencyKey.meta({
+    description: 'A repeated request with this key gets the same answer, for 24 hours.',
+  }),
+});
+
+const form = /^\s*(?:W\/)?(?:"(\d{1,9})"|(\d{1,9}))\s*$/;
+
+/** @throws AppError `precondition_required`, `request_invalid` */
+const readVersion = (ifMatch: string | undefined): number => {
+  if (ifMatch === undefined) {
+    throw new AppError(
+      'precondition_required',
+      'send If-Match with the ETag of the review that was read, such as "3"',
+    );
+  }
+  const found = form.exec(ifMatch);
+  if (found !== null) return Number(found[1] ?? found[2]);
+  const message = `If-Match is ${JSON.stringify(ifMatch.slice(0, 100))}; allowed is one ETag of a review, such as "3"`;
+  throw new AppError('request_invalid', message, {
+    errors: [{ pointer: '/headers/if-match', code: 'invalid_format', message }],
+  });
+};
+
+const answer = (review: Review) =>
+  ({ status: 200, headers: { ETag: `"${review.version}"` }, body: review }) as const;
+
+const list = ({ reviews }: Pick<Services, 'reviews'>): Route =>
+  route({
+    method: 'GET',
+    path: '/v1/reviews',
+    tag: 'reviews',
+    summary: 'List reviews, newest first',
+    auth: 'key',
+    scope: 'run:read',
+    query: ReviewQuery.strict(),
+    responses: { 200: ReviewList },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await reviews.list(caller.project_id, query),
+    }),
+  });
+
+const decide = ({ reviews }: Pick<Services, 'reviews'>): Route =>
+  route({
+    method: 'POST',
+    path: '/v1/reviews/{id}/decision',
+    tag: 'reviews',
+    summary: 'Decide a review',
+    description:
+      'Answered as soon as it is stored; what waits for it goes on afterwards. An input is checked against what the capability accepts now; when that fails, the review stays open.',
+    auth: 'key',
+    scope: 'review:decide',
+    params: ReviewPath,
+    headers: DecisionHeaders,
+    body: json(ReviewDecision),
+    responses: { 200: Review },
+    errors: [
+      'precondition_required',
+      'state_conflict',
+      'input_invalid',
+      'idempotency_key_reuse',
+      'idempotency_in_progress',
+    ],
+    handle: async ({ caller, params, headers, body, bytes }) => {
+      const key = headers['idempotency-key'];
+      const { review, isReplayed } = await reviews.decide(caller, {
+        review_id: params.id,
+        version: readVersion(headers['if-match']),
+        decision: body,
+        idempotency:
+          key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() },
+      });
+      const answered = answer(review);
+      const replayed: AnswerHeaders = isReplayed ? { 'Idempotent-Replayed': 'true' } : {};
+      return { ...answered, headers: { ...answered.headers, ...replayed } };
+    },
+  });
+
+export const reviewRoutes = (services: Pick<Services, 'reviews'>): Route[] => [
+  list(services),
+  route({
+    method: 'GET',
+    path: '/v1/reviews/{id}',
+    tag: 'reviews',
+    summary: 'Show a review; its ETag is the version to decide on',
+    auth: 'key',
+    scope: 'run:read',
+    params: ReviewPath,
+    responses: { 200: Review },
+    handle: async ({ caller, params }) => answer(await services.reviews.get(caller.project_id, params.id)),
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/reviews/{id}/claim',
+    tag: 'reviews',
+    summary: 'Claim a review for 15 minutes, or prolong the claim',
+    description: 'Until then nobody else decides it.',
+    auth: 'key',
+    scope: 'review:decide',
+    params: ReviewPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params }) => answer(await services.reviews.claim(caller, params.id)),
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/reviews/{id}/release',
+    tag: 'reviews',
+    summary: 'Give a claim back',
+    auth: 'key',
+    scope: 'review:decide',
+    params: ReviewPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params }) => answer(await services.reviews.release(caller, params.id)),
+  }),
+  decide(services),
+];

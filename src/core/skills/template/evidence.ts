@@ -1,0 +1,26 @@
+/**
+ * Whether one correction is evidence enough for a rule. A template without a guard rewrites values that nobody has seen,
+ * so what looks like a rule by coincidence must not become one: 44101 to 44100 is even, and also the nearest standard
+ * rate; a 2 in the error is the new value, and also the number of a segment.
+ */
+const evenness = /\b(?:even|odd|divisible by (?:2|two)|multiples? of (?:2|two))\b/i;
+
+/** Characters from which on a value is hardly there by chance. */
+const telling = 3;
+const announcement =
+  /(?:[<>]=?|\b(?:maximum|minimum|max|min|limit|bound|most|least|up to|below|above|exceeds?|must be|expected|required|use|instead|successor|last|first|supported|mean))(?: (?:is|are|of|value|or|than|to|one))*[ :="'`]*$/i;
+
+/** That it fell on an even number is the point, says the error. */
+export const wantsEven = (error: string): boolean => evenness.test(error);
+
+/** Dropping the fraction is not the same as rounding it. */
+export const dropsFraction = (before: number, after: number): boolean => Math.abs(before - after) > 0.5;
+
+/** @param text of a group of the error's pattern: long enough, or named as what is to be written */
+export const isTelling = (text: string, error: string): boolean => {
+  if (text.length >= telling) return true;
+  for (let at = error.indexOf(text); at >= 0; at = error.indexOf(text, at + 1)) {
+    if (announcement.test(error.slice(Math.max(0, at - 60), at))) return true;
+  }
+  return false;
+};

@@ -1,0 +1,112 @@
+/** What callers of the API do with ladders: one attempt, one advice, or the whole loop. */
+import type { Logger } from 'pino';
+import type {
+  AdviseAnswer,
+  AdviseRequest,
+  Escalation,
+  EscalationRequest,
+  ExecuteAnswer,
+  ExecuteRequest,
+} from '../../contracts/escalation.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import type { StopSignal } from '../../core/stop.ts';
+import { findEscalation } from '../../db/escalation.ts';
+import { AppError } from '../../errors.ts';
+import type { Caller } from '../access/caller.ts';
+import { createOpenCalls } from '../calls/open-calls.ts';
+import { newId } from '../ids.ts';
+import { createSkillMatcher } from '../skills/match-skills.ts';
+import { isAdmin } from '../skills/skill-trust.ts';
+import type { RunContexts } from '../steps/run-context.ts';
+import { createAdviceCache } from './advice-cache.ts';
+import { createAdviseOnce } from './advise-once.ts';
+import type { ModelDependencies } from './ask-model.ts';
+import { toEscalation } from './escalation-view.ts';
+import { createExecuteJob } from './execute-job.ts';
+import { createExecuteOnce } from './execute-once.ts';
+import { createAnswerReader } from './model-answer.ts';
+import { openJobLadder } from './open-ladder.ts';
+import { createPresentSpecs, type SpecDependencies } from './present-spec.ts';
+
+export interface EscalationDependencies extends SpecDependencies, ModelDependencies {
+  readonly contexts: RunContexts;
+  readonly feed: SpecDependencies['feed'];
+  /** Says why a stranger's schema cannot be used, or null. */
+  readonly vet: (schema: JsonObject) => Promise<string | null>;
+  /** Starts the workflow of a ladder by itself, in the background. */
+  readonly startSoon: (escalationId: string) => void;
+  readonly logger: Logger;
+}
+
+export interface EscalationService {
+  /** @throws AppError `request_invalid` for a result_schema that cannot be used */
+  create(projectId: string, request: EscalationRequest): Promise<Escalation>;
+  /** @throws AppError `not_found` */
+  get(projectId: string, escalationId: string): Promise<Escalation>;
+  /** @throws AppError of the routing table, when the level could not be asked */
+  execute(caller: Caller, request: ExecuteRequest, signal: StopSignal): Promise<ExecuteAnswer>;
+  /** Goes on when the caller leaves, who then finds the answer. @throws AppError of the routing table */
+  advise(caller: Caller, request: AdviseRequest): Promise<AdviseAnswer>;
+  /** Ends and settles what is under way. */
+  close(): Promise<void>;
+}
+
+export const createEscalationService = (dependencies: EscalationDependencies): EscalationService => {
+  const { db, logger, startSoon } = dependencies;
+  const matcher = createSkillMatcher({ db });
+  const reader = createAnswerReader();
+  const specs = createPresentSpecs(dependencies);
+  const executeJob = createExecuteJob({ ...dependencies, matcher, reader });
+  const cache = createAdviceCache({ db, logger });
+  const adviseOnce = createAdviseOnce({ ...dependencies, reader, cache });
+  const executeOnce = createExecuteOnce({ ...dependencies, executeJob, adviseOnce });
+  const open = createOpenCalls();
+
+  const requireSchema = async ({
+    result_schema,
+  }: Pick<EscalationRequest, 'result_schema'>): Promise<void> => {
+    const fault = result_schema === undefined ? null : await dependencies.vet(result_schema);
+    if (fault === null) return;
+    const message = `result_schema cannot be used: it ${fault}`;
+    throw new AppError('request_invalid', message, {
+      errors: [{ pointer: '/result_schema', code: 'schema_refused', message }],
+    });
+  };
+
+  return {
+    create: async (projectId, request) => {
+      await requireSchema(request);
+      const row = await openJobLadder({ ...dependencies, specs }, projectId, request);
+      startSoon(row.escalation_id);
+      return toEscalation(row);
+    },
+
+    get: async (projectId, escalationId) => {
+      const row = await findEscalation(db, projectId, escalationId);
+      if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
+      return toEscalation(row);
+    },
+
+    execute: async (caller, request, signal) => {
+      await requireSchema(request);
+      const { project_id: projectId } = caller;
+      const asked = { projectId, owner: newId('escalation'), maxUsd: request.max_usd ?? null };
+      return open.run(signal, (stop) =>
+        executeOnce({ asker: { ...asked, signal: stop }, request, vouches: isAdmin(caller) }),
+      );
+    },
+
+    advise: async ({ project_id: projectId }, request) => {
+      const asked = { projectId, owner: newId('escalation'), maxUsd: request.max_usd ?? null };
+      const { from_level: _, ...answer } = await open.run(null, (stop) =>
+        adviseOnce({ ...asked, signal: stop }, request),
+      );
+      return answer;
+    },
+
+    close: async () => {
+      await open.close();
+      cache.stop();
+    },
+  };
+};

@@ -1,0 +1,137 @@
+/**
+ * One execution for a step: find a corrected input (level 0: rules and skills; above it: the level's model), check it,
+ * store it, run it. What a model may answer is an input or a patch; a correction that is refused is a failure like any
+ * other, so that the next advisor hears of it.
+ */
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { labelOf } from '../../core/ladder/labels.ts';
+import { listTransitionRevisions } from '../../db/step-revision.ts';
+import type { RankedSkill, SkillMatcher } from '../skills/match-skills.ts';
+import { askModel, type ModelCall, type ModelDependencies } from './ask-model.ts';
+import { type Execution, type ExecutionEnd, endExecution } from './execution.ts';
+import { findCorrections } from './level-zero.ts';
+import type { AnswerReader, CorrectReading } from './model-answer.ts';
+import { writeCorrectPrompt } from './prompts/correct-prompt.ts';
+import { given, shortenError, showAdvice, showHistory, showSkills } from './prompts/prompt-facts.ts';
+import { type CorrectionDependencies, runCorrection } from './run-correction.ts';
+import { findCorrectionFault, readStepTask, type StepTask, type TaskDependencies } from './step-task.ts';
+
+export interface StepLevelDependencies extends CorrectionDependencies, TaskDependencies, ModelDependencies {
+  readonly matcher: SkillMatcher;
+  readonly reader: AnswerReader;
+}
+
+/** What a step's capability could take is not known, as no instance has said so yet. */
+const withoutSpec = (level: number, { definition }: StepTask): Execution => {
+  const message = `no instance of ${definition.capability} has said what input it takes`;
+  return endExecution(level, { kind: 'failed', class: 'transient', error: { code: 'no_instance', message } });
+};
+
+export const executeCorrection = async (
+  dependencies: StepLevelDependencies,
+  row: StepTask['row'],
+  level: number,
+  call: ModelCall,
+): Promise<Execution> => {
+  const task = await readStepTask(dependencies, row);
+  if (task.spec === null) return withoutSpec(level, task);
+  return level === 0 ? executeRules(dependencies, task, call) : executeModel(dependencies, task, level, call);
+};
+
+/** Every correction in turn, until one succeeds or something else than its input stops it. */
+const executeRules = async (
+  dependencies: StepLevelDependencies,
+  task: StepTask,
+  { signal }: ModelCall,
+): Promise<Execution> => {
+  const { corrections, skills } = await findCorrections(dependencies.matcher, task);
+  const used: string[] = [];
+  let last: Awaited<ReturnType<typeof runCorrection>> | null = null;
+  for (const correction of corrections) {
+    last = await runCorrection(dependencies, task, correction, signal);
+    const { source } = last;
+    const skill = skills.find((ranked) => ranked.skill.id === source);
+    if (skill !== undefined) used.push(skill.skill.id);
+    if (last.end.kind === 'failed' && last.end.class === 'real') continue;
+    const solved_by = last.end.kind === 'succeeded' && skill !== undefined ? skill.skill.id : null;
+    return endExecution(0, last.end, { skills, used, solved_by, input: last.input });
+  }
+  if (last !== null) return endExecution(0, last.end, { skills, used, input: last.input });
+  const message = `level 0 has no template for an input of ${task.definition.capability}`;
+  return endExecution(0, { kind: 'no_template', error: { code: 'no_template', message } }, { skills });
+};
+
+const showTask = (task: StepTask, skills: readonly RankedSkill[]): JsonObject => {
+  const { definition, ladder, spec, current, error } = task;
+  const findings = spec?.find(current).map(({ pointer, message }) => ({ pointer, message })) ?? [];
+  return {
+    ...{ capability: definition.capability, step: definition.id, input: current },
+    ...given('step_description', definition.description),
+    ...given('schema', spec?.schema),
+    ...given('error', error === null ? null : shortenError(error)),
+    ...{ validation_errors: findings, history: showHistory(ladder.history) },
+    ...{ advice: showAdvice(ladder.advice), skills: showSkills(skills) },
+    ...given('invalid_answer', malformedOf(task)),
+  };
+};
+
+const malformedOf = ({ ladder: { command } }: StepTask): string | null =>
+  command.type === 'execute' && command.malformed !== null ? shortenError(command.malformed) : null;
+
+/** Why a readable answer is not executed; null when it is. */
+const refuse = (task: StepTask, reading: CorrectReading): ExecutionEnd | null => {
+  switch (reading.kind) {
+    case 'malformed': {
+      const error = { code: 'output_invalid', message: reading.message };
+      return { kind: 'failed', class: 'malformed', error };
+    }
+    case 'gave_up':
+      return {
+        kind: 'gave_up',
+        error: { code: 'gave_up', message: `the executor gave up: ${reading.reason}` },
+      };
+    case 'input': {
+      const fault = findCorrectionFault(task, reading.input);
+      if (fault === null) return null;
+      // An input that has failed before fails the same way: it is not paid for again.
+      const message = fault.code === 'tried' ? (task.error ?? fault.message) : fault.message;
+      const code = fault.code === 'tried' ? 'input_rejected' : fault.code;
+      return { kind: 'failed', class: 'real', error: { code, message } };
+    }
+  }
+};
+
+const executeModel = async (
+  dependencies: StepLevelDependencies,
+  task: StepTask,
+  level: number,
+  call: ModelCall,
+): Promise<Execution> => {
+  const { row, signals, error } = task;
+  const source = labelOf(level);
+  const [known] = await listTransitionRevisions(dependencies.db, row.escalation_id, row.transition);
+  if (known !== undefined) {
+    const ran = await runCorrection(dependencies, task, { ...known, choice: 0 }, call.signal);
+    return endExecution(level, ran.end, { input: ran.input });
+  }
+  const { project_id, job_type } = row;
+  const skills = await dependencies.matcher.match({ project_id, job_type, signals, error });
+  const messages = writeCorrectPrompt(showTask(task, skills));
+  const end = await askModel(dependencies, call, { level, kind: 'correct', messages });
+  if (end.kind === 'interrupted') return endExecution(level, { ...end, delayMs: 1_000 });
+  if (end.kind !== 'answered') return endExecution(level, end, { skills });
+  const { model } = end;
+  const reading = dependencies.reader.readCorrect(end.answer, task.current);
+  const refused = refuse(task, reading);
+  const used = reading.kind === 'input' ? reading.used : [];
+  if (reading.kind !== 'input' || refused !== null) {
+    return endExecution(level, refused ?? { kind: 'unavailable' }, { model, skills, used });
+  }
+  const ran = await runCorrection(
+    dependencies,
+    task,
+    { input: reading.input, source, choice: 0 },
+    call.signal,
+  );
+  return endExecution(level, ran.end, { model, skills, used, input: ran.input });
+};

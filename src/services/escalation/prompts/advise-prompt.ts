@@ -1,0 +1,19 @@
+/** Asks an advisor what the executor should do differently. */
+import type { JsonObject } from '../../../contracts/primitives.ts';
+import { type PromptMessage, writeMessages } from './data-block.ts';
+
+const advisePromptVersion = 'advise/1';
+
+const rules = [
+  `Prompt ${advisePromptVersion}. You are the advisor of an automated system. An executor failed with \`error\`; you say`,
+  'what it should do differently. You do not do the job yourself.',
+  'The data names the job: `job_type`, and where they are known `prompt`, `context` and `repo_context`, or the `input`',
+  'and the `schema` of a step. `history` lists the attempts so far, `advice` what was said before: say something else.',
+  'Answer with JSON: {"instructions": "…", "reasoning": "…", "suggested_executor_level": n}.',
+  '`instructions` are for the executor, concrete and complete, at most 4000 characters.',
+  'Levels: 1 fast model, 2 capable model, 3 reasoning model, 4 top-tier model. Suggest the lowest that will manage with',
+  'your instructions; 5 when only a person can help.',
+  'When `invalid_answer` is there, your last answer did not have the right form, for the reason that it gives.',
+];
+
+export const writeAdvisePrompt = (data: JsonObject): readonly PromptMessage[] => writeMessages(rules, data);

@@ -1,0 +1,60 @@
+/**
+ * What the row of an escalation keeps as its ladder: the machine's state, and what belongs to it but not to the
+ * machine. Fingerprints stay here; the wire shows the lists without them.
+ */
+import type { EscalationAdvice, EscalationAttempt, ModelSpec } from '../../contracts/escalation.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import { labelOf, modelOf } from '../../core/ladder/labels.ts';
+import type { LadderAdvice, LadderAttempt, LadderState } from '../../core/ladder/types.ts';
+import type { ResolvedEscalation } from '../../core/pipeline/escalation-settings.ts';
+import type { EscalatedStep, EscalationRow } from '../../db/escalation.ts';
+
+/** An input that a person wants executed, or has let pass. */
+export interface DecidedInput {
+  readonly review_id: string;
+  readonly round: number;
+  readonly input: Json;
+  /** Whether it becomes a skill when it works. */
+  readonly remember: boolean;
+}
+
+export interface StoredLadder extends LadderState {
+  /** Of a pipeline step. */
+  readonly policy: Pick<ResolvedEscalation, 'repair' | 'on_exhausted'> | null;
+  /** Executed before anything else. */
+  readonly decided: DecidedInput | null;
+  /** Skills whose templates level 0 has looked at. */
+  readonly seen_skills: readonly string[];
+  /** It has gone back for a skill that was made meanwhile. */
+  readonly has_followed: boolean;
+  /** The step's revision that failed first. */
+  readonly revision: number;
+}
+
+export const newStoredLadder = (
+  state: LadderState,
+  part: Partial<Pick<StoredLadder, 'policy' | 'revision'>> = {},
+): StoredLadder => ({
+  ...state,
+  ...{ policy: null, decided: null, seen_skills: [], has_followed: false, revision: 0 },
+  ...part,
+});
+
+export const readLadder = ({ ladder }: Pick<EscalationRow, 'ladder'>): StoredLadder => ladder as StoredLadder;
+
+/** The step that a ladder is of; null when it is by itself. */
+export const stepOf = ({ run_id, step_id, item }: EscalationRow): EscalatedStep | null =>
+  run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
+
+export const toWireAttempt = ({ level, label, attempted_at, error }: LadderAttempt): EscalationAttempt => ({
+  ...{ level, label, attempted_at, error },
+});
+
+export const toWireAdvice = ({ fingerprint: _, ...advice }: LadderAdvice): EscalationAdvice => advice;
+
+export const modelSpecOf = (level: number, model: string | null = null): ModelSpec => ({
+  level,
+  label: labelOf(level),
+  capability: modelOf(level),
+  model,
+});

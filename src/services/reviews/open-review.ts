@@ -1,0 +1,89 @@
+/**
+ * Asks a person, in the transaction that makes the question necessary. An escalation or a skill has one open review:
+ * who asks again is answered with that one.
+ */
+import type { Priority } from '../../contracts/primitives.ts';
+import type { ReviewKind, ReviewPayload } from '../../contracts/review.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  findOpenReview,
+  insertReview,
+  type ReviewRow,
+  readReview,
+  reopenReview as reopenRow,
+} from '../../db/review.ts';
+import { AppError } from '../../errors.ts';
+import { newId } from '../ids.ts';
+
+export interface ReviewOpening {
+  readonly project_id: string;
+  readonly kind: ReviewKind;
+  /** One sentence for a person. */
+  readonly reason: string;
+  readonly run_id?: string | undefined;
+  readonly step_id?: string | undefined;
+  readonly item?: number | undefined;
+  readonly escalation_id?: string | undefined;
+  readonly skill_id?: string | undefined;
+  readonly payload: ReviewPayload;
+  readonly due_in_ms: number;
+}
+
+export interface OpenedReview {
+  readonly review_id: string;
+  /** RFC 3339 */
+  readonly due_at: string;
+}
+
+/** How often one review is asked, the first time counted. */
+const maxRounds = 3;
+
+/** How long a person has. */
+export const reviewDueMs = (priority: Priority): number =>
+  priority === 'interactive' ? 3_600_000 : 86_400_000;
+
+const toOpened = ({ review_id, due_at }: ReviewRow): OpenedReview => ({
+  review_id,
+  due_at: due_at.toISOString(),
+});
+
+const findOpen = async (
+  db: Db,
+  { escalation_id, skill_id }: ReviewOpening,
+): Promise<ReviewRow | undefined> => {
+  if (escalation_id !== undefined) return findOpenReview(db, { escalation_id });
+  return skill_id === undefined ? undefined : findOpenReview(db, { skill_id });
+};
+
+/** @param trx in which the state changes that the review is about */
+export const openReview = async (trx: Db, opening: ReviewOpening): Promise<OpenedReview> => {
+  const { run_id = null, step_id = null, item = null, escalation_id = null, skill_id = null } = opening;
+  const review_id = newId('review');
+  const row = { ...opening, review_id, run_id, step_id, item, escalation_id, skill_id };
+  const isNew = await insertReview(trx, row);
+  const opened = isNew ? await readReview(trx, review_id) : await findOpen(trx, opening);
+  if (opened === undefined)
+    throw new AppError('unavailable', 'the review that was open has just ended; ask again');
+  return toOpened(opened);
+};
+
+export interface ReviewReopening {
+  readonly review_id: string;
+  /** Of the decision that did not help. */
+  readonly round: number;
+  readonly reason: string;
+  readonly payload: ReviewPayload;
+  readonly due_in_ms: number;
+}
+
+/**
+ * Asks the same person's question again after a decision that did not help. Repeated, it answers the same.
+ * @returns null when it was asked three times, or has ended otherwise
+ */
+export const reopenReview = async (trx: Db, reopening: ReviewReopening): Promise<OpenedReview | null> => {
+  const { review_id, round } = reopening;
+  if (round >= maxRounds) return null;
+  await reopenRow(trx, reopening);
+  const row = await readReview(trx, review_id);
+  return row !== undefined && row.round === round + 1 ? toOpened(row) : null;
+};

@@ -1,0 +1,115 @@
+/**
+ * The input that a decision says is right, and whether the capability as it is now would take it. The step checks it
+ * again when it runs; a mistake is shown here, while the person who made it is still there.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
+import { isPlainObject } from '../../core/json-type.ts';
+import { isInRange, readRange } from '../../core/routing/version-range.ts';
+import { listSpecs } from '../../db/capability-spec.ts';
+import type { Db } from '../../db/connect.ts';
+import type { ReviewRow } from '../../db/review.ts';
+import { AppError } from '../../errors.ts';
+import type { InstanceFeed } from '../registry/instance-feed.ts';
+import type { SchemaError } from '../registry/schema-errors.ts';
+import type { SchemaValidator } from '../registry/schema-validator.ts';
+import type { RunContexts } from '../steps/run-context.ts';
+
+export interface InputDependencies {
+  readonly db: Db;
+  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput' | 'validateOutput'>;
+  readonly contexts: RunContexts;
+}
+
+interface KnownSpec {
+  readonly version: string;
+  readonly digest: string;
+}
+
+interface Target {
+  readonly capability: string;
+  readonly versionRange: string | null;
+  readonly tags: readonly string[];
+}
+
+/** Undefined for decisions that bring none. */
+export const decidedInput = (payload: ReviewPayload, decision: ReviewDecision): Json | undefined => {
+  if (decision.action === 'edit') return decision.input;
+  return decision.action === 'approve' ? payload.proposals?.[decision.proposal ?? 0]?.input : undefined;
+};
+
+const readTarget = async (contexts: RunContexts, runId: string, stepId: string): Promise<Target> => {
+  const context = await contexts.open(runId);
+  const step = context.definition.steps.find(({ id }) => id === stepId);
+  if (step === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
+  return {
+    capability: step.capability,
+    versionRange: step.capability_version ?? null,
+    tags: step.tags ?? [],
+  };
+};
+
+/** Of the instances that the step may be given to; while there are none, the last that were. */
+const listPresentSpecs = async (
+  { db, feed }: Pick<InputDependencies, 'db' | 'feed'>,
+  { capability, versionRange, tags }: Target,
+): Promise<readonly KnownSpec[]> => {
+  const isWanted = (version: string): boolean =>
+    versionRange === null || isInRange(readRange(versionRange), version);
+  const present = new Map<string, KnownSpec>();
+  for (const { state, version, spec_digest, ...instance } of feed.fleet(capability).instances) {
+    const isRoutable = (state === 'up' || state === 'suspect') && isWanted(version);
+    if (!isRoutable || spec_digest === null || !tags.every((tag) => instance.tags.includes(tag))) continue;
+    present.set(spec_digest, { version, digest: spec_digest });
+  }
+  if (present.size > 0) return [...present.values()];
+  return (await listSpecs(db, capability)).filter(({ version }) => isWanted(version));
+};
+
+type Side = 'input' | 'output';
+
+/** @returns nothing when one of the specs allows the value, or none is known; else what the nearest one says */
+const findErrors = async (
+  dependencies: InputDependencies,
+  { run_id, step_id }: Pick<ReviewRow, 'run_id' | 'step_id'>,
+  side: Side,
+  value: Json,
+): Promise<readonly SchemaError[]> => {
+  if (run_id === null || step_id === null) return [];
+  if (side === 'input' && !isPlainObject(value)) return [{ pointer: '', message: 'must be object' }];
+  const { validator, contexts } = dependencies;
+  const target = await readTarget(contexts, run_id, step_id);
+  const validate = side === 'input' ? validator.validateInput : validator.validateOutput;
+  let nearest: readonly SchemaError[] | null = null;
+  for (const { version, digest } of await listPresentSpecs(dependencies, target)) {
+    const result = await validate(target.capability, version, digest, value);
+    if (result.ok) return [];
+    if (nearest === null || result.errors.length < nearest.length) nearest = result.errors;
+  }
+  return nearest ?? [];
+};
+
+const refuse = (side: Side, errors: readonly SchemaError[]): AppError => {
+  const findings = errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  const message = `the ${side} does not match the ${side} schema of the capability: ${findings}`;
+  const items = errors.map((error) => ({
+    pointer: `/${side}${error.pointer}`,
+    code: 'schema_mismatch',
+    message: error.message,
+  }));
+  return new AppError(side === 'input' ? 'input_invalid' : 'request_invalid', message, { errors: items });
+};
+
+export type CheckDecision = (review: ReviewRow, decision: ReviewDecision) => Promise<void>;
+
+/** @throws AppError `input_invalid`, and `request_invalid` for an output, with pointers */
+export const createCheckDecision =
+  (dependencies: InputDependencies): CheckDecision =>
+  async (review, decision) => {
+    const side: Side = decision.action === 'output' ? 'output' : 'input';
+    const value = side === 'output' ? decision.output : decidedInput(review.payload, decision);
+    if (value === undefined) return;
+    const errors = await findErrors(dependencies, review, side, value);
+    if (errors.length > 0) throw refuse(side, errors);
+  };

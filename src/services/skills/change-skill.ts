@@ -1,0 +1,74 @@
+/** Changes of a skill, each in the caller's transaction and each audited. Versions stay; a retired skill keeps its id. */
+import type { JsonObject } from '../../contracts/primitives.ts';
+import type { SkillPatch, SkillTrust } from '../../contracts/skill.ts';
+import { insertAudit } from '../../db/audit.ts';
+import type { Db } from '../../db/connect.ts';
+import { findSkill, keepSkill, retireSkill, reviseSkill, type SkillRow } from '../../db/skill.ts';
+import { AppError } from '../../errors.ts';
+import { writeSkillText } from './skill-content.ts';
+
+export interface SkillPlace {
+  readonly project_id: string;
+  readonly skill_id: string;
+  /** Id of the key that changes it. */
+  readonly actor: string;
+}
+
+/** @throws AppError `not_found`, also when it is another project's */
+export const requireSkill = async (db: Db, projectId: string, skillId: string): Promise<SkillRow> => {
+  const row = await findSkill(db, projectId, skillId);
+  if (row === undefined) throw new AppError('not_found', `no skill ${skillId}`);
+  return row;
+};
+
+const requireActive = async (trx: Db, { project_id, skill_id }: SkillPlace): Promise<SkillRow> => {
+  const row = await requireSkill(trx, project_id, skill_id);
+  if (row.state === 'active') return row;
+  throw new AppError('state_conflict', `${skill_id} is retired; only active skills change`);
+};
+
+const note = (trx: Db, { project_id, skill_id, actor }: SkillPlace, action: string, data: JsonObject) =>
+  insertAudit(trx, { project_id, actor, action, subject: skill_id, data });
+
+/** The unique index on what skills say. */
+const saysTheSame = (thrown: unknown): boolean =>
+  thrown instanceof Error && 'code' in thrown && thrown.code === '23505';
+
+/**
+ * A new version; what the patch leaves out stays.
+ * @param trust null: as it was
+ * @throws AppError `not_found`; `state_conflict` when it is retired, changed meanwhile, or another says the same
+ */
+export const reviseSkillText = async (
+  trx: Db,
+  place: SkillPlace,
+  { patch, trust }: { readonly patch: SkillPatch; readonly trust: SkillTrust | null },
+): Promise<void> => {
+  const { project_id, skill_id, actor } = place;
+  const row = await requireActive(trx, place);
+  const { pattern = {}, instructions = row.instructions, template = row.template } = patch;
+  const { repo_signals = row.repo_signals, error_patterns = row.error_patterns } = pattern;
+  const text = writeSkillText({ repo_signals, error_patterns, instructions, template }, actor);
+  const revision = { ...text, project_id, skill_id, version: row.version, trust };
+  const isRevised = await reviseSkill(trx, revision).catch((thrown: unknown) => {
+    if (!saysTheSame(thrown)) throw thrown;
+    throw new AppError('state_conflict', `another skill for ${row.job_type} says exactly this`);
+  });
+  if (!isRevised) throw new AppError('state_conflict', `${skill_id} was changed meanwhile; read it again`);
+  await note(trx, place, 'skill.revised', { version: row.version + 1, trust: trust ?? row.trust });
+};
+
+/** No longer flagged until it fails again. @throws AppError `not_found`, `state_conflict` when it is retired */
+export const keepSkillAsItIs = async (trx: Db, place: SkillPlace): Promise<void> => {
+  await requireActive(trx, place);
+  await keepSkill(trx, place.project_id, place.skill_id);
+  await note(trx, place, 'skill.kept', {});
+};
+
+/** Repeated, it changes nothing. @param into the skill that says it better @throws AppError `not_found` */
+export const retireSkillForGood = async (trx: Db, place: SkillPlace, into?: string): Promise<void> => {
+  const row = await requireSkill(trx, place.project_id, place.skill_id);
+  if (row.state === 'retired') return;
+  await retireSkill(trx, place.project_id, place.skill_id);
+  await note(trx, place, 'skill.retired', into === undefined ? {} : { into });
+};

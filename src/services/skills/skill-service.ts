@@ -1,0 +1,117 @@
+/**
+ * The registry of skills, by project. Counts, times and trust are taken from admin keys only; anybody else's skill
+ * starts as a candidate with one success, and sending it again adds nothing. `source` is stored as it was sent: it
+ * says where a skill comes from, not how far it is trusted.
+ */
+import type { Skill, SkillPatch, SkillRequest, SkillState, SkillUse } from '../../contracts/skill.ts';
+import { listSkills as orderSkills } from '../../core/skills/confidence.ts';
+import { insertAudit } from '../../db/audit.ts';
+import type { Db } from '../../db/connect.ts';
+import { cancelSkillReviews } from '../../db/review-delivery.ts';
+import { countSkillAgain, listSkills, storeSkill } from '../../db/skill.ts';
+import { listSkillUses, type SkillUseRow } from '../../db/skill-use.ts';
+import type { Caller } from '../access/caller.ts';
+import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
+import { newId } from '../ids.ts';
+import { requireSkill, retireSkillForGood, reviseSkillText, type SkillPlace } from './change-skill.ts';
+import { checkQueryText, checkSkill } from './check-skill.ts';
+import { writeSkillText } from './skill-content.ts';
+import { isAdmin, trustOf, trustOfPatch } from './skill-trust.ts';
+import { toSkill } from './skill-view.ts';
+
+export interface SkillListQuery {
+  readonly job_type?: string | undefined;
+  /** Separated by commas. */
+  readonly signals?: string | undefined;
+  readonly state: SkillState;
+}
+
+const toDate = (unixSeconds: number | undefined): Date | null =>
+  unixSeconds === undefined ? null : new Date(unixSeconds * 1_000);
+
+const toUse = (row: SkillUseRow): SkillUse => ({ ...row, at: row.at.toISOString() });
+
+/** What an admin key says of it, or what every other skill starts with. */
+const recordOf = (caller: Caller, request: SkillRequest) =>
+  isAdmin(caller)
+    ? {
+        success_count: request.success_count ?? 1,
+        failure_count: request.failure_count ?? 0,
+        last_used_at: toDate(request.last_used),
+        created_at: toDate(request.created_at),
+      }
+    : { success_count: 1, failure_count: 0, last_used_at: null, created_at: null };
+
+const storeRequest = async (trx: Db, caller: Caller, request: SkillRequest) => {
+  const { pattern, instructions, template = null, source } = request;
+  const { job_type, repo_signals, error_patterns = [] } = pattern;
+  const { project_id, key_id } = caller;
+  const [record, trust] = [recordOf(caller, request), trustOf(caller)];
+  const stored = await storeSkill(trx, {
+    ...writeSkillText({ repo_signals, error_patterns, instructions, template }, key_id),
+    ...{ skill_id: newId('skill'), project_id, job_type, trust, source, escalation_id: null },
+    ...{ ...record, added_success: 0, added_failure: 0 },
+  });
+  const entry = { project_id, actor: key_id, subject: stored.skill_id };
+  if (stored.is_new) {
+    await insertAudit(trx, { ...entry, action: 'skill.created', data: { source, trust } });
+  } else if (isAdmin(caller)) {
+    const counted = await countSkillAgain(trx, stored.skill_id, record);
+    await insertAudit(trx, { ...entry, action: 'skill.sent_again', data: { source, trust, counted } });
+  }
+  return { id: stored.skill_id, is_new: stored.is_new };
+};
+
+export const createSkillService = (db: Db) => {
+  /** Of what was changed, nobody needs to decide any more. */
+  const change = async (caller: Caller, id: string, work: (trx: Db, place: SkillPlace) => Promise<void>) => {
+    const { project_id, key_id } = caller;
+    await db.transaction(async (trx) => {
+      await work(trx, { project_id, skill_id: id, actor: key_id });
+      await cancelSkillReviews(trx, id);
+    });
+    return toSkill(await requireSkill(db, project_id, id));
+  };
+
+  return {
+    /** `is_new`: no skill of the job type said the same. @throws AppError `request_invalid` */
+    create: async (caller: Caller, request: SkillRequest): Promise<{ id: string; is_new: boolean }> => {
+      checkSkill(request);
+      return db.transaction((trx) => storeRequest(trx, caller, request));
+    },
+
+    /** By confidence, then recency. With signals: those that need no others. */
+    list: async ({ project_id }: Caller, query: SkillListQuery): Promise<Skill[]> => {
+      const { job_type, state } = query;
+      for (const name of ['job_type', 'signals'] as const) checkQueryText(name, query[name] ?? '');
+      const signals = query.signals?.split(',').map((signal) => signal.trim());
+      const rows = await listSkills(db, { project_id, job_type, state, signals });
+      return orderSkills(rows.map(toSkill));
+    },
+
+    /** @throws AppError `not_found` */
+    get: async ({ project_id }: Caller, id: string): Promise<Skill> =>
+      toSkill(await requireSkill(db, project_id, id)),
+
+    /** A new version. @throws AppError `request_invalid`, `forbidden`, `not_found`, `state_conflict` */
+    patch: async (caller: Caller, id: string, patch: SkillPatch): Promise<Skill> => {
+      checkSkill(patch);
+      const trust = trustOfPatch(caller, patch, { isDecision: false });
+      return change(caller, id, (trx, place) => reviseSkillText(trx, place, { patch, trust }));
+    },
+
+    /** It keeps its id and is applied no more. @throws AppError `not_found` */
+    retire: (caller: Caller, id: string): Promise<Skill> =>
+      change(caller, id, (trx, place) => retireSkillForGood(trx, place)),
+
+    /** Newest first. @throws AppError `not_found`, `request_invalid` for a cursor that is none */
+    listUses: async ({ project_id }: Caller, id: string, { limit, cursor }: PageRequest) => {
+      await requireSkill(db, project_id, id);
+      const after = cursor === undefined ? undefined : decodeNumberCursor(cursor);
+      const rows = await listSkillUses(db, { project_id, skill_id: id }, { after, limit: limit + 1 });
+      return toPage(rows, limit, { key: (row) => row.use_id, item: toUse });
+    },
+  };
+};
+
+export type SkillService = ReturnType<typeof createSkillService>;

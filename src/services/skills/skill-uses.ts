@@ -1,0 +1,68 @@
+/** What became of skills that were used. One that does more harm than good is flagged, and a person is asked about it. */
+import type { ReviewPayload } from '../../contracts/review.ts';
+import { confidenceOf, formatConfidence, shouldFlag } from '../../core/skills/confidence.ts';
+import { insertAudit } from '../../db/audit.ts';
+import type { Db } from '../../db/connect.ts';
+import { findSkill, flagSkill, type SkillRow } from '../../db/skill.ts';
+import {
+  addSkillUses,
+  type CountedSkillRow,
+  type NewSkillUse,
+  type SkillOccasion,
+} from '../../db/skill-use.ts';
+import { openReview } from '../reviews/open-review.ts';
+
+/** Nobody waits for it, and until then the skill is a hint only. */
+const reviewDueMs = 30 * 86_400_000;
+
+export interface SkillUses {
+  readonly project_id: string;
+  /** Null: a call of `/execute`, which counts whenever it is told. */
+  readonly occasion: SkillOccasion | null;
+  readonly uses: readonly NewSkillUse[];
+}
+
+/** @param trx in which the outcome is stored; told again, nothing is counted again */
+export const recordSkillUses = async (trx: Db, { project_id, occasion, uses }: SkillUses): Promise<void> => {
+  const counted = await addSkillUses(trx, project_id, occasion, uses);
+  for (const row of counted) {
+    if (!shouldFlag({ ...row, uses: row.uses_since_keep })) continue;
+    const isNew = await flagSkill(trx, row.skill_id);
+    if (isNew || row.flagged_at !== null) await askAbout(trx, project_id, row, isNew);
+  }
+};
+
+/** A skill has one open review: who asks again gets that one. */
+const askAbout = async (
+  trx: Db,
+  project_id: string,
+  counted: CountedSkillRow,
+  isNew: boolean,
+): Promise<void> => {
+  const { skill_id } = counted;
+  const skill = await findSkill(trx, project_id, skill_id);
+  if (skill === undefined) return;
+  const confidence = confidenceOf(counted);
+  const reason = `a skill for ${skill.job_type} works in ${formatConfidence(confidence)} of its uses`;
+  const payload = payloadOf(skill, confidence);
+  const { review_id } = await openReview(trx, {
+    ...{ project_id, kind: 'skill', reason, skill_id, payload, due_in_ms: reviewDueMs },
+  });
+  const data = { review_id, confidence, uses: counted.uses };
+  const entry = { project_id, actor: 'capstan', action: 'skill.flagged', subject: skill_id, data };
+  if (isNew) await insertAudit(trx, entry);
+};
+
+const payloadOf = (skill: SkillRow, confidence: number): ReviewPayload => ({
+  job_type: skill.job_type,
+  details: {
+    skill_id: skill.skill_id,
+    version: skill.version,
+    repo_signals: skill.repo_signals,
+    error_patterns: skill.error_patterns,
+    instructions: skill.instructions,
+    ...(skill.template === null ? {} : { template: skill.template }),
+    source: skill.source,
+    ...{ success_count: skill.success_count, failure_count: skill.failure_count, confidence },
+  },
+});

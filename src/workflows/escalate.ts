@@ -1,0 +1,120 @@
+/**
+ * A ladder as a workflow: the row of the escalation decides what is next, activities make one transition each, this
+ * file says when. It holds no values. Of a step it is a child and ends with every question to a person; by itself it
+ * waits for the answer and goes on.
+ */
+import {
+  ActivityCancellationType,
+  CancellationScope,
+  proxyActivities,
+  proxyLocalActivities,
+  setCurrentDetails,
+} from '@temporalio/workflow';
+import type { Activities } from '../activities/create-activities.ts';
+import {
+  automatedMs,
+  type EscalateInput,
+  type LadderCommand,
+  type LadderEnd,
+  type LadderPlace,
+  type LadderStart,
+} from '../core/run/escalate-input.ts';
+import { createLadderTable, type LadderTable } from '../core/run/ladder-table.ts';
+import { createReviewWaits } from './review-waits.ts';
+
+const { stopEscalation } = proxyLocalActivities<Activities>({
+  startToCloseTimeout: '60 seconds',
+  retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
+});
+
+type Place = Pick<LadderPlace, 'transition' | 'command'>;
+
+interface Ladder {
+  readonly input: EscalateInput;
+  readonly table: LadderTable;
+  /** The last one known. At first the row may be further; every answer says where it is. */
+  place: Place;
+}
+
+const firstPlace: Place = { transition: 0, command: { type: 'execute', level: 0 } };
+
+export async function escalate(input: EscalateInput): Promise<LadderEnd> {
+  const waits = createReviewWaits();
+  const table = createLadderTable(`[${input.escalation_id}](${input.url})`);
+  const ladder: Ladder = { input, table, place: firstPlace };
+  try {
+    let { from } = input;
+    for (;;) {
+      const end = await climb(ladder, from);
+      if (end.outcome !== 'review' || !input.waits_for_reviews) return end;
+      await waits.over(end);
+      from = { review_id: end.review_id };
+    }
+  } catch (error) {
+    if (CancellationScope.current().consideredCancelled) {
+      await CancellationScope.nonCancellable(() => stop(ladder, 'cancel_requested'));
+    }
+    throw error;
+  }
+}
+
+/** Goes on until the ladder ends or asks a person; after half an hour it asks. */
+const climb = async (ladder: Ladder, from: LadderStart): Promise<LadderEnd> => {
+  const limit = new CancellationScope({ cancellable: true, timeout: automatedMs });
+  try {
+    return await limit.run(async () => {
+      enter(ladder, 'review_id' in from ? await takeDecision(ladder, from.review_id) : from);
+      for (;;) {
+        const { transition, command } = ladder.place;
+        if (command.type === 'end') return command;
+        enter(ladder, await makeTransition(ladder, transition, command));
+      }
+    });
+  } catch (error) {
+    if (!limit.consideredCancelled || CancellationScope.current().consideredCancelled) throw error;
+    return CancellationScope.nonCancellable(() => stop(ladder, 'timed_out'));
+  }
+};
+
+const enter = (ladder: Ladder, place: Place): void => {
+  ladder.place = place;
+  ladder.table.enter(place);
+  setCurrentDetails(ladder.table.toMarkdown());
+};
+
+const activitiesOf = ({ input }: Ladder, activityId: string, summary: string) =>
+  proxyActivities<Activities>({
+    activityId,
+    summary,
+    scheduleToCloseTimeout: automatedMs + 60_000,
+    heartbeatTimeout: input.heartbeat_timeout_ms,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
+  });
+
+const makeTransition = (
+  ladder: Ladder,
+  transition: number,
+  { type, level }: Exclude<LadderCommand, LadderEnd>,
+): Promise<LadderPlace> => {
+  const request = { escalation_id: ladder.input.escalation_id, transition };
+  const activities = activitiesOf(ladder, `${transition}`, `${type} at level ${level}`);
+  return type === 'execute' ? activities.executeLevel(request) : activities.advise(request);
+};
+
+const takeDecision = (ladder: Ladder, reviewId: string): Promise<LadderPlace> =>
+  activitiesOf(ladder, reviewId, `decision of ${reviewId}`).reviewed({ review_id: reviewId });
+
+/** Tells the row. A transition that was stored meanwhile is answered with its place, from where it is told again. */
+const stop = async (ladder: Ladder, type: 'timed_out' | 'cancel_requested'): Promise<LadderEnd> => {
+  for (;;) {
+    const { transition } = ladder.place;
+    const request = { escalation_id: ladder.input.escalation_id, transition, event: { type } };
+    const place =
+      type === 'timed_out'
+        ? await activitiesOf(ladder, `${transition}/${type}`, 'its time is over').openReview(request)
+        : await stopEscalation(request);
+    enter(ladder, place);
+    if (place.command.type === 'end') return place.command;
+  }
+};

@@ -1,0 +1,207 @@
+/** `/execute`, `/advise` and `/v1/escalations` as an outside caller uses them. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type {
+  AdviseAnswer,
+  EscalationAdvice,
+  EscalationAttempt,
+  ExecuteAnswer,
+} from '../../src/contracts/escalation.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
+import { readJson } from '../support/api.ts';
+import { type LadderWorld, startLadderWorld } from '../support/ladders.ts';
+
+let world: LadderWorld;
+let project: string;
+let from: number;
+
+beforeAll(async () => {
+  world = await startLadderWorld({ fast: 0, capable: 0.01, reasoning: 0.02, top: 0.03 });
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  project = await world.newProject();
+  from = world.provider.requests.length;
+});
+
+const post = <Body>(path: string, body: object): Promise<[number, Body]> =>
+  readJson<Body>(world.call(project, path, { body }));
+const execute = async (body: object): Promise<ExecuteAnswer> => {
+  const [status, answer] = await post<ExecuteAnswer>('/execute', body);
+  if (status !== 200) throw new Error(JSON.stringify(answer));
+  return answer;
+};
+const advise = async (body: object): Promise<AdviseAnswer> => {
+  const [status, answer] = await post<AdviseAnswer>('/advise', body);
+  if (status !== 200) throw new Error(JSON.stringify(answer));
+  return answer;
+};
+const kinds = () =>
+  world
+    .shown()
+    .slice(from)
+    .map(({ kind, model }) => `${kind} ${model}`);
+
+const job = {
+  job_type: 'caption',
+  prompt: 'Write a caption.',
+  escalation_history: [],
+  escalation_advice: [],
+};
+const advice = { instructions: 'be brief', reasoning: 'it was long', suggested_executor_level: 2 };
+const fails = { give_up: true, reason: 'the scene is not clear' };
+const attemptOf = (level: number, error: string): EscalationAttempt => ({
+  ...{ level, label: 'mine', attempted_at: 1_700_000_000, error },
+});
+
+test('a failure brings its advice and the level to come back at, and /advise repeats it without a charge', async () => {
+  world.answer(({ kind }) => (kind === 'advise' ? advice : fails));
+  const failed = await execute({ ...job, level: 1 });
+  expect(failed).toEqual({
+    ...{ success: false, result: null, error: 'the executor gave up: the scene is not clear', new_level: 2 },
+    advice: { ...advice, from_level: 2, label: 'capable model' },
+    model_spec: { level: 1, label: 'fast model', capability: 'model.fast', model: 'fast' },
+    ...{ active_skills: [], cost_usd: 0.01 },
+  });
+  const error = failed.error as string;
+  const again = await advise({
+    ...{ from_level: 2, job_type: job.job_type, error, repo_context: '' },
+    escalation_history: [attemptOf(1, error)],
+  });
+  expect(again).toEqual(advice);
+  expect(kinds()).toEqual(['execute fast', 'advise capable']);
+});
+
+test('a success after advice is a skill, and the same skill again is the same id', async () => {
+  world.answer(() => ({ result: 'A lake.' }));
+  const error = 'the caption has 300 characters, at most 80 are allowed';
+  const done = await execute({
+    ...{ ...job, level: 1, escalation_history: [attemptOf(0, error)] },
+    escalation_advice: [{ from_level: 2, label: 'capable model', instructions: 'be brief' }],
+  });
+  expect(done).toMatchObject({
+    ...{ success: true, result: 'A lake.' },
+    skill_candidate: {
+      ...{ source: 'escalation-l2', instructions: 'be brief', success_count: 1, failure_count: 0 },
+      pattern: { job_type: 'caption', error_patterns: [expect.any(String)] },
+    },
+  });
+  const { id, pattern, instructions, source } = done.skill_candidate as NonNullable<
+    typeof done.skill_candidate
+  >;
+  const [, stored] = await post<{ id: string }>('/skills', { pattern, instructions, source });
+  expect(stored.id).toBe(id);
+});
+
+test('level 0 answers with the template of a skill, and without a model', async () => {
+  const skill = {
+    pattern: { job_type: 'caption', repo_signals: ['lang:en'] },
+    ...{ instructions: 'greet', template: 'Hello, {{ input.name }}!', source: 'human-fix' },
+  };
+  const [, { id }] = await post<{ id: string }>('/skills', skill);
+  const request = { ...job, level: 0, context: { name: 'Ada' }, signals: ['lang:en'] };
+  expect(await execute(request)).toMatchObject({ success: true, result: 'Hello, Ada!', active_skills: [id] });
+  expect(kinds()).toEqual([]);
+  world.answer(() => advice);
+  const other = await execute({ ...job, level: 0, context: { name: 'Ada' } });
+  expect(other).toMatchObject({
+    success: false,
+    error: expect.stringContaining('no template'),
+    new_level: 2,
+  });
+});
+
+test('the loop of the specification, run by a client with its own history, ends for a constant error', async () => {
+  world.answer(({ kind }) => (kind === 'advise' ? { ...advice, suggested_executor_level: 1 } : fails));
+  const history: EscalationAttempt[] = [];
+  const given: EscalationAdvice[] = [];
+  let level = 0;
+  let executions = 0;
+  while (level < 5 && executions < 40) {
+    executions += 1;
+    const lists = { escalation_history: history, escalation_advice: given };
+    const { success, error = '' } = await execute({ ...job, level, ...lists });
+    if (success || level >= 4) break;
+    history.push(attemptOf(level, error));
+    const from_level = level + 1;
+    const request = { from_level, job_type: 'caption', error, escalation_history: history, repo_context: '' };
+    const answer = await advise(request);
+    given.push({ ...answer, from_level, label: 'advisor' });
+    level = answer.suggested_executor_level ?? 0;
+  }
+  expect([level, executions]).toEqual([5, 6]);
+  const asked = kinds().filter((kind) => kind.startsWith('advise'));
+  expect(asked).toEqual([
+    'advise fast',
+    'advise capable',
+    'advise capable',
+    'advise reasoning',
+    'advise top',
+  ]);
+});
+
+test('fifty equal requests for advice at once are one question', async () => {
+  world.answer(() => advice);
+  const request = {
+    from_level: 2,
+    job_type: 'caption',
+    error: 'too long',
+    escalation_history: [],
+    repo_context: '',
+  };
+  const answers = await Promise.all(Array.from({ length: 50 }, () => advise(request)));
+  expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(new Set([JSON.stringify(advice)]));
+  expect(kinds()).toEqual(['advise capable']);
+});
+
+test('level 5 opens a review and answers the text of the specification', async () => {
+  const answer = await execute({ ...job, level: 5 });
+  expect(answer).toMatchObject({
+    ...{ success: false, result: null, model_spec: { level: 5, label: 'human' } },
+    error: 'the escalation ladder is exhausted and human review is required',
+  });
+  const [status] = await readJson(world.call(project, `/v1/reviews/${answer.review_id}`));
+  expect(status).toBe(200);
+  expect(kinds()).toEqual([]);
+});
+
+test('advice that costs more than the caller allows is not asked for', async () => {
+  world.answer(() => advice);
+  const request = {
+    from_level: 2,
+    job_type: 'caption',
+    error: 'too long',
+    escalation_history: [],
+    repo_context: '',
+  };
+  const [status, problem] = await post<Problem>('/advise', { ...request, max_usd: 0.005 });
+  expect([status, problem.code]).toEqual([402, 'ceiling_too_low']);
+  expect(kinds()).toEqual([]);
+});
+
+test('a schema that cannot be used is refused before anything is asked', async () => {
+  const result_schema = { type: 'array', items: { $ref: 'https://example.com/schema' } };
+  const [status, problem] = await post<Problem>('/v1/escalations', { ...onlyJob, result_schema });
+  expect([status, problem.code, problem.errors?.[0]?.pointer]).toEqual([
+    422,
+    'request_invalid',
+    '/result_schema',
+  ]);
+});
+
+const onlyJob = { job_type: job.job_type, prompt: job.prompt };
+
+test('an escalation is shown to its project alone, and needs the scope', async () => {
+  const answer = await world.call(project, '/v1/escalations', { body: onlyJob });
+  const created = (await answer.json()) as { escalation_id: string };
+  expect([answer.status, answer.headers.get('location')]).toEqual([
+    202,
+    `/v1/escalations/${created.escalation_id}`,
+  ]);
+  const other = await world.newProject();
+  const [foreign] = await readJson(world.call(other, `/v1/escalations/${created.escalation_id}`));
+  const [missing] = await readJson(world.call(project, '/v1/escalations/esc_none'));
+  const key = await world.api.createKey({ scopes: ['run:read'] });
+  const headers = { authorization: `Bearer ${key}` };
+  const [scopeless] = await readJson(world.api.call('/execute', { body: { ...job, level: 0 }, headers }));
+  expect([foreign, missing, scopeless]).toEqual([404, 404, 403]);
+});

@@ -1,0 +1,31 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { runDemo } from '../support/demo.ts';
+
+test('a mistake is corrected by a person once; the next run with it corrects itself at level 0, for nothing', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
+  try {
+    const printed = await runDemo(join(folder, 'data'), ['learning']);
+    const [first = '', second = ''] = printed.split('Another job with the same mistake.');
+    const failed = /^ {2}mix +failed: .*\/music_gain_db must be number, got "-12 dB"$/m;
+    const [, review] = /^ {2}mix +waits for a person: (rev_\S+)$/m.exec(first) ?? [];
+    const [, learnt] = /^ {2}mix +corrected by a person, learnt as (skl_\S+)$/m.exec(first) ?? [];
+    expect(first).toMatch(failed);
+    expect(first).toContain(`$ capstan review edit ${review} --set /music_gain_db=-12 `);
+    expect(first).toMatch(/^✓ succeeded {2}learning@1.0 .* \$0$/m);
+
+    expect(second).toMatch(failed);
+    expect(second).not.toMatch(/waits for a person|capstan review/);
+    expect(second).toContain(`corrected at level 0 by ${learnt}\n`);
+    expect(second).toMatch(/^✓ succeeded {2}learning@1.0 .* \$0$/m);
+    expect(second).toMatch(new RegExp(`^Skill +${learnt}, confidence 100%$`, 'm'));
+    for (const run of ['First', 'Second']) {
+      expect(second).toMatch(new RegExp(`^${run} run +succeeded, \\$0, its correction \\$0 +run_`, 'm'));
+    }
+    expect(second).not.toContain('✗');
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}, 240_000);

@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Escalation } from '../../src/contracts/escalation.ts';
+import type { EventPage } from '../../src/contracts/event.ts';
+import type { Review } from '../../src/contracts/review.ts';
+import type { Run, StepDetail } from '../../src/contracts/run.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { decide, reviewOf } from '../support/reviews.ts';
+import { waitFor } from '../support/wait.ts';
+
+let capstan: Capstan;
+let resample: Instance;
+let free: Instance;
+
+/** Takes whole rates only, which its schema does not say. */
+const picky: Handler = (exec, response) =>
+  Number.isInteger(exec.input.rate)
+    ? echo(exec, response)
+    : answer(response, 422, {
+        ok: false,
+        error: `rate must be a whole number of Hz, not ${exec.input.rate}`,
+      });
+
+beforeAll(async () => {
+  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000' });
+  resample = await startInstance(capstan, {
+    name: 'resample',
+    input: { type: 'object', properties: { rate: {} }, required: ['rate'] },
+  });
+  free = await startInstance(capstan, { name: 'free' });
+});
+beforeEach(() => {
+  resample.handle = picky;
+  free.handle = echo;
+});
+afterAll(async () => {
+  await Promise.all([resample?.stop(), free?.stop()]);
+  await capstan?.stop();
+});
+
+const bad = (id: string, rate: string, extra: object = {}) => ({
+  id,
+  capability: 'resample',
+  input: { rate },
+  ...extra,
+});
+
+const stepOf = async (runId: string, stepId: string): Promise<StepDetail> =>
+  (await capstan.request<StepDetail>('GET', `/v1/runs/${runId}/steps/${stepId}`)).body;
+
+const eventsOf = async (runId: string, stepId: string): Promise<string[]> => {
+  const { body } = await capstan.request<EventPage>('GET', `/v1/runs/${runId}/events?limit=200`);
+  return body.items.filter(({ step_id }) => step_id === stepId).map(({ type }) => type);
+};
+
+test('a person corrects a step and the run goes on; the next run corrects itself and says by which skill', async () => {
+  const steps = [
+    bad('convert', '44.1k'),
+    { id: 'use', capability: 'free', input: { n: '{{ steps.convert.output.rate }}' } },
+  ];
+  const { run_id } = await capstan.submit(steps);
+  const review = await reviewOf(capstan, run_id, 'convert');
+  expect(review).toMatchObject({ kind: 'escalation', run_id, step_id: 'convert', state: 'open' });
+  expect(review.payload).toMatchObject({ input: { rate: '44.1k' } });
+  const waiting = (await capstan.request<Run>('GET', `/v1/runs/${run_id}`)).body;
+  expect(waiting).toMatchObject({
+    state: 'running',
+    awaiting: ['review'],
+    steps: [{ state: 'in_review', review_id: review.review_id }, { state: 'pending' }],
+  });
+  await decide(capstan, review, { action: 'edit', input: { rate: 44_100 } });
+  const run = await capstan.ended(run_id);
+  expect(run).toMatchObject({
+    state: 'succeeded',
+    output: { use: { n: 44_100 } },
+    steps: [
+      { state: 'succeeded', revision: 1, attempts: 2 },
+      { state: 'succeeded', revision: 0 },
+    ],
+  });
+  expect(run.awaiting).toBeUndefined();
+  expect(run.steps[0]?.skill_id).toBeUndefined();
+  expect(await stepOf(run_id, 'convert')).toMatchObject({
+    input: { rate: '44.1k' },
+    revisions: [{ revision: 1, input: { rate: 44_100 }, source: `review:${review.review_id}` }],
+    output: { rate: 44_100 },
+  });
+  const told = await eventsOf(run_id, 'convert');
+  expect(told).toContain('step.escalated');
+  const people = told.filter((type) => /review/.test(type));
+  expect(people).toEqual(['step.in_review', 'step.reviewed']);
+  expect(told.filter((type) => /succeeded|failed|cancelled|skipped/.test(type))).toEqual(['step.succeeded']);
+
+  const again = await capstan.submit(steps);
+  const second = await capstan.ended(again.run_id);
+  expect(second).toMatchObject({ state: 'succeeded', cost_usd: 0, output: { use: { n: 44_100 } } });
+  const [convert] = second.steps;
+  expect(convert).toMatchObject({ revision: 1, skill_id: expect.any(String) });
+  expect(convert?.review_id).toBeUndefined();
+  const { body: ladder } = await capstan.request<Escalation>(
+    'GET',
+    `/v1/escalations/${convert?.escalation_id}`,
+  );
+  expect(ladder).toMatchObject({ state: 'succeeded', skill_id: convert?.skill_id, cost_usd: 0 });
+}, 60_000);
+
+test('other branches go on while one step is in review, and what it waits for comes after the decision', async () => {
+  const { run_id } = await capstan.submit([
+    bad('a', 'slow', { allow_output: true }),
+    { id: 'b', capability: 'free', input: {} },
+    { id: 'c', capability: 'free', depends_on: ['b'], input: {} },
+    { id: 'd', capability: 'free', input: { n: '{{ steps.a.output.n }}' } },
+  ]);
+  const review = await reviewOf(capstan, run_id, 'a');
+  await waitFor('the other branch to end', async () => {
+    const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
+    return body.steps[2]?.state === 'succeeded';
+  });
+  const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
+  expect(body.steps.map(({ state }) => state)).toEqual(['in_review', 'succeeded', 'succeeded', 'pending']);
+  await decide(capstan, review, { action: 'output', output: { n: 7 } });
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { d: { n: 7 } } });
+}, 60_000);
+
+test('a cancel ends a step in review, its review and its escalation', async () => {
+  const { run_id } = await capstan.submit([bad('a', 'never'), { ...bad('b', 'x'), depends_on: ['a'] }]);
+  const { review_id, escalation_id } = await reviewOf(capstan, run_id, 'a');
+  await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'cancelled',
+    steps: [{ state: 'cancelled' }, { state: 'cancelled' }],
+  });
+  const states = await waitFor('what is left to be closed', async () => {
+    const review = (await capstan.request<Review>('GET', `/v1/reviews/${review_id}`)).body.state;
+    const ladder = (await capstan.request<Escalation>('GET', `/v1/escalations/${escalation_id}`)).body.state;
+    return review !== 'open' && ladder !== 'in_review' && [review, ladder];
+  });
+  expect(states).toEqual(['cancelled', 'cancelled']);
+}, 60_000);
+
+test('a rejected step fails its run with the reason, and the other review is not waited for', async () => {
+  const { run_id } = await capstan.submit([bad('a', 'p'), bad('b', 'q')]);
+  const [review, other] = [await reviewOf(capstan, run_id, 'a'), await reviewOf(capstan, run_id, 'b')];
+  await decide(capstan, review, { action: 'reject', note: 'not this one' });
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'failed',
+    error: { code: 'step_failed', details: { step_id: 'a', code: 'review_rejected' } },
+    steps: [
+      {
+        state: 'failed',
+        error: { code: 'review_rejected', message: expect.stringContaining('not this one') },
+      },
+      { state: 'failed' },
+    ],
+  });
+  await waitFor('the other review to be closed', async () => {
+    const { body } = await capstan.request<Review>('GET', `/v1/reviews/${other.review_id}`);
+    return body.state === 'cancelled';
+  });
+}, 60_000);
+
+test('a skipped step skips what waits for it, and the run succeeds with the rest', async () => {
+  const { run_id } = await capstan.submit([
+    bad('a', 'skip me', { optional: true }),
+    { id: 'b', capability: 'free', depends_on: ['a'], input: {} },
+    { id: 'c', capability: 'free', input: { n: 1 } },
+  ]);
+  await decide(capstan, await reviewOf(capstan, run_id, 'a'), { action: 'skip' });
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'succeeded',
+    steps: [{ state: 'skipped' }, { state: 'skipped' }, { state: 'succeeded' }],
+  });
+}, 60_000);
+
+test('a correction that fails asks again; a step delivered at most once is asked about first', async () => {
+  const before = resample.execs.length;
+  const { run_id } = await capstan.submit([bad('a', 'one', { retry: { max: 0 } })]);
+  const review = await reviewOf(capstan, run_id, 'a');
+  expect(resample.execs.length - before).toBe(1);
+  await decide(capstan, review, { action: 'edit', input: { rate: 'two' } });
+  const again = await waitFor('the review to be asked again', async () => {
+    const { body } = await capstan.request<Review>('GET', `/v1/reviews/${review.review_id}`);
+    return body.round === 2 && body.state === 'open' ? body : null;
+  });
+  await decide(capstan, again, { action: 'edit', input: { rate: 8_000 }, remember: false });
+  expect(await capstan.ended(run_id)).toMatchObject({
+    state: 'succeeded',
+    steps: [{ revision: 2, attempts: 3 }],
+  });
+}, 60_000);
+
+test('with on_exhausted: fail, or escalation off, nobody is asked', async () => {
+  const fail = await capstan.submit([bad('a', 'u', { escalate: { on_exhausted: 'fail' } })]);
+  const off = await capstan.submit([bad('a', 'u', { escalate: { enabled: false } })]);
+  const [failed, plain] = [await capstan.ended(fail.run_id), await capstan.ended(off.run_id)];
+  expect(failed).toMatchObject({
+    state: 'failed',
+    steps: [{ state: 'failed', error: { code: 'ladder_exhausted' } }],
+  });
+  expect(plain).toMatchObject({
+    state: 'failed',
+    steps: [{ state: 'failed', error: { code: 'input_rejected' } }],
+  });
+  expect(failed.steps[0]?.review_id).toBeUndefined();
+  expect(plain.steps[0]?.escalation_id).toBeUndefined();
+}, 60_000);
+
+test('worker killed -9 in the middle of a correction: the same correction is made again, and once', async () => {
+  const strict = await startInstance(capstan, {
+    name: 'strict',
+    input: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+  });
+  strict.handle = () => undefined;
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'strict', input: { n: '5' }, escalate: { repair: 'apply' } },
+  ]);
+  await waitFor('the corrected call to arrive', () => strict.execs[0]);
+  await capstan.killWorker('SIGKILL');
+  strict.handle = echo;
+  await capstan.startWorker();
+  expect(await capstan.ended(run_id, 90_000)).toMatchObject({
+    state: 'succeeded',
+    output: { a: { n: 5 } },
+    steps: [{ revision: 1 }],
+  });
+  const keys = strict.execs.map(({ headers, input }) => [headers['idempotency-key'], input.n]);
+  expect(keys).toEqual([
+    [`${run_id}.a.0.1`, 5],
+    [`${run_id}.a.0.1`, 5],
+  ]);
+  expect((await stepOf(run_id, 'a')).revisions).toHaveLength(1);
+  await strict.stop();
+}, 120_000);

@@ -1,0 +1,150 @@
+/** What a ladder with models learns, on the whole stack: the models are scripted, nothing else is. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Escalation } from '../../src/contracts/escalation.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { Skill } from '../../src/contracts/skill.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { readShown, startModelLevels } from '../support/model-levels.ts';
+import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { waitFor } from '../support/wait.ts';
+
+let capstan: Capstan;
+let provider: ModelServer;
+let models: Awaited<ReturnType<typeof startModelLevels>>;
+let encode: Instance;
+let db: Db;
+
+/** Takes even rates up to 48 kHz, which its schema does not say. */
+const picky: Handler = (exec, response) => {
+  const rate = Number(exec.input.rate);
+  const fault = rate % 2 === 1 ? 'is not supported, it must be even' : rate > 48_000 ? 'is too high' : null;
+  if (fault === null) return echo(exec, response);
+  answer(response, 422, { ok: false, error: `encoder: sample rate ${rate} ${fault}` });
+};
+
+beforeAll(async () => {
+  [capstan, provider] = await Promise.all([startCapstan(), startModelServer()]);
+  db = connectDatabase(capstan.databaseUrl, 1);
+  encode = await startInstance(capstan, { name: 'encode' });
+  encode.handle = picky;
+  models = await startModelLevels(capstan, provider, { fast: 0, capable: 0.01, reasoning: 0.02, top: 0.04 });
+}, 90_000);
+afterAll(async () => {
+  await models?.stop();
+  await Promise.all([encode?.stop(), provider?.close(), db?.destroy()]);
+  await capstan?.stop();
+});
+
+const submit = (input: object): Promise<Run> => capstan.submit([{ id: 'a', capability: 'encode', input }]);
+
+const ladderOf = async ({ steps }: Run): Promise<Escalation> => {
+  const path = `/v1/escalations/${steps[0]?.escalation_id}`;
+  return (await capstan.request<Escalation>('GET', path)).body;
+};
+
+const skillOf = async ({ skill_id }: Escalation): Promise<Skill> =>
+  (await capstan.request<Skill>('GET', `/skills/${skill_id}`)).body;
+
+const shownSince = (from: number) => provider.requests.slice(from).map(({ body }) => readShown(body));
+
+/** What all calls of models have cost so far, and how many there were. */
+const readModelCosts = async () => {
+  const [sum] = await db('attempt')
+    .whereLike('capability', 'model.%')
+    .count('* as calls')
+    .sum('settled_nano as nano');
+  return { calls: Number(sum?.calls), usd: Number(sum?.nano) / 1e9 };
+};
+
+const advise = (instructions: string) => ({
+  instructions,
+  reasoning: 'the encoder',
+  suggested_executor_level: 1,
+});
+const setRate = (value: number) => ({ patch: [{ op: 'replace', path: '/rate', value }] });
+
+test('level 1 fails twice, the advice of level 2 helps; the third run with that mistake needs no model', async () => {
+  const advices = ['take the next odd rate', 'double the rate', 'round down to an even rate'];
+  const rates = [44_103, 88_202, 44_100];
+  provider.answer(({ body }) => {
+    const { kind, data } = readShown(body);
+    const given = (data.advice as unknown[]).length;
+    const said = kind === 'advise' ? advise(advices[given] ?? '') : setRate(rates[given - 1] ?? 0);
+    return { text: JSON.stringify(said) };
+  });
+  const [from, before] = [provider.requests.length, await readModelCosts()];
+  const first = await capstan.ended((await submit({ rate: 44_101 })).run_id, 60_000);
+  expect(first).toMatchObject({ state: 'succeeded', output: { a: { rate: 44_100 } } });
+  expect(shownSince(from).map(({ kind, model }) => `${kind} ${model}`)).toEqual([
+    ...['advise fast', 'correct fast', 'advise capable', 'correct fast', 'advise capable', 'correct fast'],
+  ]);
+  const ladder = await ladderOf(first);
+  expect(ladder).toMatchObject({
+    ...{ state: 'succeeded', escalation_level: 1, cost_usd: 0.02 },
+    payload: {
+      escalation_history: [
+        { level: 0, error: 'encoder: sample rate 44101 is not supported, it must be even' },
+        { level: 1, error: 'encoder: sample rate 44103 is not supported, it must be even' },
+        { level: 1, error: 'encoder: sample rate 88202 is too high' },
+      ],
+      escalation_advice: [{ from_level: 1 }, { from_level: 2 }, { from_level: 2, instructions: advices[2] }],
+    },
+  });
+  expect(await skillOf(ladder)).toMatchObject({
+    source: 'escalation-l2',
+    success_count: 1,
+    failure_count: 0,
+  });
+  const [asked, spent] = [provider.requests.length, await readModelCosts()];
+  expect(spent.usd - before.usd).toBeCloseTo(0.02, 9);
+
+  for (const successes of [2, 3]) {
+    const run = await capstan.ended((await submit({ rate: 44_101 })).run_id);
+    expect(run).toMatchObject({
+      ...{ state: 'succeeded', cost_usd: 0, output: { a: { rate: 44_100 } } },
+      steps: [{ skill_id: ladder.skill_id }],
+    });
+    const repaired = await ladderOf(run);
+    expect(repaired).toMatchObject({ state: 'succeeded', escalation_level: 0, cost_usd: 0 });
+    expect(await skillOf(repaired)).toMatchObject({ success_count: successes, confidence: 1 });
+  }
+  expect(provider.requests.length).toBe(asked);
+  expect(await readModelCosts()).toEqual(spent);
+}, 120_000);
+
+test('ten that fail alike at once ask for one advice; nine are repaired by what the first learnt', async () => {
+  let goOn = (): void => {};
+  const all = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  provider.answer(async ({ body }) => {
+    const { kind } = readShown(body);
+    if (kind === 'advise') await all;
+    return {
+      text: JSON.stringify(kind === 'advise' ? advise('lower it to what is allowed') : setRate(48_000)),
+    };
+  });
+  const from = provider.requests.length;
+  const runs = await Promise.all(Array.from({ length: 10 }, () => submit({ rate: 96_000 })));
+  const ids = runs.map(({ run_id }) => run_id);
+  await waitFor(
+    'the others to wait for the first',
+    async () => {
+      const [open] = await db('escalation').whereIn('run_id', ids).whereNotNull('leader_id').count('* as n');
+      return Number(open?.n) === 9;
+    },
+    60_000,
+  );
+  goOn();
+  const ended = await Promise.all(ids.map((id) => capstan.ended(id, 60_000)));
+  expect(ended.map(({ state, output }) => [state, output])).toEqual(
+    ids.map(() => ['succeeded', { a: { rate: 48_000 } }]),
+  );
+  expect(shownSince(from).map(({ kind }) => kind)).toEqual(['advise', 'correct']);
+  const ladders = await Promise.all(ended.map(ladderOf));
+  expect(new Set(ladders.map(({ skill_id }) => skill_id)).size).toBe(1);
+  expect(ladders.map(({ escalation_level }) => escalation_level).sort()).toEqual([...Array(9).fill(0), 1]);
+  expect(await skillOf(ladders[0] as Escalation)).toMatchObject({ success_count: 10, uses: 9 });
+}, 120_000);

@@ -1,0 +1,153 @@
+/** Temporal is a port here that is away when a test says so; everything else is real. */
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflows.ts';
+import type { ReviewedSignal } from '../../../src/core/run/escalate-input.ts';
+import { listAudit } from '../../../src/db/audit.ts';
+import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { type ReviewRow, readReview } from '../../../src/db/review.ts';
+import { createReviewDelivery } from '../../../src/services/reviews/deliver-review.ts';
+import { openReview, reopenReview, reviewDueMs } from '../../../src/services/reviews/open-review.ts';
+import { createReviewService } from '../../../src/services/reviews/review-service.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aRun } from '../../support/factories.ts';
+
+let database: TestDatabase;
+let db: Db;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = connectDatabase(database.url, 4);
+});
+afterAll(async () => {
+  await db.destroy();
+  await database.drop();
+});
+
+const logger = pino({ level: 'silent' });
+const caller = (project_id: string) => ({
+  ...{ key_id: 'key_1', project_id, projects: [project_id], scopes: new Set(['review:decide'] as const) },
+});
+
+const aService = () => {
+  const sent: (WaitingWorkflow & ReviewedSignal)[] = [];
+  const temporal = { isAway: false, knows: true };
+  const delivery = createReviewDelivery({
+    ...{ db, logger },
+    workflows: {
+      signalReviewed: async (waiting, signal) => {
+        if (temporal.isAway) throw new Error('connection refused');
+        if (!temporal.knows) return 'gone';
+        sent.push({ ...waiting, ...signal });
+        return 'sent';
+      },
+    },
+  });
+  const service = createReviewService({ db, delivery, checkDecision: async () => undefined });
+  return { sent, temporal, delivery, service };
+};
+
+let escalations = 0;
+const aReview = async (due_in_ms = reviewDueMs('standard')) => {
+  const { run_id, project_id } = await aRun(db);
+  const escalation_id = `esc_${escalations++}`;
+  const { review_id } = await openReview(db, {
+    ...{ project_id, kind: 'escalation', reason: 'the ladder is exhausted', due_in_ms, payload: {} },
+    ...{ run_id, step_id: 'a', item: 0, escalation_id },
+  });
+  return { review_id, run_id, project_id, escalation_id };
+};
+
+const read = (review_id: string) => readReview(db, review_id) as Promise<ReviewRow>;
+
+/** Maintenance leaves to the process that decided what is younger than this. */
+const passThreeSeconds = () =>
+  db.raw(`update review set decided_at = decided_at - interval '4 seconds' where decided_at is not null`);
+
+const order = (review_id: string, version = 1) =>
+  ({ review_id, version, decision: { action: 'retry' }, idempotency: null }) as const;
+
+it('tells the waiting run at once, and not again', async () => {
+  const { sent, delivery, service } = aService();
+  const { review_id, project_id, run_id } = await aReview();
+  await service.decide(caller(project_id), order(review_id));
+  await delivery.settled();
+  await passThreeSeconds();
+  await delivery.deliverOverdue();
+  expect(sent).toEqual([{ project_id, run_id, review_id, version: 2 }]);
+  expect((await read(review_id)).delivered_at).toEqual(expect.any(Date));
+});
+
+it('stores a decision while Temporal is away and delivers it when it is back', async () => {
+  const { sent, temporal, delivery, service } = aService();
+  temporal.isAway = true;
+  const [first, second] = [await aReview(), await aReview()];
+  for (const { project_id, review_id } of [first, second]) {
+    const { review } = await service.decide(caller(project_id), order(review_id));
+    expect(review).toMatchObject({ state: 'resolved', decision: { action: 'retry' } });
+  }
+  await delivery.settled();
+  expect(await delivery.deliverOverdue()).toBe(0);
+  await passThreeSeconds();
+  expect(await delivery.deliverOverdue()).toBe(0);
+  expect((await read(first.review_id)).delivered_at).toBeNull();
+  temporal.isAway = false;
+  expect(await delivery.deliverOverdue()).toBe(2);
+  expect(sent.map(({ review_id }) => review_id)).toEqual([first.review_id, second.review_id]);
+  expect(await delivery.deliverOverdue()).toBe(0);
+});
+
+it('gives up on a workflow that is gone', async () => {
+  const { temporal, delivery, service } = aService();
+  temporal.knows = false;
+  const { review_id, project_id } = await aReview();
+  await service.decide(caller(project_id), order(review_id));
+  await delivery.settled();
+  expect((await read(review_id)).delivered_at).toEqual(expect.any(Date));
+});
+
+it('delivers an expiry like a decision, once, and audits it', async () => {
+  const { sent, delivery, service } = aService();
+  const { review_id, project_id, run_id } = await aReview(-1);
+  expect(await delivery.expireDue()).toBe(1);
+  expect(await delivery.expireDue()).toBe(0);
+  await passThreeSeconds();
+  await delivery.deliverOverdue();
+  expect(sent).toEqual([{ project_id, run_id, review_id, version: 2 }]);
+  await expect(service.decide(caller(project_id), order(review_id, 2))).rejects.toMatchObject({
+    ...{ code: 'state_conflict', details: { review: { state: 'expired', version: 2 } } },
+  });
+  expect(await listAudit(db, project_id, { limit: 10 })).toMatchObject([
+    { action: 'review.expired', actor: 'maintenance', subject: review_id },
+  ]);
+});
+
+it('tells the ladder by itself when no run waits', async () => {
+  const { sent, delivery, service } = aService();
+  const { project_id } = await aReview();
+  const escalation_id = 'esc_alone';
+  const { review_id } = await openReview(db, {
+    ...{ project_id, kind: 'escalation', reason: 'gave up', due_in_ms: 1_000, payload: {}, escalation_id },
+  });
+  await service.decide(caller(project_id), order(review_id));
+  await delivery.settled();
+  expect(sent).toEqual([{ project_id, escalation_id, review_id, version: 2 }]);
+});
+
+it('asks three times in all, each with a version of its own, and is open once', async () => {
+  const { sent, delivery, service } = aService();
+  const { review_id, project_id, escalation_id } = await aReview();
+  const again = { project_id, kind: 'escalation', reason: 'r', due_in_ms: 1, payload: {} } as const;
+  expect(await openReview(db, { ...again, escalation_id })).toMatchObject({ review_id });
+  const reopening = { review_id, reason: 'still wrong', payload: { error: 'x' }, due_in_ms: 3_600_000 };
+  for (const round of [1, 2, 3]) {
+    const { version } = await read(review_id);
+    await service.decide(caller(project_id), order(review_id, version));
+    await delivery.settled();
+    const opened = await reopenReview(db, { ...reopening, round });
+    const repeated = await reopenReview(db, { ...reopening, round });
+    expect(repeated).toEqual(opened);
+    expect(opened === null).toBe(round === 3);
+  }
+  expect(sent.map(({ version }) => version)).toEqual([2, 4, 6]);
+  expect(await read(review_id)).toMatchObject({ round: 3, state: 'resolved' });
+});

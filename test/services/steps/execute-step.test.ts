@@ -1,0 +1,133 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ConfigSchema } from '../../../src/config.ts';
+import { Registration } from '../../../src/contracts/capability.ts';
+import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { Stop } from '../../../src/core/stop.ts';
+import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { createRouterRuntime } from '../../../src/runtime.ts';
+import {
+  createExecuteRevision,
+  createExecuteStep,
+  type FailedStep,
+  type OpenForStep,
+} from '../../../src/services/steps/execute-step.ts';
+import { createRunContexts } from '../../../src/services/steps/run-context.ts';
+import { createStepResults } from '../../../src/services/steps/step-results.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aProject, aRun } from '../../support/factories.ts';
+import { answer, type Instance, startInstance } from '../../support/fleet.ts';
+import { waitFor } from '../../support/wait.ts';
+
+let database: TestDatabase;
+let db: Db;
+let router: Awaited<ReturnType<typeof createRouterRuntime>>;
+let instance: Instance;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = connectDatabase(database.url, 4);
+  const config = ConfigSchema.parse({ DATABASE_URL: database.url, LOG_LEVEL: 'silent' });
+  router = await createRouterRuntime(config, pino({ level: 'silent' }));
+  const { project_id } = await aProject(db);
+  instance = await startInstance(
+    {
+      request: async <Body>(_method: string, _path: string, body: unknown) => {
+        const answered = await router.registry.register(project_id, Registration.parse(body));
+        return { status: 201, headers: new Headers(), body: answered as unknown as Body };
+      },
+    },
+    { name: 'even' },
+  );
+  await waitFor('the router to know it', () => router.feed.fleet('even').instances.length > 0);
+});
+beforeEach(() => {
+  instance.handle = (_exec, response) => answer(response, 422, { ok: false, error: 'n must be even' });
+});
+afterAll(async () => {
+  await instance?.stop();
+  await router?.close();
+  await db?.destroy();
+  await database?.drop();
+});
+
+const place = { escalation_id: 'esc_1', transition: 0, command: { type: 'execute', level: 0 } } as const;
+const killed: OpenForStep = () => Promise.reject(new Error('killed'));
+const control = (round: number) => ({ round, remainingMs: 20_000, signal: new Stop() });
+
+const aFailingRun = async (step: Partial<StepDefinition> = {}) => {
+  const steps = [{ id: 'a', capability: 'even', input: { n: 1 }, ...step }];
+  const run = await aRun(db, { definition: { steps } });
+  return { run, first: { run_id: run.run_id, step_id: 'a', revision: 0, escalates: true } };
+};
+
+const stepsWith = (openForStep: OpenForStep) => {
+  const { callCapability } = router;
+  const dependencies = {
+    db,
+    contexts: createRunContexts(db),
+    results: createStepResults(db),
+    callCapability,
+  };
+  return {
+    executeStep: createExecuteStep({ ...dependencies, openForStep }),
+    executeRevision: createExecuteRevision(dependencies),
+  };
+};
+
+const stateOf = async (runId: string): Promise<string> =>
+  (await db('step').where({ run_id: runId, step_id: 'a' }).first('state'))?.state;
+
+test('a worker killed between the failure and its escalation: the next opens it and sends nothing', async () => {
+  const { run, first } = await aFailingRun();
+  const before = instance.execs.length;
+  await expect(stepsWith(killed).executeStep(first, control(1))).rejects.toThrow('killed');
+  expect(await stateOf(run.run_id)).toBe('retrying');
+  const told: FailedStep[] = [];
+  const { executeStep } = stepsWith(async (failed) => {
+    told.push(failed);
+    return place;
+  });
+  const error = { code: 'input_rejected', message: 'HTTP 422: n must be even' };
+  expect(await executeStep(first, control(2))).toEqual({ kind: 'escalated', error, place });
+  expect(told).toMatchObject([
+    {
+      ...{ run_id: run.run_id, step_id: 'a', item: 0, revision: 0, project_id: run.project_id },
+      ...{ pipeline: 'trailer', capability: 'even', tags: [], input: { n: 1 }, failure: error },
+      policy: { enabled: true, repair: 'propose', needs_person: false },
+    },
+  ]);
+  expect(instance.execs.length - before).toBe(1);
+});
+
+test.each([
+  ['whose run cannot escalate', {}, { escalates: false }, 'input_rejected'],
+  ['whose input cannot be worked out', { input: { n: '{{ job.none }}' } }, {}, 'expression_unresolved'],
+])('a step %s ends with its failure', async (_, step, change, code) => {
+  const { run, first } = await aFailingRun(step);
+  const { executeStep } = stepsWith(killed);
+  expect(await executeStep({ ...first, ...change }, control(1))).toMatchObject({
+    kind: 'failed',
+    error: { code },
+  });
+  expect(await stateOf(run.run_id)).toBe('failed');
+});
+
+test('whatever becomes of a correction, but a success, leaves the step open', async () => {
+  const { run, first } = await aFailingRun({ retry: { max: 0 } });
+  const { executeStep, executeRevision } = stepsWith(async () => place);
+  await executeStep(first, control(1));
+  const correction = { run_id: run.run_id, step_id: 'a', item: 0, revision: 0 };
+  expect(await executeRevision(correction, control(1))).toMatchObject({ kind: 'failed' });
+  expect(await stateOf(run.run_id)).toBe('retrying');
+
+  const stopped = control(1);
+  instance.handle = () => stopped.signal.abort('cancelled');
+  expect(await executeRevision(correction, stopped)).toEqual({ kind: 'cancelled' });
+  expect(await stateOf(run.run_id)).toBe('retrying');
+
+  instance.handle = (_exec, response) => void response.destroy();
+  const lost = await executeRevision(correction, control(1));
+  expect(lost).toMatchObject({ kind: 'unknown', error: { code: 'delivery_unknown' } });
+  expect(await stateOf(run.run_id)).toBe('retrying');
+});

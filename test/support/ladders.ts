@@ -1,0 +1,173 @@
+/**
+ * Ladders as a worker climbs them, without Temporal: the real API with a registered capability and models behind one
+ * scripted provider, and the real services of a worker on the same database.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { inject } from 'vitest';
+import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
+import { ConfigSchema } from '../../src/config.ts';
+import type { Decision } from '../../src/contracts/decision.ts';
+import type { Escalation } from '../../src/contracts/escalation.ts';
+import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import { Stop } from '../../src/core/stop.ts';
+import { createWorkerRuntime } from '../../src/runtime.ts';
+import type { Advanced } from '../../src/services/escalation/place.ts';
+import { type CallOptions, startTestApi, type TestApi } from './api.ts';
+import { registerInstance } from './direct-calls.ts';
+import { aRun } from './factories.ts';
+import { answer, type Instance } from './fleet.ts';
+import { readShown, type Shown, startModelLevel } from './model-levels.ts';
+import { type ModelReply, type ModelServer, startModelServer } from './model-server.ts';
+import { waitFor } from './wait.ts';
+
+export interface LadderWorld {
+  readonly api: TestApi;
+  readonly provider: ModelServer;
+  /** Refuses odd rates; its schema wants an integer. */
+  readonly capability: Instance;
+  /** What the models were shown so far. */
+  readonly shown: () => readonly Shown[];
+  /** How models answer from now on: JSON, or what the provider does. */
+  answer(script: (shown: Shown) => object): void;
+  /** A project of its own; `call` speaks as its admin. */
+  readonly newProject: () => Promise<string>;
+  readonly call: (projectId: string, path: string, options?: CallOptions) => Promise<Response>;
+  readonly failStep: (step: FailingStep) => Promise<{ run_id: string; place: Advanced }>;
+  /** Makes one transition. */
+  readonly advance: (place: Pick<Advanced, 'escalation_id' | 'transition'>) => Promise<Advanced>;
+  /** Makes transitions until the ladder ends or asks a person. */
+  readonly climb: (place: Advanced) => Promise<Advanced>;
+  readonly decided: (reviewId: string) => Promise<Advanced>;
+  readonly stop: (place: Advanced, type: 'timed_out' | 'cancel_requested') => Promise<Advanced>;
+  /** A ladder by itself, as its workflow would be started. */
+  readonly startJob: (projectId: string, request: object) => Promise<Advanced>;
+  readonly escalation: (projectId: string, id: string) => Promise<Escalation>;
+  readonly close: () => Promise<void>;
+}
+
+export interface FailingStep {
+  readonly project_id: string;
+  readonly input: JsonObject;
+  readonly step?: Partial<StepDefinition>;
+}
+
+export const transcode = {
+  name: 'transcode',
+  input: {
+    type: 'object',
+    properties: {
+      rate: { type: 'integer', minimum: 8_000 },
+      source: { type: 'string' },
+      output_path: { type: 'string' },
+    },
+    required: ['rate'],
+    additionalProperties: false,
+  },
+};
+
+const isReply = (given: object): boolean =>
+  ['status', 'garbage', 'cut'].some((name) => name in given) || ('text' in given && 'usage' in given);
+
+const startModel = async (
+  api: TestApi,
+  provider: ModelServer,
+  [level, rate]: readonly [string, number],
+): Promise<RunningInstance> => {
+  const instance = await startModelLevel({ url: api.url, key: api.apiKey }, provider, [level, rate]);
+  await waitFor('the router to know it', async () => {
+    const route = await api.call('/v1/route', { body: { capability: `model.${level}` } });
+    const { candidates = [] } = (await route.json()) as Partial<Decision>;
+    return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
+  });
+  return instance;
+};
+
+const startWorker = async (api: TestApi) => {
+  const { rows } = await api.db.raw<{ rows: [{ name: string }] }>('select current_database() as name');
+  const url = new URL(inject('databaseUrl'));
+  url.pathname = `/${rows[0].name}`;
+  const config = ConfigSchema.parse({ DATABASE_URL: url.href, DATABASE_POOL: 8, LOG_LEVEL: 'silent' });
+  return createWorkerRuntime(config, pino({ level: 'silent' }));
+};
+
+const definitionOf = (step: Partial<StepDefinition>, input: JsonObject): PipelineDefinition => ({
+  pipeline: 'trailer',
+  version: '1.0.0',
+  steps: [{ id: 'a', capability: 'transcode', input, ...step }],
+});
+
+const control = () => ({ round: 1, remainingMs: 30_000, signal: new Stop() });
+
+/** @param models level (`fast`, …) to rate in USD per call */
+export const startLadderWorld = async (models: Readonly<Record<string, number>>): Promise<LadderWorld> => {
+  const [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
+  const capability = await registerInstance(api, { ...transcode, max_concurrency: 64 });
+  capability.handle = ({ input }, response) => {
+    const isOdd = Number(input.rate) % 2 === 1;
+    const error = `encoder: sample rate ${input.rate} is not supported, it must be even`;
+    answer(response, isOdd ? 422 : 200, isOdd ? { ok: false, error } : { ok: true, output: input });
+  };
+  const instances: RunningInstance[] = [];
+  for (const model of Object.entries(models)) instances.push(await startModel(api, provider, model));
+  const worker = await startWorker(api);
+  const { executeStep, escalations } = worker.services;
+  const shown = (): readonly Shown[] => provider.requests.map(({ body }) => readShown(body));
+
+  const keys = new Map<string, string>();
+  const call: LadderWorld['call'] = (projectId, path, options = {}) => {
+    const headers = { ...options.headers, authorization: `Bearer ${keys.get(projectId)}` };
+    return api.call(path, { ...options, headers });
+  };
+
+  const advance: LadderWorld['advance'] = ({ escalation_id, transition }) =>
+    escalations.advance({ escalation_id, transition, signal: new Stop() });
+
+  return {
+    ...{ api, provider, capability, shown, advance },
+    answer: (script) =>
+      provider.answer(({ body }) => {
+        const given = script(readShown(body));
+        return isReply(given) ? (given as ModelReply) : { text: JSON.stringify(given) };
+      }),
+    call,
+    newProject: async () => {
+      const { projectId, apiKey } = await api.createProject('ladders');
+      keys.set(projectId, apiKey);
+      return projectId;
+    },
+    failStep: async ({ project_id, input, step = {} }) => {
+      const { run_id } = await aRun(api.db, { project_id, definition: definitionOf(step, input) });
+      const request = { run_id, step_id: 'a', revision: 0, escalates: true };
+      const end = await executeStep(request, control());
+      if (end.kind !== 'escalated') throw new Error(`the step was to escalate: ${JSON.stringify(end)}`);
+      return { run_id, place: end.place };
+    },
+    climb: async (place) => {
+      let at = place;
+      for (let made = 0; at.command.type !== 'end' && made < 200; made += 1) {
+        at = await advance(at);
+        // As Temporal's timer would, only sooner.
+        if (at.delay_ms !== undefined) await sleep(Math.min(at.delay_ms, 200));
+      }
+      return at;
+    },
+    stop: ({ escalation_id, transition }, type) =>
+      escalations.stop({ escalation_id, transition, event: { type } }),
+    startJob: async (projectId, body) => {
+      const created = await call(projectId, '/v1/escalations', { body });
+      if (created.status !== 202) throw new Error(await created.text());
+      const { escalation_id } = (await created.json()) as Escalation;
+      return escalations.advance({ escalation_id, transition: -1, signal: new Stop() });
+    },
+    decided: (review_id) => escalations.applyDecision({ review_id }),
+    escalation: async (projectId, id) =>
+      (await (await call(projectId, `/v1/escalations/${id}`)).json()) as Escalation,
+    close: async () => {
+      await worker.close();
+      await Promise.all(instances.map((instance) => instance.stop()));
+      await Promise.all([provider.close(), capability.stop(), api.close()]);
+    },
+  };
+};

@@ -1,0 +1,64 @@
+/** Levels of the ladder for tests: the capability of every level, in front of one scripted provider. */
+import { readModelSettings } from '../../capabilities/model/configuration.ts';
+import { defineModel } from '../../capabilities/model/define-model.ts';
+import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
+import { serve } from '../capability/support/capabilities.ts';
+import type { Capstan } from './capstan.ts';
+import type { ModelRequest, ModelServer } from './model-server.ts';
+
+/** What a prompt showed a model: the constant rules, and the data between its marks. */
+export interface Shown {
+  /** As the provider was asked for it: `fast`, `capable`, `reasoning`, `top`. */
+  readonly model: string;
+  readonly kind: 'execute' | 'correct' | 'advise';
+  readonly rules: string;
+  /** The user's message as it was sent. */
+  readonly sent: string;
+  readonly data: Record<string, unknown>;
+}
+
+export const readShown = (body: ModelRequest['body']): Shown => {
+  const text = (role: string): string =>
+    body.messages
+      .filter((message) => message.role === role)
+      .map(({ content }) => String(content))
+      .join('\n');
+  const rules = text('system');
+  const sent = text('user');
+  const kind = /Prompt (\w+)\/\d/.exec(rules)?.[1] as Shown['kind'];
+  const [, data = ''] = /^<<<DATA \w+\n(.*)\nDATA \w+>>>$/.exec(sent) ?? [];
+  return { model: body.model, kind, rules, sent, data: JSON.parse(data) };
+};
+
+/** @param rate USD per call */
+export const startModelLevel = (
+  router: { readonly url: string; readonly key: string },
+  provider: ModelServer,
+  [level, rate]: readonly [string, number],
+): Promise<RunningInstance> => {
+  const prices = rate === 0 ? {} : { MODEL_RATE_USD: String(rate) };
+  const settings = readModelSettings({
+    ...{ MODEL_CAPABILITY: `model.${level}`, MODEL_NAME: level, MODEL_PROVIDER: 'openai-compatible' },
+    ...{ MODEL_BASE_URL: provider.url, MODEL_MAX_CONCURRENCY: '50' },
+    ...prices,
+  });
+  return serve(defineModel(settings), { ROUTER_URL: router.url, ROUTER_TOKEN: router.key });
+};
+
+/**
+ * Resolves when the worker calls them.
+ * @param rates level (`fast`, …) to rate in USD per call
+ */
+export const startModelLevels = async (
+  capstan: Capstan,
+  provider: ModelServer,
+  rates: Readonly<Record<string, number>>,
+): Promise<{ readonly stop: () => Promise<void> }> => {
+  const levels = Object.entries(rates);
+  const instances = await Promise.all(levels.map((level) => startModelLevel(capstan, provider, level)));
+  const messages = [{ role: 'user', content: 'are you there?' }];
+  const calls = Object.keys(rates).map((id) => ({ id, capability: `model.${id}`, input: { messages } }));
+  const { state, error } = await capstan.ended((await capstan.submit(calls)).run_id);
+  if (state !== 'succeeded') throw new Error(`the models do not answer: ${error?.message}`);
+  return { stop: async () => void (await Promise.all(instances.map((instance) => instance.stop()))) };
+};

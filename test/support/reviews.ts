@@ -1,0 +1,29 @@
+/** Waiting for reviews of a run, and deciding them, as a person does by the API. */
+import type { Problem } from '../../src/contracts/problem.ts';
+import type { Review, ReviewDecision } from '../../src/contracts/review.ts';
+import type { Run, RunStep } from '../../src/contracts/run.ts';
+import type { Capstan } from './capstan.ts';
+import { waitFor } from './wait.ts';
+
+/** The review that a step waits for. */
+export const reviewOf = async (
+  { request }: Pick<Capstan, 'request'>,
+  runId: string,
+  stepId: string,
+): Promise<Review> => {
+  const step = await waitFor<RunStep | undefined>(`step ${stepId} of ${runId} to be in review`, async () => {
+    const { body } = await request<Run>('GET', `/v1/runs/${runId}`);
+    return body.steps.find(({ id, state }) => id === stepId && state === 'in_review');
+  });
+  return (await request<Review>('GET', `/v1/reviews/${step.review_id}`)).body;
+};
+
+export const decide = async (
+  { request }: Pick<Capstan, 'request'>,
+  { review_id, version }: Review,
+  decision: ReviewDecision,
+): Promise<void> => {
+  const path = `/v1/reviews/${review_id}/decision`;
+  const { status, body } = await request<Problem>('POST', path, decision, { 'if-match': `"${version}"` });
+  if (status !== 200) throw new Error(`POST ${path}: ${status} ${JSON.stringify(body)}`);
+};
