@@ -50,8 +50,8 @@ const leftOpen = `
 
 /** The breaker of the chosen instance, the first that the inputs of the decision show, was half-open. */
 export const isTrial = `exists (
-    select 1 from jsonb_array_elements_text(a.inputs -> 'columns') with ordinality c (name, place)
-    join jsonb_array_elements_text(a.inputs -> 'instances' -> 0) with ordinality v (value, place) using (place)
+    select 1 from json_array_elements_text(a.inputs -> 'columns') with ordinality c (name, place)
+    join json_array_elements_text(a.inputs -> 'instances' -> 0) with ordinality v (value, place) using (place)
     where c.name = 'breaker_until_ms' and v.value is not null)`;
 
 /** Two trials of one half-open instance at once. */

@@ -1,0 +1,42 @@
+/** Temporal as `npm start` runs it (durable), and what Capstan's processes are told of it and of the database. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { createPartReport } from '../../src/dev/progress.ts';
+import { embeddedTemporalEnvironment, withoutTemporal } from '../../src/dev/temporal/environment.ts';
+import { startTemporal } from '../../src/dev/temporal/server.ts';
+import { findTemporal } from '../../src/dev/temporal/source.ts';
+import type { Place } from './run-bench.ts';
+
+/** @returns its address */
+export const startTemporalServer = async (place: Place): Promise<string> => {
+  const { supervisor, report, dataDir, cacheDir } = place;
+  const environment = withoutTemporal(process.env);
+  const { path } = await findTemporal({ cacheDir, environment }, createPartReport(report, 'Temporal'));
+  return startTemporal(supervisor, {
+    ...{ dataDir, ephemeral: false, environment, program: path },
+    ...{ port: await place.nextPort(), uiPort: await place.nextPort() },
+  });
+};
+
+interface Ends {
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
+  /** Of the API. */
+  readonly port: number;
+}
+
+/** Once per bench. */
+export const createEnvironment = (
+  { dataDir }: Place,
+  { databaseUrl, temporalAddress, port }: Ends,
+): NodeJS.ProcessEnv => {
+  const mediaDir = join(dataDir, 'media');
+  mkdirSync(mediaDir);
+  return {
+    ...withoutTemporal(process.env),
+    ...embeddedTemporalEnvironment(temporalAddress, dataDir),
+    ...{ DATABASE_URL: databaseUrl, MEDIA_URL: pathToFileURL(mediaDir).href },
+    ...{ HOST: '127.0.0.1', PORT: String(port) },
+  };
+};
