@@ -172,7 +172,8 @@ describe('waitForRelease', () => {
   const quiet = new AbortController().signal;
 
   it('wakes at a release of the capability, not of another', async () => {
-    const mine = await insertInstance('awaited');
+    const mine = await insertInstance('awaited', { max_concurrency: 1 });
+    await insertAttempt(mine, '1 minute');
     const foreign = await insertInstance('unrelated');
     const feed = aFeed();
     await feed.refresh();
@@ -199,6 +200,17 @@ describe('waitForRelease', () => {
     await insertInstance('elsewhere');
     await feed.refresh();
     expect(await another).toBe(true);
+  });
+
+  it('wakes though the slot was taken and released again between two polls', async () => {
+    const instance_id = await insertInstance('blinking', { max_concurrency: 1 });
+    const feed = aFeed();
+    await feed.refresh();
+    const waiting = feed.waitForRelease('blinking', 10_000, quiet);
+    await insertAttempt(instance_id, '1 minute');
+    await db('attempt').where({ instance_id }).update({ state: 'settled' });
+    await feed.refresh();
+    expect(await waiting).toBe(true);
   });
 
   it('ends without a release when the time is over or nobody wants it any more', async () => {
