@@ -101,7 +101,8 @@ export const createClaimsAhead = (dependencies: ClaimsAheadDependencies): Claims
 
   return {
     enter: (target) => {
-      if (!target.isKeyNew || target.step !== null || target.isAtMostOnce || openCalls >= mostOpen) return null;
+      if (!target.isKeyNew || target.step !== null || target.isAtMostOnce || openCalls >= mostOpen)
+        return null;
       const name = `${target.projectId} ${JSON.stringify(target.route)}`;
       const found = find(name);
       if (found === null) return null;
