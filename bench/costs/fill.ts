@@ -47,6 +47,7 @@ export const fillLedger = async (
   onProgress: (share: number) => void,
 ): Promise<void> => {
   const client = new pg.Client({ connectionString: databaseUrl });
+  client.on('error', () => undefined); // the statement under way tells it
   await client.connect();
   try {
     await client.query(projects);

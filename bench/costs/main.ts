@@ -7,18 +7,18 @@ import { parseArgs } from 'node:util';
 import { findDrift } from '../../src/db/budget-drift.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { listLedger } from '../../src/db/ledger.ts';
-import type { Report } from '../../src/dev/progress.ts';
+import { describeServer } from '../../src/dev/service-processes.ts';
+import { type Place, runBench, say } from '../shared/run-bench.ts';
+import { type Database, startDatabase } from '../shared/start-database.ts';
+import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
 import { fillLedger } from './fill.ts';
 import { type Measured, measure } from './measure.ts';
-import { type CostStack, startStack } from './stack.ts';
 
 const barMs = 50;
 const requests = 200;
 
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-
 /** What `next_cursor` would be after half of the project's days. */
-const findMiddle = async ({ databaseUrl, projectId }: CostStack): Promise<string> => {
+const findMiddle = async ({ databaseUrl, projectId }: Database): Promise<string> => {
   const db = connectDatabase(databaseUrl, 1);
   try {
     const until = new Date(Date.now() - 500 * 86_400_000).toISOString().slice(0, 10);
@@ -31,7 +31,7 @@ const findMiddle = async ({ databaseUrl, projectId }: CostStack): Promise<string
 };
 
 /** Maintenance does this every minute. @throws Error when a budget does not match */
-const timeReconciling = async ({ databaseUrl }: CostStack): Promise<number> => {
+const timeReconciling = async ({ databaseUrl }: Database): Promise<number> => {
   const db = connectDatabase(databaseUrl, 1);
   try {
     await findDrift(db);
@@ -44,14 +44,26 @@ const timeReconciling = async ({ databaseUrl }: CostStack): Promise<number> => {
   }
 };
 
+/** Not before the data are in, for its maintenance would repair what is half filled. @returns the API's address */
+const startServer = async (place: Place, { databaseUrl }: Database): Promise<string> => {
+  const temporalAddress = await startTemporalServer(place);
+  const port = await place.nextPort();
+  const apiUrl = `http://127.0.0.1:${port}`;
+  const environment = createEnvironment(place, { databaseUrl, temporalAddress, port });
+  await place.supervisor.start(describeServer({ dataDir: place.dataDir, environment }, apiUrl));
+  return apiUrl;
+};
+
 const toRow = (...cells: readonly string[]): string =>
   cells.map((cell, at) => (at === 0 ? cell.padEnd(26) : cell.padStart(10))).join('');
 
-const bench = async (stack: CostStack, rows: number): Promise<boolean> => {
+const bench = async (place: Place, rows: number): Promise<boolean> => {
+  say('starting Postgres');
+  const database = await startDatabase(place);
   const startedAt = performance.now();
-  await fillLedger({ ...stack, rows }, (share) => say(`filled ${Math.round(share * 100)} %`));
+  await fillLedger({ ...database, rows }, (share) => say(`filled ${Math.round(share * 100)} %`));
   const seconds = Math.round((performance.now() - startedAt) / 1_000);
-  const target = { ...stack, apiUrl: await stack.startServer() };
+  const target = { ...database, apiUrl: await startServer(place, database) };
   const ask = (name: string, path: string): Promise<Measured> => measure(target, { name, path, requests });
   const costs: Measured[] = [];
   for (const period of ['day', 'week', 'month', 'all']) {
@@ -59,9 +71,9 @@ const bench = async (stack: CostStack, rows: number): Promise<boolean> => {
   }
   const pages = [
     await ask('ledger, first page', '/v1/ledger'),
-    await ask('ledger, middle page', `/v1/ledger?cursor=${await findMiddle(stack)}`),
+    await ask('ledger, middle page', `/v1/ledger?cursor=${await findMiddle(database)}`),
   ];
-  const reconciling = await timeReconciling(stack);
+  const reconciling = await timeReconciling(database);
   const hasPassed = ({ p99 }: Measured): boolean => p99 < barMs;
   const figures = ({ p50, p99 }: Measured): string[] => [p50.toFixed(1), p99.toFixed(1)];
   const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`;
@@ -79,26 +91,4 @@ const { values } = parseArgs({ options: { rows: { type: 'string', default: '1000
 const rows = Number(values.rows);
 if (!Number.isInteger(rows) || rows < 10_000) throw new Error('--rows is a whole number of at least 10000');
 
-const interrupted = new Promise<never>((_, reject) => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => reject(new Error(`ended by ${signal}`)));
-  }
-});
-interrupted.catch(() => undefined);
-
-const report: Report = ({ part, status, detail }) => {
-  if (status !== 'working' && status !== 'ready') say(`${part}: ${detail}`);
-  if (status === 'died') process.kill(process.pid, 'SIGTERM');
-};
-
-say('starting Postgres');
-const stack = await startStack(report);
-try {
-  process.exitCode = (await Promise.race([bench(stack, rows), interrupted])) ? 0 : 1;
-} catch (error) {
-  say(error instanceof Error ? error.message : String(error));
-  process.exitCode = 1;
-} finally {
-  await stack.stop();
-}
-process.exit();
+await runBench((place) => bench(place, rows));

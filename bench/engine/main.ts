@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
-import type { Report } from '../../src/dev/progress.ts';
+import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { createBareSide } from './bare-side.ts';
 import { createCapstanSide } from './capstan-side.ts';
 import { measureRound, type Round, type Sides, warmUp } from './measure.ts';
@@ -13,8 +13,6 @@ import { watchRunEnds } from './run-ends.ts';
 import { type Effort, fullEffort, loadShape, quickEffort } from './shapes.ts';
 import { type Stack, startStack } from './stack.ts';
 import { toTable } from './table.ts';
-
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 const measureAll = async (stack: Stack, sides: Sides, effort: Effort): Promise<BenchResult> => {
   say('warming up');
@@ -30,7 +28,9 @@ const measureAll = async (stack: Stack, sides: Sides, effort: Effort): Promise<B
   return summarize(rounds, { capstan: await capstan.countHistory(), bare: await bare.countHistory() });
 };
 
-const bench = async (stack: Stack, effort: Effort): Promise<BenchResult> => {
+const bench = async (place: Place, effort: Effort): Promise<BenchResult> => {
+  say('starting Postgres, Temporal, server and workers');
+  const stack = await startStack(place);
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const ends = await watchRunEnds(stack.databaseUrl);
   try {
@@ -47,29 +47,8 @@ const { values: options } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
 });
 
-const interrupted = new Promise<never>((_, reject) => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => reject(new Error(`ended by ${signal}`)));
-  }
-});
-interrupted.catch(() => undefined);
-
-const report: Report = ({ part, status, detail }) => {
-  if (status !== 'working' && status !== 'ready') say(`${part}: ${detail}`);
-  if (status === 'died') process.kill(process.pid, 'SIGTERM');
-};
-
-say('starting Postgres, Temporal, server and workers');
-const stack = await startStack(report);
-try {
-  const effort = options.quick ? quickEffort : fullEffort;
-  const result = await Promise.race([bench(stack, effort), interrupted]);
+await runBench(async (place) => {
+  const result = await bench(place, options.quick ? quickEffort : fullEffort);
   console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result));
-  process.exitCode = result.passed ? 0 : 1;
-} catch (error) {
-  say(error instanceof Error ? error.message : String(error));
-  process.exitCode = 1;
-} finally {
-  await stack.stop();
-}
-process.exit();
+  return result.passed;
+});

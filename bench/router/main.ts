@@ -4,15 +4,13 @@
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { Report } from '../../src/dev/progress.ts';
 import { readProcessorTime } from '../engine/processor-time.ts';
+import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { type Measured, measure } from './load.ts';
 import { registerUpstreams } from './register.ts';
 import { type Round, summarize, toTable } from './result.ts';
 import { type Stack, startStack } from './stack.ts';
 import { describeSystems, type System } from './systems.ts';
-
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 const { values: options } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
@@ -36,13 +34,9 @@ const rotate = <Item>(list: readonly Item[], by: number): Item[] => [
   ...list.slice(0, by % list.length),
 ];
 
-const report: Report = ({ part, status, detail }) => {
-  if (status !== 'working' && status !== 'ready') say(`${part}: ${detail}`);
-};
-
-say('starting Postgres, Temporal, upstreams, rivals and the server');
-const stack = await startStack(report);
-try {
+const bench = async (place: Place): Promise<boolean> => {
+  say('starting Postgres, Temporal, upstreams, rivals and the server');
+  const stack = await startStack(place);
   await registerUpstreams(stack);
   const systems = describeSystems(stack);
   say('warming up');
@@ -56,11 +50,7 @@ try {
   }
   const result = summarize(rounds, `${cpus().length} × ${cpus()[0]?.model.trim()}, Node ${process.version}`);
   console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result));
-  process.exitCode = result.passed ? 0 : 1;
-} catch (error) {
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-  process.exitCode = 1;
-} finally {
-  await stack.stop();
-}
-process.exit();
+  return result.passed;
+};
+
+await runBench(bench);

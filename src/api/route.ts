@@ -5,13 +5,13 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Scope } from '../contracts/access.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { StopSignal } from '../core/stop.ts';
 import type { Caller } from '../services/access/caller.ts';
 import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
-import { type RawInput, validateInput } from './validation.ts';
+import { Nothing, type RawInput, validateInput } from './validation.ts';
 
 /** An answer that is not JSON, or not only: `content` is its media type, `*` + `/*` when the file decides. */
 export interface ByteResponse {
@@ -92,9 +92,6 @@ interface RouteFacts {
 type Access<A extends Auth> = A extends 'key'
   ? { readonly auth: A; readonly scope: Scope }
   : { readonly auth: A };
-
-const Nothing = z.object({});
-type Nothing = typeof Nothing;
 
 type Declaration<
   A extends Auth,

@@ -1,5 +1,5 @@
 /** Checks path, query, headers and body of a request together, so that one answer names everything that is wrong. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { ProblemItem } from '../contracts/problem.ts';
 import { extendPointer } from '../core/json-pointer.ts';
 import { AppError } from '../errors.ts';
@@ -14,6 +14,10 @@ export interface RawInput {
   readonly headers: unknown;
   readonly body: unknown;
 }
+
+/** Of a part that is not looked at. */
+export const Nothing = z.object({});
+export type Nothing = typeof Nothing;
 
 export interface InputSchemas {
   readonly params: z.ZodType;
@@ -41,6 +45,7 @@ const toItems = (issue: z.core.$ZodIssue, prefix: string): ProblemItem[] => {
 export const validateInput = (schemas: InputSchemas, input: RawInput): RawInput => {
   const items: ProblemItem[] = [];
   const check = (schema: z.ZodType, value: unknown, prefix: string): unknown => {
+    if (schema === Nothing) return {};
     const parsed = schema.safeParse(value);
     if (parsed.success) return parsed.data;
     for (const issue of parsed.error.issues)

@@ -42,25 +42,29 @@ const discard = (answer: Dispatcher.ResponseData, message: string): CallOutcome 
   return { kind: 'invalid', message };
 };
 
-/** Null when there is more than the limit; the rest is not read. */
-const readBounded = async (answer: Dispatcher.ResponseData, limit: number): Promise<Buffer | null> => {
-  const announced = Number(answer.headers['content-length'] ?? 0);
-  if (announced > limit) {
-    drop(answer);
-    return null;
-  }
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of answer.body) {
-    size += (chunk as Buffer).length;
-    if (size > limit) {
+/**
+ * Null when there is more than the limit; the rest is not read. By events: an iterator over the stream takes several
+ * times as long for a small answer.
+ */
+const readBounded = (answer: Dispatcher.ResponseData, limit: number): Promise<Buffer | null> =>
+  new Promise((resolve, reject) => {
+    const { body, headers } = answer;
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const refuse = (): void => {
       drop(answer);
-      return null;
-    }
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks, size);
-};
+      resolve(null);
+    };
+    if (Number(headers['content-length'] ?? 0) > limit) return refuse();
+    body.on('error', reject);
+    body.on('close', () => reject(new Error('closed before its end'))); // nothing, when it has ended
+    body.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > limit) refuse();
+      else chunks.push(chunk);
+    });
+    body.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
+  });
 
 const parseObject = (body: Buffer, status: number): CallOutcome => {
   if (body.length === 0) return { kind: 'invalid', message: `HTTP ${status} with an empty body` };

@@ -1,25 +1,16 @@
 import { randomInt } from 'node:crypto';
 import type { Knex } from 'knex';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type Claim, type ClaimResult, loseExpiredAttempts, renewLeases } from '../../src/db/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
-let database: TestDatabase;
-let pools: Db[];
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  pools = Array.from({ length: 4 }, () => connectDatabase(database.url, 8));
-  db = pools[0] as Db;
-});
-afterAll(async () => {
-  await Promise.all(pools.map((pool) => pool.destroy()));
-  await database.drop();
-});
+const { db, url } = useDatabase(8);
+const others = [1, 2, 3].map(() => connectDatabase(url, 8));
+const pools = [db, ...others];
+afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
 
 /** Each from another process, as far as Postgres can tell. */
 const claimAll = (claims: readonly Claim[]): Promise<ClaimResult[]> =>

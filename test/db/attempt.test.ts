@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type AttemptEnd,
   type Claim,
@@ -6,10 +6,9 @@ import {
   loseExpiredAttempts,
   renewLeases,
 } from '../../src/db/attempt.ts';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { listEvents } from '../../src/db/event.ts';
 import { listStepResults } from '../../src/db/step.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import {
   aClaim,
   anEnd,
@@ -21,17 +20,7 @@ import {
   settleAttempt,
 } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(8);
 
 const claimed = { outcome: 'claimed', number: 1, counted: 0, output: null };
 const refused = (outcome: string) => ({ outcome, number: 0, counted: 0, output: null });

@@ -1,20 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { describe, expect, it } from 'vitest';
 import { daysAt, reserveAt } from '../support/budgets.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { aClaim, anInstance, aProject, aRun } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 2);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(2);
 
 const aClaimIn = async (timezone: string, daily_limit_nano = 0n) => {
   const { project_id } = await aProject(db, { timezone, daily_limit_nano });

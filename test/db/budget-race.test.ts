@@ -5,7 +5,7 @@ import { setGlobalLimit, setProjectLimit, takeNewMarks } from '../../src/db/budg
 import { type Drift, findDrift } from '../../src/db/budget-drift.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { passMidnight } from '../support/budgets.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import {
   aClaim,
   anEnd,
@@ -19,23 +19,17 @@ import {
 } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
-let database: TestDatabase;
-let pools: Db[];
-let db: Db;
+const { db, url } = useDatabase(18);
+const others = [1, 2, 3].map(() => connectDatabase(url, 18));
+const pools = [db, ...others];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  pools = Array.from({ length: 4 }, () => connectDatabase(database.url, 18));
-  db = pools[0] as Db;
   // At every commit, in the words of the database.
   await db.raw(
     `alter table budget add constraint within_limit check (limit_nano is null or spent_nano + reserved_nano <= limit_nano)`,
   );
 });
-afterAll(async () => {
-  await Promise.all(pools.map((pool) => pool.destroy()));
-  await database.drop();
-});
+afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
 
 const pick = <Item>(items: readonly Item[]): Item => items[randomInt(items.length)] as Item;
 const poolOf = (worker: number): Db => pools[worker % pools.length] as Db;

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Claim, loseExpiredAttempts } from '../../src/db/attempt.ts';
 import { setGlobalLimit } from '../../src/db/budget.ts';
 import { findDrift } from '../../src/db/budget-drift.ts';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import type { InstanceColumns } from '../../src/db/instance.ts';
 import { budgetsOf, passMidnight } from '../support/budgets.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import {
   aClaim,
   anEnd,
@@ -18,18 +17,11 @@ import {
   settleAttempt,
 } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
+const { db } = useDatabase();
 let paid: InstanceColumns;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 4);
   paid = await anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 100 });
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
 });
 beforeEach(() => setGlobalLimit(db, null));
 

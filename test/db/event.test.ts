@@ -1,23 +1,12 @@
 import fc from 'fast-check';
 import type { Knex } from 'knex';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { describe, expect, it } from 'vitest';
 import { type EventRow, listEvents, listNewEvents, readHorizon } from '../../src/db/event.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { aRun } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(8);
 
 const write = (trx: Knex, run_id: string, name: string): Promise<unknown> =>
   trx('event').insert({ run_id, type: 'step.routed', step_id: name });

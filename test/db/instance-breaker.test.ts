@@ -1,19 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { expect, test } from 'vitest';
 import { closeBreaker, type OpeningReason, openBreaker } from '../../src/db/instance-breaker.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { anInstance } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(8);
 
 const openMs = (openings: number): number => 5_000 * 2 ** openings;
 const open = (instanceId: string, because: OpeningReason) => openBreaker(db, instanceId, { because, openMs });

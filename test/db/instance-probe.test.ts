@@ -1,19 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { beforeAll, expect, it } from 'vitest';
 import { insertInstance, type Registered, updateRegistration } from '../../src/db/instance.ts';
 import { changeSilentInstances, claimDueProbes } from '../../src/db/instance-probe.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 
-let database: TestDatabase;
-let db: Db;
+const { db } = useDatabase(8);
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
   await db.raw(`insert into project (project_id, name) values ('prj_one', 'one')`);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
 });
 
 const registered: Registered = {

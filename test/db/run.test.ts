@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { finishRun, openRun, type RunEnd, requestCancel } from '../../src/db/run.ts';
 import { endStep, readStepOutput } from '../../src/db/step.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import {
   aClaim,
   anEnd,
@@ -14,17 +13,7 @@ import {
   settleAttempt,
 } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(8);
 
 const failure = { code: 'step_failed', message: 'step b: gone' };
 

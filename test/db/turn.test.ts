@@ -1,21 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Claim, takeTurn } from '../../src/db/attempt.ts';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { newId } from '../../src/services/ids.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempts } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 2);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(2);
 
 describe('a turn', () => {
   it('reads no more rows when there are many attempts', async () => {

@@ -10,6 +10,10 @@ export interface Moneyless extends Outcome {
   readonly before: Outcome['ends'];
 }
 
+/** Calls at once in each router. */
+const concurrency = 4;
+
+/** The free instance has room for all calls at once, so that none is sent back for want of a slot. */
 export const doWithoutMoney = async (
   stage: Stage,
   { calls }: { readonly calls: number },
@@ -22,9 +26,12 @@ export const doWithoutMoney = async (
   await stage.startFleet(projectId, [{ ...member, max_concurrency: 64, tags: ['hosted'], cost_model }]);
   const order = { projectId, capability, priority: 'interactive' } as const;
   const spent = await stage.runEverywhere(manyOrders(units, order), units);
+  await stage.settled(); // what is still reserved is not spent
   const refused = await stage.runEverywhere(manyOrders(4, order), 1);
-  const free = await stage.startFleet(projectId, [{ ...member, max_concurrency: 4 }]);
-  const reports = await stage.runEverywhere(manyOrders(calls, order), 16);
+  const free = await stage.startFleet(projectId, [
+    { ...member, max_concurrency: 2 * concurrency * stage.places },
+  ]);
+  const reports = await stage.runEverywhere(manyOrders(calls, order), concurrency);
   return {
     before: countEnds([...spent, ...refused]),
     ends: countEnds(reports),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { doWithoutMoney } from './do-without-money.ts';
 import { breakFreeInstance, killFreeInstance } from './lose-the-free-instance.ts';
 import { raceForMoney } from './race-for-money.ts';
@@ -8,17 +8,13 @@ import { shareIdleInstance } from './share-an-idle-instance.ts';
 import { spendLimit } from './spend-a-limit.ts';
 import { openStage, type Stage } from './stage.ts';
 
-let database: TestDatabase;
+const { url } = useDatabase();
 let stage: Stage;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  stage = await openStage({ databaseUrl: database.url, routers: 4, leaseMs: 2_000 });
+  stage = await openStage({ databaseUrl: url, routers: 4, leaseMs: 2_000 });
 });
-afterAll(async () => {
-  await stage?.close();
-  await database.drop();
-});
+afterAll(() => stage?.close());
 
 const total = (ends: Readonly<Record<string, number>>): number =>
   Object.values(ends).reduce((sum, count) => sum + count, 0);
@@ -57,10 +53,7 @@ test('an instance whose breaker opened comes back through one trial at a time', 
 test('when the day’s money is gone, the free instance takes every call and nobody gets a 402', async () => {
   const { before, ends, account } = await doWithoutMoney(stage, { calls: 100 });
   expect(before).toEqual({ succeeded: 8, budget_exhausted: 4 });
-  // A call waits 2 s for a slot at most; on a busy machine the last ones are told to come back.
-  const { succeeded = 0, overloaded = 0 } = ends;
-  expect(succeeded + overloaded).toBe(100);
-  expect(succeeded).toBeGreaterThan(20);
+  expect(ends).toEqual({ succeeded: 100 });
   expect(account).toEqual({ limitUsd: 8, spentUsd: 8, reservedUsd: 0 });
   expect(await stage.findViolations()).toEqual([]);
 });

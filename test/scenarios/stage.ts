@@ -55,6 +55,8 @@ export interface StageOptions {
   readonly databaseUrl: string;
   readonly routers: number;
   readonly leaseMs: number;
+  /** Where journals are kept, in a folder of their own. */
+  readonly folder?: string;
 }
 
 const repairEveryMs = 250;
@@ -86,11 +88,12 @@ const repeat = (everyMs: number, work: () => Promise<unknown>): { end(): Promise
   };
 };
 
-export const openStage = async ({ databaseUrl, routers: count, leaseMs }: StageOptions): Promise<Stage> => {
+export const openStage = async (options: StageOptions): Promise<Stage> => {
+  const { databaseUrl, routers: count, leaseMs, folder: parent = tmpdir() } = options;
   const logger = pino({ level: process.env.TEST_LOGS ? 'info' : 'silent' });
   const config = readConfig({ DATABASE_URL: databaseUrl, LEASE_MS: String(leaseMs), DATABASE_POOL: '6' });
   const [folder, runtime] = await Promise.all([
-    mkdtemp(join(tmpdir(), 'capstan-scenarios-')),
+    mkdtemp(join(parent, 'capstan-scenarios-')),
     createRouterRuntime(config, logger),
   ]);
   const { registry } = runtime;

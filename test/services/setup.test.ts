@@ -2,31 +2,23 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createAccessService } from '../../src/services/access/access-service.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 
-let database: TestDatabase;
-let db: Db;
+const { db, url } = useDatabase(2);
 let folder: string;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 2);
   folder = await mkdtemp(join(tmpdir(), 'capstan-setup-'));
 });
-afterAll(async () => {
-  await db.destroy();
-  await rm(folder, { recursive: true });
-  await database.drop();
-});
+afterAll(() => rm(folder, { recursive: true }));
 
 const identify = (key: string) => createAccessService(db, { cacheMs: 0 }).identify(key);
 
 describe('a first start', () => {
   test('makes one project and one key, also when several processes start at once', async () => {
     const apiKeyFile = join(folder, 'once', 'api-key');
-    const starts = await Promise.all([1, 2, 3, 4].map(() => prepareDatabase(database.url, { apiKeyFile })));
+    const starts = await Promise.all([1, 2, 3, 4].map(() => prepareDatabase(url, { apiKeyFile })));
     expect(new Set(starts.map(({ project_id, api_key }) => `${project_id} ${api_key}`)).size).toBe(1);
     expect(await db('project').where({ name: 'default' })).toHaveLength(1);
     expect((await stat(apiKeyFile)).mode & 0o777).toBe(0o600);
@@ -38,18 +30,18 @@ describe('a first start', () => {
 describe('a later start', () => {
   test('reuses the key, and closes its file to others', async () => {
     const apiKeyFile = join(folder, 'later');
-    const first = await prepareDatabase(database.url, { apiKeyFile });
+    const first = await prepareDatabase(url, { apiKeyFile });
     await writeFile(apiKeyFile, first.api_key, { mode: 0o644 });
-    expect(await prepareDatabase(database.url, { apiKeyFile })).toEqual(first);
+    expect(await prepareDatabase(url, { apiKeyFile })).toEqual(first);
     expect((await stat(apiKeyFile)).mode & 0o777).toBe(0o600);
   });
 
   test('makes another key when the one it has no longer works, and that one holds every project', async () => {
     const apiKeyFile = join(folder, 'revoked');
-    const first = await prepareDatabase(database.url, { apiKeyFile });
+    const first = await prepareDatabase(url, { apiKeyFile });
     await db('api_key').update({ revoked_at: new Date() });
     await db('project').insert({ project_id: 'prj_zz', name: 'second' });
-    const second = await prepareDatabase(database.url, { apiKeyFile });
+    const second = await prepareDatabase(url, { apiKeyFile });
     expect(second.project_id).toBe(first.project_id);
     expect(await identify(first.api_key)).toBe(null);
     expect((await identify(second.api_key))?.projects).toEqual([first.project_id, 'prj_zz']);

@@ -1,10 +1,11 @@
 /**
- * Databases for tests: each is a clone of a template that is migrated once per test run. Import it in a test
- * file, create one in `beforeAll`, drop it in `afterAll`; after a failed test it is kept and named instead.
+ * Databases for tests: each is a clone of a template that is migrated once per test run. After a failed test it is
+ * kept and named instead of dropped.
  */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterEach, inject } from 'vitest';
+import { afterAll, afterEach, beforeAll, inject } from 'vitest';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 
 const template = 'capstan_template';
@@ -62,11 +63,30 @@ const dropDatabase = async (name: string): Promise<void> => {
   else await withServer((client) => client.query(`drop database if exists ${name} with (force)`));
 };
 
-export const createTestDatabase = async (): Promise<TestDatabase> => {
-  const name = `test_${randomBytes(6).toString('hex')}`;
-  await withServer(async (client) => {
+const newName = (): string => `test_${randomBytes(6).toString('hex')}`;
+
+const cloneTemplate = (name: string): Promise<void> =>
+  withServer(async (client) => {
     await ensureTemplate(client);
     await client.query(`create database ${name} template ${template} strategy file_copy`);
   });
+
+/** Whoever creates it drops it. */
+export const createTestDatabase = async (): Promise<TestDatabase> => {
+  const name = newName();
+  await cloneTemplate(name);
   return { url: databaseUrl(name), name, drop: () => dropDatabase(name) };
+};
+
+/** A database from before the first test of the file or block to after the last, and a pool on it. */
+export const useDatabase = (poolSize = 4): { readonly db: Db; readonly url: string } => {
+  const name = newName();
+  const url = databaseUrl(name);
+  const db = connectDatabase(url, poolSize); // connects when it is first asked
+  beforeAll(() => cloneTemplate(name));
+  afterAll(async () => {
+    await db.destroy();
+    await dropDatabase(name);
+  });
+  return { db, url };
 };

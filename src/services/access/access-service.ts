@@ -3,7 +3,7 @@
  * and revoke keys of their own projects only, and a project they create becomes one of theirs.
  * A verified key is trusted for `cacheMs`, so that a revocation reaches every process within that time.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Key, KeyCreated, KeyRequest, Project, ProjectRequest } from '../../contracts/access.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -57,7 +57,7 @@ export const createAccessService = (db: Db, settings: Partial<AccessSettings> = 
   return {
     /** Null when the key is malformed, unknown, expired or revoked. */
     identify: async (keyText: string): Promise<KeyHolder | null> => {
-      const digest = createHash('sha256').update(keyText).digest('base64');
+      const digest = hash('sha256', keyText, 'base64');
       const known = trusted.get(digest);
       if (known !== undefined) return known;
       const holder = await verifyKey(db, keyText);

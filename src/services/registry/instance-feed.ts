@@ -37,20 +37,19 @@ export interface InstanceFeedOptions {
   readonly logger: Logger;
 }
 
-const freeSlots = ({ state, max_concurrency, held }: InstanceSnapshot): number =>
-  state === 'up' || state === 'suspect' ? Math.max(0, max_concurrency - held) : 0;
+const hasRoom = ({ state, max_concurrency, held }: InstanceSnapshot): boolean =>
+  (state === 'up' || state === 'suspect') && held < max_concurrency;
 
 export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFeedOptions): InstanceFeed => {
   const picture = createInstancePicture();
   const bell = createReleaseBell();
 
-  /** Free slots of every instance that somebody waits for. */
-  const measureRoom = (): ReadonlyMap<string, number> =>
-    new Map(
-      [...bell.awaited()]
-        .flatMap((capability) => picture.fleet(capability).instances)
-        .map((snapshot) => [snapshot.instance_id, freeSlots(snapshot)]),
-    );
+  /** Also for slots that were free before: one that was taken and released between two polls looks like those. */
+  const ringWhereRoomIs = (): void => {
+    for (const capability of [...bell.awaited()]) {
+      if (picture.fleet(capability).instances.some(hasRoom)) bell.ring(capability);
+    }
+  };
 
   const ringFor = (instanceId: string): void => {
     const instance = picture.find(instanceId);
@@ -61,9 +60,8 @@ export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFee
     const since = picture.beginPoll();
     try {
       const answer = await pollInstances(db, since);
-      const before = measureRoom();
       picture.acceptPoll(answer);
-      for (const [id, free] of measureRoom()) if (free > (before.get(id) ?? 0)) ringFor(id);
+      ringWhereRoomIs();
     } catch (error) {
       picture.dropPoll();
       throw error;

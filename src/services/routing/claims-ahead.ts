@@ -36,7 +36,7 @@ interface Stream {
   readonly ready: Claimed[];
   /** Claims under way. */
   making: number;
-  /** Calls under way. */
+  /** Calls under way that came by here. */
   open: number;
   lastAt: number;
   /** Nothing was to be had: not before then. */
@@ -46,7 +46,8 @@ interface Stream {
 const mostAhead = 4;
 /** With as many left, more are made. */
 const leastAhead = 2;
-const mostOpen = 2;
+/** With more short calls than this under way, claims go together without being made ahead. */
+const mostOpen = 4;
 const mostStreams = 256;
 const idleMs = 50;
 const pauseMs = 250;
@@ -56,6 +57,7 @@ export const createClaimsAhead = (dependencies: ClaimsAheadDependencies): Claims
   const streams = new Map<string, Stream>();
   let timer: NodeJS.Timeout | null = null;
   let isClosed = false;
+  let openCalls = 0;
 
   const empty = ({ ready }: Stream): void => {
     for (const claimed of ready.splice(0)) giveBack(claimed);
@@ -92,19 +94,21 @@ export const createClaimsAhead = (dependencies: ClaimsAheadDependencies): Claims
   };
 
   const refill = (stream: Stream, target: CallTarget): void => {
-    const isWanted = stream.ready.length + stream.making <= leastAhead && stream.open < mostOpen;
+    const isWanted = stream.ready.length + stream.making <= leastAhead && openCalls < mostOpen;
     if (!isWanted || isClosed || performance.now() < stream.pausedUntil) return;
     while (stream.ready.length + stream.making < mostAhead) void make(stream, target);
   };
 
   return {
     enter: (target) => {
-      if (!target.isKeyNew || target.step !== null || target.isAtMostOnce) return null;
+      if (!target.isKeyNew || target.step !== null || target.isAtMostOnce || openCalls >= mostOpen)
+        return null;
       const name = `${target.projectId} ${JSON.stringify(target.route)}`;
       const found = find(name);
       if (found === null) return null;
       const { stream, isNew } = found;
       const enteredAt = performance.now();
+      openCalls += 1;
       stream.open += 1;
       stream.lastAt = enteredAt;
       return {
@@ -115,6 +119,7 @@ export const createClaimsAhead = (dependencies: ClaimsAheadDependencies): Claims
           return null;
         },
         leave: () => {
+          openCalls -= 1;
           stream.open -= 1;
           stream.lastAt = performance.now();
           const isShort = stream.lastAt - enteredAt < idleMs;

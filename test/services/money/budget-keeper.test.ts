@@ -1,11 +1,10 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { setProjectLimit } from '../../../src/db/budget.ts';
 import { findDrift } from '../../../src/db/budget-drift.ts';
-import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
 import { budgetsOf } from '../../support/budgets.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,
   anEnd,
@@ -17,17 +16,7 @@ import {
   settleAttempt,
 } from '../../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 4);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase();
 
 /** A keeper and what it logged since it was last asked. */
 const aKeeper = () => {

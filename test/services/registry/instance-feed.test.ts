@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { connectDatabase } from '../../../src/db/connect.ts';
 import { createInstanceFeed, type InstanceFeed } from '../../../src/services/registry/instance-feed.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useDatabase } from '../../support/database.ts';
 import { waitFor } from '../../support/wait.ts';
 import { project, silentLogger } from './registry-bench.ts';
 
-let database: TestDatabase;
-let db: Db;
+const { db, url } = useDatabase(10);
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 10);
   await db.raw(`insert into project (project_id, name) values (?, 'one')`, [project]);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
 });
 
 let count = 0;
@@ -89,7 +82,7 @@ describe('polling', () => {
     const feed = createInstanceFeed({ db, intervalMs: 20, logger: silentLogger });
     await feed.start();
     expect(feed.fleet('watched').instances[0]?.state).toBe('up');
-    const other = connectDatabase(database.url, 1);
+    const other = connectDatabase(url, 1);
     await other('instance').where({ instance_id }).update({ state: 'down' });
     await waitFor('the feed shows it', () => feed.fleet('watched').instances[0]?.state === 'down');
     await Promise.all([feed.stop(), other.destroy()]);
@@ -139,7 +132,7 @@ describe('polling', () => {
 
   it('goes on with what is known when the database does not answer', async () => {
     await insertInstance('lasting');
-    const own = connectDatabase(database.url, 1);
+    const own = connectDatabase(url, 1);
     const feed = createInstanceFeed({ db: own, intervalMs: 10, logger: silentLogger });
     await feed.start();
     feed.noteClaim(feed.fleet('lasting').instances[0]?.instance_id as string);
@@ -179,7 +172,8 @@ describe('waitForRelease', () => {
   const quiet = new AbortController().signal;
 
   it('wakes at a release of the capability, not of another', async () => {
-    const mine = await insertInstance('awaited');
+    const mine = await insertInstance('awaited', { max_concurrency: 1 });
+    await insertAttempt(mine, '1 minute');
     const foreign = await insertInstance('unrelated');
     const feed = aFeed();
     await feed.refresh();
@@ -206,6 +200,17 @@ describe('waitForRelease', () => {
     await insertInstance('elsewhere');
     await feed.refresh();
     expect(await another).toBe(true);
+  });
+
+  it('wakes though the slot was taken and released again between two polls', async () => {
+    const instance_id = await insertInstance('blinking', { max_concurrency: 1 });
+    const feed = aFeed();
+    await feed.refresh();
+    const waiting = feed.waitForRelease('blinking', 10_000, quiet);
+    await insertAttempt(instance_id, '1 minute');
+    await db('attempt').where({ instance_id }).update({ state: 'settled' });
+    await feed.refresh();
+    expect(await waiting).toBe(true);
   });
 
   it('ends without a release when the time is over or nobody wants it any more', async () => {

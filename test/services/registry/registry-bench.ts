@@ -25,6 +25,8 @@ export interface RegistryBench {
   read(endpoint: string): Promise<InstanceRow>;
   /** Lets the times of the instance lie in the past, its next probe too. @param endpoint or a pattern of LIKE */
   age(endpoint: string, seconds: number): Promise<void>;
+  /** No connection to the database is in use or waited for. */
+  isIdle(): boolean;
   /** An open attempt on the instance. @returns its id */
   openAttempt(endpoint: string): Promise<string>;
   close(): Promise<void>;
@@ -66,6 +68,10 @@ export const openRegistryBench = async (): Promise<RegistryBench> => {
       const times = ['registered_at', 'last_heartbeat_at', 'next_probe_at', 'down_since', 'uptime_at'];
       const shifts = times.map((time) => `${time} = ${time} - interval '${seconds} seconds'`);
       await db.raw(`update instance set ${shifts.join(', ')} where endpoint like ?`, [endpoint]);
+    },
+    isIdle: () => {
+      const { pool } = db.client;
+      return pool.numUsed() + pool.numPendingAcquires() + pool.numPendingCreates() === 0;
     },
     openAttempt: async (endpoint) => {
       const id = randomUUID();

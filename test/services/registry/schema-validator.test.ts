@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { insertSpec } from '../../../src/db/capability-spec.ts';
-import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
 import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useDatabase } from '../../support/database.ts';
 import { aSpec } from './fake-instance.ts';
 
 const { compile } = createSchemaCompiler();
@@ -106,16 +105,7 @@ describe('a compiled schema', () => {
 });
 
 describe('createSchemaValidator', () => {
-  let database: TestDatabase;
-  let db: Db;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    db = connectDatabase(database.url, 3);
-  });
-  afterAll(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  const { db } = useDatabase(3);
 
   it('checks input and output by the spec of the digest, and remembers it', async () => {
     const spec = aSpec();
