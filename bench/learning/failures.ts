@@ -12,7 +12,7 @@ export interface Failure extends Fault {
   readonly cured: JsonObject;
 }
 
-/** Best known first: the kind in place n comes 1/n as often as the first. */
+/** The kind in place n comes 1/n as often as the first. */
 const drawPlace = (random: Random, sums: readonly number[]): number => {
   const at = random.uniform() * (sums.at(-1) ?? 0);
   return sums.findIndex((sum) => at < sum);

@@ -45,7 +45,7 @@ const openProject = async (session: Session): Promise<Session> => {
 };
 
 /** Does what the command does, and shows it as somebody at a second terminal would type it. */
-const type = async ({ client, print, shell }: Session, words: readonly string[]): Promise<void> => {
+const typeCommand = async ({ client, print, shell }: Session, words: readonly string[]): Promise<void> => {
   print.lines(['', `$ capstan ${words.join(' ')} --project ${client.connection.project}`]);
   const program = new Command('capstan').exitOverride();
   registerReviewCommand(program, shell);
@@ -88,8 +88,8 @@ const runWithPerson = async (session: Session, files: Files, signal: AbortSignal
     if (event.type === 'step.succeeded' && event.step_id === other) isOtherThrough = true;
     if (review === '' || !isOtherThrough || wasAsked) return;
     wasAsked = true;
-    await type(session, ['review', 'show', review]);
-    await type(session, ['review', 'edit', review, '--set', correction]);
+    await typeCommand(session, ['review', 'show', review]);
+    await typeCommand(session, ['review', 'edit', review, '--set', correction]);
   });
   return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
 };
@@ -110,6 +110,7 @@ const readSkill = async ({ client }: Session, { escalation }: DemoRun): Promise<
 /**
  * @param files of the example's job
  * @returns whether everything happened that it is to show
+ * @throws AbortError when the signal came first
  */
 export const showLearning = async (session: Session, files: Files, signal: AbortSignal): Promise<boolean> => {
   const own = await openProject(session);
@@ -118,7 +119,7 @@ export const showLearning = async (session: Session, files: Files, signal: Abort
   own.print.lines(['', 'Another job with the same mistake.']);
   const second = await runAlone(own, files, signal);
   const skill = await readSkill(own, second);
-  if (skill !== null) await type(own, ['skills', 'show', skill.id]);
+  if (skill !== null) await typeCommand(own, ['skills', 'show', skill.id]);
   const lesson = { first, second, skill };
   const checks = checkLesson(lesson);
   showLesson(own, lesson, checks);

@@ -2,7 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { listCodeBlocks } from '../docs/documents.ts';
 import { runDemo } from '../support/demo.ts';
+
+/** Without what differs from run to run. */
+const mask = (text: string): string =>
+  text.replace(/\b(run|rev|skl|prj)_[0-9a-f]+-[^\s,]*/g, '$1').replace(/\b(\d+m)?[\d.]+s\b/g, 'time');
+
+/** The lines that the guide shows. */
+const shownLines = (): string[] =>
+  listCodeBlocks('docs/escalation-and-skills.md')
+    .filter(({ mark }) => mark === 'demo-learning')
+    .flatMap(({ text }) => mask(text).split('\n'))
+    .filter((line) => line !== '');
 
 test('a mistake is corrected by a person once; the next run with it corrects itself at level 0, for nothing', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
@@ -25,6 +37,11 @@ test('a mistake is corrected by a person once; the next run with it corrects its
       expect(second).toMatch(new RegExp(`^${run} run +succeeded, \\$0, its correction \\$0 +run_`, 'm'));
     }
     expect(second).not.toContain('✗');
+
+    const lines = new Set(mask(printed).split('\n'));
+    const shown = shownLines();
+    expect(shown.length).toBeGreaterThan(20);
+    expect(shown.filter((line) => !lines.has(line))).toEqual([]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -31,6 +31,8 @@ beforeAll(async () => {
   models = await startModelLevels(capstan, provider, { fast: 0.01 });
 }, 90_000);
 afterAll(async () => {
+  await capstan?.killWorker('SIGKILL');
+  await holds.release();
   await models?.stop();
   await Promise.all([provider?.close(), ...instances.map((instance) => instance.stop())]);
   await db?.destroy();
@@ -150,13 +152,20 @@ const readEnd = async ({ run_id, state, output, steps }: Run) => {
   };
 };
 
+/** Statements of ladders that wait for a lock. */
 const countBlocked = async (): Promise<number> => {
-  const { rows } = await db.raw<{ rows: [{ blocked: number }] }>(
-    `select count(*)::int as blocked from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock'
-       and query ~ 'insert into "?(escalation|skill)"?|from "escalation" .* for update'`,
-  );
-  return rows[0].blocked;
+  const [row] = await db('pg_stat_activity')
+    .where({ wait_event_type: 'Lock', datname: db.raw('current_database()') })
+    .where((one) => {
+      for (const part of [
+        '%from "escalation"%for update',
+        'insert into "escalation"%',
+        '%insert into skill %',
+      ])
+        one.orWhereLike('query', part);
+    })
+    .count('* as blocked');
+  return Number(row?.blocked);
 };
 
 /** Calls and USD by capability. */

@@ -47,9 +47,14 @@ const runExample: Scenario = async (session, files, info) => {
 
 const learn: Scenario = async (session, files, info, signal) => {
   const { showLearning } = await import('../learning-demo.ts');
-  const holds = await showLearning(session, files, signal);
-  showAddresses(session, info);
-  return holds ? exitCodes.ok : exitCodes.failed;
+  try {
+    const holds = await showLearning(session, files, signal);
+    showAddresses(session, info);
+    return holds ? exitCodes.ok : exitCodes.failed;
+  } catch (thrown) {
+    if (signal.aborted) return exitCodes.interrupted;
+    throw thrown;
+  }
 };
 
 const scenarios: Readonly<Record<string, Scenario>> = { 'highlight-reel': runExample, learning: learn };

@@ -30,7 +30,7 @@ create table escalation (
     check (state in ('running', 'in_review', 'succeeded', 'failed', 'cancelled')),
   result json,
   error jsonb,
-  fingerprint text, -- of the last error
+  fingerprint text, -- of the first error, by which those that fail alike find each other
   leader_id text, -- whose end it waits for
   review_id text,
   skill_id text, -- that it succeeded by, or was stored as

@@ -195,7 +195,7 @@ const changeOf = (row: EscalationRow, { next, execution }: Progress) => {
     escalation_advice: next.advice.map(toWireAdvice),
     model_spec: command.type === 'execute' ? modelSpecOf(command.level) : made,
     active_skills: execution === undefined ? row.active_skills : activeSkillsOf(execution),
-    fingerprint: isKnownError ? (history.at(-1)?.fingerprint ?? null) : hasGrown ? null : row.fingerprint,
+    fingerprint: row.fingerprint ?? (isKnownError ? (history.at(-1)?.fingerprint ?? null) : null),
   };
 };
 
@@ -218,7 +218,10 @@ const tellRun = async (
     await holdStep(trx, step, 'retrying', { error: null, data: { escalation_id } });
   }
   if (state === 'in_review') {
-    await holdStep(trx, step, 'in_review', { error, data: { escalation_id, review_id: review_id ?? null } });
+    await holdStep(trx, step, 'in_review', {
+      error,
+      data: { escalation_id, review_id: review_id ?? null, error: next.history.at(-1)?.error ?? null },
+    });
   }
   if (state === 'failed' && error !== null) {
     await endStep(trx, { ...step, revision: next.revision }, 'failed', error);

@@ -115,6 +115,12 @@ describe('generalizeError', () => {
       'the input does not match the input schema: /bit_rate must be integer, got "44.1k".',
     ],
     [
+      '/container must be one of "mp4", "matroska" or "webm", got "mkv"',
+      { g1: 'mkv' },
+      '/container must be one of "mp4", "matroska" or "ogg", got "mov"',
+      '/codec must be one of "mp4", "matroska" or "webm", got "mkv"',
+    ],
+    [
       'cannot read /a.wav of /clips/0/start in /tmp7: see /rate.',
       {},
       'cannot read /b.wav of /clips/12/end in /tmp8: see /rate.',

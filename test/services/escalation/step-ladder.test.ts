@@ -123,6 +123,25 @@ test('fifty that fail alike at once ask for one advice', async () => {
   expect(kinds).toEqual(['advise', 'correct']);
 }, 60_000);
 
+test('those that fail alike go on waiting for one whose error has changed', async () => {
+  world.answer(({ kind, data }) => {
+    const heard = (data.advice as unknown[]).length;
+    if (kind === 'advise') return advice(heard === 0 ? 'try a low rate' : 'make it even');
+    return heard === 1 ? worse(7_000) : halve;
+  });
+  const from = world.provider.requests.length;
+  const failures = await Promise.all(
+    Array.from({ length: 10 }, () => world.failStep({ project_id: project, input: { rate: 44_101 } })),
+  );
+  const ends = await Promise.all(failures.map(({ place }) => world.climb(place)));
+  expect(ends.every(({ command }) => command.type === 'end' && command.outcome === 'succeeded')).toBe(true);
+  const kinds = world
+    .shown()
+    .slice(from)
+    .map(({ kind }) => kind);
+  expect(kinds).toEqual(['advise', 'correct', 'advise', 'correct']);
+}, 60_000);
+
 test('what a ladder may spend is spent at most; then a person is asked about money', async () => {
   world.answer(({ kind, data }) =>
     kind === 'advise' ? advice(`attempt ${(data.advice as unknown[]).length}`) : worse(44_103),

@@ -135,7 +135,7 @@ describe('a template', () => {
     [
       'is derived where a filter gives the value',
       { original: { rate: '44100' }, corrected: { rate: 44_100 } },
-      '[{"op":"replace","path":"/rate","value":"{{ input.rate | int }}"}]',
+      '[{"op":"replace","path":"/rate","value":"{{ input.rate | number }}"}]',
     ],
     [
       'is the advisor’s, as a JSON Patch, when that was a merge patch that holds',
@@ -145,7 +145,7 @@ describe('a template', () => {
     [
       'is written anew when the advisor’s gives another input',
       { original: { rate: '44100' }, corrected: { rate: 44_100 }, template: '{"rate": 48000}' },
-      '[{"op":"replace","path":"/rate","value":"{{ input.rate | int }}"}]',
+      '[{"op":"replace","path":"/rate","value":"{{ input.rate | number }}"}]',
     ],
   ])('%s', async (_, inputs, template) => {
     const crystal = await aCrystal({ correction: { ...inputs, isValid: numbers } });

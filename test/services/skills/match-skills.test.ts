@@ -71,6 +71,14 @@ it('looks past better skills for those whose template may be applied', async () 
   expect(await ids({ with_template: true })).toEqual([ready]);
 });
 
+it('answers with all templates for an error, as each fits other inputs', async () => {
+  const { project_id, ids } = await aMatcher();
+  const values = Array.from({ length: 5 }, (_, n) => `[{"op":"test","path":"/rate","value":${n}}]`);
+  for (const template of values) await aStoredSkill(db, project_id, { template, instructions: template });
+  expect(await ids({ with_template: true })).toHaveLength(5);
+  expect(await ids()).toHaveLength(3);
+});
+
 it('reads the patterns of a new version, not those it has compiled before', async () => {
   const { project_id, ids } = await aMatcher();
   const skill_id = await aStoredSkill(db, project_id, { error_patterns: ['width'] });

@@ -21,7 +21,7 @@ const corrections: Readonly<Record<Correction, (change: ValueChange, error: stri
   number: () => true,
   bool: () => true,
   lower: () => true,
-  int: ({ before, after }) => dropsFraction(Number(before), Number(after)),
+  int: ({ before, after }) => dropsFraction(before, after),
   even: (_, error) => wantsEven(error),
 };
 
@@ -53,11 +53,7 @@ const findExpression = (change: ValueChange, scope: SkillScope, error: string): 
 };
 
 /** The group that holds the new value, unless several do, or it may be there by chance. */
-const findGroup = (
-  { match }: SkillScope,
-  gives: (text: string) => boolean,
-  error: string,
-): string | null => {
+const findGroup = ({ match }: SkillScope, gives: (text: string) => boolean, error: string): string | null => {
   const found = Object.entries(match).flatMap(([name, text]) => {
     const path = formatPath('match', [name]);
     const isUsed = text !== '' && isTelling(text, error);

@@ -3,6 +3,8 @@
  * so what looks like a rule by coincidence must not become one: 44101 to 44100 is even, and also the nearest standard
  * rate; a 2 in the error is the new value, and also the number of a segment.
  */
+import type { Json } from '../../../contracts/primitives.ts';
+
 const evenness = /\b(?:even|odd|divisible by (?:2|two)|multiples? of (?:2|two))\b/i;
 
 /** Characters from which on a value is hardly there by chance. */
@@ -13,8 +15,12 @@ const announcement =
 /** That it fell on an even number is the point, says the error. */
 export const wantsEven = (error: string): boolean => evenness.test(error);
 
-/** Dropping the fraction is not the same as rounding it. */
-export const dropsFraction = (before: number, after: number): boolean => Math.abs(before - after) > 0.5;
+const toNumber = (value: Json | undefined): number =>
+  typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
+
+/** Rounding would have given another number. */
+export const dropsFraction = (before: Json | undefined, after: Json): boolean =>
+  Math.abs(toNumber(before) - toNumber(after)) > 0.5;
 
 /** @param text of a group of the error's pattern: long enough, or named as what is to be written */
 export const isTelling = (text: string, error: string): boolean => {

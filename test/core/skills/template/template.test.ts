@@ -198,7 +198,14 @@ describe('deriveTemplate', () => {
       { fps: '30' },
       { fps: 30 },
       {},
-      [{ op: 'replace', path: '/fps', value: '{{ input.fps | int }}' }],
+      [{ op: 'replace', path: '/fps', value: '{{ input.fps | number }}' }],
+    ],
+    [
+      'a number without its fraction',
+      { start: 12.75 },
+      { start: 12 },
+      {},
+      [{ op: 'replace', path: '/start', value: '{{ input.start | int }}' }],
     ],
     [
       'an even width',
@@ -251,7 +258,9 @@ describe('deriveTemplate', () => {
       ],
     ],
   ])('derives %s', (_, input, corrected, match, expected) => {
-    const template = deriveTemplate({ input, match }, corrected);
+    const template = deriveTemplate({ input, match }, corrected, {
+      error: 'width must be even; key: expected x1',
+    });
     expect(operationsOf(template)).toEqual(expected);
     expect(apply(template, input, match)).toEqual({ ok: true, input: corrected });
   });
@@ -263,6 +272,42 @@ describe('deriveTemplate', () => {
       ok: false,
       reason: expect.stringMatching(/another value/),
     });
+  });
+
+  it.each<[string, Json, Json, Record<string, string>, string]>([
+    [
+      'an even number may be the nearest rate',
+      { a: 44_101 },
+      { a: 44_100 },
+      {},
+      'rate 44101 is not supported',
+    ],
+    ['a dropped fraction may be rounded', { a: 12.25 }, { a: 12 }, {}, 'frame 12.25 must be whole'],
+    [
+      'a number may be of something else',
+      { a: 6 },
+      { a: 2 },
+      { g1: '2', g2: '6' },
+      'segment 2 has 6 channels',
+    ],
+  ])(
+    'writes a guarded value where the rule may be a coincidence: %s',
+    (_, input, corrected, match, error) => {
+      const template = deriveTemplate({ input, match }, corrected, { error });
+      expect(operationsOf(template)).toMatchObject([{ op: 'test' }, { op: 'replace' }]);
+    },
+  );
+
+  it('takes a short number of the error that is named as the bound', () => {
+    const error = 'fps must be <= 60, got 90';
+    const template = deriveTemplate(
+      { input: { fps: 90 }, match: { g1: '60', g2: '90' } },
+      { fps: 60 },
+      { error },
+    );
+    expect(operationsOf(template)).toEqual([
+      { op: 'replace', path: '/fps', value: '{{ match.g1 | number }}' },
+    ]);
   });
 
   it('corrects the next mistake of the same kind', () => {
