@@ -12,11 +12,14 @@ export interface DataBlock {
   readonly text: string;
 }
 
-/** JSON leaves these two as they are, and some readers take them for line breaks. */
-const separators = /[\u2028\u2029]/g;
+/** What JSON leaves as it is and some readers take for line breaks, or do not show, or show in another order. */
+const deceptive = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 const toOneLine = (data: JsonObject): string =>
-  JSON.stringify(data).replace(separators, (character) => (character === '\u2028' ? '\\u2028' : '\\u2029'));
+  JSON.stringify(data).replace(
+    deceptive,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 
 export const writeDataBlock = (data: JsonObject): DataBlock => {
   const nonce = randomBytes(12).toString('hex');
