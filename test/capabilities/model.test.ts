@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
@@ -230,7 +231,7 @@ describe('an instance', () => {
 
   it('starts from its folder', async () => {
     for (const [name, value] of Object.entries(level.environment())) vi.stubEnv(name, value);
-    const source = new URL('../../capabilities/model', import.meta.url).pathname;
+    const source = fileURLToPath(new URL('../../capabilities/model', import.meta.url));
     const options = { source, cacheDir: await aFolder(), env: { PORT: '0' }, print: () => {} };
     const started = await startCapability(options).finally(() => vi.unstubAllEnvs());
     const { body } = await ask(user('a'), { text: 'from a folder' }, started);
