@@ -160,7 +160,13 @@ export const ReviewStanding = Review.pick({
 }).meta({ id: 'ReviewStanding' });
 export type ReviewStanding = z.infer<typeof ReviewStanding>;
 
-export const ReviewList = listOf(Review).meta({ id: 'ReviewList' });
+/** Of a list: without what may be large and only the decision needs. */
+export const ReviewSummary = Review.extend({
+  payload: ReviewPayload.omit({ input: true, proposals: true, history: true, advice: true, schema: true }),
+}).meta({ id: 'ReviewSummary' });
+export type ReviewSummary = z.infer<typeof ReviewSummary>;
+
+export const ReviewList = listOf(ReviewSummary).meta({ id: 'ReviewList' });
 
 export const ReviewQuery = ListQuery.extend({
   state: ReviewState.optional(),

@@ -201,18 +201,31 @@ export const storeTransition = async (
   return updated === 1;
 };
 
+const cancelled = `state = 'cancelled', finished_at = clock_timestamp(), transition = e.transition + 1,
+  error = coalesce(e.error, '{"code": "escalation_cancelled", "message": "the run ended"}')`;
+
 /** Ends those that a run leaves open. Their own transitions come too late then. @returns their ids */
 export const cancelRunEscalations = async (db: Db, runId: string): Promise<string[]> => {
   const { rows } = await db.raw<{ rows: { escalation_id: string }[] }>(
-    `update escalation set state = 'cancelled', finished_at = clock_timestamp(), transition = transition + 1,
-       error = coalesce(error, '{"code": "escalation_cancelled", "message": "the run ended"}')
-     where run_id = ? and state in ${open} returning escalation_id`,
+    `update escalation e set ${cancelled} where e.run_id = ? and e.state in ${open} returning e.escalation_id`,
     [runId],
   );
   return rows.map(({ escalation_id }) => escalation_id);
 };
 
-/** Whom to wait for: the first open one of the project with the same failure, if it came before this one. */
+/** Of runs that ended without knowing of them, as when a worker died between the row and its answer. @returns how many */
+export const cancelOrphanedEscalations = async (db: Db): Promise<number> => {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update escalation e set ${cancelled} from run
+     where run.run_id = e.run_id and run.finished_at is not null and e.state in ${open} returning 1`,
+  );
+  return rows.length;
+};
+
+/**
+ * Whom to wait for: the first open one of the project with the same failure, if it came before this one.
+ * @param younger_than_s an older one may wait for a person, or its workflow may be gone
+ */
 export const findLeader = async (
   db: Db,
   {
@@ -220,13 +233,18 @@ export const findLeader = async (
     job_type,
     fingerprint,
     escalation_id,
-  }: Pick<EscalationRow, 'project_id' | 'job_type' | 'escalation_id'> & { readonly fingerprint: string },
+    younger_than_s,
+  }: Pick<EscalationRow, 'project_id' | 'job_type' | 'escalation_id'> & {
+    readonly fingerprint: string;
+    readonly younger_than_s: number;
+  },
 ): Promise<{ readonly escalation_id: string; readonly state: EscalationState } | undefined> => {
   const { rows } = await db.raw<{ rows: { escalation_id: string; state: EscalationState }[] }>(
     `select escalation_id, state from escalation
      where project_id = ? and job_type = ? and fingerprint = ? and escalation_id < ? and state in ${open}
+       and created_at > clock_timestamp() - ? * interval '1 second'
      order by escalation_id limit 1`,
-    [project_id, job_type, fingerprint, escalation_id],
+    [project_id, job_type, fingerprint, escalation_id, younger_than_s],
   );
   return rows[0];
 };

@@ -38,19 +38,27 @@ export const markReviewDelivered = async (db: Db, reviewId: string, version: num
     .update({ delivered_at: db.fn.now() });
 };
 
-/** Ends reviews that nobody answered in time. A decision that comes first wins. */
-export const expireReviews = async (db: Db, limit: number): Promise<readonly EndedReviewRow[]> => {
+/**
+ * Ends reviews that nobody answered in time. A decision that comes first wins.
+ * @param reviewId only this one; null = any
+ */
+export const expireReviews = async (
+  db: Db,
+  limit: number,
+  reviewId: string | null = null,
+): Promise<readonly EndedReviewRow[]> => {
   const { rows } = await db.raw<{ rows: EndedReviewRow[] }>(
     `with due as (
        select review_id from review where state in ('open', 'claimed') and due_at <= clock_timestamp()
-       order by due_at limit ? for update skip locked
+         ${reviewId === null ? '' : 'and review_id = :reviewId'}
+       order by due_at limit :limit for update skip locked
      )
      update review r set state = 'expired', decided_at = clock_timestamp(), version = r.version + 1,
        claim_expires_at = null, delivered_at = case when r.kind = 'skill'
          or (r.run_id is null and r.escalation_id is null) then clock_timestamp() end
      from due where r.review_id = due.review_id
      returning ${columns.replace(/\w+/g, 'r.$&')}`,
-    [limit],
+    { limit, ...(reviewId === null ? {} : { reviewId }) },
   );
   return rows;
 };

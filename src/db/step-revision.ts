@@ -1,5 +1,5 @@
 /** Corrected inputs of steps. Revision 0, the author's own input, is in the definition. */
-import type { Json } from '../contracts/primitives.ts';
+import type { Failure, Json } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
 import type { EscalatedStep } from './escalation.ts';
 
@@ -38,6 +38,22 @@ export const readStepRevision = (
   revision: number,
 ): Promise<StepRevisionRow | undefined> =>
   db('step_revision').where({ run_id, step_id, item, revision }).first('*');
+
+/**
+ * The failure that a revision ended with: of its last attempt, when that was final by itself, not by its number.
+ * @param key of the revision's attempts
+ */
+export const findRevisionFailure = async (
+  db: Db,
+  { run_id, step_id, item }: EscalatedStep,
+  key: string,
+): Promise<Failure | undefined> => {
+  const last = await db('attempt')
+    .where({ run_id, step_id, item, key })
+    .orderBy('number', 'desc')
+    .first('state', 'counted', 'error');
+  return last?.state === 'settled' && !last.counted ? (last.error ?? undefined) : undefined;
+};
 
 /** Oldest first. */
 export const listStepRevisions = (

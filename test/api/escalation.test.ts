@@ -9,6 +9,8 @@ import type {
 import type { Problem } from '../../src/contracts/problem.ts';
 import { readJson } from '../support/api.ts';
 import { type LadderWorld, startLadderWorld } from '../support/ladders.ts';
+import { readShown } from '../support/model-levels.ts';
+import { waitFor } from '../support/wait.ts';
 
 let world: LadderWorld;
 let project: string;
@@ -151,6 +153,75 @@ test('fifty equal requests for advice at once are one question', async () => {
   const answers = await Promise.all(Array.from({ length: 50 }, () => advise(request)));
   expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(new Set([JSON.stringify(advice)]));
   expect(kinds()).toEqual(['advise capable']);
+});
+
+const askedForAdvice = {
+  ...{ from_level: 2, job_type: 'caption', error: 'too long', escalation_history: [], repo_context: '' },
+};
+
+test('of equal requests at once, what one caller may spend does not refuse another', async () => {
+  world.answer(() => advice);
+  const errors = ['too long', 'too short', 'too dull', 'too loud'];
+  const pairs = errors.map(async (error) => {
+    const request = { ...askedForAdvice, error };
+    const poor = post('/advise', { ...request, max_usd: 0.005 });
+    const rich = post<AdviseAnswer>('/advise', request);
+    await poor;
+    return rich;
+  });
+  expect(await Promise.all(pairs)).toEqual(errors.map(() => [200, advice]));
+  expect(kinds()).toEqual(errors.map(() => 'advise capable'));
+});
+
+test('a caller that leaves does not end the advice that another one waits for', async () => {
+  let answer: () => void = () => undefined;
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  world.provider.answer(async ({ body }) => {
+    const isAdvice = readShown(body).kind === 'advise';
+    if (isAdvice) await answered;
+    return { text: JSON.stringify(isAdvice ? advice : fails) };
+  });
+  const key = await world.api.createKey({ scopes: ['escalate'], projects: [project] });
+  const leaving = new AbortController();
+  const left = fetch(`${world.api.url}/execute`, {
+    ...{ method: 'POST', body: JSON.stringify({ ...job, level: 1 }), signal: leaving.signal },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  }).catch(() => 'left');
+  await waitFor('the advisor to be asked', () => kinds().includes('advise capable'));
+  const history = [attemptOf(1, `the executor gave up: ${fails.reason}`)];
+  const staying = advise({
+    ...{ ...askedForAdvice, error: history[0]?.error, escalation_history: history, prompt: job.prompt },
+  });
+  await world.call(project, '/v1/reviews'); // by now the other request has come
+  leaving.abort();
+  expect(await left).toBe('left');
+  await world.call(project, '/v1/reviews');
+  answer();
+  expect(await staying).toEqual(advice);
+  expect(kinds()).toEqual(['execute fast', 'advise capable']);
+});
+
+test('an output that a person gives is checked by result_schema, and the review stays open', async () => {
+  const result_schema = { type: 'object', properties: { frames: { type: 'integer' } }, required: ['frames'] };
+  const start = { ...onlyJob, escalation_level: 5, result_schema };
+  const { escalation_id } = await world.startJob(project, start);
+  const { review_id } = await world.escalation(project, escalation_id);
+  const decide = (output: object) =>
+    readJson<Problem>(
+      world.call(project, `/v1/reviews/${review_id}/decision`, {
+        body: { action: 'output', output },
+        headers: { 'if-match': '"1"' },
+      }),
+    );
+  const [status, { code, detail, errors }] = await decide({ frames: 'seven' });
+  expect([status, code, errors?.[0]?.pointer]).toEqual([422, 'request_invalid', '/output/frames']);
+  expect(detail).toContain('result_schema');
+  expect((await decide({ frames: 7 }))[0]).toBe(200);
+  await world.decided(review_id as string);
+  const ended = await world.escalation(project, escalation_id);
+  expect(ended).toMatchObject({ state: 'succeeded', result: { frames: 7 } });
 });
 
 test('level 5 opens a review and answers the text of the specification', async () => {

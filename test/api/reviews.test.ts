@@ -268,6 +268,30 @@ test('reviews are listed by run, state and due date, the newest first, in pages'
   expect((await api.call('/v1/reviews?colour=red')).status).toBe(422);
 });
 
+test('a list leaves out what only the decision needs, and still says which actions there are', async () => {
+  const proposals = [{ input: { rate: 44_100 }, patch: [], source: 'repair' }];
+  const small = {
+    job_type: 'resample',
+    error: 'rate is no number',
+    optional: true,
+    details: { text: 'a\u0000b' },
+  };
+  const large = {
+    ...{ input: { rate: 'fast' }, proposals, schema },
+    history: [{ level: 0, label: 'static template', attempted_at: 1, error: 'rate is no number' }],
+    advice: [{ from_level: 1, label: 'fast model', instructions: 'write hertz' }],
+  };
+  const full = await aReview({ payload: { ...small, ...large } });
+  const plain = await aReview();
+  const listed = async (run_id: string): Promise<Review | undefined> =>
+    (await readJson<ReviewList>(api.call(`/v1/reviews?run_id=${run_id}`)))[1].items[0];
+  const shown = await read(full.path);
+  expect(shown.payload).toEqual({ ...small, ...large });
+  expect(await listed(full.run_id)).toEqual({ ...shown, payload: small });
+  expect(shown.actions).toContain('approve');
+  expect(await listed(plain.run_id)).toEqual({ ...(await read(plain.path)), payload: {} });
+});
+
 test('a review of another project does not exist, and reading is not deciding', async () => {
   const { path } = await aReview();
   const { projectId } = await api.createProject('other');

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import {
+  cancelOrphanedEscalations,
   cancelRunEscalations,
   type EscalationChange,
   findEscalation,
@@ -14,6 +15,7 @@ import {
   readEscalation,
   storeTransition,
 } from '../../src/db/escalation.ts';
+import { finishRun } from '../../src/db/run.ts';
 import { listRunSteps } from '../../src/db/step.ts';
 import { answerStep, holdStep } from '../../src/db/step-hold.ts';
 import { readStepRevision, storeStepRevision } from '../../src/db/step-revision.ts';
@@ -173,6 +175,25 @@ describe('a step', () => {
     expect(await listRunSteps(db, run.run_id)).toMatchObject([{ escalation_id: second.escalation_id }]);
   });
 
+  it('whose run ended loses the ladder that nobody closed, and no other does', async () => {
+    const [left, going] = [await ofStep(), await ofStep()];
+    const alone = await anEscalation();
+    const end = { state: 'cancelled', output: undefined, error: null, step_ids: ['a'] } as const;
+    await finishRun(db, { run_id: left.run.run_id, ...end });
+    expect(await cancelOrphanedEscalations(db)).toBe(1);
+    expect(await cancelOrphanedEscalations(db)).toBe(0);
+    const rows = await Promise.all(
+      [left.escalation, going.escalation, alone].map(({ escalation_id }) =>
+        readEscalation(db, escalation_id),
+      ),
+    );
+    expect(rows).toMatchObject([
+      { state: 'cancelled', transition: 1, error: { code: 'escalation_cancelled' } },
+      { state: 'running' },
+      { state: 'running' },
+    ]);
+  });
+
   it('gets a correction for each choice of a transition once, numbered from 1', async () => {
     const { step, escalation } = await ofStep();
     const of = (transition: number, choice: number, input: string) =>
@@ -243,7 +264,7 @@ it('followers wait for the first open escalation with their failure', async () =
   const other = await anEscalation({ project_id, fingerprint: 'g' });
   const followers = [await anEscalation(failed), await anEscalation(failed)];
   const leaderOf = async (escalation: NewEscalation, fingerprint = 'f') =>
-    (await findLeader(db, { ...escalation, fingerprint }))?.escalation_id;
+    (await findLeader(db, { ...escalation, fingerprint, younger_than_s: 600 }))?.escalation_id;
   expect(await Promise.all(followers.map((one) => leaderOf(one)))).toEqual([
     leader.escalation_id,
     leader.escalation_id,
@@ -253,6 +274,21 @@ it('followers wait for the first open escalation with their failure', async () =
   expect(await leaderOf({ ...(followers[0] as NewEscalation), project_id: 'another' })).toBeUndefined();
   await storeTransition(db, aChange(leader, { state: 'failed' }));
   expect(await leaderOf(followers[1] as NewEscalation)).toBe(followers[0]?.escalation_id);
+});
+
+it('nobody waits for an escalation that is open for too long', async () => {
+  const { project_id } = await aProject(db);
+  const failed = { project_id, fingerprint: 'f' };
+  const [stuck, next, follower] = [
+    await anEscalation(failed),
+    await anEscalation(failed),
+    await anEscalation(failed),
+  ];
+  await db('escalation')
+    .where({ escalation_id: stuck.escalation_id })
+    .update({ created_at: db.raw(`clock_timestamp() - interval '601 seconds'`) });
+  const leader = await findLeader(db, { ...follower, fingerprint: 'f', younger_than_s: 600 });
+  expect(leader?.escalation_id).toBe(next.escalation_id);
 });
 
 it('a start is undelivered until it is marked or its escalation ended', async () => {

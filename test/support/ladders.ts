@@ -34,7 +34,9 @@ export interface LadderWorld {
   /** A project of its own; `call` speaks as its admin. */
   readonly newProject: () => Promise<string>;
   readonly call: (projectId: string, path: string, options?: CallOptions) => Promise<Response>;
-  readonly failStep: (step: FailingStep) => Promise<{ run_id: string; place: Advanced }>;
+  readonly failStep: (step: FailingStep) => Promise<FailedRun>;
+  /** Executes the step as the next worker does when the one before was killed. */
+  readonly repeatStep: (runId: string) => Promise<FailedRun>;
   /** Makes one transition. */
   readonly advance: (place: Pick<Advanced, 'escalation_id' | 'transition'>) => Promise<Advanced>;
   /** Makes transitions until the ladder ends or asks a person. */
@@ -51,6 +53,11 @@ export interface FailingStep {
   readonly project_id: string;
   readonly input: JsonObject;
   readonly step?: Partial<StepDefinition>;
+}
+
+export interface FailedRun {
+  readonly run_id: string;
+  readonly place: Advanced;
 }
 
 export const transcode = {
@@ -98,7 +105,7 @@ const definitionOf = (step: Partial<StepDefinition>, input: JsonObject): Pipelin
   steps: [{ id: 'a', capability: 'transcode', input, ...step }],
 });
 
-const control = () => ({ round: 1, remainingMs: 30_000, signal: new Stop() });
+const control = (round: number) => ({ round, remainingMs: 30_000, signal: new Stop() });
 
 /** @param models level (`fast`, …) to rate in USD per call */
 export const startLadderWorld = async (models: Readonly<Record<string, number>>): Promise<LadderWorld> => {
@@ -124,6 +131,13 @@ export const startLadderWorld = async (models: Readonly<Record<string, number>>)
   const advance: LadderWorld['advance'] = ({ escalation_id, transition }) =>
     escalations.advance({ escalation_id, transition, signal: new Stop() });
 
+  const escalate = async (run_id: string, round: number): Promise<FailedRun> => {
+    const request = { run_id, step_id: 'a', revision: 0, escalates: true };
+    const end = await executeStep(request, control(round));
+    if (end.kind !== 'escalated') throw new Error(`the step was to escalate: ${JSON.stringify(end)}`);
+    return { run_id, place: end.place };
+  };
+
   return {
     ...{ api, provider, capability, shown, advance },
     answer: (script) =>
@@ -139,11 +153,9 @@ export const startLadderWorld = async (models: Readonly<Record<string, number>>)
     },
     failStep: async ({ project_id, input, step = {} }) => {
       const { run_id } = await aRun(api.db, { project_id, definition: definitionOf(step, input) });
-      const request = { run_id, step_id: 'a', revision: 0, escalates: true };
-      const end = await executeStep(request, control());
-      if (end.kind !== 'escalated') throw new Error(`the step was to escalate: ${JSON.stringify(end)}`);
-      return { run_id, place: end.place };
+      return escalate(run_id, 1);
     },
+    repeatStep: (runId) => escalate(runId, 2),
     climb: async (place) => {
       let at = place;
       for (let made = 0; at.command.type !== 'end' && made < 200; made += 1) {

@@ -63,7 +63,7 @@ export const escalationRoutes = ({ escalations }: Pick<Services, 'escalations'>)
     body: json(EscalationRequest),
     responses: { 202: Escalation },
     handle: async ({ caller, body }) => {
-      const escalation = await escalations.create(caller.project_id, body);
+      const escalation = await escalations.create(caller, body);
       return { status: 202, headers: { location: escalation.links.self }, body: escalation };
     },
   }),

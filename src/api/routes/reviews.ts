@@ -43,6 +43,8 @@ const list = ({ reviews }: Pick<Services, 'reviews'>): Route =>
     path: '/v1/reviews',
     tag: 'reviews',
     summary: 'List reviews, newest first',
+    description:
+      'The payload without input, proposals, history, advice and schema, which a review by itself shows.',
     auth: 'key',
     scope: 'run:read',
     query: ReviewQuery.strict(),

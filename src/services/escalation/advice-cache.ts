@@ -1,11 +1,14 @@
 /**
  * One answer to one request for advice: kept for 24 hours, and asked for once however many want it at the same time, in
  * all processes. A process holds the request as it would an Idempotency-Key; when it dies, another one takes over.
+ * Nobody gets what is about another caller: only those who may spend the same share a failure, and the question goes on
+ * until the last of them has left.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { AdviseAnswer } from '../../contracts/escalation.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
 import { findAdviceAnswer, insertAdviceAnswer } from '../../db/advice-answer.ts';
 import type { Db } from '../../db/connect.ts';
 import { holdKey, type KeyHold, releaseKey, renewKeys, takeOverKey } from '../../db/idempotency-hold.ts';
@@ -17,13 +20,29 @@ export interface LevelAdvice extends AdviseAnswer {
   readonly from_level: number;
 }
 
-type FindAdvice = () => Promise<{ readonly advice: LevelAdvice; readonly isKept: boolean }>;
+export interface AdviceQuestion {
+  readonly projectId: string;
+  readonly digest: Buffer;
+  /** What the caller may still spend, USD; null = only the budgets say. */
+  readonly leftUsd: number | null;
+  /** Stops when the caller has left. */
+  readonly signal: StopSignal;
+}
+
+/** @param signal stops when all callers have left */
+type FindAdvice = (signal: StopSignal) => Promise<{ readonly advice: LevelAdvice; readonly isKept: boolean }>;
 
 export interface AdviceCache {
-  answer(projectId: string, digest: Buffer, find: FindAdvice): Promise<LevelAdvice>;
+  answer(question: AdviceQuestion, find: FindAdvice): Promise<LevelAdvice>;
   /** Another request that is to be answered with the same. */
   keep(projectId: string, digest: Buffer, advice: LevelAdvice): Promise<void>;
   stop(): void;
+}
+
+interface Flight {
+  readonly answer: Promise<LevelAdvice>;
+  readonly stop: Stop<unknown>;
+  callers: number;
 }
 
 const request = 'POST /advise';
@@ -37,7 +56,7 @@ export const createAdviceCache = ({
   readonly db: Db;
   readonly logger: Logger;
 }): AdviceCache => {
-  const flights = new Map<string, Promise<LevelAdvice>>();
+  const flights = new Map<string, Flight>();
   const keeper = createHoldKeeper<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,
@@ -57,7 +76,10 @@ export const createAdviceCache = ({
   const keep: AdviceCache['keep'] = (projectId, digest, advice) =>
     insertAdviceAnswer(db, projectId, digest, advice as unknown as Json);
 
-  const fly: AdviceCache['answer'] = async (project_id, digest, find) => {
+  const fly = async (
+    { projectId: project_id, digest }: AdviceQuestion,
+    find: () => ReturnType<FindAdvice>,
+  ): Promise<LevelAdvice> => {
     const hold: KeyHold = {
       project_id,
       request,
@@ -77,15 +99,38 @@ export const createAdviceCache = ({
     }
   };
 
+  const forget = (key: string, { stop }: Pick<Flight, 'stop'>): void => {
+    if (flights.get(key)?.stop === stop) flights.delete(key);
+  };
+
+  const launch = (key: string, question: AdviceQuestion, find: FindAdvice): Flight => {
+    const stop = new Stop<unknown>();
+    const answer = fly(question, () => find(stop)).finally(() => forget(key, { stop }));
+    const flight = { answer, stop, callers: 0 };
+    flights.set(key, flight);
+    return flight;
+  };
+
+  const answer: AdviceCache['answer'] = async (question, find) => {
+    const { projectId, digest, leftUsd, signal } = question;
+    const key = `${projectId} ${digest.toString('hex')} ${leftUsd}`;
+    const flight = flights.get(key) ?? launch(key, question, find);
+    flight.callers += 1;
+    const stay = onStop(signal, () => {
+      flight.callers -= 1;
+      if (flight.callers > 0) return;
+      forget(key, flight); // who comes now asks anew
+      flight.stop.abort(signal.reason);
+    });
+    try {
+      return await flight.answer;
+    } finally {
+      stay();
+    }
+  };
+
   return {
-    answer: (projectId, digest, find) => {
-      const key = `${projectId} ${digest.toString('hex')}`;
-      const known = flights.get(key);
-      if (known !== undefined) return known;
-      const flight = fly(projectId, digest, find).finally(() => flights.delete(key));
-      flights.set(key, flight);
-      return flight;
-    },
+    answer,
     keep,
     stop: () => keeper.stop(),
   };

@@ -126,7 +126,8 @@ export const createAdviseOnce = (dependencies: AdviseDependencies): AdviseOnce =
     if (level === humanLevel) return humanAdvice('this error was seen too often');
     const { projectId } = asker;
     const digest = digestOf(level, request, true);
-    const advice = await cache.answer(projectId, digest, () => climb(asker, request, level));
+    const question = { projectId, digest, leftUsd: await readLeft(db, asker), signal: asker.signal };
+    const advice = await cache.answer(question, (signal) => climb({ ...asker, signal }, request, level));
     const plain = digestOf(level, request, false);
     if (advice.from_level !== humanLevel && !plain.equals(digest)) await cache.keep(projectId, plain, advice);
     return advice;

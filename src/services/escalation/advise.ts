@@ -5,7 +5,7 @@ import type { AdviseCommand, LadderEvent } from '../../core/ladder/types.ts';
 import { askAdvisor } from './ask-advisor.ts';
 import { errorText } from './execution.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { followLeader } from './follow-leader.ts';
+import { findWayBack, waitForLeader } from './follow-leader.ts';
 import { given, shortenError, showAdvice, showHistory } from './prompts/prompt-facts.ts';
 import type { StepTask } from './step-task.ts';
 import { type Progress, verdictOf } from './store-progress.ts';
@@ -18,11 +18,12 @@ export const advise = async (
   command: AdviseCommand,
 ): Promise<Work> => {
   const { row, ladder, call, now } = turn;
+  const delayMs = await waitForLeader(dependencies.db, turn);
+  if (delayMs !== null) return delayMs;
   const task = await readTask(dependencies, row);
   const signals = task?.signals ?? row.signals;
-  const following = await followLeader(dependencies, row, ladder, { signals, now });
-  if (following.kind === 'wait') return following.delayMs;
-  if (following.kind === 'back') return goBack(ladder, following.level);
+  const back = await findWayBack(dependencies.matcher, { row, ladder, signals });
+  if (back !== null) return goBack(ladder, back);
   const level = command.from_level;
   const facts = factsOf(turn, command, task);
   const end = await askAdvisor(dependencies, call, { level, facts });

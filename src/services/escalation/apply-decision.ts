@@ -7,11 +7,13 @@ import type { Failure } from '../../contracts/primitives.ts';
 import type { ReviewDecision } from '../../contracts/review.ts';
 import { humanLevel, labelOf, topLevel } from '../../core/ladder/labels.ts';
 import { startLadder } from '../../core/ladder/machine.ts';
+import type { Db } from '../../db/connect.ts';
 import type { EscalationRow } from '../../db/escalation.ts';
 import { raiseEscalationLimit } from '../../db/escalation-transition.ts';
 import { type ReviewRow, readReview } from '../../db/review.ts';
 import { answerStep } from '../../db/step-hold.ts';
 import { AppError } from '../../errors.ts';
+import { expireOverdueReviews } from '../reviews/expire-reviews.ts';
 import { decidedInput } from '../reviews/review-input.ts';
 import { requireEscalation } from './advance.ts';
 import { type Advanced, readPlace } from './place.ts';
@@ -31,9 +33,17 @@ export const applyDecision = async (
     throw new AppError('not_found', `there is no review ${review_id} of an escalation`);
   const row = await requireEscalation(dependencies, review.escalation_id);
   if (row.state !== 'in_review' || row.review_id !== review_id) return readPlace(db, row);
-  const progress = await decide(dependencies, row, review);
+  const progress = await decide(dependencies, row, await expireOverdue(db, review));
   if (progress !== null) await storeProgress(dependencies, row, progress);
   return readPlace(db, await requireEscalation(dependencies, row.escalation_id));
+};
+
+/** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
+const expireOverdue = async (db: Db, review: ReviewRow): Promise<ReviewRow> => {
+  if (review.state !== 'open' && review.state !== 'claimed') return review;
+  const { review_id } = review;
+  const count = await expireOverdueReviews(db, { limit: 1, review_id });
+  return count === 0 ? review : ((await readReview(db, review_id)) ?? review);
 };
 
 /** Null while it is open. */

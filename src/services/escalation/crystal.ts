@@ -1,6 +1,7 @@
 /**
  * The skill that a success is stored as. Of a step it leads from the author's own mistake to the input that worked in
- * the end, so that the next run with that mistake needs nobody, however many attempts lay between.
+ * the end, so that the next run with that mistake needs nobody, however many attempts lay between. Of a job by itself
+ * whose caller may not vouch for its error it is a candidate.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { humanLevel } from '../../core/ladder/labels.ts';
@@ -26,8 +27,8 @@ export const learnFrom = (
   trx: Db,
   { row, lesson, signals, input, spec }: Success,
 ): Promise<string | null> => {
-  const first = readLadder(row).history[0];
-  const attempt = stepOf(row) === null ? lesson?.attempt : first;
+  const { history, vouches } = readLadder(row);
+  const attempt = stepOf(row) === null ? lesson?.attempt : history[0];
   if (attempt === undefined) return Promise.resolve(null);
   const { project_id, job_type, escalation_id } = row;
   const correction: Crystal['correction'] =
@@ -35,7 +36,8 @@ export const learnFrom = (
       ? null
       : { original: row.context, corrected: input, isValid: (one) => spec.find(one).length === 0 };
   return crystallise(trx, {
-    ...{ project_id, job_type, escalation_id, signals, trust: 'trusted', correction },
+    ...{ project_id, job_type, escalation_id, signals, correction },
+    trust: vouches ? 'trusted' : 'candidate',
     ...{ error: attempt.error, fingerprint: attempt.fingerprint },
     from_level: lesson?.advice.from_level ?? humanLevel,
     instructions: lesson?.advice.instructions ?? null,

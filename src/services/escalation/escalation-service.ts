@@ -40,7 +40,7 @@ export interface EscalationDependencies extends SpecDependencies, ModelDependenc
 
 export interface EscalationService {
   /** @throws AppError `request_invalid` for a result_schema that cannot be used */
-  create(projectId: string, request: EscalationRequest): Promise<Escalation>;
+  create(caller: Caller, request: EscalationRequest): Promise<Escalation>;
   /** @throws AppError `not_found` */
   get(projectId: string, escalationId: string): Promise<Escalation>;
   /** @throws AppError of the routing table, when the level could not be asked */
@@ -74,9 +74,9 @@ export const createEscalationService = (dependencies: EscalationDependencies): E
   };
 
   return {
-    create: async (projectId, request) => {
+    create: async (caller, request) => {
       await requireSchema(request);
-      const row = await openJobLadder({ ...dependencies, specs }, projectId, request);
+      const row = await openJobLadder({ ...dependencies, specs }, caller, request);
       startSoon(row.escalation_id);
       return toEscalation(row);
     },

@@ -4,12 +4,13 @@
  * other, so that the next advisor hears of it.
  */
 import type { JsonObject } from '../../contracts/primitives.ts';
+import { isEqual } from '../../core/expression/equality.ts';
 import { labelOf } from '../../core/ladder/labels.ts';
 import { listTransitionRevisions } from '../../db/step-revision.ts';
 import type { RankedSkill, SkillMatcher } from '../skills/match-skills.ts';
 import { askModel, type ModelCall, type ModelDependencies } from './ask-model.ts';
 import { type Execution, type ExecutionEnd, endExecution } from './execution.ts';
-import { findCorrections } from './level-zero.ts';
+import { findCorrections, type LevelZero, repairSource } from './level-zero.ts';
 import type { AnswerReader, CorrectReading } from './model-answer.ts';
 import { writeCorrectPrompt } from './prompts/correct-prompt.ts';
 import { given, shortenError, showAdvice, showHistory, showSkills } from './prompts/prompt-facts.ts';
@@ -38,22 +39,35 @@ export const executeCorrection = async (
   return level === 0 ? executeRules(dependencies, task, call) : executeModel(dependencies, task, level, call);
 };
 
+/** What the transition has corrected before runs as it was; then what matches by now and was not among it. */
+const listCorrections = async (
+  { db, matcher }: StepLevelDependencies,
+  task: StepTask,
+): Promise<LevelZero> => {
+  const { escalation_id, transition } = task.row;
+  const stored = await listTransitionRevisions(db, escalation_id, transition);
+  const { corrections, skills } = await findCorrections(matcher, task);
+  const fresh = corrections.filter(({ input }) => !stored.some((one) => isEqual(one.input, input)));
+  return { corrections: [...stored, ...fresh].map((one, choice) => ({ ...one, choice })), skills };
+};
+
 /** Every correction in turn, until one succeeds or something else than its input stops it. */
 const executeRules = async (
   dependencies: StepLevelDependencies,
   task: StepTask,
   { signal }: ModelCall,
 ): Promise<Execution> => {
-  const { corrections, skills } = await findCorrections(dependencies.matcher, task);
+  const { corrections, skills } = await listCorrections(dependencies, task);
   const used: string[] = [];
   let last: Awaited<ReturnType<typeof runCorrection>> | null = null;
   for (const correction of corrections) {
     last = await runCorrection(dependencies, task, correction, signal);
     const { source } = last;
-    const skill = skills.find((ranked) => ranked.skill.id === source);
-    if (skill !== undefined) used.push(skill.skill.id);
+    // Also of one that does not match any more.
+    const skillId = source === repairSource ? null : source;
+    if (skillId !== null) used.push(skillId);
     if (last.end.kind === 'failed' && last.end.class === 'real') continue;
-    const solved_by = last.end.kind === 'succeeded' && skill !== undefined ? skill.skill.id : null;
+    const solved_by = last.end.kind === 'succeeded' ? skillId : null;
     return endExecution(0, last.end, { skills, used, solved_by, input: last.input });
   }
   if (last !== null) return endExecution(0, last.end, { skills, used, input: last.input });

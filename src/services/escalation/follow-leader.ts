@@ -11,45 +11,50 @@ import { noteLeader } from '../../db/escalation-transition.ts';
 import type { SkillMatcher } from '../skills/match-skills.ts';
 import type { StoredLadder } from './stored-ladder.ts';
 
-export interface FollowDependencies {
-  readonly db: Db;
-  readonly matcher: SkillMatcher;
+interface Follower {
+  readonly row: EscalationRow;
+  readonly ladder: StoredLadder;
 }
 
-export type Following =
-  | { readonly kind: 'wait'; readonly delayMs: number }
-  /** Executes there before any advice. */
-  | { readonly kind: 'back'; readonly level: number }
-  | { readonly kind: 'go' };
-
-const delayMs = 1_000;
-/** Of a leader that waits for a person, say. */
+/** Of a leader that waits for a person, say, or whose workflow is gone. */
 const longestWaitS = 600;
+/** A leader is most often done within seconds; whoever has waited for a while can wait a quarter longer. */
+const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];
 
-export const followLeader = async (
-  { db, matcher }: FollowDependencies,
-  row: EscalationRow,
-  ladder: StoredLadder,
-  { signals, now }: { readonly signals: readonly string[]; readonly now: number },
-): Promise<Following> => {
-  if (ladder.has_followed || ladder.advice.length > 0) return { kind: 'go' };
+const mayFollow = ({ has_followed, advice }: StoredLadder): boolean => !has_followed && advice.length === 0;
+
+/**
+ * @param now Unix seconds
+ * @returns after how many milliseconds to look again; null when there is nobody to wait for
+ */
+export const waitForLeader = async (
+  db: Db,
+  { row, ladder, now }: Follower & { readonly now: number },
+): Promise<number | null> => {
   const { project_id, job_type, escalation_id, fingerprint } = row;
-  const isPatient = now - row.created_at.getTime() / 1_000 < longestWaitS;
-  if (fingerprint !== null && isPatient) {
-    const leader = await findLeader(db, { project_id, job_type, fingerprint, escalation_id });
-    if (leader !== undefined) {
-      if (row.leader_id !== leader.escalation_id) await noteLeader(db, escalation_id, leader.escalation_id);
-      return { kind: 'wait', delayMs };
-    }
-  }
+  if (fingerprint === null || !mayFollow(ladder)) return null;
+  const followed = { project_id, job_type, escalation_id, fingerprint, younger_than_s: longestWaitS };
+  const leader = await findLeader(db, followed);
+  if (leader === undefined) return null;
+  if (row.leader_id !== leader.escalation_id) await noteLeader(db, escalation_id, leader.escalation_id);
+  const ageMs = now * 1_000 - row.created_at.getTime();
+  const delayMs = Math.max(shortestDelayMs, ageMs * delayPerAge) * (0.8 + 0.4 * Math.random());
+  return Math.min(Math.round(delayMs), longestDelayMs);
+};
+
+/** @returns the level to execute at before any advice; null when no skill is of use */
+export const findWayBack = async (
+  matcher: SkillMatcher,
+  { row, ladder, signals }: Follower & { readonly signals: readonly string[] },
+): Promise<number | null> => {
+  if (!mayFollow(ladder)) return null;
+  const { project_id, job_type, active_skills } = row;
   const error = ladder.history.at(-1)?.error ?? null;
   const skills = (await matcher.match({ project_id, job_type, signals, error })).map(({ skill }) => skill);
   const useful = skills.filter(({ trust, flagged }) => trust === 'trusted' && !flagged);
-  if (useful.some((skill) => mayApplyAtLevel0(skill) && !ladder.seen_skills.includes(skill.id))) {
-    return { kind: 'back', level: 0 };
-  }
-  const unread = useful.filter(({ id }) => !row.active_skills.includes(id));
+  if (useful.some((skill) => mayApplyAtLevel0(skill) && !ladder.seen_skills.includes(skill.id))) return 0;
+  const unread = useful.filter(({ id }) => !active_skills.includes(id));
   const { lowest_level, max_level } = ladder.rules;
-  if (unread.length === 0 || max_level === 0) return { kind: 'go' };
-  return { kind: 'back', level: Math.min(Math.max(1, lowest_level), max_level) };
+  if (unread.length === 0 || max_level === 0) return null;
+  return Math.min(Math.max(1, lowest_level), max_level);
 };

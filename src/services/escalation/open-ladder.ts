@@ -13,7 +13,9 @@ import {
 } from '../../db/escalation.ts';
 import { readUnixTime } from '../../db/escalation-transition.ts';
 import { AppError } from '../../errors.ts';
+import type { Caller } from '../access/caller.ts';
 import { newId } from '../ids.ts';
+import { isAdmin } from '../skills/skill-trust.ts';
 import type { FailedStep } from '../steps/execute-step.ts';
 import { errorText } from './execution.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -59,7 +61,10 @@ const newStepEscalation = (failed: FailedStep, now: number): NewEscalation => {
   });
   const surroundings = { capability, capability_version: null, pipeline, step_id, tags: failed.tags };
   return {
-    ...newEscalation(failed.project_id, newStoredLadder(state, { policy, revision: failed.revision })),
+    ...newEscalation(
+      failed.project_id,
+      newStoredLadder(state, { policy, revision: failed.revision, vouches: true }),
+    ),
     ...{
       job_type: capability,
       prompt: `Correct the input of step ${step_id} of ${pipeline} for ${capability}.`,
@@ -71,14 +76,14 @@ const newStepEscalation = (failed: FailedStep, now: number): NewEscalation => {
 
 export const openJobLadder = async (
   dependencies: TaskDependencies,
-  projectId: string,
+  caller: Caller,
   request: EscalationRequest,
 ): Promise<EscalationRow> => {
   const { db } = dependencies;
   const { job_type, prompt, context, repo_context = '', signals, escalation_level } = request;
   const state = startLadder({ start_level: escalation_level, history: [], advice: [] });
   const escalation: NewEscalation = {
-    ...newEscalation(projectId, newStoredLadder(state)),
+    ...newEscalation(caller.project_id, newStoredLadder(state, { vouches: isAdmin(caller) })),
     ...{ job_type, prompt, context, repo_context, signals },
     ...{ result_schema: request.result_schema ?? null, max_usd: request.max_usd ?? null },
   };

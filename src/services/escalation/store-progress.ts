@@ -218,10 +218,7 @@ const tellRun = async (
     await holdStep(trx, step, 'retrying', { error: null, data: { escalation_id } });
   }
   if (state === 'in_review') {
-    await holdStep(trx, step, 'in_review', {
-      error,
-      data: { escalation_id, review_id: review_id ?? null, error: next.history.at(-1)?.error ?? null },
-    });
+    await holdStep(trx, step, 'in_review', { error, data: { escalation_id, review_id: review_id ?? null } });
   }
   if (state === 'failed' && error !== null) {
     await endStep(trx, { ...step, revision: next.revision }, 'failed', error);

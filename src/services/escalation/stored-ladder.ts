@@ -29,14 +29,16 @@ export interface StoredLadder extends LadderState {
   readonly has_followed: boolean;
   /** The step's revision that failed first. */
   readonly revision: number;
+  /** What it learns is trusted: an author's pipeline vouches for it, or an admin key. */
+  readonly vouches: boolean;
 }
 
 export const newStoredLadder = (
   state: LadderState,
-  part: Partial<Pick<StoredLadder, 'policy' | 'revision'>> = {},
+  part: Partial<Pick<StoredLadder, 'policy' | 'revision' | 'vouches'>> = {},
 ): StoredLadder => ({
   ...state,
-  ...{ policy: null, decided: null, seen_skills: [], has_followed: false, revision: 0 },
+  ...{ policy: null, decided: null, seen_skills: [], has_followed: false, revision: 0, vouches: false },
   ...part,
 });
 

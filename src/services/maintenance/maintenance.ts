@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { purgeAdviceAnswers } from '../../db/advice-answer.ts';
 import { loseExpiredAttempts } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
+import { cancelOrphanedEscalations } from '../../db/escalation.ts';
 import { purgeAnswers } from '../../db/idempotency.ts';
 import { purgeInstances } from '../../db/instance-purge.ts';
 import { holdLock, type LockHold } from '../../db/lock.ts';
@@ -76,6 +77,7 @@ export const createMaintenance = ({
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
     { name: 'budgets', everyMs: 60_000, work: () => budgets.reconcile() },
     { name: 'old answers', everyMs: 600_000, work: () => purgeAnswers(db) },
+    { name: 'orphaned escalations', everyMs: 60_000, work: () => cancelOrphanedEscalations(db) },
     { name: 'orphaned reviews', everyMs: 60_000, work: () => cancelOrphanedReviews(db) },
     { name: 'old advice', everyMs: 600_000, work: () => purgeAdviceAnswers(db) },
     { name: 'purge', everyMs: 600_000, work: () => purgeInstances(db) },
@@ -85,7 +87,7 @@ export const createMaintenance = ({
 
   /** A duty that takes long, like a round of probes, does not hold up the others. */
   const attend = ({ name, everyMs, work }: Duty): void => {
-    if (underWay.has(name) || performance.now() < (doneAt.get(name) ?? 0) + everyMs) return;
+    if (underWay.has(name) || performance.now() < (doneAt.get(name) ?? -Infinity) + everyMs) return;
     const task = work()
       .then((repaired) => {
         if (repaired > 0 && name !== 'probes') logger.info({ duty: name, repaired }, 'repaired');

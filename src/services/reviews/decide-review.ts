@@ -8,6 +8,7 @@ import { insertAudit } from '../../db/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
 import { decideReview, findReview, type ReviewRow } from '../../db/review.ts';
+import { lockSkill } from '../../db/skill-lock.ts';
 import { AppError } from '../../errors.ts';
 import type { Caller } from '../access/caller.ts';
 import { applySkillDecision } from '../skills/skill-decision.ts';
@@ -96,10 +97,15 @@ export const createDecideReview = ({ db, checkDecision }: DecideDependencies) =>
     throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
   };
 
-  const store = (caller: Caller, order: DecisionOrder, decision: ReviewDecision): Promise<Decided> =>
+  const store = (
+    caller: Caller,
+    order: DecisionOrder,
+    { skill_id, decision }: Pick<ReviewRow, 'skill_id'> & { readonly decision: ReviewDecision },
+  ): Promise<Decided> =>
     db.transaction(async (trx) => {
       const { project_id, key_id } = caller;
       const { review_id, version, idempotency } = order;
+      if (skill_id !== null) await lockSkill(trx, project_id, skill_id);
       const row = await decideReview(trx, { project_id, review_id, by: key_id, version, decision });
       if (row === undefined) throw toConflict(await requireReview(trx, project_id, review_id), version);
       if (row.kind === 'skill') await applySkillDecision(trx, row, caller);
@@ -127,7 +133,7 @@ export const createDecideReview = ({ db, checkDecision }: DecideDependencies) =>
       requireDecidable(row, caller.key_id, order.version);
       const decision = settleDecision(row, order.decision);
       await checkDecision(row, decision);
-      return await store(caller, order, decision);
+      return await store(caller, order, { skill_id: row.skill_id, decision });
     } catch (error) {
       // Lost to the same request, made twice at once: both get its answer.
       const same =

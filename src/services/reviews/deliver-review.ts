@@ -1,20 +1,22 @@
 /**
  * Tells the workflow that waits for a review how it ended: a signal with the review and its version, repeated until
  * Temporal has taken it. A workflow that gets it twice does nothing the second time. A review that nobody decides in
- * time expires, which is delivered like a decision.
+ * time expires, which is delivered like a decision. A ladder by itself may get its decision before Temporal has taken
+ * its start: that one is told later.
  */
 import type { Logger } from 'pino';
 import type { RunWorkflows, WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
-import { insertAudit } from '../../db/audit.ts';
 import type { Db } from '../../db/connect.ts';
+import { readEscalation } from '../../db/escalation.ts';
 import { readReview } from '../../db/review.ts';
 import {
   type EndedReviewRow,
-  expireReviews,
   listUndeliveredReviews,
   markReviewDelivered,
 } from '../../db/review-delivery.ts';
+import { AppError } from '../../errors.ts';
 import { createDeliveries } from '../deliveries.ts';
+import { expireOverdueReviews } from './expire-reviews.ts';
 
 export interface ReviewDelivery {
   /** Delivers in the background; a failure is left to maintenance. */
@@ -54,6 +56,12 @@ export const createReviewDelivery = ({
   workflows,
   logger,
 }: ReviewDeliveryDependencies): ReviewDelivery => {
+  const isYetToStart = async (waiter: WaitingWorkflow): Promise<boolean> => {
+    if ('run_id' in waiter) return false;
+    const row = await readEscalation(db, waiter.escalation_id);
+    return row !== undefined && row.start_delivered_at === null && row.finished_at === null;
+  };
+
   const deliver = async ({ review_id }: Ended): Promise<void> => {
     const row = await readReview(db, review_id);
     if (row === undefined || row.delivered_at !== null) return;
@@ -61,22 +69,16 @@ export const createReviewDelivery = ({
     const waiter = waiterOf(row);
     if (waiter !== null) {
       const { version } = row;
+      const isComing = await isYetToStart(waiter); // asked first: it may start while it is told
       const end = await workflows.signalReviewed(waiter, { review_id, version });
+      if (end === 'gone' && isComing) {
+        throw new AppError('unavailable', `the workflow of ${row.escalation_id} has not started yet`);
+      }
       if (end === 'gone') logger.warn({ ...waiter, review_id }, 'nobody waits for this review any more');
     }
     await markReviewDelivered(db, review_id, row.version);
   };
   const deliveries = createDeliveries<Ended>({ what: 'the end of a review', deliver, logger });
-
-  const expire = (): Promise<number> =>
-    db.transaction(async (trx) => {
-      const expired = await expireReviews(trx, batch);
-      for (const { project_id, review_id: subject, version, round } of expired) {
-        const act = { project_id, actor: 'maintenance', action: 'review.expired', subject };
-        await insertAudit(trx, { ...act, data: { version, round } });
-      }
-      return expired.length;
-    });
 
   return {
     deliverSoon: (review_id) => deliveries.soon({ review_id }),
@@ -84,7 +86,7 @@ export const createReviewDelivery = ({
       const rows = await listUndeliveredReviews(db, overdueMs, batch);
       return deliveries.each(rows.map(({ review_id }) => ({ review_id })));
     },
-    expireDue: expire,
+    expireDue: () => expireOverdueReviews(db, { limit: batch }),
     settled: deliveries.settled,
   };
 };

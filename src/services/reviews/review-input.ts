@@ -1,6 +1,7 @@
 /**
- * The input that a decision says is right, and whether the capability as it is now would take it. The step checks it
- * again when it runs; a mistake is shown here, while the person who made it is still there.
+ * The input that a decision says is right, and whether the capability as it is now would take it; the output that it
+ * gives, and whether the capability or the job's result_schema allows it. The step checks an input again when it
+ * runs; a mistake is shown here, while the person who made it is still there.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
@@ -8,9 +9,11 @@ import { isPlainObject } from '../../core/json-type.ts';
 import { isInRange, readRange } from '../../core/routing/version-range.ts';
 import { listSpecs } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
+import { readEscalation } from '../../db/escalation.ts';
 import type { ReviewRow } from '../../db/review.ts';
 import { AppError } from '../../errors.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
+import { createSchemaCompiler, type SchemaCompiler } from '../registry/schema-compiler.ts';
 import type { SchemaError } from '../registry/schema-errors.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { RunContexts } from '../steps/run-context.ts';
@@ -90,9 +93,20 @@ const findErrors = async (
   return nearest ?? [];
 };
 
-const refuse = (side: Side, errors: readonly SchemaError[]): AppError => {
+/** Of a job by itself. */
+const findResultErrors = async (
+  { db, compiler }: Pick<InputDependencies, 'db'> & { readonly compiler: SchemaCompiler },
+  escalationId: string,
+  result: Json,
+): Promise<readonly SchemaError[]> => {
+  const schema = (await readEscalation(db, escalationId))?.result_schema ?? null;
+  return schema === null ? [] : compiler.compile(schema)(result);
+};
+
+const refuse = (side: Side, isJob: boolean, errors: readonly SchemaError[]): AppError => {
   const findings = errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-  const message = `the ${side} does not match the ${side} schema of the capability: ${findings}`;
+  const schema = isJob ? 'result_schema' : `the ${side} schema of the capability`;
+  const message = `the ${side} does not match ${schema}: ${findings}`;
   const items = errors.map((error) => ({
     pointer: `/${side}${error.pointer}`,
     code: 'schema_mismatch',
@@ -104,12 +118,17 @@ const refuse = (side: Side, errors: readonly SchemaError[]): AppError => {
 export type CheckDecision = (review: ReviewRow, decision: ReviewDecision) => Promise<void>;
 
 /** @throws AppError `input_invalid`, and `request_invalid` for an output, with pointers */
-export const createCheckDecision =
-  (dependencies: InputDependencies): CheckDecision =>
-  async (review, decision) => {
+export const createCheckDecision = (dependencies: InputDependencies): CheckDecision => {
+  const compiler = createSchemaCompiler();
+  return async (review, decision) => {
     const side: Side = decision.action === 'output' ? 'output' : 'input';
     const value = side === 'output' ? decision.output : decidedInput(review.payload, decision);
     if (value === undefined) return;
-    const errors = await findErrors(dependencies, review, side, value);
-    if (errors.length > 0) throw refuse(side, errors);
+    const { run_id, escalation_id } = review;
+    const isJob = side === 'output' && run_id === null && escalation_id !== null;
+    const errors = isJob
+      ? await findResultErrors({ ...dependencies, compiler }, escalation_id, value)
+      : await findErrors(dependencies, review, side, value);
+    if (errors.length > 0) throw refuse(side, isJob, errors);
   };
+};

@@ -1,5 +1,5 @@
 /** Reviews as people see them: list, show, claim, release, decide. */
-import type { Review, ReviewQuery } from '../../contracts/review.ts';
+import type { Review, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimReview, releaseReview } from '../../db/review.ts';
 import { listReviews } from '../../db/review-list.ts';
@@ -9,7 +9,7 @@ import { createDecideReview, type Decided, type DecisionOrder, requireReview } f
 import type { ReviewDelivery } from './deliver-review.ts';
 import { toConflict } from './review-conflict.ts';
 import type { CheckDecision } from './review-input.ts';
-import { toReview } from './review-view.ts';
+import { toReview, toReviewSummary } from './review-view.ts';
 
 export interface ReviewDependencies {
   readonly db: Db;
@@ -28,10 +28,10 @@ export const createReviewService = (dependencies: ReviewDependencies) => {
     list: async (
       projectId: string,
       { cursor, limit, ...filter }: ReviewQuery,
-    ): Promise<{ items: Review[]; next_cursor: string | null }> => {
+    ): Promise<{ items: ReviewSummary[]; next_cursor: string | null }> => {
       const after = cursor === undefined ? undefined : decodeCursor(cursor);
       const rows = await listReviews(db, projectId, { ...filter, after, limit: limit + 1 });
-      return toPage(rows, limit, { key: ({ review_id }) => review_id, item: toReview });
+      return toPage(rows, limit, { key: ({ review_id }) => review_id, item: toReviewSummary });
     },
 
     /** @throws AppError `not_found` */

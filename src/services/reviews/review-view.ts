@@ -1,4 +1,4 @@
-import type { Review } from '../../contracts/review.ts';
+import type { Review, ReviewSummary } from '../../contracts/review.ts';
 import type { ReviewRow } from '../../db/review.ts';
 import { actionsOf } from './review-actions.ts';
 
@@ -31,3 +31,9 @@ export const toReview = (row: ReviewRow): Review => ({
   ...givenTime('delivered_at', row.delivered_at),
   created_at: row.created_at.toISOString(),
 });
+
+/** And of one in a list. */
+export const toReviewSummary = (row: ReviewRow): ReviewSummary => {
+  const { input, proposals, history, advice, schema, ...payload } = row.payload;
+  return { ...toReview(row), payload };
+};

@@ -13,10 +13,16 @@ import type { LadderPlace } from '../../core/run/escalate-input.ts';
 import type { StepKey } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { endStep, listStepResults } from '../../db/step.ts';
-import { readStepRevision } from '../../db/step-revision.ts';
+import { findRevisionFailure, readStepRevision } from '../../db/step-revision.ts';
 import { AppError } from '../../errors.ts';
 import type { RunContext, RunContexts } from './run-context.ts';
-import { type RunStepDependencies, runStep, type StepControl, type StepExecution } from './run-step.ts';
+import {
+  callKeyOf,
+  type RunStepDependencies,
+  runStep,
+  type StepControl,
+  type StepExecution,
+} from './run-step.ts';
 import type { StepResults } from './step-results.ts';
 
 export interface StepRequest {
@@ -74,14 +80,14 @@ export const createExecuteStep =
     }
     const { input } = resolved;
     const holds = (code: ErrorCode): boolean => escalates && correctable.has(code);
-    const held = escalates && control.round > 1 ? await findHeldFailure(db, key, holds) : null;
-    const end: StepExecution =
-      held === null
-        ? await runStep(dependencies, { context, step, key, input, holds }, control)
-        : { kind: 'failed', error: held };
-    if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
-    const place = await openForStep(describeFailure(context, step, { ...key, input, failure: end.error }));
-    return { kind: 'escalated', error: end.error, place };
+    let failure = escalates && control.round > 1 ? await findHeldFailure(db, key, holds) : null;
+    if (failure === null) {
+      const end = await runStep(dependencies, { context, step, key, input, holds }, control);
+      if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
+      failure = end.error;
+    }
+    const place = await openForStep(describeFailure(context, step, { ...key, input, failure }));
+    return { kind: 'escalated', error: failure, place };
   };
 
 export interface RevisionRequest extends StepKey {
@@ -89,7 +95,10 @@ export interface RevisionRequest extends StepKey {
   readonly revision: number;
 }
 
-/** Any failure leaves the step open, and so does a cancel: its ladder or its run goes on with it. */
+/**
+ * Any failure leaves the step open, and so does a cancel: its ladder or its run goes on with it. A corrected input that
+ * was refused, or answered wrongly, is not sent again: asked once more, that is the answer.
+ */
 export type ExecuteRevision = (request: RevisionRequest, control: StepControl) => Promise<StepExecution>;
 
 export const createExecuteRevision =
@@ -104,6 +113,8 @@ export const createExecuteRevision =
         ? await resolveInput(context, step, results)
         : { input: await readRevisionInput(db, key) };
     if ('error' in resolved) return { kind: 'failed', error: resolved.error };
+    const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
+    if (known !== undefined) return { kind: 'failed', error: known };
     return runStep(dependencies, { context, step, key, input: resolved.input, holds: () => true }, control);
   };
 

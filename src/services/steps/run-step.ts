@@ -83,13 +83,17 @@ export const runStep = async (
   }
 };
 
+/** The Idempotency-Key of a step's calls. */
+export const callKeyOf = ({ run_id, step_id, item, revision }: StepKey): string =>
+  `${run_id}.${step_id}.${item}.${revision}`;
+
 const toCall = (
   { context, step: { definition }, key, input, holds }: StepWork,
   settings: StepSettings,
   { round, remainingMs, signal }: StepControl,
 ): CallRequest => ({
   projectId: context.project_id,
-  key: `${key.run_id}.${key.step_id}.${key.item}.${key.revision}`,
+  key: callKeyOf(key),
   isKeyNew: false,
   step: key,
   isAtMostOnce: settings.retry.max === 0,

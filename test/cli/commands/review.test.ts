@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Review } from '../../../src/contracts/review.ts';
+import type { Review, ReviewSummary } from '../../../src/contracts/review.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 
@@ -34,6 +34,7 @@ const review: Review = {
   },
   actions: ['approve', 'edit', 'reject'],
 };
+const listed: ReviewSummary = { ...review, payload: { job_type: 'resample' } };
 const decided: Review = { ...review, state: 'resolved', version: 4, decision: { action: 'reject' } };
 
 /** Runs a command against an API with this one review. @returns what was printed and asked */
@@ -52,7 +53,7 @@ const capstan = async (words: readonly string[], { conflict = false } = {}) => {
     }
     const isList = request.url?.startsWith('/v1/reviews?');
     const one = request.url?.endsWith('/decision') ? decided : review;
-    response.end(JSON.stringify(isList ? { items: [review], next_cursor: null } : one));
+    response.end(JSON.stringify(isList ? { items: [listed], next_cursor: null } : one));
   });
   const { shell, seen } = aShell();
   await runCapstan(['review', ...words, '--url', url, '--key', 'k'], shell);

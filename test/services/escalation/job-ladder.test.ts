@@ -130,3 +130,23 @@ test('a job that begins at level 5 is a question to a person at once', async () 
   expect(place.command).toMatchObject({ outcome: 'review' });
   expect(kinds()).toEqual([]);
 });
+
+test('the skill of a caller who may not vouch stays a candidate and gains nothing by being found again', async () => {
+  world.answer(({ kind, data }) => {
+    if (kind === 'advise') return advice;
+    return { result: (data.advice as unknown[]).length === 0 ? 'seven' : 7, used_skills: [] };
+  });
+  const start = { ...job, escalation_level: 1, result_schema: { type: 'integer' } };
+  const stranger = await world.api.createKey({ scopes: ['escalate'], projects: [project] });
+  const skills = () => world.api.db('skill').where({ project_id: project }).select('trust', 'success_count');
+  for (const _ of [1, 2]) {
+    const headers = { authorization: `Bearer ${stranger}` };
+    const created = await world.api.call('/v1/escalations', { body: start, headers });
+    const { escalation_id } = (await created.json()) as { escalation_id: string };
+    const end = await world.climb(await world.advance({ escalation_id, transition: -1 }));
+    expect(end.command).toMatchObject({ outcome: 'succeeded', skill_id: expect.any(String) });
+    expect(await skills()).toEqual([{ trust: 'candidate', success_count: 1 }]);
+  }
+  await world.climb(await world.startJob(project, start));
+  expect(await skills()).toEqual([{ trust: 'trusted', success_count: 2 }]);
+});

@@ -123,7 +123,29 @@ test('a step that is not to wait fails with the text of the specification', asyn
 test('a step that is delivered at most once asks a person before anything is run again', async () => {
   const runs = world.capability.execs.length;
   const step = { retry: { max: 0 }, escalate: { repair: 'apply' as const } };
-  const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 }, step });
+  const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 }, step });
   expect(place.command).toMatchObject({ type: 'end', outcome: 'review' });
   expect(world.capability.execs.length).toBe(runs + 1);
+  // Whoever asked was killed before it could tell: the question is the same one, and still open.
+  expect(await world.repeatStep(run_id)).toEqual({ run_id, place });
+  expect(world.capability.execs.length).toBe(runs + 1);
+  expect(await stepOf(run_id)).toMatchObject({ state: 'in_review' });
+});
+
+test('an overdue question is over although nobody has expired it, and one that is not due stays', async () => {
+  const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const asked = await world.climb(place);
+  const review_id = reviewOf(asked);
+  expect(await world.decided(review_id)).toEqual(asked);
+  await world.api.db.raw(`update review set due_at = clock_timestamp() where review_id = ?`, [review_id]);
+  const end = await world.decided(review_id);
+  expect(end.command).toMatchObject({
+    outcome: 'failed',
+    error: { code: 'ladder_exhausted', message: expect.stringContaining('nobody decided in time') },
+  });
+  expect(await stepOf(run_id)).toMatchObject({ state: 'failed' });
+  const review = await world.api.db('review').where({ review_id }).first('state', 'version');
+  expect(review).toEqual({ state: 'expired', version: 2 });
+  const audit = await world.api.db('audit').where({ subject: review_id }).select('action', 'data');
+  expect(audit).toEqual([{ action: 'review.expired', data: { version: 2, round: 1 } }]);
 });

@@ -1,5 +1,9 @@
 /** The ladder of a step, by the real router, with models that answer as the test says. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { SkillCreated } from '../../../src/contracts/skill.ts';
+import type { EscalationRow } from '../../../src/db/escalation.ts';
+import type { Advanced } from '../../../src/services/escalation/place.ts';
+import { answer } from '../../support/fleet.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 
 let world: LadderWorld;
@@ -84,22 +88,77 @@ test('a transition that is told again happens once: one skill, one charge, one l
   expect(await count('event', { type: 'step.escalated', run_id })).toBe(place.transition);
 });
 
+const rowOf = ({ escalation_id }: Advanced) =>
+  world.api.db('escalation').where({ escalation_id }).first('*') as Promise<EscalationRow>;
+
+/** As when a worker died: what a transition has corrected is stored, the transition is not. */
+const takeBack = async ({ escalation_id, transition, ladder }: EscalationRow): Promise<void> => {
+  await world.api
+    .db('escalation')
+    .where({ escalation_id })
+    .update({
+      ...{ transition, state: 'running', finished_at: null, skill_id: null },
+      ladder: JSON.stringify(ladder),
+    });
+};
+
+const aTemplate = async (rate: number, success_count: number): Promise<string> => {
+  const body = {
+    pattern: { job_type: 'transcode', error_patterns: ['sample rate'] },
+    ...{ instructions: `use ${rate}`, source: 'test', success_count },
+    template: JSON.stringify([
+      { op: 'test', path: '/rate', value: 44_101 },
+      { op: 'replace', path: '/rate', value: rate },
+    ]),
+  };
+  const created = await world.call(project, '/skills', { body });
+  if (!created.ok) throw new Error(await created.text());
+  return ((await created.json()) as SkillCreated).id;
+};
+
+test('level 0, repeated, begins with what it has run, sends no answered input again, and goes on', async () => {
+  const [bad, late] = [await aTemplate(44_103, 20), await aTemplate(44_105, 10)];
+  const { handle } = world.capability;
+  world.capability.handle = (exec, response) => {
+    if (exec.input.rate !== 44_105) return handle(exec, response);
+    world.capability.handle = handle;
+    answer(response, 500, { ok: false, error: 'try later' });
+  };
+  const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const from = world.capability.execs.length;
+  expect(await world.advance(place)).toEqual({ ...place, delay_ms: expect.any(Number) });
+  const good = await aTemplate(44_100, 50);
+  const end = await world.advance(place);
+  expect(end.command).toMatchObject({ outcome: 'succeeded', skill_id: good });
+  const rates = world.capability.execs.slice(from).map(({ input }) => input.rate);
+  expect(rates).toEqual([44_103, 44_105, 44_105, 44_100]);
+  const revisions = await world.api.db('step_revision').where({ run_id }).orderBy('choice').select('source');
+  expect(revisions.map(({ source }) => source)).toEqual([bad, late, good]);
+});
+
+test('level 0, repeated after its success, succeeds by the skill that did it, although that is retired', async () => {
+  await aTemplate(44_103, 20);
+  const good = await aTemplate(44_100, 10);
+  const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const before = await rowOf(place);
+  const told = await world.advance(place);
+  const sent = world.capability.execs.length;
+  await takeBack(before);
+  await world.api.db('skill').where({ skill_id: good }).update({ state: 'retired' });
+  expect(await world.advance(place)).toEqual(told);
+  expect(told.command).toMatchObject({ outcome: 'succeeded', skill_id: good });
+  expect(world.capability.execs.length).toBe(sent);
+});
+
 test('a worker that dies between its model call and the row repeats the correction, not the question', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
   const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
   let at = place;
   while (!(at.command.type === 'execute' && at.command.level === 1)) at = await world.advance(at);
-  const before = await world.api.db('escalation').where({ escalation_id: at.escalation_id }).first('*');
+  const before = await rowOf(at);
   await world.advance(at);
   const asked = world.provider.requests.length;
-  // As it was when the worker died: the correction is stored, the transition is not.
-  await world.api
-    .db('escalation')
-    .where({ escalation_id: at.escalation_id })
-    .update({
-      ...{ transition: before.transition, state: 'running', finished_at: null, skill_id: null },
-      ladder: JSON.stringify(before.ladder),
-    });
+  await takeBack(before);
   const end = await world.advance(at);
   expect(end.command).toMatchObject({ type: 'end', outcome: 'succeeded' });
   expect(world.provider.requests.length).toBe(asked);

@@ -5,12 +5,14 @@ import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflow
 import type { ReviewedSignal } from '../../../src/core/run/escalate-input.ts';
 import { listAudit } from '../../../src/db/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { insertEscalation, markEscalationDelivered } from '../../../src/db/escalation.ts';
 import { type ReviewRow, readReview } from '../../../src/db/review.ts';
+import { newId } from '../../../src/services/ids.ts';
 import { createReviewDelivery } from '../../../src/services/reviews/deliver-review.ts';
 import { openReview, reopenReview, reviewDueMs } from '../../../src/services/reviews/open-review.ts';
 import { createReviewService } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { aRun } from '../../support/factories.ts';
+import { aProject, aRun } from '../../support/factories.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -30,13 +32,16 @@ const caller = (project_id: string) => ({
 
 const aService = () => {
   const sent: (WaitingWorkflow & ReviewedSignal)[] = [];
-  const temporal = { isAway: false, knows: true };
+  const temporal = { isAway: false, knows: true, meanwhile: async (): Promise<void> => undefined };
   const delivery = createReviewDelivery({
     ...{ db, logger },
     workflows: {
       signalReviewed: async (waiting, signal) => {
         if (temporal.isAway) throw new Error('connection refused');
-        if (!temporal.knows) return 'gone';
+        if (!temporal.knows) {
+          await temporal.meanwhile();
+          return 'gone';
+        }
         sent.push({ ...waiting, ...signal });
         return 'sent';
       },
@@ -131,6 +136,58 @@ it('tells the ladder by itself when no run waits', async () => {
   await service.decide(caller(project_id), order(review_id));
   await delivery.settled();
   expect(sent).toEqual([{ project_id, escalation_id, review_id, version: 2 }]);
+});
+
+/** A question of a ladder by itself, whose workflow Temporal has not taken. */
+const aLadderReview = async () => {
+  const [escalation_id, { project_id }] = [newId('escalation'), await aProject(db)];
+  await insertEscalation(db, {
+    ...{ escalation_id, project_id, job_type: 'summary', prompt: 'p', context: undefined, ladder: {} },
+    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
+    ...{ escalation_level: 5, escalation_history: [], escalation_advice: [], fingerprint: null },
+    ...{ model_spec: { level: 5, label: 'human review', capability: null, model: null }, step: null },
+  });
+  const question = { kind: 'escalation', reason: 'gave up', due_in_ms: 60_000, payload: {} } as const;
+  const { review_id } = await openReview(db, { project_id, escalation_id, ...question });
+  return { review_id, project_id, escalation_id };
+};
+
+it('keeps a decision for a ladder that Temporal has not started yet', async () => {
+  const { sent, temporal, delivery, service } = aService();
+  const { review_id, project_id, escalation_id } = await aLadderReview();
+  temporal.knows = false;
+  await service.decide(caller(project_id), order(review_id));
+  await delivery.settled();
+  await passThreeSeconds();
+  expect(await delivery.deliverOverdue()).toBe(0);
+  expect((await read(review_id)).delivered_at).toBeNull();
+  temporal.knows = true;
+  await markEscalationDelivered(db, escalation_id);
+  expect(await delivery.deliverOverdue()).toBe(1);
+  expect(sent).toEqual([{ project_id, escalation_id, review_id, version: 2 }]);
+});
+
+it('keeps a decision for a ladder that starts while it is being told', async () => {
+  const { temporal, delivery, service } = aService();
+  const { review_id, project_id, escalation_id } = await aLadderReview();
+  temporal.knows = false;
+  temporal.meanwhile = () => markEscalationDelivered(db, escalation_id);
+  await service.decide(caller(project_id), order(review_id));
+  await delivery.settled();
+  expect((await read(review_id)).delivered_at).toBeNull();
+});
+
+it.each([
+  ['was started', { start_delivered_at: new Date() }],
+  ['ended before its start', { state: 'cancelled', finished_at: new Date() }],
+])('gives up on the workflow of a ladder that %s and is gone', async (_, change) => {
+  const { temporal, delivery, service } = aService();
+  const { review_id, project_id, escalation_id } = await aLadderReview();
+  await db('escalation').where({ escalation_id }).update(change);
+  temporal.knows = false;
+  await service.decide(caller(project_id), order(review_id));
+  await delivery.settled();
+  expect((await read(review_id)).delivered_at).toEqual(expect.any(Date));
 });
 
 it('asks three times in all, each with a version of its own, and is open once', async () => {

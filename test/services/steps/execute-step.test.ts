@@ -3,9 +3,14 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ConfigSchema } from '../../../src/config.ts';
 import { Registration } from '../../../src/contracts/capability.ts';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { startLadder } from '../../../src/core/ladder/machine.ts';
 import { Stop } from '../../../src/core/stop.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { insertEscalation } from '../../../src/db/escalation.ts';
+import { storeStepRevision } from '../../../src/db/step-revision.ts';
 import { createRouterRuntime } from '../../../src/runtime.ts';
+import { newStoredLadder } from '../../../src/services/escalation/stored-ladder.ts';
+import { newId } from '../../../src/services/ids.ts';
 import {
   createExecuteRevision,
   createExecuteStep,
@@ -15,7 +20,7 @@ import {
 import { createRunContexts } from '../../../src/services/steps/run-context.ts';
 import { createStepResults } from '../../../src/services/steps/step-results.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { aProject, aRun } from '../../support/factories.ts';
+import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -37,7 +42,7 @@ beforeAll(async () => {
         return { status: 201, headers: new Headers(), body: answered as unknown as Body };
       },
     },
-    { name: 'even' },
+    { name: 'even', output: { type: 'object', properties: { n: { type: 'integer' } } } },
   );
   await waitFor('the router to know it', () => router.feed.fleet('even').instances.length > 0);
 });
@@ -130,4 +135,56 @@ test('whatever becomes of a correction, but a success, leaves the step open', as
   const lost = await executeRevision(correction, control(1));
   expect(lost).toMatchObject({ kind: 'unknown', error: { code: 'delivery_unknown' } });
   expect(await stateOf(run.run_id)).toBe('retrying');
+});
+
+/** A ladder at its beginning; each call stores one more correction of it. */
+const aLadder = async ({ run_id, project_id }: StoredRun) => {
+  const escalation_id = newId('escalation');
+  const step = { run_id, step_id: 'a', item: 0 };
+  await insertEscalation(db, {
+    ...{ escalation_id, project_id, job_type: 'even', prompt: 'p', context: { n: 1 }, step },
+    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
+    ...{ escalation_level: 0, escalation_history: [], escalation_advice: [], fingerprint: null },
+    ladder: newStoredLadder(startLadder({ start_level: 0, history: [], advice: [] })),
+    model_spec: { level: 0, label: 'static template', capability: null, model: null },
+  });
+  let choice = 0;
+  return async () => {
+    const correction = { input: { n: 2 }, source: 'repair', escalation_id, transition: 0, choice };
+    choice += 1;
+    return { ...step, revision: (await storeStepRevision(db, { ...step, ...correction })).revision };
+  };
+};
+
+test.each([0, 2])('an answer to a correction is not asked for again (retry.max %i)', async (max) => {
+  const { run, first } = await aFailingRun({ retry: { max } });
+  const { executeStep, executeRevision } = stepsWith(async () => place);
+  await executeStep(first, control(1));
+  const aCorrection = await aLadder(run);
+  const before = instance.execs.length;
+  for (const answers of [
+    { status: 422, body: { ok: false, error: 'n must be odd' }, code: 'input_rejected' },
+    { status: 200, body: { ok: true, output: 2 }, code: 'output_invalid' },
+  ]) {
+    const revision = await aCorrection();
+    instance.handle = (_exec, response) => answer(response, answers.status, answers.body);
+    const told = await executeRevision(revision, control(1));
+    expect(told).toMatchObject({ kind: 'failed', error: { code: answers.code } });
+    expect(await executeRevision(revision, control(1))).toEqual(told);
+  }
+  expect(instance.execs.length - before).toBe(2);
+  instance.handle = (_exec, response) => answer(response, 200, { ok: true, output: { n: 2 } });
+  expect(await executeRevision(await aCorrection(), control(1))).toMatchObject({ kind: 'succeeded' });
+  expect(instance.execs.length - before).toBe(3);
+});
+
+test('a correction that time may cure is sent again', async () => {
+  const { run, first } = await aFailingRun({ retry: { max: 2 } });
+  const { executeStep, executeRevision } = stepsWith(async () => place);
+  await executeStep(first, control(1));
+  const correction = await (await aLadder(run))();
+  instance.handle = (_exec, response) => answer(response, 500, { ok: false, error: 'try later' });
+  expect(await executeRevision(correction, control(1))).toMatchObject({ kind: 'retry' });
+  instance.handle = (_exec, response) => answer(response, 200, { ok: true, output: { n: 2 } });
+  expect(await executeRevision(correction, control(1))).toMatchObject({ kind: 'succeeded' });
 });

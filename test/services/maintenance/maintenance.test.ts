@@ -1,0 +1,53 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { insertEscalation, readEscalation } from '../../../src/db/escalation.ts';
+import { finishRun } from '../../../src/db/run.ts';
+import { newId } from '../../../src/services/ids.ts';
+import { createMaintenance } from '../../../src/services/maintenance/maintenance.ts';
+import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aRun } from '../../support/factories.ts';
+import { waitFor } from '../../support/wait.ts';
+
+let database: TestDatabase;
+let db: Db;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = connectDatabase(database.url, 4);
+});
+afterAll(async () => {
+  await db.destroy();
+  await database.drop();
+});
+
+it('ends at once the ladder that a dead worker opened for a run that is over', async () => {
+  const { run_id, project_id } = await aRun(db);
+  const escalation_id = newId('escalation');
+  await insertEscalation(db, {
+    ...{ escalation_id, project_id, job_type: 'concat', prompt: 'p', context: undefined, ladder: {} },
+    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
+    ...{ escalation_level: 0, escalation_history: [], escalation_advice: [], fingerprint: 'f' },
+    model_spec: { level: 0, label: 'static template', capability: null, model: null },
+    step: { run_id, step_id: 'a', item: 0 },
+  });
+  await finishRun(db, { run_id, state: 'cancelled', output: undefined, error: null, step_ids: ['a'] });
+  const logger = pino({ level: 'silent' });
+  const maintenance = createMaintenance({
+    ...{ db, logger, intervalMs: 20, budgets: createBudgetKeeper({ db, logger }) },
+    delivery: { deliverOverdue: async () => 0 },
+    escalations: { deliverOverdue: async () => 0 },
+    reviews: { deliverOverdue: async () => 0, expireDue: async () => 0 },
+    registry: { probeDue: async () => 0 },
+  });
+  maintenance.start();
+  try {
+    const ended = await waitFor('the ladder to end', async () => {
+      const row = await readEscalation(db, escalation_id);
+      return row?.finished_at == null ? null : row;
+    });
+    expect(ended).toMatchObject({ state: 'cancelled', error: { code: 'escalation_cancelled' } });
+  } finally {
+    await maintenance.stop();
+  }
+});
