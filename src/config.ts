@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { parseCidr } from './clients/cidr.ts';
+import { engineVersion } from './core/run/workflow-input.ts';
 
 const integer = (fallback: number, min: number, max: number) =>
   z.coerce.number().int().min(min).max(max).default(fallback);
@@ -56,6 +57,10 @@ export const ConfigSchema = z.object({
   }),
   LEASE_MS: integer(30_000, 1_000, 600_000).meta({
     description: 'How long a claim on an instance lives without renewal.',
+  }),
+  ENGINE_VERSION: integer(engineVersion, 1, engineVersion).meta({
+    description:
+      'Behaviour of new runs. While old and new processes run side by side: the version of the old ones; then the newest. Runs keep theirs.',
   }),
   MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
 });

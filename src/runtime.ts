@@ -186,6 +186,7 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
     db,
     workflows,
     heartbeatTimeoutMs: config.HEARTBEAT_TIMEOUT_MS,
+    engineVersion: config.ENGINE_VERSION,
     publicUrl,
     logger,
   });

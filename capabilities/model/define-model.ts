@@ -50,6 +50,7 @@ export const defineModel = (settings: ModelSettings): Capability => {
     const limitMs = timeLimit(settings, deadline);
     const late = AbortSignal.timeout(limitMs);
     const question = toQuestion(settings, input, schema);
+    requireCovered(settings, question);
     const answer = await askModel(model, question, AbortSignal.any([signal, late])).catch((error) => {
       signal.throwIfAborted();
       if (late.aborted) throw modelFailure('model_unavailable', `no whole answer within ${limitMs} ms`);
@@ -126,6 +127,24 @@ const finishReasons = {
 const pricesOf = (settings: ModelSettings) => {
   const { MODEL_USD_PER_MTOK_IN: input, MODEL_USD_PER_MTOK_OUT: output } = settings;
   return input === undefined || output === undefined || input + output === 0 ? null : { input, output };
+};
+
+/**
+ * No tokenizer makes more tokens than the text has bytes: what could cost more than is reserved is not asked.
+ * @throws CallFailure `model_rejected`
+ */
+const requireCovered = (
+  settings: ModelSettings,
+  { system, messages, json, maxOutputTokens }: Question,
+): void => {
+  const prices = pricesOf(settings);
+  if (prices === null) return;
+  const bytes = Buffer.byteLength(JSON.stringify([system, messages, json?.schema ?? null]));
+  const most = (bytes * prices.input + maxOutputTokens * prices.output) / 1e6;
+  if (most <= settings.MODEL_RATE_USD) return;
+  const sizes = `${bytes} bytes of question and ${maxOutputTokens} tokens of answer`;
+  const limit = `MODEL_RATE_USD is ${settings.MODEL_RATE_USD}`;
+  throw modelFailure('model_rejected', `${sizes} may cost ${most.toFixed(6)} USD; ${limit}`);
 };
 
 /** USD, or null when it is not known; tokens from a cache count in full. */

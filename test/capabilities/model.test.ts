@@ -229,6 +229,15 @@ describe('an instance', () => {
     expect(level.lines.join()).toContain('a call cost 1.5 USD; only MODEL_RATE_USD, 0.02, is counted');
   });
 
+  it('asks nothing that could cost more than is reserved', async () => {
+    const asked = level.provider.requests.length;
+    const { status, body } = await ask(user('long '.repeat(2_000)), { text: 'x' });
+    expect([status, level.provider.requests.length]).toEqual([422, asked]);
+    expect(body.error).toMatch(
+      /^model_rejected: \d+ bytes of question and 4096 tokens of answer may cost 0\.02\d+ USD/,
+    );
+  });
+
   it('starts from its folder', async () => {
     for (const [name, value] of Object.entries(level.environment())) vi.stubEnv(name, value);
     const source = fileURLToPath(new URL('../../capabilities/model', import.meta.url));

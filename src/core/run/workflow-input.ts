@@ -3,7 +3,7 @@ import type { Failure } from '../../contracts/primitives.ts';
 import type { RunOutcome } from './machine.ts';
 import type { RunPlan } from './plan.ts';
 
-/** Raised when the workflow's behaviour changes; old runs keep the behaviour they started with. */
+/** The newest: raised when the workflow's behaviour changes; runs keep the behaviour they started with. */
 export const engineVersion = 2;
 
 /** From here on a step that fails for real escalates. */

@@ -9,7 +9,7 @@ import { compileDefinition } from '../../core/pipeline/compile-definition.ts';
 import { resolveEscalation } from '../../core/pipeline/escalation-settings.ts';
 import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
 import type { RunPlan } from '../../core/run/plan.ts';
-import { engineVersion, type RunPipelineInput } from '../../core/run/workflow-input.ts';
+import type { RunPipelineInput } from '../../core/run/workflow-input.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type DeliveryRow,
@@ -53,12 +53,15 @@ export const createRunDelivery = ({
   db,
   workflows,
   heartbeatTimeoutMs,
+  engineVersion,
   publicUrl,
   logger,
 }: {
   readonly db: Db;
   readonly workflows: RunWorkflows;
   readonly heartbeatTimeoutMs: number;
+  /** Of the runs that are started from now on. */
+  readonly engineVersion: number;
   readonly publicUrl: () => string;
   readonly logger: Logger;
 }): RunDelivery => {
