@@ -22,6 +22,7 @@ import {
 import { cancelRunEscalations } from '../../db/escalation.ts';
 import { cancelRunReviews } from '../../db/review-delivery.ts';
 import { finishRun } from '../../db/run.ts';
+import { createDeliveries } from '../deliveries.ts';
 
 export interface RunDelivery {
   /** Delivers in the background; a failure is left to maintenance. */
@@ -37,6 +38,12 @@ const maxInFlight = 200;
 /** The process that took a run delivers it within this time, or never. */
 const overdueMs = 3_000;
 const batch = 200;
+
+interface Row {
+  readonly run_id: string;
+}
+
+const toRows = (runIds: readonly string[]): readonly Row[] => runIds.map((run_id) => ({ run_id }));
 
 export const planRun = ({ definition }: Pick<DeliveryRow, 'definition'>): RunPlan => ({
   max_in_flight: maxInFlight,
@@ -65,7 +72,6 @@ export const createRunDelivery = ({
   readonly publicUrl: () => string;
   readonly logger: Logger;
 }): RunDelivery => {
-  const underWay = new Set<Promise<void>>();
   let searchable: Promise<boolean> | null = null;
 
   const hasSearchAttributes = (): Promise<boolean> => {
@@ -117,42 +123,22 @@ export const createRunDelivery = ({
     await markCancelDelivered(db, runId);
   };
 
-  /** One that cannot be delivered does not hold up the others. */
-  const deliverEach = async (
-    runIds: readonly string[],
-    work: (runId: string) => Promise<void>,
-    what: string,
-  ): Promise<number> => {
-    let delivered = 0;
-    for (const runId of runIds) {
-      try {
-        await work(runId);
-        delivered += 1;
-      } catch (error) {
-        logger.warn({ err: error, run_id: runId }, `${what} was not delivered yet`);
-      }
-    }
-    return delivered;
-  };
-
-  const soon = (work: (runId: string) => Promise<void>, runId: string, what: string): void => {
-    const task = work(runId)
-      .catch((error: unknown) => logger.warn({ err: error, run_id: runId }, `${what} was not delivered yet`))
-      .finally(() => underWay.delete(task));
-    underWay.add(task);
-  };
+  const starts = createDeliveries<Row>({ what: 'a start', deliver: ({ run_id }) => start(run_id), logger });
+  const cancels = createDeliveries<Row>({
+    what: 'a cancel',
+    deliver: ({ run_id }) => cancel(run_id),
+    logger,
+  });
 
   return {
-    startSoon: (runId) => soon(start, runId, 'a start'),
-    cancelSoon: (runId) => soon(cancel, runId, 'a cancel'),
+    startSoon: (run_id) => starts.soon({ run_id }),
+    cancelSoon: (run_id) => cancels.soon({ run_id }),
     deliverOverdue: async () => {
-      const starts = await listUndeliveredStarts(db, overdueMs, batch);
-      const startedCount = await deliverEach(starts, start, 'a start');
-      const cancels = await listUndeliveredCancels(db, batch);
-      return startedCount + (await deliverEach(cancels, cancel, 'a cancel'));
+      const started = await starts.each(toRows(await listUndeliveredStarts(db, overdueMs, batch)));
+      return started + (await cancels.each(toRows(await listUndeliveredCancels(db, batch))));
     },
     settled: async () => {
-      await Promise.all(underWay);
+      await Promise.all([starts.settled(), cancels.settled()]);
     },
   };
 };
