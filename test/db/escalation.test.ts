@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { describe, expect, it } from 'vitest';
 import {
   cancelOrphanedEscalations,
   cancelRunEscalations,
@@ -20,7 +19,7 @@ import { listRunSteps } from '../../src/db/step.ts';
 import { answerStep, holdStep } from '../../src/db/step-hold.ts';
 import { readStepRevision, storeStepRevision } from '../../src/db/step-revision.ts';
 import { newId } from '../../src/services/ids.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import {
   aClaim,
   anEnd,
@@ -31,17 +30,7 @@ import {
   settleAttempt,
 } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(8);
 
 const level0 = { level: 0, label: 'static template', capability: null, model: null };
 const anAttempt = (error: string) => ({

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { findAdviceAnswer, insertAdviceAnswer } from '../../src/db/advice-answer.ts';
 import { insertAudit, listAudit } from '../../src/db/audit.ts';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import {
   claimReview,
   decideReview,
@@ -23,20 +22,10 @@ import {
 import { listReviews, type ReviewFilter } from '../../src/db/review-list.ts';
 import { finishRun } from '../../src/db/run.ts';
 import { newId } from '../../src/services/ids.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { aProject, aRun } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(8);
 
 const aReview = async (changes: Partial<NewReview> = {}): Promise<NewReview> => {
   const review: NewReview = {

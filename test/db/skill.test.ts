@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { describe, expect, it } from 'vitest';
 import {
   findSkill,
   flagSkill,
@@ -13,20 +12,10 @@ import {
 } from '../../src/db/skill.ts';
 import { addSkillUses, listSkillUses } from '../../src/db/skill-use.ts';
 import { newId } from '../../src/services/ids.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { aProject } from '../support/factories.ts';
 
-let database: TestDatabase;
-let db: Db;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = connectDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+const { db } = useDatabase(8);
 
 const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
 
