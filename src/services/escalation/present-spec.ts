@@ -1,19 +1,12 @@
-/** What the capability of a step takes as its input now: by the instances that the step may be given to. */
+/** What the capability of a step takes as its input now: of the first instance; while there is none, the last one known. */
 import { LRUCache } from 'lru-cache';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { SchemaFinding } from '../../core/repair/schema-finding.ts';
-import { isInRange, readRange } from '../../core/routing/version-range.ts';
-import { listSpecs } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
+import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
 import { createSchemaCompiler } from '../registry/schema-compiler.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-
-export interface SpecTarget {
-  readonly capability: string;
-  readonly versionRange: string | null;
-  readonly tags: readonly string[];
-}
 
 export interface PresentSpec {
   readonly version: string;
@@ -33,32 +26,15 @@ export interface SpecDependencies {
   readonly validator: Pick<SchemaValidator, 'spec'>;
 }
 
-interface KnownSpec {
-  readonly version: string;
-  readonly digest: string;
-}
-
 export const createPresentSpecs = ({ db, feed, validator }: SpecDependencies): PresentSpecs => {
   const compiler = createSchemaCompiler();
   const compiled = new LRUCache<string, PresentSpec>({ max: 200 });
 
-  /** Of an instance that is there; while there is none, the last that was. */
-  const choose = async ({ capability, versionRange, tags }: SpecTarget): Promise<KnownSpec | null> => {
-    const isWanted = (version: string): boolean =>
-      versionRange === null || isInRange(readRange(versionRange), version);
-    for (const instance of feed.fleet(capability).instances) {
-      const { state, version, spec_digest: digest } = instance;
-      if (digest === null || (state !== 'up' && state !== 'suspect') || !isWanted(version)) continue;
-      if (tags.every((tag) => instance.tags.includes(tag))) return { version, digest };
-    }
-    const last = (await listSpecs(db, capability)).findLast(({ version }) => isWanted(version));
-    return last ?? null;
-  };
-
   return {
     read: async (target) => {
-      const chosen = await choose(target);
-      if (chosen === null) return null;
+      const { specs, arePresent } = await listPresentSpecs({ db, feed }, target);
+      const chosen = arePresent ? specs[0] : specs.at(-1);
+      if (chosen === undefined) return null;
       const { version, digest } = chosen;
       const known = compiled.get(digest);
       if (known !== undefined) return known;

@@ -8,8 +8,9 @@ import type { Db } from '../../db/connect.ts';
 import type { EscalatedStep, EscalationRow } from '../../db/escalation.ts';
 import { listStepRevisions } from '../../db/step-revision.ts';
 import { AppError } from '../../errors.ts';
+import type { SpecTarget } from '../registry/present-specs.ts';
 import type { RunContexts } from '../steps/run-context.ts';
-import type { PresentSpec, PresentSpecs, SpecTarget } from './present-spec.ts';
+import type { PresentSpec, PresentSpecs } from './present-spec.ts';
 import { readLadder, type StoredLadder, stepOf } from './stored-ladder.ts';
 
 export interface StepTask {

@@ -6,13 +6,12 @@
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { isPlainObject } from '../../core/json-type.ts';
-import { isInRange, readRange } from '../../core/routing/version-range.ts';
-import { listSpecs } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation.ts';
 import type { ReviewRow } from '../../db/review.ts';
 import { AppError } from '../../errors.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
+import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../registry/schema-compiler.ts';
 import type { SchemaError } from '../registry/schema-errors.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
@@ -25,24 +24,13 @@ export interface InputDependencies {
   readonly contexts: RunContexts;
 }
 
-interface KnownSpec {
-  readonly version: string;
-  readonly digest: string;
-}
-
-interface Target {
-  readonly capability: string;
-  readonly versionRange: string | null;
-  readonly tags: readonly string[];
-}
-
 /** Undefined for decisions that bring none. */
 export const decidedInput = (payload: ReviewPayload, decision: ReviewDecision): Json | undefined => {
   if (decision.action === 'edit') return decision.input;
   return decision.action === 'approve' ? payload.proposals?.[decision.proposal ?? 0]?.input : undefined;
 };
 
-const readTarget = async (contexts: RunContexts, runId: string, stepId: string): Promise<Target> => {
+const readTarget = async (contexts: RunContexts, runId: string, stepId: string): Promise<SpecTarget> => {
   const context = await contexts.open(runId);
   const step = context.definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
@@ -51,23 +39,6 @@ const readTarget = async (contexts: RunContexts, runId: string, stepId: string):
     versionRange: step.capability_version ?? null,
     tags: step.tags ?? [],
   };
-};
-
-/** Of the instances that the step may be given to; while there are none, the last that were. */
-const listPresentSpecs = async (
-  { db, feed }: Pick<InputDependencies, 'db' | 'feed'>,
-  { capability, versionRange, tags }: Target,
-): Promise<readonly KnownSpec[]> => {
-  const isWanted = (version: string): boolean =>
-    versionRange === null || isInRange(readRange(versionRange), version);
-  const present = new Map<string, KnownSpec>();
-  for (const { state, version, spec_digest, ...instance } of feed.fleet(capability).instances) {
-    const isRoutable = (state === 'up' || state === 'suspect') && isWanted(version);
-    if (!isRoutable || spec_digest === null || !tags.every((tag) => instance.tags.includes(tag))) continue;
-    present.set(spec_digest, { version, digest: spec_digest });
-  }
-  if (present.size > 0) return [...present.values()];
-  return (await listSpecs(db, capability)).filter(({ version }) => isWanted(version));
 };
 
 type Side = 'input' | 'output';
@@ -85,7 +56,8 @@ const findErrors = async (
   const target = await readTarget(contexts, run_id, step_id);
   const validate = side === 'input' ? validator.validateInput : validator.validateOutput;
   let nearest: readonly SchemaError[] | null = null;
-  for (const { version, digest } of await listPresentSpecs(dependencies, target)) {
+  const { specs } = await listPresentSpecs(dependencies, target);
+  for (const { version, digest } of specs) {
     const result = await validate(target.capability, version, digest, value);
     if (result.ok) return [];
     if (nearest === null || result.errors.length < nearest.length) nearest = result.errors;
