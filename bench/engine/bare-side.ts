@@ -4,30 +4,29 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { payloadText, type Shape } from './shapes.ts';
+import { checkResult } from './check-result.ts';
+import type { Shape } from './shapes.ts';
 import type { Side } from './side.ts';
 
 export const createBareSide = (client: Client, taskQueue: string): Side => {
   let lastId = '';
   const describe = () => client.workflow.getHandle(lastId).describe();
 
-  const run = async (shape: Shape): Promise<void> => {
+  const run = async (shape: Shape, text: string): Promise<void> => {
     const workflowId = `bare/${randomUUID()}`;
-    const handle = await client.workflow.start('bareRun', {
-      workflowId,
-      taskQueue,
-      args: [shape, payloadText],
-    });
-    await handle.result();
+    const handle = await client.workflow.start('bareRun', { workflowId, taskQueue, args: [shape, text] });
+    checkResult(shape, text, await handle.result());
     lastId = workflowId;
   };
 
   return {
     name: 'bare',
+    parts: ['Temporal', 'capability', 'bare worker'],
+    takes: () => true,
     run,
-    time: async (shape) => {
+    time: async (shape, text) => {
       const startedAt = Date.now();
-      await run(shape);
+      await run(shape, text);
       const { closeTime } = await describe();
       return (closeTime?.getTime() ?? Number.NaN) - startedAt;
     },

@@ -1,30 +1,14 @@
-import { join } from 'node:path';
-import { findProgram } from '../../src/dev/programs.ts';
-import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
+import type { Place } from '../shared/run-bench.ts';
+import { answersAt, describeProcess, findScript } from './bench-process.ts';
 
 export const capabilityName = 'bench-echo';
 
-export const describeCapability = ({
-  dataDir,
-  endpoint,
-  port,
-}: {
-  readonly dataDir: string;
-  readonly endpoint: string;
-  readonly port: number;
-}): ChildSpec => {
-  const { command, args } = findProgram('../bench/engine/capability');
-  return {
-    name: 'capability',
-    command,
-    args: [...args, capabilityName, String(port)],
-    cwd: process.cwd(),
-    env: process.env,
-    account: null,
-    logFile: join(dataDir, 'logs', 'capability.log'),
-    stopSignal: 'SIGTERM',
-    stopGraceMs: 2_000,
-    readyTimeoutMs: 30_000,
-    isReady: async () => (await fetch(`${endpoint}/health`, { signal: AbortSignal.timeout(2_000) })).ok,
-  };
+/** @returns its address */
+export const startCapability = async ({ supervisor, dataDir, nextPort }: Place): Promise<string> => {
+  const port = await nextPort();
+  const endpoint = `http://127.0.0.1:${port}`;
+  const program = findScript('capability.ts', capabilityName, String(port));
+  const isReady = () => answersAt(`${endpoint}/health`);
+  await supervisor.start(describeProcess({ dataDir, name: 'capability', program, isReady }));
+  return endpoint;
 };

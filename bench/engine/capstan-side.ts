@@ -1,22 +1,28 @@
 /**
  * Submits runs over HTTP and waits for their end in the database. The end is the run's own `finished_at`: what a
- * user is told, written before the workflow closes.
+ * user is told, written before the workflow closes. Two sides: steps through the task queue, and inline ones.
  */
 import type { Client } from '@temporalio/client';
-import { Agent } from 'undici';
 import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import { capabilityName } from './capability-process.ts';
+import type { CapstanApi } from './capstan-api.ts';
+import { checkResult } from './check-result.ts';
 import type { RunEnds } from './run-ends.ts';
-import { latencyShapes, loadShape, payloadText, pipelineName, type Shape } from './shapes.ts';
+import { latencyShapes, loadShape, type Shape } from './shapes.ts';
 import type { Side } from './side.ts';
-import type { Stack } from './stack.ts';
 
-const describePipeline = (shape: Shape) => ({
-  pipeline: pipelineName(shape),
+type Variant = 'capstan' | 'inline';
+
+const pipelineName = (variant: Variant, { kind, steps }: Shape): string =>
+  `bench-${variant}-${kind}-${steps}`;
+
+const describePipeline = (variant: Variant, shape: Shape) => ({
+  pipeline: pipelineName(variant, shape),
   version: '1.0.0',
   steps: Array.from({ length: shape.steps }, (_, index) => ({
     id: `s${index}`,
     capability: capabilityName,
+    ...(variant === 'inline' ? { dispatch: 'inline' } : {}),
     input: {
       n: shape.kind === 'parallel' || index === 0 ? index : `{{ steps.s${index - 1}.output.n }}`,
       text: '{{ job.text }}',
@@ -24,49 +30,59 @@ const describePipeline = (shape: Shape) => ({
   })),
 });
 
-type Post = (path: string, body: unknown) => Promise<{ readonly run_id?: string }>;
+/** A run's output has the outputs of its last steps by id. */
+const toResult = ({ kind, steps }: Shape, output: Readonly<Record<string, unknown>> | null): unknown =>
+  kind === 'parallel'
+    ? Array.from({ length: steps }, (_, index) => output?.[`s${index}`])
+    : output?.[`s${steps - 1}`];
 
-const createPost = (agent: Agent, { apiUrl, apiKey }: Stack): Post => {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
-  return async (path, body) => {
-    const text = JSON.stringify(body);
-    const answer = await agent.request({ origin: apiUrl, path, method: 'POST', headers, body: text });
-    if (answer.statusCode < 300) return (await answer.body.json()) as { run_id?: string };
-    throw new Error(`POST ${path}: ${answer.statusCode} ${await answer.body.text()}`);
-  };
+/** @returns the run's id */
+export const startRun = async (
+  { post }: CapstanApi,
+  shape: Shape,
+  { variant = 'capstan', text }: { readonly variant?: Variant; readonly text: string },
+): Promise<string> => {
+  const { run_id = '' } = await post('/v1/runs', { pipeline: pipelineName(variant, shape), job: { text } });
+  return run_id;
 };
 
-const registerCapability = (post: Post, { endpoint }: Stack) =>
-  post('/v1/capabilities', {
-    ...{ name: capabilityName, version: '1.0.0', endpoint, max_concurrency: 512, tags: [] },
-    ...{ spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` },
-    cost_model: { type: 'free', rate_usd: 0 },
-  });
+export interface CapstanContext {
+  readonly api: CapstanApi;
+  readonly projectId: string;
+  readonly client: Client;
+  readonly ends: RunEnds;
+}
 
-/** Registers the capability and stores the pipelines. */
-export const createCapstanSide = async (stack: Stack, client: Client, ends: RunEnds): Promise<Side> => {
-  const post = createPost(new Agent({ connections: 64, pipelining: 1 }), stack);
-  await registerCapability(post, stack);
-  for (const shape of [...latencyShapes, loadShape]) await post('/v1/pipelines', describePipeline(shape));
+/** Stores the pipelines. Steps are inline only where one comes after the other. */
+export const createCapstanSide = async (
+  { api, projectId, client, ends }: CapstanContext,
+  variant: Variant,
+): Promise<Side> => {
+  const takes = ({ kind }: Shape) => variant === 'capstan' || kind === 'sequential';
+  for (const shape of [...latencyShapes, loadShape].filter(takes)) {
+    await api.post('/v1/pipelines', describePipeline(variant, shape));
+  }
   let lastId = '';
 
-  const finish = async (shape: Shape): Promise<number> => {
-    const pipeline = pipelineName(shape);
-    const { run_id = '' } = await post('/v1/runs', { pipeline, job: { text: payloadText } });
-    const { state, finishedAtMs } = await ends.wait(run_id);
-    if (state !== 'succeeded') throw new Error(`run ${run_id} has ${state}`);
-    lastId = run_id;
+  const finish = async (shape: Shape, text: string): Promise<number> => {
+    const runId = await startRun(api, shape, { variant, text });
+    const { state, finishedAtMs, output } = await ends.wait(runId);
+    if (state !== 'succeeded') throw new Error(`run ${runId} has ${state}`);
+    checkResult(shape, text, toResult(shape, output));
+    lastId = runId;
     return finishedAtMs;
   };
 
   return {
-    name: 'capstan',
-    run: async (shape) => void (await finish(shape)),
-    time: async (shape) => {
+    name: variant,
+    parts: ['Temporal', 'Postgres', 'capability', 'server', 'worker'],
+    takes,
+    run: async (shape, text) => void (await finish(shape, text)),
+    time: async (shape, text) => {
       const startedAt = Date.now();
-      return (await finish(shape)) - startedAt;
+      return (await finish(shape, text)) - startedAt;
     },
     countHistory: async () =>
-      (await client.workflow.getHandle(workflowIdOf(stack.projectId, lastId)).describe()).historyLength,
+      (await client.workflow.getHandle(workflowIdOf(projectId, lastId)).describe()).historyLength,
   };
 };

@@ -1,54 +1,76 @@
 /**
- * Compares Capstan with bare Temporal: `npm run bench:engine [-- --quick] [-- --json]`. Exit code 1 when a bar is
- * missed or a part dies.
+ * Compares Capstan with bare Temporal, Restate and DBOS: `npm run bench:engine [-- --quick] [-- --json]
+ * [-- --only capstan,dbos]`. Bare Temporal always takes part. Exit code 1 when a bar is missed or a part dies.
  */
 import { parseArgs } from 'node:util';
-import { Client, Connection } from '@temporalio/client';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
-import { createBareSide } from './bare-side.ts';
-import { createCapstanSide } from './capstan-side.ts';
-import { measureRound, type Round, type Sides, warmUp } from './measure.ts';
+import { type ConnectedSides, connectSides } from './connect-sides.ts';
+import { measureEventDelays } from './event-delays.ts';
+import { type Bench, measureRound, type Round, warmUp } from './measure.ts';
 import { type BenchResult, summarize } from './result.ts';
-import { watchRunEnds } from './run-ends.ts';
-import { type Effort, fullEffort, loadShape, quickEffort } from './shapes.ts';
+import { type Effort, fullEffort, loadShape, makeText, quickEffort } from './shapes.ts';
+import { type SideName, sideNames } from './side.ts';
 import { type Stack, startStack } from './stack.ts';
 import { toTable } from './table.ts';
 
-const measureAll = async (stack: Stack, sides: Sides, effort: Effort): Promise<BenchResult> => {
-  say('warming up');
-  await warmUp(sides, effort);
-  const processes = stack.processes();
-  const rounds: Round[] = [];
-  for (let number = 0; number < effort.rounds; number++) {
-    say(`round ${number + 1} of ${effort.rounds}`);
-    rounds.push(await measureRound(sides, effort, { number, processes }));
-  }
-  const { capstan, bare } = sides;
-  await Promise.all([capstan.run(loadShape), bare.run(loadShape)]);
-  return summarize(rounds, { capstan: await capstan.countHistory(), bare: await bare.countHistory() });
+const createBench = (stack: Stack, { api, sides }: ConnectedSides, effort: Effort): Bench => ({
+  ...{ sides, effort, endpoint: stack.endpoint, processes: stack.processes() },
+  measureEventDelays: async (count) =>
+    sides.some(({ name }) => name === 'capstan') ? measureEventDelays(api, count) : [],
+});
+
+const countHistories = async (sides: Bench['sides']): Promise<BenchResult['history_events']> => {
+  await Promise.all(sides.map((side) => side.run(loadShape, makeText())));
+  const counts = sides.map(async (side) => [side.name, await side.countHistory()] as const);
+  return Object.fromEntries(await Promise.all(counts));
 };
 
-const bench = async (place: Place, effort: Effort): Promise<BenchResult> => {
-  say('starting Postgres, Temporal, server and workers');
-  const stack = await startStack(place);
-  const connection = await Connection.connect({ address: stack.temporalAddress });
-  const ends = await watchRunEnds(stack.databaseUrl);
-  try {
-    const client = new Client({ connection });
-    const capstan = await createCapstanSide(stack, client, ends);
-    return await measureAll(stack, { capstan, bare: createBareSide(client, stack.bareTaskQueue) }, effort);
-  } finally {
-    await ends.close();
-    await connection.close();
+const measureAll = async (bench: Bench): Promise<BenchResult> => {
+  say('warming up');
+  await warmUp(bench);
+  const rounds: Round[] = [];
+  for (let number = 0; number < bench.effort.rounds; number++) {
+    say(`round ${number + 1} of ${bench.effort.rounds}`);
+    rounds.push(await measureRound(bench, number));
   }
+  return summarize(rounds, await countHistories(bench.sides));
+};
+
+interface Options {
+  readonly effort: Effort;
+  readonly names: readonly SideName[];
+}
+
+const measure = async (place: Place, { effort, names }: Options): Promise<BenchResult> => {
+  say(`starting Postgres, Temporal, server and workers for ${names.join(', ')}`);
+  const stack = await startStack(place, names);
+  const connected = await connectSides(stack, names);
+  try {
+    return await measureAll(createBench(stack, connected, effort));
+  } finally {
+    await connected.close();
+  }
+};
+
+/** @throws Error for a name that there is not */
+const chooseSides = (only: string): readonly SideName[] => {
+  const wanted = new Set(['bare', ...only.split(',')]);
+  const chosen = sideNames.filter((name) => wanted.delete(name));
+  if (wanted.size === 0) return chosen;
+  throw new Error(`--only ${[...wanted].join(',')}: allowed are ${sideNames.join(', ')}`);
 };
 
 const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    only: { type: 'string', default: sideNames.join(',') },
+  },
 });
+const names = chooseSides(options.only);
 
 await runBench(async (place) => {
-  const result = await bench(place, options.quick ? quickEffort : fullEffort);
+  const result = await measure(place, { effort: options.quick ? quickEffort : fullEffort, names });
   console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result));
   return result.passed;
 });

@@ -1,87 +1,128 @@
 /**
- * Measures both sides in turn, round by round, the first one alternating: whatever else the machine does in these
- * minutes hits both alike, and the ratio of one round is worth more than its times.
+ * Measures all sides in turn, round by round, each time beginning with another one: whatever else the machine does
+ * in these minutes hits all alike, and the ratio of one round is worth more than its times.
  */
+import { readClock } from './clock.ts';
 import { readProcessorTime } from './processor-time.ts';
-import { type Effort, latencyShapes, loadShape, type Shape } from './shapes.ts';
-import { type Side, type SideName, sideNames } from './side.ts';
+import { dispatchShape, type Effort, latencyShapes, loadShape, makeText, type Shape } from './shapes.ts';
+import type { BySide, Side } from './side.ts';
 import { median } from './statistics.ts';
-
-export type Sides = Readonly<Record<SideName, Side>>;
+import { findCalls, takeTally } from './tally.ts';
 
 export interface LoadRound {
   readonly runsPerSecond: number;
-  /** Milliseconds of processor time per run, by part. */
+  /** Milliseconds of processor time per run, by part; empty where it cannot be read. */
   readonly processorMs: Readonly<Record<string, number>>;
 }
 
 export interface Round {
   /** Milliseconds of one run by shape: the median of the round. */
-  readonly latency: Readonly<Record<string, Readonly<Record<SideName, number>>>>;
-  readonly load: Readonly<Record<SideName, LoadRound>>;
+  readonly latency: Readonly<Record<string, BySide<number>>>;
+  /** Milliseconds from the request to the first call that the capability gets, of every run. */
+  readonly dispatch: BySide<readonly number[]>;
+  readonly load: BySide<LoadRound>;
+  /** Milliseconds of every event; empty where Capstan takes no part. */
+  readonly eventDelays: readonly number[];
+}
+
+export interface Bench {
+  readonly sides: readonly Side[];
+  readonly effort: Effort;
+  /** Address of the capability. */
+  readonly endpoint: string;
+  readonly processes: ReadonlyMap<string, number>;
+  measureEventDelays(count: number): Promise<readonly number[]>;
 }
 
 const bySide = async <Value>(
-  order: readonly SideName[],
-  work: (name: SideName) => Promise<Value>,
-): Promise<Record<SideName, Value>> => {
-  const values: Partial<Record<SideName, Value>> = {};
-  for (const name of order) values[name] = await work(name);
-  return values as Record<SideName, Value>;
+  sides: readonly Side[],
+  shape: Shape,
+  work: (side: Side) => Promise<Value>,
+): Promise<BySide<Value>> => {
+  const values: Partial<Record<Side['name'], Value>> = {};
+  for (const side of sides) if (side.takes(shape)) values[side.name] = await work(side);
+  return values;
 };
 
-const timeRuns = async (side: Side, shape: Shape, count: number): Promise<number> => {
-  const times: number[] = [];
-  for (let run = 0; run < count; run++) times.push(await side.time(shape));
-  return median(times);
+interface TimedRun {
+  readonly ms: number;
+  readonly dispatchMs: number;
+}
+
+const timeRuns = async (
+  { endpoint }: Bench,
+  side: Side,
+  { shape, count }: { readonly shape: Shape; readonly count: number },
+): Promise<TimedRun[]> => {
+  const runs: { text: string; startedAt: number; ms: number }[] = [];
+  for (let run = 0; run < count; run++) {
+    const text = makeText();
+    const startedAt = readClock();
+    runs.push({ text, startedAt, ms: await side.time(shape, text) });
+  }
+  const tally = await takeTally(endpoint);
+  return runs.map(({ text, startedAt, ms }) => {
+    const { firstAt } = findCalls(tally, text, shape.steps, `${side.name}, ${shape.name}`);
+    return { ms, dispatchMs: firstAt - startedAt };
+  });
 };
 
-/** Keeps `inFlight` runs under way until all are done. */
-const runUnderLoad = async (side: Side, { inFlight, loadRuns }: Effort): Promise<void> => {
+/** Keeps `inFlight` runs under way until all are done. @returns seconds */
+const runUnderLoad = async ({ effort, endpoint }: Bench, side: Side): Promise<number> => {
+  const { inFlight, loadRuns } = effort;
+  const text = makeText();
   let left = loadRuns;
   const submit = async (): Promise<void> => {
     while (left > 0) {
       left -= 1;
-      await side.run(loadShape);
+      await side.run(loadShape, text);
     }
   };
+  const startedAt = readClock();
   await Promise.all(Array.from({ length: inFlight }, submit));
+  const seconds = (readClock() - startedAt) / 1_000;
+  findCalls(await takeTally(endpoint), text, loadRuns * loadShape.steps, `${side.name} under load`);
+  return seconds;
 };
 
-const loadRound = async (
-  side: Side,
-  effort: Effort,
-  processes: ReadonlyMap<string, number>,
-): Promise<LoadRound> => {
-  const before = readProcessorTime(processes);
-  const startedAt = performance.now();
-  await runUnderLoad(side, effort);
-  const seconds = (performance.now() - startedAt) / 1_000;
-  const spent = [...readProcessorTime(processes)].map(
-    ([part, ms]) => [part, (ms - (before.get(part) ?? 0)) / effort.loadRuns] as const,
-  );
-  return { runsPerSecond: effort.loadRuns / seconds, processorMs: Object.fromEntries(spent) };
+const loadRound = async (bench: Bench, side: Side): Promise<LoadRound> => {
+  const { loadRuns } = bench.effort;
+  const before = readProcessorTime(bench.processes);
+  const seconds = await runUnderLoad(bench, side);
+  const after = readProcessorTime(bench.processes);
+  const spent = side.parts
+    .filter((part) => after.has(part))
+    .map((part) => [part, ((after.get(part) ?? 0) - (before.get(part) ?? 0)) / loadRuns] as const);
+  return { runsPerSecond: loadRuns / seconds, processorMs: Object.fromEntries(spent) };
 };
 
-export const measureRound = async (
-  sides: Sides,
-  effort: Effort,
-  { number, processes }: { readonly number: number; readonly processes: ReadonlyMap<string, number> },
-): Promise<Round> => {
-  const order = number % 2 === 0 ? sideNames : sideNames.toReversed();
-  const latency: Record<string, Record<SideName, number>> = {};
+const mapSides = <From, To>(values: BySide<From>, map: (value: From) => To): BySide<To> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
+
+/** @param number from 0: another side begins each time */
+export const measureRound = async (bench: Bench, number: number): Promise<Round> => {
+  const { sides, effort } = bench;
+  const first = number % sides.length;
+  const order = [...sides.slice(first), ...sides.slice(0, first)];
+  const latency: Record<string, BySide<number>> = {};
+  let dispatch: Round['dispatch'] = {};
   for (const shape of latencyShapes) {
-    latency[shape.name] = await bySide(order, (name) =>
-      timeRuns(sides[name], shape, effort.runsPerShape(shape)),
-    );
+    const count = effort.runsPerShape(shape);
+    const runs = await bySide(order, shape, (side) => timeRuns(bench, side, { shape, count }));
+    latency[shape.name] = mapSides(runs, (timed) => median(timed.map(({ ms }) => ms)));
+    if (shape === dispatchShape) {
+      dispatch = mapSides(runs, (timed) => timed.map(({ dispatchMs }) => dispatchMs));
+    }
   }
-  return { latency, load: await bySide(order, (name) => loadRound(sides[name], effort, processes)) };
+  const load = await bySide(order, loadShape, (side) => loadRound(bench, side));
+  return { latency, dispatch, load, eventDelays: await bench.measureEventDelays(effort.followedRuns) };
 };
 
 /** Fills caches, connections and compiled code, which no later run pays for. */
-export const warmUp = async (sides: Sides, effort: Effort): Promise<void> => {
-  for (const name of sideNames) {
-    for (const shape of latencyShapes) await timeRuns(sides[name], shape, 2);
-    await runUnderLoad(sides[name], effort);
+export const warmUp = async (bench: Bench): Promise<void> => {
+  for (const side of bench.sides) {
+    const shapes = latencyShapes.filter((shape) => side.takes(shape));
+    for (const shape of shapes) await timeRuns(bench, side, { shape, count: 2 });
+    await runUnderLoad(bench, side);
   }
 };

@@ -1,19 +1,28 @@
 /** What the rounds say: medians, ratios, and whether the bars are met. */
 import { arch, cpus, platform } from 'node:os';
+import { type Bar, findLoadBar, findStepBar, isMet } from './bars.ts';
 import type { LoadRound, Round } from './measure.ts';
 import { latencyShapes } from './shapes.ts';
-import type { SideName } from './side.ts';
-import { median } from './statistics.ts';
+import { type BySide, type SideName, sideNames } from './side.ts';
+import { median, percentile99 } from './statistics.ts';
 
-export const bars = { stepTime: 1.8, throughput: 0.6 } as const;
+/** `ratio` is the side's value by the bare one's: the median of the rounds' own ratios. */
+export interface Figure {
+  readonly value: number;
+  readonly ratio: number;
+  readonly bar: Bar | null;
+  readonly passed: boolean | null;
+}
 
-/** `ratio` is Capstan's value by the bare one's: the median of the rounds' own ratios. */
 export interface Comparison {
   readonly name: string;
-  readonly capstan: number;
-  readonly bare: number;
-  readonly ratio: number;
-  readonly passed: boolean;
+  readonly sides: BySide<Figure>;
+}
+
+export interface Delays {
+  readonly count: number;
+  readonly p50_ms: number;
+  readonly p99_ms: number;
 }
 
 export interface BenchResult {
@@ -24,54 +33,82 @@ export interface BenchResult {
   readonly step_ms: readonly Comparison[];
   readonly runs_per_second: Comparison;
   /** Milliseconds of processor time per three-step run under load, by side and part. */
-  readonly processor_ms: Readonly<Record<SideName, Readonly<Record<string, number>>>>;
-  readonly history_events: Readonly<Record<SideName, number>>;
+  readonly processor_ms: BySide<Readonly<Record<string, number>>>;
+  /** From the request to the first call that the capability gets. */
+  readonly first_dispatch: BySide<Delays>;
+  /** From an event's row to its arrival on an open stream; null where Capstan takes no part. */
+  readonly event_delay: Delays | null;
+  readonly history_events: BySide<number | null>;
   readonly passed: boolean;
 }
 
-type Pair = Readonly<Record<SideName, number>>;
+const forSides = <Value>(find: (name: SideName) => Value | undefined): BySide<Value> =>
+  Object.fromEntries(
+    sideNames.flatMap((name) => {
+      const value = find(name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 
-const compare = (name: string, pairs: readonly Pair[], isGood: (ratio: number) => boolean): Comparison => {
-  const ratio = median(pairs.map(({ capstan, bare }) => capstan / bare));
-  return {
-    name,
-    capstan: median(pairs.map(({ capstan }) => capstan)),
-    bare: median(pairs.map(({ bare }) => bare)),
-    ratio,
-    passed: isGood(ratio),
-  };
-};
+const compare = (
+  name: string,
+  rounds: readonly BySide<number>[],
+  findBar: (side: SideName) => Bar | null,
+): Comparison => ({
+  name,
+  sides: forSides((side) => {
+    const values = rounds.flatMap((round) => round[side] ?? []);
+    if (values.length === 0) return undefined;
+    const ratio = median(rounds.map((round) => (round[side] ?? Number.NaN) / (round.bare ?? Number.NaN)));
+    const bar = findBar(side);
+    return { value: median(values), ratio, bar, passed: bar === null ? null : isMet(bar, ratio) };
+  }),
+});
 
-const processorOf = (rounds: readonly LoadRound[]): Record<string, number> => {
+const toDelays = (values: readonly number[]): Delays | undefined =>
+  values.length === 0
+    ? undefined
+    : { count: values.length, p50_ms: median(values), p99_ms: percentile99(values) };
+
+const processorOf = (rounds: readonly LoadRound[]): Record<string, number> | undefined => {
   const parts = Object.keys(rounds[0]?.processorMs ?? {});
+  if (parts.length === 0) return undefined;
   return Object.fromEntries(parts.map((part) => [part, median(rounds.map((r) => r.processorMs[part] ?? 0))]));
 };
+
+const compareSteps = (rounds: readonly Round[]): Comparison[] =>
+  latencyShapes.map((shape) => {
+    const perStep = rounds.map(({ latency }) =>
+      forSides((side) => {
+        const ms = latency[shape.name]?.[side];
+        return ms === undefined ? undefined : ms / shape.steps;
+      }),
+    );
+    return compare(shape.name, perStep, (side) => findStepBar(side, shape));
+  });
+
+const describeMachine = (): string =>
+  `${cpus().length} × ${cpus()[0]?.model.trim()}, ${platform()} ${arch()}, Node ${process.version}`;
 
 export const summarize = (
   rounds: readonly Round[],
   historyEvents: BenchResult['history_events'],
 ): BenchResult => {
-  const step_ms = latencyShapes.map(({ name, steps }) => {
-    const pairs = rounds.map(({ latency }) => {
-      const { capstan = Number.NaN, bare = Number.NaN } = latency[name] ?? {};
-      return { capstan: capstan / steps, bare: bare / steps };
-    });
-    return compare(name, pairs, (ratio) => ratio <= bars.stepTime);
-  });
-  const rates = rounds.map(({ load: { capstan, bare } }) => ({
-    capstan: capstan.runsPerSecond,
-    bare: bare.runsPerSecond,
-  }));
-  const runs_per_second = compare('runs per second', rates, (ratio) => ratio >= bars.throughput);
-  const processor = (name: SideName) => processorOf(rounds.map(({ load }) => load[name]));
+  const step_ms = compareSteps(rounds);
+  const rates = rounds.map(({ load }) => forSides((side) => load[side]?.runsPerSecond));
+  const runs_per_second = compare('runs per second', rates, findLoadBar);
   return {
     at: new Date().toISOString(),
-    machine: `${cpus().length} × ${cpus()[0]?.model.trim()}, ${platform()} ${arch()}, Node ${process.version}`,
+    machine: describeMachine(),
     rounds: rounds.length,
     step_ms,
     runs_per_second,
-    processor_ms: { capstan: processor('capstan'), bare: processor('bare') },
+    processor_ms: forSides((side) => processorOf(rounds.flatMap(({ load }) => load[side] ?? []))),
+    first_dispatch: forSides((side) => toDelays(rounds.flatMap(({ dispatch }) => dispatch[side] ?? []))),
+    event_delay: toDelays(rounds.flatMap(({ eventDelays }) => eventDelays)) ?? null,
     history_events: historyEvents,
-    passed: [...step_ms, runs_per_second].every(({ passed }) => passed),
+    passed: [...step_ms, runs_per_second].every(({ sides }) =>
+      Object.values(sides).every(({ passed }) => passed !== false),
+    ),
   };
 };

@@ -8,6 +8,8 @@ export interface RunEnd {
   readonly state: string;
   /** Unix time by the database's clock, which is this machine's. */
   readonly finishedAtMs: number;
+  /** Outputs of the last steps by id. */
+  readonly output: Readonly<Record<string, unknown>> | null;
 }
 
 export interface RunEnds {
@@ -22,7 +24,7 @@ interface Row extends RunEnd {
 const intervalMs = 20;
 const statement = {
   name: 'ended',
-  text: `select run_id, state, extract(epoch from finished_at)::double precision * 1000 as "finishedAtMs"
+  text: `select run_id, state, output, extract(epoch from finished_at)::double precision * 1000 as "finishedAtMs"
     from run where run_id = any ($1) and finished_at is not null`,
 };
 

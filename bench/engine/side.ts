@@ -1,15 +1,20 @@
 import type { Shape } from './shapes.ts';
 
-/** One of the two that are compared. */
+export const sideNames = ['capstan', 'inline', 'bare', 'restate', 'dbos'] as const;
+export type SideName = (typeof sideNames)[number];
+
+/** One of those that are compared. Both ways to run it throw unless the result is right. */
 export interface Side {
   readonly name: SideName;
+  /** Whose processor time it is billed; what the others use meanwhile, idle, is not. */
+  readonly parts: readonly string[];
+  takes(shape: Shape): boolean;
   /** Makes one run and waits for it, with as little else as possible. */
-  run(shape: Shape): Promise<void>;
+  run(shape: Shape, text: string): Promise<void>;
   /** The same. @returns milliseconds from the request to the recorded end */
-  time(shape: Shape): Promise<number>;
-  /** Events in the Temporal history of the last run. */
-  countHistory(): Promise<number>;
+  time(shape: Shape, text: string): Promise<number>;
+  /** Events in the Temporal history of the last run; null where there is none. */
+  countHistory(): Promise<number | null>;
 }
 
-export const sideNames = ['capstan', 'bare'] as const;
-export type SideName = (typeof sideNames)[number];
+export type BySide<Value> = Readonly<Partial<Record<SideName, Value>>>;

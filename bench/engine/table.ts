@@ -1,33 +1,108 @@
-import { type BenchResult, bars, type Comparison } from './result.ts';
+import type { BenchResult, Comparison, Delays } from './result.ts';
+import { type BySide, type SideName, sideNames } from './side.ts';
 
-const row = (...cells: readonly string[]): string =>
-  cells.map((cell, index) => (index === 0 ? cell.padEnd(18) : cell.padStart(10))).join('');
+const titles: Readonly<Record<SideName, string>> = {
+  ...{ capstan: 'Capstan', inline: 'Capstan inline' },
+  ...{ bare: 'bare', restate: 'Restate', dbos: 'DBOS' },
+};
 
-const comparison = ({ name, capstan, bare, ratio, passed }: Comparison, bar: string): string =>
-  `${row(name, capstan.toFixed(2), bare.toFixed(2), ratio.toFixed(2))}  ${bar}  ${passed ? 'pass' : 'FAIL'}`;
+type Columns = readonly SideName[];
+
+const row = (name: string, cells: readonly string[]): string =>
+  name.padEnd(22) + cells.map((cell) => cell.padStart(16)).join('');
+
+const sideRow = <Value>(
+  columns: Columns,
+  name: string,
+  { of, show }: { readonly of: BySide<Value>; readonly show: (value: Value) => string },
+): string =>
+  row(
+    name,
+    columns.map((side) => {
+      const value = of[side];
+      return value === undefined ? '-' : show(value);
+    }),
+  );
+
+const head = (columns: Columns, name: string): string[] => [
+  '',
+  row(
+    name,
+    columns.map((side) => titles[side]),
+  ),
+];
+
+const withRatio = (value: string, ratio: number): string => `${value} ${`(${ratio.toFixed(2)})`.padStart(6)}`;
+
+const comparison = (columns: Columns, { name, sides }: Comparison): string =>
+  sideRow(columns, name, { of: sides, show: ({ value, ratio }) => withRatio(value.toFixed(2), ratio) });
 
 const total = (times: Readonly<Record<string, number>>): number =>
   Object.values(times).reduce((sum, ms) => sum + ms, 0);
 
-const processorRows = ({ processor_ms: { capstan, bare } }: BenchResult): string[] => [
-  ...Object.keys(capstan).map((part) =>
-    row(part, (capstan[part] ?? 0).toFixed(1), (bare[part] ?? 0).toFixed(1), ''),
-  ),
-  row('all', total(capstan).toFixed(1), total(bare).toFixed(1), (total(capstan) / total(bare)).toFixed(2)),
-];
+const processorRows = (columns: Columns, { processor_ms: of }: BenchResult): string[] => {
+  const parts = new Set(columns.flatMap((side) => Object.keys(of[side] ?? {})));
+  const bare = total(of.bare ?? {});
+  return [
+    ...[...parts].map((part) =>
+      sideRow(columns, part, { of, show: ({ [part]: ms }) => ms?.toFixed(1) ?? '-' }),
+    ),
+    sideRow(columns, 'all', {
+      of,
+      show: (times) => withRatio(total(times).toFixed(1), total(times) / bare),
+    }),
+  ];
+};
 
-export const toTable = (result: BenchResult): string =>
-  [
-    `${result.at}  ${result.machine}  ${result.rounds} rounds`,
+const delayRows = (columns: Columns, { first_dispatch: of }: BenchResult): string[] => {
+  const rowOf = (name: string, read: (delays: Delays) => number): string => {
+    const bare = of.bare === undefined ? Number.NaN : read(of.bare);
+    return sideRow(columns, name, {
+      of,
+      show: (delays) => withRatio(read(delays).toFixed(1), read(delays) / bare),
+    });
+  };
+  return [rowOf('median', ({ p50_ms }) => p50_ms), rowOf('p99', ({ p99_ms }) => p99_ms)];
+};
+
+const eventRows = ({ event_delay }: BenchResult): string[] => {
+  if (event_delay === null) return [];
+  const { p50_ms, p99_ms, count } = event_delay;
+  return [
     '',
-    row('ms per step', 'Capstan', 'bare', 'ratio'),
-    ...result.step_ms.map((entry) => comparison(entry, `<= ${bars.stepTime}`)),
+    `event to stream, ms     median ${p50_ms.toFixed(1)}, p99 ${p99_ms.toFixed(1)}, ${count} events`,
+  ];
+};
+
+const barRows = ({ step_ms, runs_per_second }: BenchResult): string[] =>
+  sideNames.flatMap((side) =>
+    [...step_ms, runs_per_second].flatMap(({ name, sides }) => {
+      const { bar = null, ratio = Number.NaN, passed = null } = sides[side] ?? {};
+      if (bar === null) return [];
+      const limit = `${bar.kind} ${bar.limit}`.padEnd(9);
+      return [
+        `${`${titles[side]}: ${name}`.padEnd(38)}${ratio.toFixed(2)}  ${limit}${passed ? 'pass' : 'FAIL'}`,
+      ];
+    }),
+  );
+
+export const toTable = (result: BenchResult): string => {
+  const columns = sideNames.filter((side) => result.runs_per_second.sides[side] !== undefined);
+  return [
+    `${result.at}  ${result.machine}  ${result.rounds} rounds; (by bare)`,
+    ...head(columns, 'ms per step'),
+    ...result.step_ms.map((entry) => comparison(columns, entry)),
+    ...head(columns, '32 in flight'),
+    comparison(columns, result.runs_per_second),
+    ...head(columns, 'processor ms/run'),
+    ...processorRows(columns, result),
+    ...head(columns, 'first dispatch, ms'),
+    ...delayRows(columns, result),
+    ...eventRows(result),
     '',
-    row('32 in flight', 'Capstan', 'bare', 'ratio'),
-    comparison(result.runs_per_second, `>= ${bars.throughput}`),
+    sideRow(columns, 'history events', { of: result.history_events, show: (count) => String(count ?? '-') }),
     '',
-    row('processor ms/run', 'Capstan', 'bare', 'ratio'),
-    ...processorRows(result),
-    '',
-    row('history events', String(result.history_events.capstan), String(result.history_events.bare), ''),
+    "by bare, median of the rounds' own ratios",
+    ...barRows(result),
   ].join('\n');
+};

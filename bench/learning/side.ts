@@ -9,7 +9,7 @@ import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import { Stop } from '../../src/core/stop.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { insertProject } from '../../src/db/project.ts';
-import { insertRun } from '../../src/db/run.ts';
+import { insertRuns } from '../../src/db/run.ts';
 import { createRouterRuntime, createWorkerRuntime } from '../../src/runtime.ts';
 import type { Advanced } from '../../src/services/escalation/place.ts';
 import { newId } from '../../src/services/ids.ts';
@@ -69,10 +69,12 @@ const insertFailingRun = async (db: Db, project_id: string, failure: Failure): P
   const body = JSON.stringify(definitionOf(failure));
   await db('definition').insert({ digest: run_id, body });
   await db('job').insert({ job_id, project_id, body: '{}' });
-  await insertRun(db, {
-    ...{ run_id, project_id, job_id, pipeline: 'replay', version: '1.0.0', digest: run_id },
-    ...{ priority: 'standard', budget_ceiling_usd: null, labels: {} },
-  });
+  await insertRuns(db, [
+    {
+      ...{ run_id, project_id, job_id, pipeline: 'replay', version: '1.0.0', digest: run_id },
+      ...{ priority: 'standard', budget_ceiling_usd: null, labels: {} },
+    },
+  ]);
   return run_id;
 };
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { findProgram } from '../../src/dev/programs.ts';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
+import { ensureRivals } from '../shared/ensure-rivals.ts';
 import type { Place } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
@@ -20,16 +21,8 @@ export interface Stack extends Addresses {
   processes(): ReadonlyMap<string, number>;
 }
 
+const portkeyServer = '@portkey-ai/gateway/build/start-server.js';
 const benchFolder = fileURLToPath(new URL('..', import.meta.url));
-const portkeyServer = join(benchFolder, 'node_modules/@portkey-ai/gateway/build/start-server.js');
-
-/** The rivals are no part of Capstan's own dependencies. */
-const ensureRivals = (): void => {
-  if (existsSync(portkeyServer)) return;
-  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-    ...{ cwd: benchFolder, stdio: ['ignore', 'ignore', 'inherit'] },
-  });
-};
 
 /** The server is measured as it is installed: compiled. */
 const buildServer = (): string => {
@@ -72,7 +65,7 @@ const program = (path: string, ...more: string[]): Programs => {
 const at = (port: number): string => `http://127.0.0.1:${port}`;
 
 /** Starts the upstreams, then the rivals in front of the free one. @returns where each is */
-const startPrograms = async ({ supervisor, dataDir, nextPort }: Place) => {
+const startPrograms = async ({ supervisor, dataDir, nextPort }: Place, rivals: string) => {
   const start = async (name: string, toPrograms: (port: number) => Programs, ready = ''): Promise<string> => {
     const port = await nextPort();
     await supervisor.start(childOf(dataDir, name, toPrograms(port), at(port) + ready));
@@ -88,7 +81,9 @@ const startPrograms = async ({ supervisor, dataDir, nextPort }: Place) => {
     paidUpstream: await start('paid upstream', serve(paidCapability), '/health'),
     koa: await start('Koa relay', relay('relay-koa.mjs')),
     httpProxy: await start('http-proxy', relay('relay-http-proxy.mjs')),
-    portkey: await start('Portkey', (port) => node(portkeyServer, '--headless', `--port=${port}`)),
+    portkey: await start('Portkey', (port) =>
+      node(join(rivals, portkeyServer), '--headless', `--port=${port}`),
+    ),
   };
 };
 
@@ -106,9 +101,9 @@ const startServer = async (place: Place, databaseUrl: string): Promise<string> =
 
 /** @throws Error of the first part that does not start */
 export const startStack = async (place: Place): Promise<Stack> => {
-  ensureRivals();
+  const rivals = ensureRivals(['@portkey-ai/gateway']);
   const { databaseUrl, apiKey } = await startDatabase(place);
-  const programs = await startPrograms(place);
+  const programs = await startPrograms(place, rivals);
   const capstan = await startServer(place, databaseUrl);
   const { supervisor } = place;
   for (const { name, pid } of supervisor.processes()) pin(pid, underTest.has(name) ? 0 : 1);

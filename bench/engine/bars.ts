@@ -1,0 +1,28 @@
+/** What Capstan promises, by bare Temporal. Rivals have no bars. */
+import type { Shape } from './shapes.ts';
+import type { SideName } from './side.ts';
+
+export interface Bar {
+  readonly limit: number;
+  /** Whether the ratio may be at most, or must be at least, the limit. */
+  readonly kind: '<=' | '>=';
+}
+
+const parallelSteps: Readonly<Record<number, number>> = { 20: 1.8, 100: 1.7 };
+
+export const findStepBar = (side: SideName, { kind, steps }: Shape): Bar | null => {
+  const limit = {
+    capstan: kind === 'sequential' ? 1.4 : parallelSteps[steps],
+    inline: kind === 'sequential' ? 0.7 : undefined,
+    ...{ bare: undefined, restate: undefined, dbos: undefined },
+  }[side];
+  return limit === undefined ? null : { limit, kind: '<=' };
+};
+
+export const findLoadBar = (side: SideName): Bar | null => {
+  if (side === 'capstan') return { limit: 0.65, kind: '>=' };
+  return side === 'inline' ? { limit: 0.9, kind: '>=' } : null;
+};
+
+export const isMet = ({ limit, kind }: Bar, ratio: number): boolean =>
+  kind === '<=' ? ratio <= limit : ratio >= limit;

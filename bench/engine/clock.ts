@@ -1,0 +1,2 @@
+/** Milliseconds of the machine's steady clock, which all its processes read alike. */
+export const readClock = (): number => Number(process.hrtime.bigint()) / 1_000_000;

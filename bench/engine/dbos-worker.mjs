@@ -1,0 +1,50 @@
+/**
+ * What one would write with DBOS alone: an HTTP server that runs workflows in its own process, a recorded step per
+ * call. No TypeScript: the types are there only once the rivals are installed.
+ */
+import { createServer } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { DBOS } from '@dbos-inc/dbos-sdk';
+import { Agent } from 'undici';
+import { createBareActivities } from './bare-activities.ts';
+
+const [endpoint, port, systemDatabaseUrl, poolSize] = process.argv.slice(2);
+const { callCapability } = createBareActivities(new Agent({ connections: 512, pipelining: 1 }), endpoint);
+
+const run = DBOS.registerWorkflow(
+  async ({ kind, steps }, text) => {
+    const call = (step, n) => DBOS.runStep(() => callCapability({ n, text }), { name: `s${step}` });
+    if (kind === 'parallel') return Promise.all(Array.from({ length: steps }, (_, n) => call(n, n)));
+    let last = await call(0, 0);
+    for (let step = 1; step < steps; step++) last = await call(step, last.n);
+    return last;
+  },
+  { name: 'run' },
+);
+
+const serve = async (request) => {
+  if (request.method !== 'POST') return null;
+  const { id, shape, text } = await json(request);
+  const handle = await DBOS.startWorkflow(run, { workflowID: id })(shape, text);
+  return handle.getResult();
+};
+
+DBOS.setConfig({
+  ...{ name: 'bench', systemDatabaseUrl, systemDatabasePoolSize: Number(poolSize), logLevel: 'warn' },
+});
+await DBOS.launch();
+const server = createServer((request, response) => {
+  const answer = (status, body) =>
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  serve(request).then(
+    (body) => answer(200, body),
+    (error) => answer(500, { error: String(error) }),
+  );
+});
+server.keepAliveTimeout = 60_000;
+server.listen(Number(port), '127.0.0.1');
+process.on('SIGTERM', () => {
+  server.closeAllConnections();
+  server.close();
+  DBOS.shutdown().finally(() => process.exit(0));
+});

@@ -1,0 +1,82 @@
+/**
+ * Runs definitions of thousands of steps to their end: `npm run bench:scale [-- --quick] [-- --json]`. Prints the time
+ * and how long the histories became. Exit code 1 when one does not succeed or a history is longer than Temporal warns of.
+ */
+import { parseArgs } from 'node:util';
+import { Client, Connection } from '@temporalio/client';
+import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
+import { connectCapstan } from '../engine/capstan-api.ts';
+import { type RunEnds, watchRunEnds } from '../engine/run-ends.ts';
+import { startStack } from '../engine/stack.ts';
+import { type Place, runBench, say } from '../shared/run-bench.ts';
+import { chain, items, mosaic, random, type Shape } from './shapes.ts';
+import { type Row, toTable } from './table.ts';
+
+/** Temporal warns from here on. */
+const longestHistory = 10_240;
+
+const shapes = (isQuick: boolean): readonly Shape[] => {
+  const large = isQuick ? 1_000 : 10_000;
+  return [mosaic(2_000, 6_000, 600), chain(large), items(large), random(large)];
+};
+
+const measureHistories = async (client: Client, workflowId: string) => {
+  const lengths: number[] = [];
+  const sizes: number[] = [];
+  for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
+    const { historyLength, historySize } = await client.workflow.getHandle(workflowId, runId).describe();
+    lengths.push(historyLength);
+    sizes.push(historySize ?? 0);
+  }
+  return { histories: lengths.length, events: Math.max(...lengths), bytes: Math.max(...sizes) };
+};
+
+interface Measuring {
+  readonly post: (path: string, body: object) => Promise<{ readonly run_id?: string }>;
+  readonly client: Client;
+  readonly ends: RunEnds;
+  readonly projectId: string;
+}
+
+const measure = async ({ post, client, ends, projectId }: Measuring, shape: Shape): Promise<Row> => {
+  say(`${shape.name}: ${shape.calls} calls, ${shape.edges} edges`);
+  const startedAt = Date.now();
+  const { run_id = '' } = await post('/v1/runs', { definition: shape.definition, job: {} });
+  const acceptedAt = Date.now();
+  const { state, finishedAtMs } = await ends.wait(run_id);
+  return {
+    name: shape.name,
+    calls: shape.calls,
+    edges: shape.edges,
+    state,
+    acceptedMs: acceptedAt - startedAt,
+    seconds: (finishedAtMs - startedAt) / 1_000,
+    ...(await measureHistories(client, workflowIdOf(projectId, run_id))),
+  };
+};
+
+const bench = async (place: Place, isQuick: boolean): Promise<readonly Row[]> => {
+  const stack = await startStack(place, ['capstan']);
+  const connection = await Connection.connect({ address: stack.temporalAddress });
+  const ends = await watchRunEnds(stack.databaseUrl);
+  try {
+    const { post } = await connectCapstan(stack);
+    const measuring = { post, client: new Client({ connection }), ends, projectId: stack.projectId };
+    const rows: Row[] = [];
+    for (const shape of shapes(isQuick)) rows.push(await measure(measuring, shape));
+    return rows;
+  } finally {
+    await ends.close();
+    await connection.close();
+  }
+};
+
+const { values: options } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
+});
+
+await runBench(async (place) => {
+  const rows = await bench(place, options.quick);
+  console.log(options.json ? JSON.stringify(rows, null, 2) : toTable(rows));
+  return rows.every(({ state, events }) => state === 'succeeded' && events <= longestHistory);
+});
