@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { createApiPage } from './docs/api-page.ts';
 import { createCliPage } from './docs/cli-page.ts';
 import { createConfigurationPage } from './docs/configuration-page.ts';
+import { createConformancePage } from './docs/conformance-page.ts';
 import { createErrorsPage } from './docs/errors-page.ts';
 import { createExpressionsPage } from './docs/expressions-page.ts';
 import { generateCommand, type Page } from './docs/page.ts';
@@ -20,6 +21,7 @@ const pages: readonly Page[] = [
   createApiPage(),
   await createCliPage(),
   createConfigurationPage(),
+  createConformancePage(),
   createErrorsPage(),
   createExpressionsPage(),
 ];

@@ -1,0 +1,54 @@
+import { type ConformanceCase, isRefusal } from '../../test/conformance/case.ts';
+import { allCases } from '../../test/conformance/cases/all-cases.ts';
+import { listKeys } from '../../test/conformance/keys.ts';
+import { code, createPage, formatTable, type Page } from './page.ts';
+
+const introduction = `
+What every key of a pipeline does, and what it does when things go wrong, as cases. Each case runs twice in the tests: in one
+process against mocks and in virtual time, as \`capstan run --mock\` does, and on the whole stack, with Temporal, Postgres
+and HTTP. Both must come out as it says here. The keys are explained in [Write a pipeline](../write-a-pipeline.md), the codes
+in [errors](errors.md).
+`;
+
+type Step = NonNullable<Exclude<ConformanceCase['expected'], { refused: string }>['steps']>[string];
+
+const describeStep = (id: string, step: Step): string[] => {
+  if (typeof step === 'string') return [`${id} ${step}`];
+  const { state, error, attempts, items } = step;
+  const parts = [
+    ...(state === undefined ? [] : [state]),
+    ...(error === undefined ? [] : [code(error)]),
+    ...(attempts === undefined ? [] : [`after ${attempts === 1 ? 'one attempt' : `${attempts} attempts`}`]),
+    ...(items === undefined ? [] : [`items ${items.join(', ')}`]),
+  ];
+  return parts.length === 0 ? [] : [`${id} ${parts.join(' ')}`];
+};
+
+const describeExpected = ({ expected }: ConformanceCase): string => {
+  if (isRefusal(expected)) {
+    const at = expected.pointer === undefined ? '' : ` at ${code(expected.pointer)}`;
+    return `refused: ${code(expected.refused)}${at}`;
+  }
+  const { outcome, error, output, steps = {} } = expected;
+  const parts = [
+    error === undefined || error === 'step_failed' ? (outcome ?? '') : `${outcome ?? ''} ${code(error)}`,
+    ...Object.entries(steps).flatMap(([id, step]) => describeStep(id, step)),
+    ...(output === undefined ? [] : [`output ${code(JSON.stringify(output))}`]),
+  ];
+  return parts.join('; ');
+};
+
+const toRow = (one: ConformanceCase) => [code(one.key), one.path, one.name, describeExpected(one)];
+
+export const createConformancePage = (): Page =>
+  createPage('docs/reference/conformance.md', {
+    title: 'What every key does',
+    source: 'test/conformance/cases',
+    sections: [
+      introduction,
+      formatTable(
+        ['Key', '', 'Rule', 'What comes of it'],
+        listKeys().flatMap((key) => allCases.filter((one) => one.key === key).map(toRow)),
+      ),
+    ],
+  });
