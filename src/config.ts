@@ -62,6 +62,10 @@ export const ConfigSchema = z.object({
     description:
       'Behaviour of new runs. While old and new processes run side by side: the version of the old ones; then the newest. Runs keep theirs.',
   }),
+  HISTORY_EVENTS: integer(4_096, 50, 20_000).meta({
+    description:
+      'Events after which a run goes on in a new Temporal history, as soon as nothing of it is under way.',
+  }),
   MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
 });
 

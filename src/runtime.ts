@@ -9,8 +9,10 @@ import { createCapabilityProbe } from './clients/capability-probe.ts';
 import { createDialGuard, type DialGuard } from './clients/guarded-dial.ts';
 import { createMediaStore } from './clients/media/create-media-store.ts';
 import { findOwnListeners } from './clients/own-listeners.ts';
+import { createBoundedCalls } from './clients/temporal/bounded-calls.ts';
 import { connectTemporal, readTemporalAddress } from './clients/temporal/connect.ts';
 import { createRunWorkflows } from './clients/temporal/run-workflows.ts';
+import { createSchedules } from './clients/temporal/schedules.ts';
 import type { Config } from './config.ts';
 import { type Claim, renewLeases } from './db/attempt.ts';
 import { connectDatabase, type Db } from './db/connect.ts';
@@ -24,10 +26,14 @@ import { createLadderService } from './services/escalation/ladder-service.ts';
 import { createHealthService } from './services/health/health-service.ts';
 import { createHoldKeeper } from './services/hold-keeper.ts';
 import { createJobService } from './services/jobs/job-service.ts';
+import { createDuties, createPromptDuties } from './services/maintenance/duties.ts';
 import { createMaintenance } from './services/maintenance/maintenance.ts';
 import { createBudgetKeeper } from './services/money/budget-keeper.ts';
 import { createMoneyService } from './services/money/money-service.ts';
+import { createAliasService } from './services/pipelines/alias-service.ts';
+import type { CheckTools } from './services/pipelines/definition-checks.ts';
 import { createPipelineService } from './services/pipelines/pipeline-service.ts';
+import { createPlanService } from './services/plans/plan-service.ts';
 import { createInstanceFeed } from './services/registry/instance-feed.ts';
 import { createRegistryService, type RegistryService } from './services/registry/registry-service.ts';
 import { createSchemaValidator } from './services/registry/schema-validator.ts';
@@ -42,12 +48,24 @@ import { createCallCapability } from './services/routing/call-capability.ts';
 import { createDecisionService } from './services/routing/decision-service.ts';
 import { createCloseRun } from './services/runs/close-run.ts';
 import { createRunDelivery } from './services/runs/deliver-run.ts';
+import { createDueWork } from './services/runs/due-work.ts';
 import { createEventFeed } from './services/runs/event-feed.ts';
+import { createKnownDefinitions } from './services/runs/known-definitions.ts';
+import { createReconcileRuns } from './services/runs/reconcile-runs.ts';
+import { createRerunRun } from './services/runs/rerun-run.ts';
 import { createRunService } from './services/runs/run-service.ts';
-import { createSubmitRun } from './services/runs/submit-run.ts';
+import { createSubmitOriginatedRun } from './services/runs/submit-originated-run.ts';
+import { createSubmitRun, createSubmitRuns } from './services/runs/submit-run.ts';
+import { createSubmitSubRun } from './services/runs/submit-sub-run.ts';
+import { createWatchCapabilities } from './services/runs/watch-capabilities.ts';
+import { createCancelScheduledRun } from './services/schedules/cancel-scheduled-run.ts';
+import { createScheduleDelivery } from './services/schedules/deliver-schedule.ts';
+import { createScheduleService } from './services/schedules/schedule-service.ts';
+import { createSubmitScheduledRun } from './services/schedules/submit-scheduled-run.ts';
 import { createSkillService } from './services/skills/skill-service.ts';
+import { createDecideSteps } from './services/steps/decide-steps.ts';
 import { createExecuteRevision, createExecuteStep } from './services/steps/execute-step.ts';
-import { createRecordStepEnd } from './services/steps/record-step-end.ts';
+import { createRecordProgress } from './services/steps/record-progress.ts';
 import { createRunContexts } from './services/steps/run-context.ts';
 import { createStepResults } from './services/steps/step-results.ts';
 
@@ -91,6 +109,13 @@ const createFoundation = async (config: Config, logger: Logger) => {
       await db.destroy();
     },
   };
+};
+
+/** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
+const createIntake = (db: Db, { ENGINE_VERSION: engineVersion }: Config, tools: CheckTools) => {
+  const pipelines = createPipelineService(db, tools);
+  const definitions = createKnownDefinitions({ db, pipelines, engineVersion });
+  return { db, pipelines, definitions, checkForRun: pipelines.checkForRun };
 };
 
 /** What makes routed calls, in both processes. */
@@ -137,6 +162,7 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
   const router = createRouter(config, logger, foundation);
   const { callCapability, feed, validator } = router;
   const steps = { db, contexts, results, callCapability };
+  const intake = createIntake(db, config, { feed, vet: foundation.vetter.vet });
   const escalations = createLadderService({
     ...{ db, contexts, feed, validator, callCapability },
     executeRevision: createExecuteRevision(steps),
@@ -144,10 +170,17 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
   await router.start();
   return {
     services: {
-      executeStep: createExecuteStep({ ...steps, openForStep: escalations.openForStep }),
+      executeStep: createExecuteStep({
+        ...steps,
+        openForStep: escalations.openForStep,
+        submitSubRun: createSubmitSubRun(intake),
+      }),
       escalations,
-      recordStepEnd: createRecordStepEnd(db),
+      decideSteps: createDecideSteps({ db, contexts, results }),
+      recordProgress: createRecordProgress(db),
       closeRun: createCloseRun({ db, contexts, results }),
+      submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
+      cancelScheduledRun: createCancelScheduledRun(db),
     },
     close: async (): Promise<void> => {
       await router.close();
@@ -178,15 +211,18 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
   const { feed, validator, callCapability } = router;
   const calls = createCallService({ db, feed, callCapability, logger });
   const temporal = await connectTemporal();
-  const workflows = createRunWorkflows(temporal, config.TASK_QUEUE);
+  const bounded = createBoundedCalls(temporal);
+  const workflows = createRunWorkflows(temporal, config.TASK_QUEUE, bounded);
   const media = createMediaStore(config.MEDIA_URL);
   const jobs = createJobService(db, media);
-  const pipelines = createPipelineService(db);
+  const intake = createIntake(db, config, { feed, vet: foundation.vetter.vet });
+  const { pipelines, definitions } = intake;
   const delivery = createRunDelivery({
     db,
     workflows,
     heartbeatTimeoutMs: config.HEARTBEAT_TIMEOUT_MS,
     engineVersion: config.ENGINE_VERSION,
+    historyEvents: config.HISTORY_EVENTS,
     publicUrl,
     logger,
   });
@@ -201,14 +237,19 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
   const reviewDelivery = createReviewDelivery({ db, workflows, logger });
   const checkDecision = createCheckDecision({ db, feed, validator, contexts });
   const events = createEventFeed({ db, intervalMs: pollMs, logger });
-  const submitRun = createSubmitRun({ db, jobs, pipelines });
+  const schedules = createSchedules(temporal, config.TASK_QUEUE, bounded);
+  const scheduleDelivery = createScheduleDelivery({ db, schedules, logger });
+  const work = {
+    ...{ db, delivery, escalations: starts, reviews: reviewDelivery, schedules: scheduleDelivery, registry },
+    dueWork: createDueWork({ db, workflows, delivery, logger }),
+    reconcileRuns: createReconcileRuns({ db, workflows, logger }),
+    watchCapabilities: createWatchCapabilities(db),
+    budgets: createBudgetKeeper({ db, logger }),
+  };
   const maintenance = createMaintenance({
     db,
-    delivery,
-    escalations: starts,
-    reviews: reviewDelivery,
-    registry,
-    budgets: createBudgetKeeper({ db, logger }),
+    duties: createDuties(work),
+    promptDuties: createPromptDuties(work),
     intervalMs: config.MAINTENANCE_MS,
     logger,
   });
@@ -224,9 +265,17 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       calls,
       decisions: createDecisionService({ db, feed, validator }),
       pipelines,
+      plans: createPlanService({ ...intake, feed, validator }),
+      aliases: createAliasService(db),
       jobs,
       media,
-      runs: createRunService({ db, submitRun, delivery, feed: events, contexts, results }),
+      runs: createRunService({
+        ...{ db, delivery, feed: events, contexts, results },
+        submitRun: createSubmitRun(intake),
+        submitRuns: createSubmitRuns(intake),
+        reruns: createRerunRun({ ...intake, media }),
+      }),
+      schedules: createScheduleService({ db, schedules, delivery: scheduleDelivery, definitions }),
       escalations,
       reviews: createReviewService({ db, checkDecision, delivery: reviewDelivery }),
       skills: createSkillService(db),
@@ -237,7 +286,12 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       await Promise.all([calls.close(), escalations.close()]);
       await maintenance.stop();
       events.stop();
-      await Promise.all([delivery.settled(), starts.settled(), reviewDelivery.settled()]);
+      await Promise.all([
+        delivery.settled(),
+        starts.settled(),
+        reviewDelivery.settled(),
+        scheduleDelivery.settled(),
+      ]);
       await router.close();
       await temporal.connection.close();
       await foundation.close();

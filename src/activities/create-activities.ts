@@ -1,18 +1,25 @@
 /** The side effects of a run, one thin function each. Types are few and stable: histories name them. */
+import { Context } from '@temporalio/activity';
 import type { LadderService } from '../services/escalation/ladder-service.ts';
 import type { StopRequest } from '../services/escalation/stop-ladder.ts';
 import type { CloseRun, RunClosing } from '../services/runs/close-run.ts';
+import type { CancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
+import type { SubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
+import type { DecideSteps } from '../services/steps/decide-steps.ts';
 import type { ExecuteStep } from '../services/steps/execute-step.ts';
-import type { RecordStepEnd } from '../services/steps/record-step-end.ts';
+import type { RecordProgress } from '../services/steps/record-progress.ts';
 import { createLadderActivities } from './climb-ladder.ts';
 import { createExecuteStepActivity } from './execute-step.ts';
-import { toApplicationFailure } from './failures.ts';
+import { isHopeless, toApplicationFailure } from './failures.ts';
 
 export interface ActivityServices {
   readonly executeStep: ExecuteStep;
-  readonly recordStepEnd: RecordStepEnd;
+  readonly decideSteps: DecideSteps;
+  readonly recordProgress: RecordProgress;
   readonly closeRun: CloseRun;
   readonly escalations: Omit<LadderService, 'openForStep'>;
+  readonly submitScheduledRun: SubmitScheduledRun;
+  readonly cancelScheduledRun: CancelScheduledRun;
 }
 
 /** A fault of ours becomes a failure that Temporal retries, with its code as type. */
@@ -23,19 +30,33 @@ const translated =
       throw toApplicationFailure(error);
     });
 
+/** As `translated`, for what holds up the whole run: what fails every time is told to the workflow in the end. */
+const bounded =
+  <Argument, Result>(work: (argument: Argument) => Promise<Result>) =>
+  (argument: Argument): Promise<Result> =>
+    work(argument).catch((error: unknown) => {
+      throw toApplicationFailure(error, isHopeless(error, Context.current().info.attempt));
+    });
+
 export const createActivities = (
   services: ActivityServices,
   settings: { readonly heartbeatIntervalMs: number },
 ) => ({
-  /** Makes one step happen. Fails for good with the step's error, or in a way that asks to come again. */
+  /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
   executeStep: createExecuteStepActivity(services.executeStep, settings.heartbeatIntervalMs),
   ...createLadderActivities(services.escalations, settings.heartbeatIntervalMs),
   /** Tells a ladder that nobody wants it any more. */
   stopEscalation: translated((request: StopRequest) => services.escalations.stop(request)),
-  /** Writes an end of a step that the workflow decided. */
-  recordProgress: translated(services.recordStepEnd),
+  /** Works out whether steps happen, and how often. */
+  decideSteps: bounded(services.decideSteps),
+  /** Writes ends of steps that the workflow decided. */
+  recordProgress: bounded(services.recordProgress),
   /** Closes the run's row. */
   finishRun: translated((closing: RunClosing) => services.closeRun(closing)),
+  /** Takes the run of a start of a schedule, or says why there is none. */
+  submitRun: translated(services.submitScheduledRun),
+  /** Asks the run of a start of a schedule to stop. */
+  cancelScheduledRun: translated(services.cancelScheduledRun),
 });
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -5,17 +5,33 @@
  */
 import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
+import type { Awaiting } from '../contracts/run.ts';
 import type { ExecuteStep, StepRequest } from '../services/steps/execute-step.ts';
+import type { WaitingStep } from '../services/steps/wait-for-call.ts';
 import { escalatedFailure, finalFailure, laterFailure } from './failures.ts';
 import { whileBeating } from './while-beating.ts';
 
-export interface StepActivityResult {
+export interface StepActivityDone {
   readonly endpoint: string | null;
   readonly cost_usd: number;
   readonly duration_ms: number;
   /** Absent when it is larger than 4 KiB. */
   readonly output?: Json;
 }
+
+export type StepActivityResult =
+  | StepActivityDone
+  /** It takes no room until somebody says that the wait is over, or `until` (RFC 3339) has come. */
+  | {
+      readonly waiting: {
+        readonly awaiting: Awaiting;
+        readonly until: string | null;
+        /** What the wait is about. */
+        readonly ref?: { readonly review_id?: string; readonly run_id?: string };
+      };
+    }
+  /** By a person. */
+  | { readonly skipped: true };
 
 const largestInHistory = 4_096;
 
@@ -33,6 +49,10 @@ export const createExecuteStepActivity =
             duration_ms: end.attempt?.duration_ms ?? 0,
             ...(JSON.stringify(end.output).length <= largestInHistory ? { output: end.output } : {}),
           };
+        case 'waiting':
+          return { waiting: toWaiting(end) };
+        case 'skipped':
+          return { skipped: true };
         case 'failed':
         case 'unknown':
           throw finalFailure(end.error);
@@ -45,12 +65,18 @@ export const createExecuteStepActivity =
       }
     });
 
+const toWaiting = ({ awaiting, until, ref }: WaitingStep) => ({
+  awaiting,
+  until: until === null ? null : until.toISOString(),
+  ...(ref === null ? {} : { ref }),
+});
+
 /**
  * Time until Temporal gives the step up, less a margin in which its end can still be told. It spans processes, so
- * it goes by the wall clock; Temporal's own timer stands behind it.
+ * it goes by the wall clock; Temporal's own timer stands behind it. A local activity may have no such limit.
  */
 const remainingMs = ({ info }: Context): number => {
-  const total = info.scheduleToCloseTimeoutMs ?? 0;
-  const spent = Date.now() - info.scheduledTimestampMs;
+  const total = info.scheduleToCloseTimeoutMs || info.startToCloseTimeoutMs || Number.POSITIVE_INFINITY;
+  const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
   return Math.max(0, total - spent - Math.min(500, total / 10));
 };

@@ -52,6 +52,7 @@ export const createApp = ({ services, config, logger }: AppDependencies): App =>
     return route.handle({
       ...{ params: found.params, query: found.query, headers: request.headers, body, bytes, path },
       caller: exchange.caller,
+      request_id: exchange.id,
       requestHeaders: request.headers,
       signal: exchange.gone,
       setHeader: (name, value) => {

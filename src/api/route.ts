@@ -54,6 +54,8 @@ export interface RawCall extends RawInput {
   readonly caller: Caller | null;
   /** The path as it was sent, still percent-encoded. */
   readonly path: string;
+  /** As it is in the log and in problems. */
+  readonly request_id: string;
   /** The body as it was sent; empty when the route streams it or reads none. */
   readonly bytes: Buffer;
   readonly requestHeaders: IncomingHttpHeaders;

@@ -22,6 +22,7 @@ export const exitCodeOf = (state: RunState): number => {
       return exitCodes.cancelled;
     case 'queued':
     case 'running':
+    case 'paused':
     case 'cancelling':
       return exitCodes.unknown;
   }

@@ -24,6 +24,12 @@ export const readUsd = (text: string): number => {
   return usd;
 };
 
+export const readItem = (text: string): number => {
+  const item = Number(text);
+  if (!Number.isInteger(item) || item < 1) throw new InvalidArgumentError('Write a whole number from 1 on.');
+  return item;
+};
+
 export const readLimit = (text: string): number => {
   const limit = Number(text);
   if (!Number.isInteger(limit) || limit < 1 || limit > 200) {

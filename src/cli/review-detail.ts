@@ -63,7 +63,7 @@ const section = (style: Style, title: string, lines: readonly string[]): string[
   lines.length === 0 ? [] : [style.bold(title), ...lines];
 
 const renderPayload = (payload: ReviewPayload, style: Style): string[] => {
-  const { input, error, validation_errors = [], proposals = [], history = [], advice = [] } = payload;
+  const { input, error, validation_errors = [], proposals = [], history = [], advice = [], schema } = payload;
   return [
     ...section(style, 'error', error === undefined ? [] : error.split('\n').map((line) => `  ${line}`)),
     ...section(style, 'input', input === undefined ? [] : indentJson(input)),
@@ -94,8 +94,22 @@ const renderPayload = (payload: ReviewPayload, style: Style): string[] => {
       }),
     ),
     ...section(style, 'details', payload.details === undefined ? [] : indentJson(payload.details)),
+    ...section(style, 'schema of the output', schema === undefined ? [] : indentJson(schema)),
   ];
 };
+
+/** How to say what has no command of its own. */
+const renderUsage = ({ review_id, actions }: Review): string[] =>
+  (
+    [
+      ['output', '"output": …'],
+      ['raise', '"budget_ceiling_usd": …'],
+    ] as const
+  ).flatMap(([action, field]) =>
+    actions.includes(action)
+      ? [`capstan review decide ${review_id} -d '{"action": "${action}", ${field}}'`]
+      : [],
+  );
 
 const renderDecision = ({ decision, decided_by, decided_at, delivered_at }: Review): string[] => {
   if (decision === undefined) return [];
@@ -126,6 +140,6 @@ export const renderReview = (review: Review, { style, now }: StepLayout): string
     ...(look === '' ? [] : [style.dim(look)]),
     ...renderPayload(review.payload, style),
     ...section(style, 'decision', renderDecision(review)),
-    ...(isWaiting ? [`takes ${review.actions.join(', ')}`] : []),
+    ...(isWaiting ? [`takes ${review.actions.join(', ')}`, ...renderUsage(review).map(style.dim)] : []),
   ];
 };

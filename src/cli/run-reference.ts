@@ -10,7 +10,7 @@ export const runPath = (runId: string, rest = ''): string => `/v1/runs/${encodeU
 /** @throws UsageError when `@latest` is asked for and there is no run yet */
 export const resolveRunId = async (client: ApiClient, reference: string): Promise<string> => {
   if (reference !== latestRun) return reference;
-  const { value } = await client.get('/v1/runs', RunList, { limit: 1 });
+  const { value } = await client.get('/v1/runs', RunList, { limit: 1, parent: 'none' });
   const [newest] = value.items;
   if (newest === undefined) throw new UsageError('there is no run yet; start one with `capstan run FILE`');
   return newest.run_id;

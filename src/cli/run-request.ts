@@ -20,6 +20,7 @@ export interface RunArguments {
   readonly job?: string;
   readonly files: Readonly<Record<string, string>>;
   readonly version?: string;
+  readonly alias?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly priority?: string;
   readonly budgetUsd?: number;
@@ -42,9 +43,14 @@ const readDefinition = async (session: Session, source: SourceFile): Promise<unk
   return parseSource(source);
 };
 
-const readPipeline = async (session: Session, { target, version }: RunArguments): Promise<Fields> => {
-  if (!(await isFileArgument(target))) return { pipeline: target, version };
-  if (version !== undefined) throw new UsageError(`--version goes with a pipeline name; ${target} is a file`);
+/** The fields that say what runs: of a file, or of a stored pipeline. @throws UsageError, ProblemError */
+export const readPipeline = async (
+  session: Session,
+  { target, version, alias }: Pick<RunArguments, 'target' | 'version' | 'alias'>,
+): Promise<Fields> => {
+  if (!(await isFileArgument(target))) return { pipeline: target, version, alias };
+  const option = version !== undefined ? '--version' : alias !== undefined ? '--alias' : undefined;
+  if (option !== undefined) throw new UsageError(`${option} goes with a pipeline name; ${target} is a file`);
   return { definition: await readDefinition(session, await readSource(target, session.shell.stdin)) };
 };
 
@@ -58,7 +64,11 @@ const readInlineJob = (text: string): unknown => {
   }
 };
 
-const readJob = async ({ shell }: Session, { job, target }: RunArguments): Promise<Fields> => {
+/** @throws UsageError */
+export const readJob = async (
+  { shell }: Pick<Session, 'shell'>,
+  { job, target }: Pick<RunArguments, 'job' | 'target'>,
+): Promise<Fields> => {
   if (job === undefined) return {};
   if (job === '-' && target === '-')
     throw new UsageError('only one of FILE and --job can be read from stdin');

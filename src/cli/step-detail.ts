@@ -27,12 +27,30 @@ const renderAttempt = (attempt: Attempt, number: number, layout: StepLayout): st
   return [head.join('  '), ...[...failure, ...decision].map((line) => `  ${line}`)];
 };
 
+/** What the step is, in a few words. */
+const describeKind = ({ capability, pipeline, wait, review }: StepDetail): string =>
+  capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
+
+/** Where else to look. */
+const renderLinks = ({ sub_run_id, reused_from, review_id, items }: StepDetail): string[] => [
+  ...(sub_run_id === undefined ? [] : [`run ${sub_run_id}`]),
+  ...(reused_from === undefined ? [] : [`result taken from run ${reused_from}`]),
+  ...(review_id === undefined ? [] : [`review ${review_id}`]),
+  ...(items === undefined
+    ? []
+    : [
+        `items: ${Object.entries(items)
+          .map(([state, count]) => `${count} ${state}`)
+          .join(', ')}`,
+      ]),
+];
+
 export const renderStepDetail = (step: StepDetail, layout: StepLayout): string[] => {
   const { style, now } = layout;
   const head = [
-    style.bold(step.id),
-    formatState(step.state, style),
-    step.capability,
+    style.bold(step.item === undefined ? step.id : `${step.id}[${step.item}]`),
+    `${formatState(step.state, style)}${step.awaiting === undefined ? '' : ` (${step.awaiting})`}`,
+    describeKind(step),
     formatSpan(step.started_at, step.finished_at, now),
     formatUsd(step.cost_usd),
   ].filter((part) => part !== '');
@@ -42,6 +60,7 @@ export const renderStepDetail = (step: StepDetail, layout: StepLayout): string[]
     ...(step.depends_on.length === 0 ? [] : [`after ${step.depends_on.join(', ')}`]),
     ...(step.error === undefined ? [] : [`${style.red(step.error.code)}: ${step.error.message}`]),
     ...(details === undefined || details === null ? [] : indentJson(details)),
+    ...renderLinks(step),
     ...(step.input === undefined ? [] : [style.bold('input'), ...indentJson(step.input)]),
     ...(step.output === undefined ? [] : [style.bold('output'), ...indentJson(step.output)]),
     ...step.attempt_list.flatMap((attempt, index) => renderAttempt(attempt, index + 1, layout)),

@@ -1,7 +1,10 @@
 /** Reads an instance's answer to `/exec`: bounded, JSON only, redirects are failures. */
+import { isUtf8 } from 'node:buffer';
 import type { Dispatcher } from 'undici';
-import type { JsonObject } from '../contracts/primitives.ts';
+import { findAnswerFault } from '../core/delivery/answer-fault.ts';
 import type { CallOutcome } from '../core/delivery/outcome.ts';
+import { describeValue } from '../core/expression/evaluation.ts';
+import { isPlainObject } from '../core/json-type.ts';
 
 const errorTextLimit = 65_536;
 
@@ -12,6 +15,10 @@ export const readAnswer = async (
   const { statusCode: status, headers } = answer;
   const contentType = String(headers['content-type'] ?? '');
   const isJson = /^application\/([\w.+-]+\+)?json\b/i.test(contentType);
+  if (status === 204 || status === 205) {
+    drop(answer);
+    return { kind: 'malformed', message: `HTTP ${status}, which has no body; a JSON object is needed` };
+  }
   if (status >= 200 && status < 300) {
     if (!isJson) return discard(answer, `HTTP ${status} with content type "${contentType}", not JSON`);
     const body = await readBounded(answer, limitBytes);
@@ -68,15 +75,23 @@ const readBounded = (answer: Dispatcher.ResponseData, limit: number): Promise<Bu
 
 const parseObject = (body: Buffer, status: number): CallOutcome => {
   if (body.length === 0) return { kind: 'invalid', message: `HTTP ${status} with an empty body` };
+  if (!isUtf8(body))
+    return { kind: 'malformed', message: 'the answer is not UTF-8, which JSON is written in' };
   try {
-    const value: unknown = JSON.parse(body.toString('utf8'));
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
-      return { kind: 'answered', body: value as JsonObject };
-    }
-    return { kind: 'invalid', message: 'the answer is JSON, but not an object' };
+    return readObject(JSON.parse(body.toString('utf8')));
   } catch (error) {
     return { kind: 'invalid', message: `the answer is not JSON: ${(error as Error).message}` };
   }
+};
+
+const readObject = (value: unknown): CallOutcome => {
+  if (!isPlainObject(value)) {
+    return { kind: 'malformed', message: `the answer is ${describeValue(value)}, not an object` };
+  }
+  const fault = findAnswerFault(value);
+  return fault === null
+    ? { kind: 'answered', body: value }
+    : { kind: 'malformed', message: `the answer ${fault}` };
 };
 
 /** The specification's `error` string where there is one, else the beginning of the text. */

@@ -45,7 +45,16 @@ export const errorTable = {
   body_too_large: row(413, false, 'The body is larger than allowed.'),
   unsupported_media_type: row(415, false, 'The Content-Type is not one that this route reads.'),
   definition_invalid: row(422, false, 'The pipeline definition has errors; see errors[].'),
-  job_invalid: row(422, false, 'The job is not a JSON object of an allowed size.'),
+  job_invalid: row(
+    422,
+    false,
+    'The job is not a JSON object of an allowed size, or does not match the job_schema of its pipeline.',
+  ),
+  concurrency_limit: row(
+    429,
+    true,
+    'As many runs with this concurrency key are under way as the pipeline allows.',
+  ),
   idempotency_key_reuse: row(422, false, 'This Idempotency-Key was used with another body.'),
   range_not_satisfiable: row(416, false, 'The requested byte range lies outside the file.'),
   internal: row(500, true, 'A fault of Capstan; the log line with this request_id says more.'),
@@ -85,6 +94,9 @@ export const errorTable = {
   output_too_large: row(422, false, 'The output is larger than 16 MiB; write large data to the media store.'),
   step_timeout: row(504, false, 'The step did not succeed within its total timeout.'),
   delivery_unknown: row(502, false, 'Contact was lost and retry.max is 0: the step may or may not have run.'),
+  items_failed: row(422, false, 'More items of a step with for_each failed than it tolerates.'),
+  too_many_items: row(422, false, 'A step with for_each has more items than allowed.'),
+  sub_run_failed: row(422, false, 'The run that the step has started did not succeed; see its own error.'),
   // Escalation
   no_template: row(422, false, 'Level 0 has no template for this job.'),
   gave_up: row(422, false, 'The executor says that it cannot do the job; see the reason.'),
@@ -100,6 +112,7 @@ export const errorTable = {
   review_rejected: row(422, false, 'A person rejected the step or job in a review; see the note.'),
   // Runs
   step_failed: row(422, false, 'The run failed because a step failed; see its error.'),
+  run_terminated: row(409, false, 'The workflow of the run was ended from outside, in Temporal.'),
   run_timeout: row(504, false, 'The run did not end within its timeout.'),
   run_cancelled: row(409, false, 'The run was cancelled.'),
 } as const satisfies Record<string, ErrorRow>;

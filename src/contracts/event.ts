@@ -6,14 +6,19 @@ export const EventType = z
   .enum([
     'run.queued',
     'run.started',
+    'run.paused',
+    'run.resumed',
     'run.cancelling',
     'run.succeeded',
     'run.failed',
     'run.cancelled',
     'run.budget_reached',
+    'run.budget_raised',
+    'step.ready',
     'step.started',
     'step.routed',
     'step.retrying',
+    'step.waiting',
     'step.escalated',
     'step.in_review',
     'step.reviewed',
@@ -21,6 +26,7 @@ export const EventType = z
     'step.failed',
     'step.skipped',
     'step.cancelled',
+    'step.reused',
   ])
   .meta({ id: 'EventType' });
 export type EventType = z.infer<typeof EventType>;
@@ -39,6 +45,8 @@ export const RunEvent = z
     run_id: z.string(),
     type: EventType,
     step_id: StepId.optional(),
+    /** Of a step with `for_each`; absent for the step as a whole. */
+    item: z.number().int().optional(),
     attempt: z.number().int().optional(),
     data: Json,
   })

@@ -95,6 +95,8 @@ export type BudgetRequest = z.infer<typeof BudgetRequest>;
 /** What a refusal for want of money says beside the problem. */
 export const BudgetRefusal = z.strictObject({
   scope: z.enum(['call', 'run', 'project', 'global']),
+  /** Of scope run: the run of the call, or one above it whose step started it. */
+  run_id: z.string().optional(),
   limit_usd: z.number(),
   spent_usd: z.number(),
   reserved_usd: z.number(),

@@ -11,6 +11,7 @@ import {
   JsonObject,
   listOf,
   PipelineName,
+  PipelineReference,
   Priority,
   StepId,
   Tags,
@@ -21,11 +22,14 @@ import {
 /** Transient failures only: a refused input is never retried. */
 export const RetryPolicy = z
   .strictObject({
-    /** Deliveries after the first one; 0 = delivered at most once. */
-    max: z.number().int().min(0).max(100).optional(),
-    initial: Duration.optional(),
-    factor: z.number().min(1).max(10).optional(),
-    max_delay: Duration.optional(),
+    max: z.number().int().min(0).max(100).optional().meta({
+      description: 'Deliveries after the first one; 0 = delivered at most once. Default 3.',
+    }),
+    initial: Duration.optional().meta({ description: 'The pause before the second delivery. Default 1s.' }),
+    factor: z.number().min(1).max(10).optional().meta({
+      description: 'By how much each pause is longer than the one before. Default 2.',
+    }),
+    max_delay: Duration.optional().meta({ description: 'The longest pause. Default 60s.' }),
   })
   .meta({ id: 'RetryPolicy' });
 export type RetryPolicy = z.infer<typeof RetryPolicy>;
@@ -33,66 +37,196 @@ export type RetryPolicy = z.infer<typeof RetryPolicy>;
 /** What happens when a step fails for good: corrected inputs, advice by models, then a person. */
 export const EscalatePolicy = z
   .strictObject({
-    enabled: z.boolean().optional(),
-    /** Executions after the first, and advisors, are not below it. */
-    start_level: z.number().int().min(0).max(4).optional(),
-    /** Above it is a person; 0 = no models. */
-    max_level: z.number().int().min(0).max(4).optional(),
-    /** The most that all model calls of one escalation may cost. */
-    max_usd: Usd.optional(),
-    /** What becomes of the one minimal change that makes an input valid. */
-    repair: z.enum(['off', 'propose', 'apply']).optional(),
-    /** wait: the step waits for a review; fail: it fails at once. */
-    on_exhausted: z.enum(['wait', 'fail']).optional(),
+    enabled: z.boolean().optional().meta({
+      description: 'Whether a refused input or output is dealt with at all. Default true.',
+    }),
+    start_level: z.number().int().min(0).max(4).optional().meta({
+      description: 'Executions after the first, and advisors, are not below this level. Default 0.',
+    }),
+    max_level: z.number().int().min(0).max(4).optional().meta({
+      description: 'The highest level; above it is a person. 0 = no models. Default 4.',
+    }),
+    max_usd: Usd.optional().meta({
+      description: 'The most that all model calls of one escalation may cost. Default: none.',
+    }),
+    repair: z.enum(['off', 'propose', 'apply']).optional().meta({
+      description: 'What becomes of the one minimal change that makes an input valid. Default propose.',
+    }),
+    on_exhausted: z.enum(['wait', 'fail']).optional().meta({
+      description: 'wait: the step waits for a review; fail: it fails at once. Default wait.',
+    }),
   })
   .meta({ id: 'EscalatePolicy' });
 export type EscalatePolicy = z.infer<typeof EscalatePolicy>;
 
 /** What a step may say, and `defaults` may say for every step. */
 const stepSettings = {
-  retry: RetryPolicy.optional(),
-  /** Limit of one attempt. Default 300s, at most 24h. */
-  timeout: Duration.optional(),
-  priority: Priority.optional(),
-  /** The most that one call may cost. */
-  budget_ceiling_usd: Usd.optional(),
-  escalate: EscalatePolicy.optional(),
+  retry: RetryPolicy.optional().meta({
+    description: 'Further deliveries after failures that may pass; a refused input is never retried.',
+  }),
+  timeout: Duration.optional().meta({ description: 'Limit of one attempt, at most 24h. Default 300s.' }),
+  priority: Priority.optional().meta({
+    description: 'interactive pays for speed, batch stays on what is free. Default: that of the run.',
+  }),
+  budget_ceiling_usd: Usd.optional().meta({
+    description:
+      'The most that one call may cost, in USD; on a step with `pipeline`, the run that it starts.',
+  }),
+  escalate: EscalatePolicy.optional().meta({
+    description: 'What happens when an input or output is refused: corrections, models, then a person.',
+  }),
+};
+
+/** The step once per item of a list; its output is the list of their outputs, in item order. */
+export const ForEach = z
+  .strictObject({
+    items: Json.meta({
+      description:
+        'An expression that yields a list, or a list that may hold expressions; at most 10,000 items.',
+    }),
+    max_parallel: z.number().int().min(1).max(200).optional().meta({
+      description: 'Items that run at once. Default: as many as the run allows.',
+    }),
+    tolerate: z.number().int().min(0).max(10_000).optional().meta({
+      description: 'Items that may fail; the output of one that failed is null. Default 0.',
+    }),
+  })
+  .meta({ id: 'ForEach' });
+export type ForEach = z.infer<typeof ForEach>;
+
+/** A question to a person; what the person answers becomes the step's output. */
+export const ReviewStep = z
+  .strictObject({
+    title: z.string().min(1).max(1_000).meta({ description: 'The question.' }),
+    schema: JsonObject.optional().meta({ description: 'JSON Schema of the answer. Default: anything.' }),
+    timeout: Duration.optional().meta({
+      description: 'How long it waits for an answer, at most 90d. Default 24h.',
+    }),
+    on_timeout: z.enum(['fail', 'skip']).optional().meta({
+      description: 'What becomes of the step when nobody answers in time. Default fail.',
+    }),
+  })
+  .meta({ id: 'ReviewStep' });
+export type ReviewStep = z.infer<typeof ReviewStep>;
+
+/** When a step starts, once all it depends on is done. */
+export const RunIf = z
+  .enum(['all_succeeded', 'any_succeeded', 'all_done', 'any_failed'])
+  .meta({ id: 'RunIf' });
+export type RunIf = z.infer<typeof RunIf>;
+
+/** What a step is: exactly one of the four, which the core checks and the schema for editors says. */
+const stepKinds = {
+  capability: CapabilityName.optional().meta({ description: 'The capability that the step calls.' }),
+  pipeline: PipelineReference.optional().meta({
+    description:
+      "A run of another pipeline, name@version or name@alias; `input` is its job, its output the step's.",
+  }),
+  wait: Duration.optional().meta({ description: 'Nothing happens for this long.' }),
+  review: ReviewStep.optional().meta({
+    description: "A question to a person; the answer becomes the step's output.",
+  }),
 };
 
 export const StepDefinition = z
   .strictObject({
-    id: StepId,
-    capability: CapabilityName,
-    description: z.string().max(10_000).optional(),
-    depends_on: z.array(StepId).max(10_000).optional(),
-    input: JsonObject.optional(),
+    id: StepId.meta({
+      description:
+        'Its name in `depends_on` and in expressions: a letter or _, then letters, digits, _ or -.',
+    }),
+    ...stepKinds,
+    description: z.string().max(10_000).optional().meta({ description: 'For people.' }),
+    depends_on: z.array(StepId).max(10_000).optional().meta({
+      description: 'Ids of steps that end first; those that its expressions mention are added.',
+    }),
+    when: z.string().min(1).max(65_536).optional().meta({
+      description: 'A condition, without {{ }}; when it is false, the step is skipped.',
+    }),
+    run_if: RunIf.optional().meta({
+      description:
+        'When it starts, once all it depends on is done. Default all_succeeded: it is skipped when one of those was.',
+    }),
+    for_each: ForEach.optional().meta({
+      description:
+        'The step once per item of a list; its output is the list of their outputs, in item order.',
+    }),
+    input: JsonObject.optional().meta({
+      description: 'What it is called with; strings may hold {{ expressions }}. Default {}.',
+    }),
     ...stepSettings,
-    /** Limit of the step with all its attempts and waits. Default 1h. */
-    total_timeout: Duration.optional(),
-    /** Semver range that an instance's version must satisfy. */
-    capability_version: z.string().min(1).max(128).optional(),
-    /** Tags that an instance must all carry. */
-    tags: Tags.optional(),
-    /** A reviewer may give the output instead of an input. */
-    allow_output: z.boolean().optional(),
-    /** A reviewer may skip it. */
-    optional: z.boolean().optional(),
+    total_timeout: Duration.optional().meta({
+      description:
+        'Limit of the step with all its attempts, at most 7d; waits for people, budgets and capabilities do not count. Default 1h, or `timeout` × (`retry.max` + 2) if that is more.',
+    }),
+    on_error: z.enum(['fail', 'continue']).optional().meta({
+      description: 'continue: the run goes on when the step fails. Default fail.',
+    }),
+    capability_version: z.string().min(1).max(128).optional().meta({
+      description: "Semver range that an instance's version must satisfy. Default: any.",
+    }),
+    tags: Tags.optional().meta({ description: 'Tags that an instance must all carry.' }),
+    dispatch: z.enum(['queued', 'inline']).optional().meta({
+      description: 'inline: a short step without a queue in between. Default queued.',
+    }),
+    wait_for_capability: Duration.optional().meta({
+      description: 'How long the step waits for an instance to be registered. Default 0s.',
+    }),
+    allow_output: z.boolean().optional().meta({
+      description: 'A reviewer may give the output instead of an input. Default false.',
+    }),
+    optional: z.boolean().optional().meta({ description: 'A reviewer may skip it. Default false.' }),
   })
-  .meta({ id: 'StepDefinition' });
+  .meta({ id: 'StepDefinition', oneOf: Object.keys(stepKinds).map((kind) => ({ required: [kind] })) });
 export type StepDefinition = z.infer<typeof StepDefinition>;
+
+/** How many runs with the same key may be under way at once. */
+export const Concurrency = z
+  .strictObject({
+    key: z.string().min(1).max(1_024).meta({
+      description: 'May hold expressions over `job`, so that each of its values has its own count.',
+    }),
+    limit: z.number().int().min(1).max(1_000).meta({ description: 'Runs under way at once.' }),
+    on_limit: z.enum(['queue', 'reject']).optional().meta({
+      description: 'queue: a run above the limit waits its turn; reject: it is refused. Default queue.',
+    }),
+  })
+  .meta({ id: 'Concurrency' });
+export type Concurrency = z.infer<typeof Concurrency>;
 
 export const PipelineDefinition = z
   .strictObject({
-    pipeline: PipelineName,
-    version: VersionText,
-    description: z.string().max(10_000).optional(),
-    defaults: z.strictObject(stepSettings).optional(),
-    /** Limit of a whole run, at most 7d. Default: none. */
-    timeout: Duration.optional(),
-    labels: z.record(z.string().max(64), z.string().max(256)).optional(),
-    steps: z.array(StepDefinition).min(1).max(10_000),
-    /** The run's output: any JSON with expressions. Default: the outputs of the last steps, by id. */
-    output: Json.optional(),
+    pipeline: PipelineName.meta({ description: 'Its name: letters, digits, _ or -, at most 64.' }),
+    version: VersionText.meta({
+      description: 'Versions are immutable: another content needs another version.',
+    }),
+    description: z.string().max(10_000).optional().meta({ description: 'For people.' }),
+    job_schema: JsonObject.optional().meta({
+      description: 'JSON Schema that the job of a run must match. Default: any object.',
+    }),
+    defaults: z.strictObject(stepSettings).optional().meta({
+      description: 'Settings of the steps that do not say.',
+    }),
+    budget_ceiling_usd: Usd.optional().meta({
+      description:
+        'The most that a whole run may cost in USD, unless its caller says otherwise. Default: none.',
+    }),
+    priority: Priority.optional().meta({
+      description: 'Of its runs, unless their caller says otherwise. Default standard.',
+    }),
+    concurrency: Concurrency.optional().meta({
+      description: 'How many runs with the same key may be under way at once. Default: any number.',
+    }),
+    timeout: Duration.optional().meta({ description: 'Limit of a whole run, at most 7d. Default: none.' }),
+    labels: z.record(z.string().max(64), z.string().max(256)).optional().meta({
+      description: 'Text by name, carried by its runs.',
+    }),
+    steps: z.array(StepDefinition).min(1).max(10_000).meta({
+      description: 'A step starts as soon as what it depends on allows; their order here says nothing.',
+    }),
+    output: Json.optional().meta({
+      description:
+        "The run's output: any JSON with {{ expressions }}. Default: the outputs of the last steps, by id.",
+    }),
   })
   .meta({ id: 'PipelineDefinition', title: 'Capstan pipeline' });
 export type PipelineDefinition = z.infer<typeof PipelineDefinition>;
@@ -112,13 +246,22 @@ export const Finding = z
   .meta({ id: 'Finding' });
 export type Finding = z.infer<typeof Finding>;
 
+/** What a step does, in a graph, a plan or a run: one of them. */
+export const stepKindFields = {
+  capability: CapabilityName.optional(),
+  pipeline: PipelineReference.optional(),
+  wait: Duration.optional(),
+  /** The title of the question. */
+  review: z.string().optional(),
+};
+
 export const Validation = z
   .strictObject({
     valid: z.boolean(),
     findings: z.array(Finding),
     graph: z
       .strictObject({
-        steps: z.array(z.strictObject({ id: StepId, capability: CapabilityName })),
+        steps: z.array(z.strictObject({ id: StepId, ...stepKindFields })),
         edges: z.array(z.strictObject({ from: StepId, to: StepId })),
       })
       .nullable(),
@@ -162,3 +305,14 @@ export type PipelineVersion = z.infer<typeof PipelineVersion>;
 export const PipelineVersionList = listOf(
   z.strictObject({ version: VersionText, digest: z.string(), created_at: Instant }),
 ).meta({ id: 'PipelineVersionList' });
+
+/** Body of `PUT /v1/pipelines/{name}/aliases/{alias}`. */
+export const AliasRequest = z.strictObject({ version: VersionText }).meta({ id: 'AliasRequest' });
+export type AliasRequest = z.infer<typeof AliasRequest>;
+
+/** `latest` is kept by Capstan: the version that was stored last. */
+export const Alias = z
+  .strictObject({ alias: PipelineName, version: VersionText, updated_at: Instant })
+  .meta({ id: 'Alias' });
+export type Alias = z.infer<typeof Alias>;
+export const AliasList = z.strictObject({ items: z.array(Alias) }).meta({ id: 'AliasList' });

@@ -18,6 +18,11 @@ export const CapabilityName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,12
 
 export const VersionText = z.string().min(1).max(128);
 
+/** A version of another pipeline: `name@version` or `name@alias`. */
+export const PipelineReference = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}@\S{1,128}$/, {
+  error: 'a pipeline is referred to as name@version or name@alias',
+});
+
 /** Who may wait: interactive pays for speed, batch stays on what is free. */
 export const Priority = z.enum(['interactive', 'standard', 'batch']).meta({ id: 'Priority' });
 export type Priority = z.infer<typeof Priority>;

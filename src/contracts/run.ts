@@ -1,9 +1,8 @@
 /** Runs, their steps and attempts, as submitted and as shown. */
 import { z } from 'zod';
 import { Decision } from './decision.ts';
-import { PipelineDefinition } from './pipeline.ts';
+import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import {
-  CapabilityName,
   Failure,
   Instant,
   Json,
@@ -15,9 +14,10 @@ import {
   Usd,
   VersionText,
 } from './primitives.ts';
+import { Problem } from './problem.ts';
 
 export const RunState = z
-  .enum(['queued', 'running', 'cancelling', 'succeeded', 'failed', 'cancelled'])
+  .enum(['queued', 'running', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled'])
   .meta({ id: 'RunState' });
 export type RunState = z.infer<typeof RunState>;
 
@@ -29,21 +29,29 @@ export const StepState = z
     'ready',
     'running',
     'retrying',
+    'waiting',
     'in_review',
     'succeeded',
     'failed',
     'unknown',
     'skipped',
     'cancelled',
+    'reused',
   ])
   .meta({ id: 'StepState' });
 export type StepState = z.infer<typeof StepState>;
+
+/** What a step waits for without taking room: a person, money, an instance, a moment, a run of its own. */
+export const Awaiting = z.enum(['review', 'budget', 'capability', 'time', 'run']).meta({ id: 'Awaiting' });
+export type Awaiting = z.infer<typeof Awaiting>;
 
 /** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job or the id of one. */
 export const RunRequest = z
   .strictObject({
     pipeline: PipelineName.optional(),
     version: VersionText.optional(),
+    /** Instead of a version. Default: latest. */
+    alias: PipelineName.optional(),
     definition: PipelineDefinition.optional(),
     job: JsonObject.optional(),
     job_id: z.string().max(128).optional(),
@@ -55,6 +63,10 @@ export const RunRequest = z
     path: ['pipeline'],
     error: 'give either pipeline (the name of a stored one) or definition, not both',
   })
+  .refine((body) => body.version === undefined || body.alias === undefined, {
+    path: ['alias'],
+    error: 'give either version or alias, not both',
+  })
   .refine((body) => body.job === undefined || body.job_id === undefined, {
     path: ['job'],
     error: 'give either job or job_id, not both',
@@ -65,8 +77,14 @@ export type RunRequest = z.infer<typeof RunRequest>;
 export const RunStep = z
   .strictObject({
     id: StepId,
+    /** Of a step with `for_each`: which of its items; absent for the step as a whole. */
+    item: z.number().int().optional(),
     state: StepState,
-    capability: CapabilityName,
+    ...stepKindFields,
+    /** While it is waiting. */
+    awaiting: Awaiting.optional(),
+    /** Of a step with `for_each` as a whole: how many of its items are in which state. */
+    items: z.record(z.string(), z.number().int()).optional(),
     endpoint: z.string().optional(),
     attempts: z.number().int(),
     revision: z.number().int(),
@@ -78,11 +96,18 @@ export const RunStep = z
     escalation_id: z.string().optional(),
     /** The review that it waits for, or the last one. */
     review_id: z.string().optional(),
+    /** The run that a step with `pipeline` has started. */
+    sub_run_id: z.string().optional(),
+    /** The run that the result was taken from. */
+    reused_from: z.string().optional(),
     /** The skill that made it succeed without a model. */
     skill_id: z.string().optional(),
   })
   .meta({ id: 'RunStep' });
 export type RunStep = z.infer<typeof RunStep>;
+
+/** Of the items of a step. */
+export const RunStepList = listOf(RunStep).meta({ id: 'RunStepList' });
 
 export const RunLinks = z.strictObject({
   self: z.string(),
@@ -103,6 +128,11 @@ const runFields = {
   reserved_usd: z.number(),
   labels: z.record(z.string(), z.string()),
   error: Failure.optional(),
+  /** The run that this one repeats. */
+  rerun_of: z.string().optional(),
+  /** The step that started it. */
+  parent: z.strictObject({ run_id: z.string(), step_id: StepId, item: z.number().int() }).optional(),
+  schedule_id: z.string().optional(),
   created_at: Instant,
   started_at: Instant.nullable(),
   finished_at: Instant.nullable(),
@@ -115,8 +145,8 @@ export const RunList = listOf(RunSummary).meta({ id: 'RunList' });
 export const Run = z
   .strictObject({
     ...runFields,
-    /** What some of its steps wait for: `review`. */
-    awaiting: z.array(z.string()).optional(),
+    /** What some of its steps wait for, each once. */
+    awaiting: z.array(Awaiting).optional(),
     output: Json.optional(),
     steps: z.array(RunStep),
     links: RunLinks,
@@ -181,5 +211,61 @@ export const StepDetail = z
 export type StepDetail = z.infer<typeof StepDetail>;
 
 export const CancelRequest = z
-  .strictObject({ reason: z.string().max(1_000).optional() })
+  .strictObject({
+    reason: z.string().max(1_000).optional(),
+    /** graceful: running steps are asked to stop and their ends are waited for. terminate: the run ends at once. */
+    mode: z.enum(['graceful', 'terminate']).default('graceful'),
+  })
   .meta({ id: 'CancelRequest' });
+export type CancelRequest = z.infer<typeof CancelRequest>;
+
+/** Body of `POST /v1/runs/{id}/rerun`: a new run; without `from` and `only_failed` every step happens again. */
+export const RerunRequest = z
+  .strictObject({
+    /** These steps and all that depends on them happen again; the others keep their results. */
+    from: z.array(StepId).min(1).max(10_000).optional(),
+    /** Steps that succeeded keep their results. */
+    only_failed: z.boolean().optional(),
+    /** Another job; steps that mention what differs happen again. */
+    job: JsonObject.optional(),
+    /** Another version of the pipeline; steps that differ happen again. */
+    version: VersionText.optional(),
+    /** Only say which steps would happen again. */
+    preview: z.boolean().optional(),
+  })
+  .meta({ id: 'RerunRequest' });
+export type RerunRequest = z.infer<typeof RerunRequest>;
+
+export const RerunPreview = z
+  .strictObject({
+    reused: z.array(StepId),
+    executed: z.array(z.strictObject({ id: StepId, reason: z.string() })),
+  })
+  .meta({ id: 'RerunPreview' });
+export type RerunPreview = z.infer<typeof RerunPreview>;
+
+/** Body of `POST /v1/runs/{id}/budget`; null = no ceiling. */
+export const RunBudgetRequest = z
+  .strictObject({ budget_ceiling_usd: Usd.nullable() })
+  .meta({ id: 'RunBudgetRequest' });
+export type RunBudgetRequest = z.infer<typeof RunBudgetRequest>;
+
+/** Body of `POST /v1/runs/bulk`. Each run is taken or refused by itself. */
+export const BulkRequest = z
+  .strictObject({ runs: z.array(RunRequest).min(1).max(1_000) })
+  .meta({ id: 'BulkRequest' });
+export type BulkRequest = z.infer<typeof BulkRequest>;
+
+export const BulkAnswer = z
+  .strictObject({
+    items: z.array(
+      z.strictObject({
+        /** That the run would have been answered with by itself. */
+        status: z.number().int(),
+        run_id: z.string().optional(),
+        error: Problem.optional(),
+      }),
+    ),
+  })
+  .meta({ id: 'BulkAnswer' });
+export type BulkAnswer = z.infer<typeof BulkAnswer>;

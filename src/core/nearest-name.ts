@@ -1,34 +1,41 @@
 /**
  * "Did you mean": the known name closest to an unknown one. Work is bounded for hostile input: names of
  * very different length are skipped, a distance above the allowed one ends early, and one finder answers
- * for at most 100 different unknown names.
+ * for at most 100 different unknown names, and compares at most 100,000 times.
  */
 const allowedDistance = (name: string): number => Math.min(3, Math.max(1, Math.floor(name.length / 3)));
 
-/** Edit distance (insert, delete, replace, swap neighbours), or `limit + 1` once it exceeds `limit`. */
+/**
+ * Edit distance (insert, delete, replace, swap neighbours), or `limit + 1` once it exceeds `limit`. Only what lies within
+ * `limit` of the diagonal is worked out.
+ */
 export const editDistance = (a: string, b: string, limit: number): number => {
+  const beyond = limit + 1;
+  if (Math.abs(a.length - b.length) > limit) return beyond;
   let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  let last = Array.from({ length: b.length + 1 }, (_, column) => Math.min(column, beyond));
   for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    let smallest = row;
-    for (let column = 1; column <= b.length; column++) {
+    const current = new Array<number>(b.length + 1).fill(beyond);
+    current[0] = Math.min(row, beyond);
+    let smallest = current[0];
+    const end = Math.min(b.length, row + limit);
+    for (let column = Math.max(1, row - limit); column <= end; column++) {
       const same = a[row - 1] === b[column - 1];
       let cost = Math.min(
-        (last[column] ?? 0) + 1,
-        (current[column - 1] ?? 0) + 1,
-        (last[column - 1] ?? 0) + (same ? 0 : 1),
+        (last[column] ?? beyond) + 1,
+        (current[column - 1] ?? beyond) + 1,
+        (last[column - 1] ?? beyond) + (same ? 0 : 1),
       );
       const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      if (swapped) cost = Math.min(cost, (beforeLast[column - 2] ?? 0) + 1);
-      current.push(cost);
+      if (swapped) cost = Math.min(cost, (beforeLast[column - 2] ?? beyond) + 1);
+      current[column] = Math.min(cost, beyond);
       smallest = Math.min(smallest, cost);
     }
-    if (smallest > limit) return limit + 1;
+    if (smallest > limit) return beyond;
     beforeLast = last;
     last = current;
   }
-  return last[b.length] ?? 0;
+  return last[b.length] ?? beyond;
 };
 
 const nearestName = (name: string, candidates: Iterable<string>): string | undefined => {
@@ -49,6 +56,7 @@ const nearestName = (name: string, candidates: Iterable<string>): string | undef
 export type SuggestName = (unknown: string) => string | undefined;
 
 const answeredNames = 100;
+const comparedNames = 100_000;
 const longestName = 256;
 
 export const createNameSuggester = (candidates: Iterable<string>): SuggestName => {
@@ -56,7 +64,8 @@ export const createNameSuggester = (candidates: Iterable<string>): SuggestName =
   const known = [...candidates];
   return (unknown) => {
     if (!answers.has(unknown)) {
-      if (answers.size >= answeredNames || unknown.length > longestName) return undefined;
+      const most = Math.min(answeredNames, comparedNames / known.length);
+      if (answers.size >= most || unknown.length > longestName) return undefined;
       const nearest = nearestName(unknown, known);
       answers.set(unknown, nearest === undefined ? undefined : `did you mean ${JSON.stringify(nearest)}?`);
     }

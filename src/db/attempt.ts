@@ -40,6 +40,8 @@ export interface Claim {
 /** The scope that has no room for a reservation. */
 export interface BudgetShortage {
   readonly scope: 'run' | 'project' | 'global';
+  /** Of scope run: the run of the call, or one above it. */
+  readonly run_id: string | null;
   readonly limit_nano: string;
   readonly spent_nano: string;
   readonly reserved_nano: string;
@@ -57,7 +59,7 @@ export type ClaimResult =
   | Claimed
   /** The step has its result. */
   | { readonly outcome: 'answered'; readonly output: Json }
-  /** closed: the step ended otherwise. full, gone: not this instance; gone also when its price is another. */
+  /** closed: the step or its run ended otherwise. full, gone: not this instance; gone also when its price is another. */
   | { readonly outcome: 'closed' | 'full' | 'gone' }
   | { readonly outcome: 'over_budget'; readonly output: BudgetShortage };
 
@@ -174,5 +176,11 @@ export interface AttemptRow {
   readonly decision: Decision;
 }
 
-export const listStepAttempts = (db: Db, runId: string, stepId: string): Promise<readonly AttemptRow[]> =>
-  db('attempt').where({ run_id: runId, step_id: stepId }).orderBy('started_at').select('*');
+/** @param item 0 = of a step without items */
+export const listStepAttempts = (
+  db: Db,
+  runId: string,
+  stepId: string,
+  item = 0,
+): Promise<readonly AttemptRow[]> =>
+  db('attempt').where({ run_id: runId, step_id: stepId, item }).orderBy('started_at').select('*');

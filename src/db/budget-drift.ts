@@ -20,6 +20,10 @@ const open = `a.state in ('reserved', 'dispatched')`;
 const sums = `coalesce(sum(a.reserved_nano) filter (where ${open}), 0)::bigint as reserved_nano,
   coalesce(sum(a.settled_nano) filter (where not ${open}), 0)::bigint as spent_nano`;
 
+/** With the run itself; the search is only for one that has started others. */
+const runsBelow = `case when (select true from run c where c.parent_run_id = r.run_id limit 1)
+  then with_runs_below(r.run_id) else array[r.run_id] end`;
+
 export const findDrift = async (db: Db): Promise<readonly Drift[]> => {
   const { rows } = await db.raw<{ rows: Drift[] }>(
     `with due as (
@@ -29,8 +33,9 @@ export const findDrift = async (db: Db): Promise<readonly Drift[]> => {
        where a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1 and s.window_start >= ${firstDay}
        group by 1, 2
        union all
-       select 'run:' || run_id, '-infinity', ${sums}
-       from run r join attempt a using (run_id) where r.finished_at is null and a.reserved_nano > 0 group by run_id
+       select 'run:' || r.run_id, '-infinity', ${sums}
+       from run r join attempt a on a.run_id = any (${runsBelow})
+       where r.finished_at is null and a.reserved_nano > 0 group by r.run_id
      ), kept as (
        select b.* from budget b
        where b.window_start > '-infinity' and b.window_start >= ${firstDay}

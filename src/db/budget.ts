@@ -40,15 +40,16 @@ export const listBudgets = async (db: Db, projectId: string): Promise<readonly B
   return rows;
 };
 
-/** Marks are those of the new limit. @param limitNano null = none */
-const limitDays = async (
+/** Marks are those of the new limit. @param timezone of days from today on; null: of what has no day @param limitNano null = none */
+const limitWindows = async (
   trx: Db,
-  { scope, timezone, limitNano }: { scope: string; timezone: string; limitNano: bigint | null },
+  { scope, timezone, limitNano }: { scope: string; timezone: string | null; limitNano: bigint | null },
 ): Promise<void> => {
   await trx.raw(
     `with held as (
        select scope, window_start from budget
-       where scope = :scope and window_start >= (clock_timestamp() at time zone :timezone)::date
+       where scope = :scope and case when :timezone::text is null then window_start = '-infinity'
+         else window_start >= (clock_timestamp() at time zone :timezone)::date end
        order by window_start for update
      )
      update budget b set limit_nano = l.nano,
@@ -71,7 +72,7 @@ export const setProjectLimit = (db: Db, projectId: string, limitNano: bigint | n
       [(limitNano ?? 0n).toString(), projectId],
     );
     const timezone = rows[0]?.timezone ?? 'UTC';
-    await limitDays(trx, { scope: `project:${projectId}`, timezone, limitNano });
+    await limitWindows(trx, { scope: `project:${projectId}`, timezone, limitNano });
   });
 
 /** @param limitNano of every day from today on; null = none */
@@ -80,8 +81,16 @@ export const setGlobalLimit = (db: Db, limitNano: bigint | null): Promise<void> 
     await trx.raw(`update budget set limit_nano = ? where scope = 'global' and window_start = '-infinity'`, [
       limitNano?.toString() ?? null,
     ]);
-    await limitDays(trx, { scope: 'global', timezone: 'UTC', limitNano });
+    await limitWindows(trx, { scope: 'global', timezone: 'UTC', limitNano });
   });
+
+/** Of a run whose row has its new ceiling already. @param limitNano null = none */
+export const setRunLimit = async (trx: Db, runId: string, limitNano: bigint | null): Promise<void> => {
+  const scope = `run:${runId}`;
+  // A first claim that is just adding the row, with the old ceiling, is waited for.
+  await trx.raw(`select open_budget(?, '-infinity')`, [scope]);
+  await limitWindows(trx, { scope, timezone: null, limitNano });
+};
 
 export interface NewMarks {
   readonly scope: string;

@@ -16,3 +16,12 @@ export const isCapabilityName = async (db: Db, name: string): Promise<boolean> =
   );
   return rows[0].known;
 };
+
+/** Whether an instance of it is registered now, up or not. */
+export const isRegistered = async (db: Db, name: string): Promise<boolean> => {
+  const { rows } = await db.raw<{ rows: [{ known: boolean }] }>(
+    `select exists (select 1 from instance where name = ? and state <> 'deregistered') as known`,
+    [name],
+  );
+  return rows[0].known;
+};

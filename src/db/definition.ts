@@ -11,3 +11,10 @@ export const insertDefinition = async (
     JSON.stringify(body),
   ]);
 };
+export const readDefinition = async (db: Db, digest: string): Promise<PipelineDefinition | undefined> => {
+  const { rows } = await db.raw<{ rows: { body: PipelineDefinition }[] }>(
+    'select body from definition where digest = ?',
+    [digest],
+  );
+  return rows[0]?.body;
+};

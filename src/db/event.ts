@@ -11,6 +11,8 @@ export interface EventRow {
   readonly at: Date;
   readonly type: EventType;
   readonly step_id: string | null;
+  /** Null: the step as a whole. */
+  readonly item: number | null;
   readonly attempt: number | null;
   readonly data: Json;
 }
@@ -35,7 +37,7 @@ export const listEvents = async (
 ): Promise<readonly NumberedEventRow[]> => {
   const { rows } = await db.raw<{ rows: NumberedEventRow[] }>(
     `select * from (
-       select run_id, at, type, step_id, attempt, data, row_number() over (order by xid, id)::int as seq
+       select run_id, at, type, step_id, item, attempt, data, row_number() over (order by xid, id)::int as seq
        from event where run_id = :runId
          and xid < coalesce(:before::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))
      ) numbered where seq > :after order by seq limit :limit`,
@@ -52,7 +54,7 @@ export const listNewEvents = async (
   to: string,
 ): Promise<readonly (EventRow & { readonly xid: string })[]> => {
   const { rows } = await db.raw<{ rows: (EventRow & { xid: string })[] }>(
-    `select run_id, at, type, step_id, attempt, data, xid::text from event
+    `select run_id, at, type, step_id, item, attempt, data, xid::text from event
      where run_id = any (?) and xid >= ?::text::xid8 and xid < ?::text::xid8 order by event.xid, id`,
     [[...runIds], from, to],
   );

@@ -14,6 +14,10 @@ import { moveBudgets } from './migrations/0006-move-budgets.ts';
 import { moveBudgetsAtOnce } from './migrations/0007-move-budgets-at-once.ts';
 import { claimInSets } from './migrations/0008-claim-in-sets.ts';
 import { addEscalation } from './migrations/0009-add-escalation.ts';
+import { completeTheEngine } from './migrations/0010-complete-the-engine.ts';
+import { tellItems } from './migrations/0011-tell-items.ts';
+import { chargeRunsAbove } from './migrations/0012-charge-runs-above.ts';
+import { findTurns } from './migrations/0013-find-turns.ts';
 
 interface Migration {
   readonly name: string;
@@ -30,6 +34,10 @@ const migrations: readonly Migration[] = [
   moveBudgetsAtOnce,
   claimInSets,
   addEscalation,
+  completeTheEngine,
+  tellItems,
+  chargeRunsAbove,
+  findTurns,
 ];
 
 const lockKey = 7_236_150_443;

@@ -29,6 +29,9 @@ interface Page {
   readonly limit: number;
 }
 
+/** A stored version by its content. */
+export type VersionDigest = Pick<VersionRow, 'version' | 'digest'>;
+
 const selectVersion = `select v.pipeline, v.version, v.digest, v.created_at, d.body as definition
   from pipeline_version v join definition d using (digest)`;
 
@@ -59,6 +62,43 @@ export const findLatestVersion = async (
     [project_id, pipeline],
   );
   return rows[0] ?? null;
+};
+
+/** Which version a run is of: that one, that of an alias, or the latest. */
+export type VersionChoice =
+  | { readonly version: string }
+  /** `latest` too. */
+  | { readonly alias: string }
+  /** A version, else an alias. */
+  | { readonly reference: string };
+
+const latest = `select version, digest, created_at, 3 as place from pipeline_version
+  where project_id = :project_id and pipeline = :pipeline order by created_at desc limit 1`;
+const ofVersion = `select version, digest, created_at, 1 as place from pipeline_version
+  where project_id = :project_id and pipeline = :pipeline and version = :name`;
+const ofAlias = `select v.version, v.digest, v.created_at, 2 as place
+  from pipeline_alias a join pipeline_version v using (project_id, pipeline, version)
+  where a.project_id = :project_id and a.pipeline = :pipeline and a.alias = :name`;
+
+const candidatesOf = (choice: VersionChoice): readonly [name: string, candidates: string] => {
+  if ('version' in choice) return [choice.version, ofVersion];
+  const name = 'alias' in choice ? choice.alias : choice.reference;
+  const aliased = name === 'latest' ? `(${latest})` : ofAlias;
+  return [name, 'alias' in choice ? aliased : `${ofVersion} union all ${aliased} order by place limit 1`];
+};
+
+/** @param choice null = the latest */
+export const findDigest = async (
+  db: Db,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+  choice: VersionChoice | null,
+): Promise<VersionDigest | undefined> => {
+  const [name, candidates] = candidatesOf(choice ?? { alias: 'latest' });
+  const { rows } = await db.raw<{ rows: VersionDigest[] }>(
+    `select version, digest from (${candidates}) found`,
+    candidates.includes(':name') ? { project_id, pipeline, name } : { project_id, pipeline },
+  );
+  return rows[0];
 };
 
 /** By name; each pipeline with its latest version. */

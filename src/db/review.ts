@@ -15,6 +15,8 @@ export interface NewReview {
   readonly item: number | null;
   readonly escalation_id: string | null;
   readonly skill_id: string | null;
+  /** Of kind budget: the scope that has no room. */
+  readonly subject?: string | null;
   readonly due_in_ms: number;
   readonly payload: ReviewPayload;
 }
@@ -30,6 +32,7 @@ export interface ReviewRow {
   readonly item: number | null;
   readonly escalation_id: string | null;
   readonly skill_id: string | null;
+  readonly subject: string | null;
   /** Who has claimed it; null when the claim ran out before it was decided. */
   readonly assignee: string | null;
   readonly claim_expires_at: Date | null;
@@ -50,12 +53,12 @@ export const hasLapsed = `(r.state = 'claimed' and r.claim_expires_at <= clock_t
 
 /** Of `review r`. */
 export const reviewColumns = `r.review_id, r.project_id, r.kind, r.reason, r.run_id, r.step_id, r.item,
-  r.escalation_id, r.skill_id, r.due_at, r.payload, r.decision, r.decided_by, r.decided_at, r.version, r.round,
+  r.escalation_id, r.skill_id, r.subject, r.due_at, r.payload, r.decision, r.decided_by, r.decided_at, r.version, r.round,
   r.delivered_at, r.created_at, case when ${hasLapsed} then 'open' else r.state end as state,
   case when not ${hasLapsed} then r.assignee end as assignee,
   case when not ${hasLapsed} then r.claim_expires_at end as claim_expires_at`;
 
-/** @returns false when its escalation or skill has an open one; nothing was written */
+/** @returns false when what it is about has an open one; nothing was written */
 export const insertReview = async (db: Db, { due_in_ms, ...review }: NewReview): Promise<boolean> => {
   const written = await db('review')
     .insert({
@@ -90,18 +93,42 @@ export const readReview = async (db: Db, reviewId: string): Promise<ReviewRow | 
   return rows[0];
 };
 
-/** The one question that is open about an escalation or a skill. */
-export const findOpenReview = async (
-  db: Db,
-  subject: { readonly escalation_id: string } | { readonly skill_id: string },
-): Promise<ReviewRow | undefined> => {
-  const [condition, id] =
-    'escalation_id' in subject
-      ? ['r.escalation_id = ?', subject.escalation_id]
-      : [`r.kind = 'skill' and r.skill_id = ?`, subject.skill_id];
+export type ReviewSubject =
+  | { readonly escalation_id: string }
+  | { readonly skill_id: string }
+  /** Of a budget. */
+  | { readonly project_id: string; readonly subject: string }
+  /** Of a step that is a review. */
+  | { readonly run_id: string; readonly step_id: string; readonly item: number };
+
+const conditionOf = (about: ReviewSubject): readonly [string, readonly (string | number)[]] => {
+  if ('escalation_id' in about) return ['r.escalation_id = ?', [about.escalation_id]];
+  if ('skill_id' in about) return [`r.kind = 'skill' and r.skill_id = ?`, [about.skill_id]];
+  if ('subject' in about) {
+    return [`r.kind = 'budget' and r.project_id = ? and r.subject = ?`, [about.project_id, about.subject]];
+  }
+  return [
+    `r.kind = 'step' and r.run_id = ? and r.step_id = ? and r.item = ?`,
+    [about.run_id, about.step_id, about.item],
+  ];
+};
+
+/** The one question that is open about something. */
+export const findOpenReview = async (db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> => {
+  const [condition, bindings] = conditionOf(about);
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `select ${reviewColumns} from review r where ${condition} and r.state in ('open', 'claimed')`,
-    [id],
+    [...bindings],
+  );
+  return rows[0];
+};
+
+/** The question that was asked last. */
+export const findLastReview = async (db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> => {
+  const [condition, bindings] = conditionOf(about);
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `select ${reviewColumns} from review r where ${condition} order by r.review_id desc limit 1`,
+    [...bindings],
   );
   return rows[0];
 };

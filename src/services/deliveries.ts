@@ -5,8 +5,8 @@
 import type { Logger } from 'pino';
 
 export interface Deliveries<Item> {
-  /** In the background; a failure is left to maintenance. */
-  soon(item: Item): void;
+  /** In the background; a failure is left to maintenance. Resolves when it was tried, which nobody has to wait for. */
+  soon(item: Item): Promise<void>;
   /** @returns how many were delivered */
   each(items: readonly Item[]): Promise<number>;
   /** Resolves when nothing is under way in the background. */
@@ -17,13 +17,31 @@ export const createDeliveries = <Item extends object>({
   what,
   deliver,
   logger,
+  atOnce = 32,
 }: {
   /** `a decision`, for the log; the item is logged beside it. */
   readonly what: string;
   readonly deliver: (item: Item) => Promise<void>;
   readonly logger: Logger;
+  /** The others wait in line, so that a thousand at once do not outlast the time that each has. */
+  readonly atOnce?: number;
 }): Deliveries<Item> => {
   const underWay = new Set<Promise<void>>();
+  const line: (() => void)[] = [];
+  let free = atOnce;
+
+  const deliverInTurn = async (item: Item): Promise<void> => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => line.push(resolve));
+    try {
+      await deliver(item);
+    } finally {
+      const next = line.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+
   const warn = (item: Item, error: unknown): void => {
     const facts: object = { err: error, ...item };
     logger.warn(facts, `${what} was not delivered yet`);
@@ -31,22 +49,25 @@ export const createDeliveries = <Item extends object>({
 
   return {
     soon: (item) => {
-      const task = deliver(item)
+      const task = deliverInTurn(item)
         .catch((error: unknown) => warn(item, error))
         .finally(() => underWay.delete(task));
       underWay.add(task);
+      return task;
     },
     each: async (items) => {
-      let delivered = 0;
-      for (const item of items) {
-        try {
-          await deliver(item);
-          delivered += 1;
-        } catch (error) {
-          warn(item, error);
-        }
-      }
-      return delivered;
+      const ends = await Promise.all(
+        items.map((item) =>
+          deliverInTurn(item).then(
+            () => true,
+            (error: unknown) => {
+              warn(item, error);
+              return false;
+            },
+          ),
+        ),
+      );
+      return ends.filter((isDelivered) => isDelivered).length;
     },
     settled: async () => {
       await Promise.all(underWay);

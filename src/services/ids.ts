@@ -11,6 +11,7 @@ const prefixes = {
   escalation: 'esc',
   skill: 'skl',
   review: 'rev',
+  schedule: 'sch',
   call: 'call',
 } as const;
 

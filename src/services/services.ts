@@ -7,11 +7,14 @@ import type { EscalationService } from './escalation/escalation-service.ts';
 import type { HealthService } from './health/health-service.ts';
 import type { JobService } from './jobs/job-service.ts';
 import type { MoneyService } from './money/money-service.ts';
+import type { AliasService } from './pipelines/alias-service.ts';
 import type { PipelineService } from './pipelines/pipeline-service.ts';
+import type { PlanService } from './plans/plan-service.ts';
 import type { RegistryService } from './registry/registry-service.ts';
 import type { ReviewService } from './reviews/review-service.ts';
 import type { DecisionService } from './routing/decision-service.ts';
 import type { RunService } from './runs/run-service.ts';
+import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { SkillService } from './skills/skill-service.ts';
 
 export interface Services {
@@ -21,9 +24,12 @@ export interface Services {
   readonly calls: Pick<CallService, 'exec'>;
   readonly decisions: DecisionService;
   readonly pipelines: PipelineService;
+  readonly aliases: AliasService;
+  readonly plans: PlanService;
   readonly jobs: JobService;
   readonly media: MediaStore;
   readonly runs: RunService;
+  readonly schedules: ScheduleService;
   readonly escalations: Pick<EscalationService, 'create' | 'get' | 'execute' | 'advise'>;
   readonly reviews: ReviewService;
   readonly skills: SkillService;

@@ -1,6 +1,7 @@
 /**
  * The ladders of a run's steps, as the run sees them: a child workflow for each stretch between two decisions of
- * people, a wait in between. What the run does not wait for any more is written as the step's end here.
+ * people, a wait in between that carries all that is needed to go on. What the run does not wait for any more is
+ * written as the unit's end here.
  */
 import { WorkflowIdReusePolicy } from '@temporalio/common';
 import {
@@ -12,135 +13,152 @@ import {
   ParentClosePolicy,
 } from '@temporalio/workflow';
 import type { Failure } from '../contracts/primitives.ts';
-import type { RunPorts, StepEnd } from '../core/run/drive.ts';
+import type { StepEnd, StepWaits, Unit } from '../core/run/drive.ts';
 import type { LadderEnd, LadderPlace, LadderStart } from '../core/run/escalate-input.ts';
 import { describeCommand } from '../core/run/ladder-table.ts';
-import type { PlannedStep } from '../core/run/plan.ts';
+import type { Wait } from '../core/run/wait.ts';
 import type { RunPipelineInput } from '../core/run/workflow-input.ts';
 import type { escalate } from './escalate.ts';
-import { recordStepEnd } from './record-step-end.ts';
-import type { ReviewWaits } from './review-waits.ts';
+import { summaryOf } from './execute-step.ts';
+import type { ProgressRecorder } from './progress-recorder.ts';
 
-/** How a step stands that escalated. */
+/** How a unit stands that escalated. */
 interface Escalation {
   readonly escalation_id: string;
   /** Stretches begun. */
-  rounds: number;
-  from: LadderStart;
-  due_at: string;
-  /** The last failure that was told. */
-  error: Failure;
+  readonly rounds: number;
+  readonly from: LadderStart;
+  /** That began it, or went before the review. */
+  readonly error: Failure;
 }
 
 export interface EscalationDependencies {
   readonly input: RunPipelineInput;
-  readonly waits: ReviewWaits;
+  readonly recorder: ProgressRecorder;
   /** Scope of the ladders, in that of the running steps. */
   readonly climbing: CancellationScope;
   /** Whether somebody has cancelled the run. */
   readonly isCancelled: () => boolean;
-  /** What the step waits for, for people; null when that is over. */
-  readonly remark: (step: PlannedStep, text: string | null) => void;
-  /** Whether somebody is waited for may have changed. */
-  readonly announce: () => void;
+  /** What the unit waits for, for people; null when that is over. */
+  readonly remark: (unit: Unit, text: string | null) => void;
 }
 
-export interface StepEscalations
-  extends Pick<RunPorts, 'escalateStep' | 'awaitReview' | 'giveUpStep' | 'cancelEscalations'> {
-  /** A step failed for real, and its escalation is there. */
-  begin(step: PlannedStep, place: LadderPlace, error: Failure): void;
-  /** Whether there is one of any step. */
-  hasAny(): boolean;
+export interface StepEscalations {
+  /** A unit failed for real, and its escalation is there. */
+  begin(unit: Unit, place: LadderPlace, error: Failure): void;
+  climb(unit: Unit): Promise<StepEnd | StepWaits>;
+  /** After its review. */
+  resume(unit: Unit, wait: Wait): Promise<StepEnd | StepWaits>;
+  giveUp(unit: Unit, wait: Wait | null): Promise<StepEnd>;
+  /** Asks every ladder to end soon. */
+  stop(): void;
 }
+
+/** The one that the unit's row has: what waits for people carries no texts from history to history. */
+const keptFailure: Failure = { code: 'ladder_exhausted', message: 'its last failure stays' };
+
+/** The expiry is somebody else's work, and told by the signal; this is for when that never comes. */
+const graceMs = 60_000;
 
 export const createStepEscalations = (dependencies: EscalationDependencies): StepEscalations => {
-  const { input, waits, climbing, remark, announce } = dependencies;
-  const escalations = new Map<string, Escalation>();
-  const of = (step: PlannedStep): Escalation => escalations.get(step.id) as Escalation;
+  const { input, recorder, climbing, remark } = dependencies;
+  const begun = new Map<string, Escalation>();
+  const nameOf = ({ step, item }: Unit): string => `${step.id}/${item}`;
 
-  const end = async (step: PlannedStep, ended: StepEnd): Promise<StepEnd> => {
-    remark(step, null);
-    if ('error' in ended && ended.state !== 'unknown')
-      await recordStepEnd(input, step, ended.state, ended.error);
+  const end = async (unit: Unit, ended: StepEnd): Promise<StepEnd> => {
+    remark(unit, null);
+    const { step, item } = unit;
+    if (ended.state === 'failed' || ended.state === 'cancelled') {
+      const { state, error } = ended;
+      const isKnown = error === keptFailure;
+      await recorder.record([{ step_id: step.id, item, state, ...(isKnown ? {} : { error }) }]);
+    }
     return ended;
   };
 
-  const giveUpStep = (step: PlannedStep): Promise<StepEnd> => {
-    announce();
-    return end(
-      step,
+  const giveUp = (unit: Unit, failed: Failure): Promise<StepEnd> =>
+    end(
+      unit,
       dependencies.isCancelled()
         ? { state: 'cancelled', error: { code: 'run_cancelled', message: 'the step was cancelled' } }
-        : { state: 'failed', error: of(step).error },
+        : { state: 'failed', error: failed },
     );
-  };
 
-  const take = (step: PlannedStep, result: LadderEnd): Promise<StepEnd | { readonly state: 'in_review' }> => {
-    const escalation = of(step);
+  const take = (
+    unit: Unit,
+    { escalation_id, rounds }: Escalation,
+    result: LadderEnd,
+  ): Promise<StepEnd | StepWaits> => {
     switch (result.outcome) {
-      case 'review':
-        Object.assign(escalation, {
-          from: { review_id: result.review_id },
-          due_at: result.due_at,
-          error: result.error,
-        });
-        return Promise.resolve({ state: 'in_review' });
+      case 'review': {
+        const { review_id, due_at } = result;
+        remark(unit, `due ${due_at}, ${review_id}`);
+        const ref = { escalation_id, rounds, review_id };
+        const until = Date.parse(due_at) + graceMs;
+        return Promise.resolve({ state: 'waiting', wait: { awaiting: 'review', until, ladder: true, ref } });
+      }
       case 'succeeded':
       case 'skipped':
-        return end(step, { state: result.outcome });
+        return end(unit, { state: result.outcome });
       case 'failed':
       case 'cancelled':
-        return end(step, { state: result.outcome, error: result.error });
+        return end(unit, { state: result.outcome, error: result.error });
     }
   };
 
-  const fail = (step: PlannedStep, error: unknown): Promise<StepEnd> => {
-    if (isCancellation(error)) return giveUpStep(step);
+  const fail = (unit: Unit, { error: failed }: Escalation, error: unknown): Promise<StepEnd> => {
+    if (isCancellation(error)) return giveUp(unit, failed);
     const cause = error instanceof ChildWorkflowFailure ? error.cause : error;
     const message = `its escalation failed: ${cause instanceof Error ? cause.message : String(cause)}`;
-    return end(step, { state: 'failed', error: { code: 'internal', message } });
+    return end(unit, { state: 'failed', error: { code: 'internal', message } });
+  };
+
+  const climb = (unit: Unit, before: Escalation): Promise<StepEnd | StepWaits> => {
+    const escalation = { ...before, rounds: before.rounds + 1 };
+    return climbing
+      .run(() => startLadder(input, unit, escalation))
+      .then(
+        (result) => take(unit, escalation, result),
+        (error: unknown) => fail(unit, escalation, error),
+      );
   };
 
   return {
-    begin: (step, { escalation_id, transition, command }, error) => {
-      const from = { transition, command };
-      escalations.set(step.id, { escalation_id, rounds: 0, from, due_at: '', error });
-      remark(step, describeCommand(command));
+    begin: (unit, { escalation_id, transition, command }, error) => {
+      begun.set(nameOf(unit), { escalation_id, rounds: 0, from: { transition, command }, error });
+      remark(unit, describeCommand(command));
     },
-    hasAny: () => escalations.size > 0,
-    escalateStep: (step) => {
-      const escalation = of(step);
+    climb: (unit) => {
+      const escalation = begun.get(nameOf(unit)) as Escalation;
+      begun.delete(nameOf(unit));
       const { from } = escalation;
-      if ('command' in from && from.command.type === 'end') return take(step, from.command);
-      if (escalation.rounds > 0) remark(step, null);
-      announce();
-      escalation.rounds += 1;
-      return climbing
-        .run(() => startLadder(input, step, escalation))
-        .then(
-          (result) => take(step, result),
-          (error: unknown) => fail(step, error),
-        );
+      const isAtItsEnd = 'command' in from && from.command.type === 'end';
+      return isAtItsEnd ? take(unit, escalation, from.command as LadderEnd) : climb(unit, escalation);
     },
-    awaitReview: (step) => {
-      const { from, due_at } = of(step);
-      const review_id = 'review_id' in from ? from.review_id : '';
-      remark(step, `due ${due_at}, ${review_id}`);
-      announce();
-      // Cancelled, the step is given up, and nobody listens here any more.
-      return waits.over({ review_id, due_at }).catch(() => undefined);
+    resume: (unit, { ref }) => {
+      const { escalation_id, rounds, review_id } = ref as unknown as LadderRef;
+      remark(unit, null);
+      return climb(unit, { escalation_id, rounds, from: { review_id }, error: keptFailure });
     },
-    giveUpStep,
-    cancelEscalations: () => climbing.cancel(),
+    stop: () => climbing.cancel(),
+    giveUp: (unit, wait) => {
+      const failed = wait === null ? begun.get(nameOf(unit))?.error : undefined;
+      return giveUp(unit, failed ?? keptFailure);
+    },
   };
 };
 
+/** What a ladder's wait carries. */
+interface LadderRef extends Pick<Escalation, 'escalation_id' | 'rounds'> {
+  readonly review_id: string;
+}
+
 const startLadder = (
   input: RunPipelineInput,
-  step: PlannedStep,
+  unit: Unit,
   { escalation_id, rounds, from }: Escalation,
 ): Promise<LadderEnd> => {
-  const workflowId = `esc/${input.run_id}/${step.id}/0`;
+  const workflowId = `esc/${input.run_id}/${unit.step.id}/${unit.item}`;
   const { engine_version, heartbeat_timeout_ms, run_url: url } = input;
   return executeChild<typeof escalate>('escalate', {
     args: [{ engine_version, escalation_id, waits_for_reviews: false, from, heartbeat_timeout_ms, url }],
@@ -148,6 +166,6 @@ const startLadder = (
     workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-    staticSummary: `${step.id} → ${step.capability}`,
+    staticSummary: summaryOf(unit),
   });
 };

@@ -1,9 +1,8 @@
 /**
- * A step as seen by the workflow: one activity, however it ends. Rejections become ends of the step. Without
+ * A unit as seen by the workflow: one activity, however it ends. Rejections become ends of the unit. Without
  * async functions on the way of success: the sandbox records a stack for every promise, which is what a step
  * costs here.
  */
-
 import { RetryState } from '@temporalio/common';
 import {
   ActivityCancellationType,
@@ -11,60 +10,145 @@ import {
   ApplicationFailure,
   isCancellation,
   proxyActivities,
+  proxyLocalActivities,
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
+import type { StepActivityResult } from '../activities/execute-step.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import type { RunPorts, StepEnd } from '../core/run/drive.ts';
+import type { StepEnd, StepWaits, Unit } from '../core/run/drive.ts';
 import type { LadderPlace } from '../core/run/escalate-input.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import type { StepNote } from '../core/run/progress-table.ts';
-import { escalatingVersion, type RunPipelineInput } from '../core/run/workflow-input.ts';
-import { recordStepEnd } from './record-step-end.ts';
+import { escalatingVersion, type RunPipelineInput, waitingVersion } from '../core/run/workflow-input.ts';
+import type { ProgressRecorder } from './progress-recorder.ts';
 
-export interface StepListener {
-  done(step: PlannedStep, note: StepNote): void;
-  escalated(step: PlannedStep, place: LadderPlace, error: Failure): void;
+export interface StepExecution {
+  readonly input: RunPipelineInput;
+  readonly recorder: ProgressRecorder;
+  /** Version of the last change of the run's ceiling; 0 = it is as the run began. */
+  readonly budgetVersion: () => number;
+  /** Whether the unit is alone, and may hold up the workflow for a moment. */
+  readonly mayRunInline: (unit: Unit) => boolean;
+  readonly done: (unit: Unit, note: StepNote, isInline: boolean) => void;
+  readonly escalated: (unit: Unit, place: LadderPlace, error: Failure) => void;
 }
 
+/** again: in the queue, after it was tried inline. */
+type Dispatch = 'queued' | 'inline' | 'again';
+
+type Execution = Promise<StepEnd | StepWaits | { readonly state: 'escalated' }>;
+
+/** For people: which step, and by what. */
+export const summaryOf = ({ step, item }: Unit): string =>
+  `${step.id}${item === 0 ? '' : ` [${item}]`} → ${step.capability}`;
+
+/** @param isResumed its wait is over */
 export const createStepExecutor = (
-  input: RunPipelineInput,
-  listener: StepListener,
-): RunPorts['executeStep'] => {
-  const mayEscalate = input.engine_version >= escalatingVersion;
-  return (step) => {
-    const revision = 0;
-    const { executeStep } = proxyActivities<Activities>({
-      activityId: `${step.id}/0/${revision}`,
-      summary: `${step.id} → ${step.capability}`,
-      scheduleToCloseTimeout: step.total_timeout_ms,
-      heartbeatTimeout: input.heartbeat_timeout_ms,
-      cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-      retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
-    });
-    const request = { run_id: input.run_id, step_id: step.id, revision };
-    const escalates = mayEscalate && step.escalates === true;
-    return executeStep(escalates ? { ...request, escalates } : request).then(
-      (done): StepEnd => {
-        listener.done(step, { ...done, endpoint: done.endpoint ?? '' });
+  execution: StepExecution,
+): ((unit: Unit, isResumed: boolean) => Execution) => {
+  const { input } = execution;
+  const executeOnce = (unit: Unit, isResumed: boolean, how: Dispatch): Execution => {
+    const escalates = unit.step.escalates === true && input.engine_version >= escalatingVersion;
+    const work = how === 'inline' ? inlineActivity(unit) : queuedActivity(input, unit);
+    return work(requestOf(execution, unit, { isResumed, escalates, how })).then(
+      (result): StepEnd | StepWaits => {
+        if ('waiting' in result) return toWaits(result.waiting);
+        if ('skipped' in result) return { state: 'skipped' };
+        execution.done(unit, { ...result, endpoint: result.endpoint ?? '' }, how === 'inline');
         return { state: 'succeeded' };
       },
-      async (error: unknown) => {
-        const end = endOf(error, step);
-        const place = escalates ? ladderOf(error) : undefined;
-        if (place !== undefined) {
-          listener.escalated(step, place, end.error);
-          return { state: 'escalated' } as const;
-        }
-        if (decidedHere.has(end.error.code)) await recordStepEnd(input, step, 'failed', end.error);
-        return end;
+      (error: unknown) => {
+        // What would have to be tried again is tried where it holds up nobody.
+        if (how === 'inline' && mayBeRetried(error)) return executeOnce(unit, isResumed, 'again');
+        return endFailed(execution, unit, error, escalates);
       },
     );
   };
+  return (unit, isResumed) =>
+    executeOnce(unit, isResumed, execution.mayRunInline(unit) ? 'inline' : 'queued');
 };
+
+const requestOf = (
+  { input, budgetVersion }: StepExecution,
+  { step, item }: Unit,
+  {
+    isResumed,
+    escalates,
+    how,
+  }: { readonly isResumed: boolean; readonly escalates: boolean; readonly how: Dispatch },
+) => {
+  const version = budgetVersion();
+  return {
+    ...{ run_id: input.run_id, step_id: step.id, revision: 0 },
+    ...(item === 0 ? {} : { item }),
+    ...(escalates ? { escalates } : {}),
+    ...(input.engine_version >= waitingVersion ? { waits: true } : {}),
+    ...(isResumed ? { resumed: true as const } : {}),
+    ...(version === 0 ? {} : { budget_version: version }),
+    ...(how === 'queued' ? {} : { [how]: true }),
+  };
+};
+
+const queuedActivity = (input: RunPipelineInput, unit: Unit): Activities['executeStep'] =>
+  proxyActivities<Activities>({
+    activityId: `${unit.step.id}/${unit.item}/0`,
+    summary: summaryOf(unit),
+    scheduleToCloseTimeout: unit.step.total_timeout_ms,
+    heartbeatTimeout: input.heartbeat_timeout_ms,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
+  }).executeStep;
+
+/** A local activity keeps its workflow task open: one that takes longer than this is no short step. */
+const longestInlineMs = 5_000;
+
+const inlineActivity = ({ step }: Unit): Activities['executeStep'] =>
+  proxyLocalActivities<Activities>({
+    scheduleToCloseTimeout: Math.min(longestInlineMs, step.total_timeout_ms),
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { maximumAttempts: 1 },
+  }).executeStep;
+
+const mayBeRetried = (error: unknown): boolean => {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  return !isCancellation(error) && !(cause instanceof ApplicationFailure && cause.nonRetryable === true);
+};
+
+const toWaits = ({
+  awaiting,
+  until,
+  ref,
+}: Extract<StepActivityResult, { waiting: unknown }>['waiting']): StepWaits => ({
+  state: 'waiting',
+  wait: {
+    awaiting,
+    until: until === null ? null : Date.parse(until),
+    ref: ref === undefined ? null : { ...ref },
+  },
+});
 
 /** Ends that no attempt has written. */
 const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
+
+const endFailed = async (
+  { recorder, escalated }: StepExecution,
+  unit: Unit,
+  thrown: unknown,
+  escalates: boolean,
+): Execution => {
+  const end = endOf(thrown, unit.step);
+  const place = escalates ? ladderOf(thrown) : undefined;
+  if (place !== undefined) {
+    escalated(unit, place, end.error);
+    return { state: 'escalated' };
+  }
+  if (decidedHere.has(end.error.code)) {
+    const { step, item } = unit;
+    await recorder.record([{ step_id: step.id, item, state: 'failed', error: end.error }]);
+  }
+  return end;
+};
 
 /** The activity says in the details of the failure that an escalation is there. */
 const ladderOf = (error: unknown): LadderPlace | undefined => {

@@ -1,26 +1,32 @@
 /**
  * A run as a workflow: the pure machine decides, activities act, this file connects them. It holds no values:
- * inputs are resolved and results stored where the activities run.
+ * inputs are resolved and results stored where the activities run. When its history is long, the run goes on in a new
+ * one, which no person, budget or clock that it waits for holds up.
  */
 import {
   ActivityCancellationType,
   ApplicationFailure,
   CancellationScope,
   CancelledFailure,
+  continueAsNew,
   proxyLocalActivities,
   setCurrentDetails,
   sleep,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
+import { carryRun } from '../core/run/carry.ts';
 import { type DrivenRun, driveRun } from '../core/run/drive.ts';
-import type { RunState } from '../core/run/machine.ts';
-import type { PlannedStep } from '../core/run/plan.ts';
 import { createProgressTable } from '../core/run/progress-table.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../core/run/workflow-input.ts';
-import { createStepEscalations, type StepEscalations } from './escalate-step.ts';
-import { createStepExecutor } from './execute-step.ts';
-import { createReviewWaits } from './review-waits.ts';
-import { announcePhase, announceWaiting } from './search-attributes.ts';
+import type { RunState } from '../core/run/run-state.ts';
+import {
+  type ControlSignal,
+  type RunPipelineInput,
+  type RunPipelineResult,
+  waitingVersion,
+} from '../core/run/workflow-input.ts';
+import { createRunControl } from './run-control.ts';
+import { createWorkflowPorts, type WorkflowPorts } from './run-ports.ts';
+import { announcePhase } from './search-attributes.ts';
 
 const { finishRun } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',
@@ -29,64 +35,83 @@ const { finishRun } = proxyLocalActivities<Activities>({
 });
 
 export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineResult> {
+  const deadlineMs = deadlineOf(input);
   const begun = beginRun(input);
   const { run } = begun;
   CancellationScope.current().cancelRequested.catch(() => run.send({ type: 'cancel_requested' }));
-  const limit = limitTime(input, run);
-  const { outcome, error } = await run.ended;
+  const limit = limitTime(input, deadlineMs, run);
+  await Promise.race([run.ended, begun.moved]);
   limit.cancel();
-  return CancellationScope.nonCancellable(() => closeRun(input, begun, { outcome, error }));
+  await begun.work.recorded();
+  // While ends were being written, somebody may have ended it.
+  if (run.state.phase === 'running') return moveOn(input, begun, deadlineMs);
+  const end = await run.ended;
+  return CancellationScope.nonCancellable(() => closeRun(input, begun, end));
 }
 
-interface BegunRun {
+interface Begun {
   readonly run: DrivenRun;
-  readonly escalations: StepEscalations;
+  readonly work: WorkflowPorts;
+  readonly control: () => ControlSignal;
+  /** Resolves when the run is to go on in a new history. */
+  readonly moved: Promise<void>;
   readonly show: () => void;
 }
 
-const beginRun = (input: RunPipelineInput): BegunRun => {
+const beginRun = (input: RunPipelineInput): Begun => {
   const table = createProgressTable(input.run_url);
   const running = new CancellationScope();
-  const show = (): void => setCurrentDetails(table.toMarkdown(run.state));
+  let run: DrivenRun | undefined;
+  let move: () => void = () => undefined;
+  const moved = new Promise<void>((resolve) => {
+    move = resolve;
+  });
+  const control = createRunControl(input.carried?.control ?? input.control, (isPaused) => {
+    announcePhase(input, isPaused ? 'paused' : 'running');
+    run?.send({ type: isPaused ? 'paused' : 'resumed' });
+  });
+  const show = (): void => setCurrentDetails(table.toMarkdown((run as DrivenRun).state));
   const refresh = onceATurn(show);
-  const indexOf = new Map(input.plan.steps.map(({ id }, index) => [id, index]));
-  const at = ({ id }: PlannedStep): number => indexOf.get(id) ?? 0;
-  const isAwaiting = (): boolean => run.state.inReview > 0;
-  const escalations = createStepEscalations({
-    input,
-    waits: createReviewWaits(),
-    climbing: beginIn(running, () => new CancellationScope()),
-    isCancelled: () => run.state.phase === 'cancelling',
-    remark: (step, text) => {
-      table.remark(at(step), text);
-      refresh();
+  const work = createWorkflowPorts({
+    ...{ input, running, table, refresh, control, moveOn: move },
+    attach: (driven) => {
+      run = driven;
     },
-    announce: onChange(isAwaiting, (is) => announceWaiting(input, is)),
+    run: () => run as DrivenRun,
   });
-  const executeStep = createStepExecutor(input, {
-    done: (step, note) => {
-      table.note(at(step), note);
-      refresh();
-    },
-    escalated: escalations.begin,
-  });
-  const ports = { ...escalations, executeStep, cancelRunning: () => running.cancel() };
-  const run = beginIn(running, () => driveRun(input.plan, ports));
+  // What was said between two histories came in as the handlers were set: the machine has not heard it.
+  const from = { ...input.carried?.machine, isPaused: control().paused };
+  const driven = driveRun(input.plan, work.ports, from);
   refresh();
-  return { run, escalations, show };
+  return { run: driven, work, control, moved, show };
+};
+
+const moveOn = (
+  input: RunPipelineInput,
+  { run, work, control }: Begun,
+  deadline_ms: number | null,
+): Promise<never> => {
+  const carried = {
+    machine: carryRun(run.state),
+    deadline_ms,
+    control: control(),
+    ...work.waits.carry(),
+    has_waited: work.hasWaited(),
+  };
+  return continueAsNew<typeof runPipeline>({ ...input, carried });
 };
 
 /** @throws what makes the workflow end as the run did */
 const closeRun = async (
   input: RunPipelineInput,
-  { run, escalations, show }: BegunRun,
+  { run, work, show }: Begun,
   { outcome, error }: Pick<RunPipelineResult, 'outcome' | 'error'>,
 ): Promise<RunPipelineResult> => {
   const skipped = outcome === 'succeeded' ? skippedIds(run.state) : [];
   const end = await finishRun({
     ...{ run_id: input.run_id, outcome, error },
-    ...(skipped.length > 0 ? { skipped } : {}),
-    ...(escalations.hasAny() ? { has_escalated: true } : {}),
+    ...(skipped.length > 0 && input.engine_version < waitingVersion ? { skipped } : {}),
+    ...(work.hasWaited() ? { has_waited: true } : {}),
   });
   show();
   announcePhase(input, end.outcome);
@@ -108,17 +133,6 @@ const closeRun = async (
 const skippedIds = ({ plan, steps }: RunState): string[] =>
   plan.steps.flatMap(({ id }, index) => (steps[index] === 'skipped' ? [id] : []));
 
-/** Calls `tell` when what is read, false at first, has changed since the last time. */
-const onChange = (read: () => boolean, tell: (value: boolean) => void): (() => void) => {
-  let last = false;
-  return () => {
-    const value = read();
-    if (value === last) return;
-    last = value;
-    tell(value);
-  };
-};
-
 /** However many steps end in one activation, the table is written once. */
 const onceATurn = (work: () => void): (() => void) => {
   let isDue = false;
@@ -132,22 +146,22 @@ const onceATurn = (work: () => void): (() => void) => {
   };
 };
 
-/** What `begin` starts now, and all that follows from it, is cancelled with the scope. */
-const beginIn = <Begun>(scope: CancellationScope, begin: () => Begun): Begun => {
-  let begun: Begun | undefined;
-  void scope.run(async () => {
-    begun = begin();
-  });
-  return begun as Begun;
+const deadlineOf = ({ carried, timeout_ms }: RunPipelineInput): number | null => {
+  if (carried !== undefined) return carried.deadline_ms;
+  return timeout_ms === null ? null : Date.now() + timeout_ms;
 };
 
 /** Ends the run when its time is over. */
-const limitTime = ({ timeout_ms }: RunPipelineInput, run: DrivenRun): CancellationScope => {
+const limitTime = (
+  { timeout_ms }: RunPipelineInput,
+  deadlineMs: number | null,
+  run: DrivenRun,
+): CancellationScope => {
   const scope = new CancellationScope();
-  if (timeout_ms !== null) {
+  if (deadlineMs !== null) {
     const error = { code: 'run_timeout', message: `the run did not end within ${timeout_ms} ms` };
     scope
-      .run(() => sleep(timeout_ms))
+      .run(() => sleep(Math.max(1, deadlineMs - Date.now())))
       .then(
         () => run.send({ type: 'timed_out', error }),
         () => undefined,

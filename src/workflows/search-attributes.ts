@@ -1,4 +1,4 @@
-/** Keeps the searchable facts of a run up to date; written only when the phase changes. */
+/** Keeps the searchable facts of a run up to date; written only when one of them changes. */
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { upsertSearchAttributes } from '@temporalio/workflow';
 import type { RunOutcome } from '../core/run/machine.ts';
@@ -7,7 +7,7 @@ import type { RunPipelineInput } from '../core/run/workflow-input.ts';
 const awaitingHuman = defineSearchAttributeKey('AwaitingHuman', SearchAttributeType.BOOL);
 const runPhase = defineSearchAttributeKey('RunPhase', SearchAttributeType.KEYWORD);
 
-export const announcePhase = (input: RunPipelineInput, phase: RunOutcome): void => {
+export const announcePhase = (input: RunPipelineInput, phase: RunOutcome | 'running' | 'paused'): void => {
   if (input.has_search_attributes) upsertSearchAttributes([{ key: runPhase, value: phase }]);
 };
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
 import { sendRaw } from '../support/raw-request.ts';
 
 const limit = 4_096;
@@ -7,6 +8,7 @@ const limit = 4_096;
 let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi({ BODY_LIMIT_BYTES: limit, DEFINITION_LIMIT_BYTES: 16_384 });
+  await anInstance(api.db, { name: 'b' });
 });
 afterAll(() => api.close());
 

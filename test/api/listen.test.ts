@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
 
 let api: TestApi | undefined;
 afterEach(async () => {
@@ -16,6 +17,7 @@ describe('a server that closes', () => {
   test('lets a waiting request answer, ends streams, and takes no more', async () => {
     api = await startTestApi();
     const { url, apiKey, call } = api;
+    await anInstance(api.db, { name: 'x' });
     const run = (await (await call('/v1/runs', { body: { definition } })).json()) as Run;
     const stream = await fetch(`${url}/v1/runs/${run.run_id}/events`, {
       headers: { authorization: `Bearer ${apiKey}`, accept: 'text/event-stream' },

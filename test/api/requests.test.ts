@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
 import { sendRaw } from '../support/raw-request.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
+  await anInstance(api.db, { name: 'b' });
 });
 afterAll(() => api.close());
 
@@ -70,8 +72,12 @@ describe('a thing of another project', () => {
       ['GET', `/v1/runs/${run.run_id}`, '/v1/runs/run_missing'],
       ['GET', `/v1/runs/${run.run_id}/steps/a`, '/v1/runs/run_missing/steps/a'],
       ['GET', `/v1/runs/${run.run_id}/events`, '/v1/runs/run_missing/events'],
-      ['POST', `/v1/runs/${run.run_id}/cancel`, '/v1/runs/run_missing/cancel'],
+      ['GET', `/v1/runs/${run.run_id}/steps/a/items`, '/v1/runs/run_missing/steps/a/items'],
+      ...['pause', 'resume', 'cancel'].map(
+        (act) => ['POST', `/v1/runs/${run.run_id}/${act}`, `/v1/runs/run_missing/${act}`] as const,
+      ),
       ['GET', '/v1/pipelines/secret', '/v1/pipelines/missing'],
+      ['GET', '/v1/pipelines/secret/aliases', '/v1/pipelines/missing/aliases'],
       ['GET', '/v1/pipelines/secret/versions', '/v1/pipelines/missing/versions'],
       ['GET', '/v1/pipelines/secret/versions/1', '/v1/pipelines/missing/versions/1'],
       ['GET', `/v1/media/${job.job_id}/a.txt`, '/v1/media/job_missing/a.txt'],

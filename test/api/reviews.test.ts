@@ -178,7 +178,8 @@ describe('a decision', () => {
       ['approve', 'edit', 'advise', 'retry', 'output', 'skip', 'reject'],
     ],
     ['money', { kind: 'budget', payload: { optional: true } }, ['raise', 'skip', 'cancel']],
-    ['a step', { kind: 'step' }, ['edit', 'advise', 'retry', 'reject']],
+    ['a step', { kind: 'step' }, ['output', 'reject']],
+    ['a step that is optional', { kind: 'step', payload: { optional: true } }, ['output', 'skip', 'reject']],
     ['operation', { kind: 'ops' }, ['edit', 'advise', 'retry', 'reject']],
     ['a skill', { kind: 'skill' }, ['keep', 'edit', 'narrow', 'merge', 'retire']],
   ])('about %s takes what fits, and nothing else', async (_, subject, actions) => {

@@ -3,11 +3,13 @@ import type { RunEvent } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { finishRun } from '../../src/db/run.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
+  await anInstance(api.db, { name: 'x' });
   await api.call('/v1/pipelines', { body: definition });
 });
 afterAll(() => api.close());

@@ -9,6 +9,7 @@ it('exits with the outcome of the run, and with 2 while there is none', () => {
     cancelled: 3,
     queued: 2,
     running: 2,
+    paused: 2,
     cancelling: 2,
   });
 });

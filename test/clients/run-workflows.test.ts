@@ -1,9 +1,15 @@
 import type { Client } from '@temporalio/client';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
-import { createRunWorkflows, type RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
+import {
+  createRunWorkflows,
+  type RunWorkflows,
+  workflowIdOf,
+} from '../../src/clients/temporal/run-workflows.ts';
 import type { EscalateInput } from '../../src/core/run/escalate-input.ts';
+import type { RunPipelineInput } from '../../src/core/run/workflow-input.ts';
 import { newId } from '../../src/services/ids.ts';
+import { waitFor } from '../support/wait.ts';
 
 let client: Client;
 let workflows: RunWorkflows;
@@ -43,4 +49,53 @@ it('starts a ladder by itself once, and tells it of its review under that id', a
 it('finds no run that has not begun', async () => {
   const waiting = { project_id: 'prj_1', run_id: newId('run') };
   expect(await workflows.signalReviewed(waiting, { review_id: 'rev_1', version: 2 })).toBe('gone');
+});
+
+describe('the workflow of a run', () => {
+  const control = { version: 3, paused: true, budget_version: 0 };
+  const aRunStart = (): RunPipelineInput => ({
+    ...{ engine_version: 3, run_id: newId('run'), project_id: 'prj_1', pipeline: 'p', version: '1' },
+    plan: { steps: [], max_in_flight: 1 },
+    ...{ timeout_ms: null, heartbeat_timeout_ms: 30_000, has_search_attributes: false, run_url: '' },
+  });
+
+  it('learns what people asked of it before it begins, and later', async () => {
+    const input = aRunStart();
+    const { run_id } = input;
+    expect(await workflows.signalControl('prj_1', run_id, control)).toBe('gone');
+    await workflows.start(input, 'standard', control);
+    expect(await workflows.signalControl('prj_1', run_id, { ...control, version: 4 })).toBe('sent');
+    const id = workflowIdOf('prj_1', run_id);
+    expect(await workflows.signalWoken(id, { step_id: 'a', item: 2 })).toBe('sent');
+    const { events } = await client.workflow.getHandle(id).fetchHistory();
+    const signals = (events ?? []).flatMap(
+      ({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName ?? [],
+    );
+    expect(signals).toEqual(['control', 'control', 'woken']);
+    expect(await workflows.isOpen('prj_1', run_id)).toBe(true);
+    expect(await workflows.terminate('prj_1', run_id, 'test')).toBe('ended');
+    expect(await workflows.terminate('prj_1', run_id, 'test')).toBe('gone');
+    await workflows.start(input, 'standard', control);
+    expect(await workflows.isOpen('prj_1', run_id)).toBe(false);
+  });
+
+  it('is told of when it was ended from outside, with others of its task queue and no ladder', async () => {
+    const since = new Date(Date.now() - 1_000);
+    const [ended, open] = [aRunStart(), aRunStart()];
+    for (const input of [ended, open]) await workflows.start(input, 'standard', null);
+    const elsewhere = createRunWorkflows(client, 'nobody-works-there');
+    const other = aRunStart();
+    await elsewhere.start(other, 'standard', null);
+    for (const { run_id } of [ended, other]) await workflows.terminate('prj_1', run_id, 'test');
+    const listed = await waitFor('the visibility store', async () => {
+      const ids: string[] = [];
+      for await (const id of workflows.listClosed(since)) ids.push(id);
+      return ids.includes(ended.run_id) ? ids : null;
+    });
+    expect([listed.includes(open.run_id), listed.includes(other.run_id)]).toEqual([false, false]);
+    const later: string[] = [];
+    for await (const id of workflows.listClosed(new Date(Date.now() + 60_000))) later.push(id);
+    expect(later).toEqual([]);
+    await workflows.terminate('prj_1', open.run_id, 'test');
+  });
 });

@@ -145,7 +145,7 @@ describe('a claim and its settlement', () => {
       await settleAttempt(db, anEnd(claim, { ...failed, settled_nano: 3n }));
     }
     expect(await listStepResults(db, run.run_id, ['a', 'b'])).toEqual([
-      { step_id: 'a', state: 'retrying', output: null, error: failure, cost_nano: '9' },
+      { step_id: 'a', state: 'retrying', output: null, error: failure, cost_nano: '9', items: null },
     ]);
   });
 

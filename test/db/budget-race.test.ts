@@ -52,6 +52,12 @@ const aWorld = async () => {
       [null, 1e-6, 2e-6].map((budget_ceiling_usd) => aRun(db, { project_id, budget_ceiling_usd })),
     ),
   );
+  // Two below each that has a ceiling, one below the other: together they have no more than it.
+  for (const { run_id, project_id } of runs.filter((_, index) => index % 3 > 0)) {
+    const child = await aRun(db, { project_id, parent_run_id: run_id, parent_step_id: 'c', parent_item: 0 });
+    const below = { parent_run_id: child.run_id, parent_step_id: 'c', parent_item: 0 };
+    runs.push(child, await aRun(db, { project_id, ...below, budget_ceiling_usd: 1e-6 }));
+  }
   const paid = { cost_type: 'per_call', rate_usd: 1 } as const;
   const fleet = await Promise.all([
     ...[1, 3, 200].map((max_concurrency) => anInstance(db, { ...paid, max_concurrency })),

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import { finishRun, openRun, type RunEnd, requestCancel } from '../../src/db/run.ts';
+import { countReruns, finishRun, openRun, type RunEnd } from '../../src/db/run.ts';
+import { requestCancel } from '../../src/db/run-control.ts';
 import { endStep, readStepOutput } from '../../src/db/step.ts';
+import { keepWaiting } from '../../src/db/step-hold.ts';
 import { useDatabase } from '../support/database.ts';
 import {
   aClaim,
@@ -27,8 +29,10 @@ const endOf = (run: StoredRun, end: Partial<RunEnd>): RunEnd => ({
 });
 
 const eventsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
-  const rows = await db('event').where({ run_id }).orderBy(['xid', 'id']).select('type', 'step_id');
-  return rows.map(({ type, step_id }) => (step_id === null ? type : `${type} ${step_id}`));
+  const rows = await db('event').where({ run_id }).orderBy(['xid', 'id']).select('type', 'step_id', 'item');
+  return rows.map(({ type, step_id, item }) =>
+    [type, step_id, item].filter((part) => part !== null).join(' '),
+  );
 };
 
 const stepsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
@@ -53,22 +57,25 @@ describe('finishRun', () => {
   it.each([
     ['failed', 'skipped'],
     ['cancelled', 'cancelled'],
-  ] as const)('of a run that %s ends the steps left as %s and closes the log', async (state, left) => {
-    const { run, newEvents } = await aRunningRun();
-    await finishRun(db, endOf(run, { state }));
-    expect(await stepsOf(run)).toEqual(['a succeeded', `b ${left}`, `c ${left}`]);
-    expect(await newEvents()).toEqual([`step.${left} b`, `step.${left} c`, `run.${state}`]);
-    const row = await db('run')
-      .where({ run_id: run.run_id })
-      .first('state', 'error', 'output', 'finished_at');
-    expect(row).toEqual({ state, error: failure, output: null, finished_at: expect.any(Date) });
-  });
+  ] as const)(
+    'of a run that %s cancels what had begun, ends the rest as %s and closes the log',
+    async (state, left) => {
+      const { run, newEvents } = await aRunningRun();
+      await finishRun(db, endOf(run, { state }));
+      expect(await stepsOf(run)).toEqual(['a succeeded', 'b cancelled', `c ${left}`]);
+      expect(await newEvents()).toEqual(['step.cancelled b', `step.${left} c`, `run.${state}`]);
+      const row = await db('run')
+        .where({ run_id: run.run_id })
+        .first('state', 'error', 'output', 'finished_at');
+      expect(row).toEqual({ state, error: failure, output: null, finished_at: expect.any(Date) });
+    },
+  );
 
-  it('of a run that succeeded keeps the text of its output and adds only the steps it left out', async () => {
+  it('of a run that succeeded keeps the text of its output, and adds the steps it left out', async () => {
     const { run, newEvents } = await aRunningRun();
     const output = { z: 'a\u0000b', a: { y: null, b: [] } };
     await finishRun(db, endOf(run, { state: 'succeeded', error: null, output, step_ids: ['a', 'c'] }));
-    expect(await newEvents()).toEqual(['step.skipped c', 'run.succeeded']);
+    expect(await newEvents()).toEqual(['step.cancelled b', 'step.skipped c', 'run.succeeded']);
     const row = await db('run').where({ run_id: run.run_id }).first('output');
     expect(JSON.stringify(row?.output)).toBe(JSON.stringify(output));
   });
@@ -97,6 +104,53 @@ describe('finishRun', () => {
   });
 });
 
+describe('finishRun of a run with items and runs of its own', () => {
+  const wait = { awaiting: 'time', until: null, for_ms: 1_000, begins: true } as const;
+
+  it.each(['failed', 'cancelled', 'succeeded'] as const)('that has %s leaves nothing open', async (state) => {
+    const { run, newEvents } = await aRunningRun();
+    const { run_id, project_id } = run;
+    for (const item of [2, 10]) await keepWaiting(db, { run_id, step_id: 'c', item, revision: 0 }, wait);
+    const open = await aRun(db, { project_id, parent_run_id: run_id, parent_step_id: 'c', parent_item: 2 });
+    const done = await aRun(db, { project_id, parent_run_id: run_id, parent_step_id: 'c', parent_item: 3 });
+    const other = await aRun(db, { project_id });
+    await finishRun(db, endOf(done, { state: 'succeeded', error: null }));
+    const left = state === 'cancelled' ? 'cancelled' : 'skipped';
+    await finishRun(db, endOf(run, { state }));
+    expect((await newEvents()).slice(-5)).toEqual([
+      ...['step.cancelled c 2', 'step.cancelled c 10', 'step.cancelled b', `step.${left} c`, `run.${state}`],
+    ]);
+    const rows = await db('step')
+      .where({ run_id })
+      .whereIn('state', ['cancelled', left])
+      .select('awaiting', 'wait_until', 'finished_at');
+    expect(rows).toHaveLength(4);
+    expect(rows).toContainEqual({ awaiting: null, wait_until: null, finished_at: expect.any(Date) });
+    const states = await Promise.all(
+      [open, done, other].map(
+        async (child) => (await db('run').where({ run_id: child.run_id }).first('state'))?.state,
+      ),
+    );
+    expect(states).toEqual(['cancelling', 'succeeded', 'queued']);
+    expect(
+      await db('run').where({ run_id: open.run_id }).first('cancel_mode', 'cancel_requested_at'),
+    ).toEqual({
+      cancel_mode: 'graceful',
+      cancel_requested_at: expect.any(Date),
+    });
+    expect(await eventsOf(open)).toEqual(['run.queued', 'run.cancelling']);
+  });
+});
+
+it('a run counts the runs that it repeats, one after the other', async () => {
+  const first = await aRun(db);
+  const second = await aRun(db, { project_id: first.project_id, rerun_of: first.run_id });
+  const third = await aRun(db, { project_id: first.project_id, rerun_of: second.run_id });
+  await aRun(db, { project_id: first.project_id, rerun_of: first.run_id });
+  const counts = [first, second, third].map(({ run_id }) => countReruns(db, run_id));
+  expect(await Promise.all(counts)).toEqual([0, 1, 2]);
+});
+
 describe('openRun', () => {
   it('marks a run as running once, however many workers open it', async () => {
     const run = await aRun(db, { job: { z: 1, a: 2 } });
@@ -109,13 +163,14 @@ describe('openRun', () => {
 
   it('does not revive a run that is being cancelled', async () => {
     const run = await aRun(db);
-    expect(await requestCancel(db, 'another', run.run_id, null)).toBe(false);
-    expect(await requestCancel(db, run.project_id, run.run_id, 'not needed')).toBe(true);
-    expect(await requestCancel(db, run.project_id, run.run_id, null)).toBe(true);
+    const graceful = { reason: 'not needed', mode: 'graceful' } as const;
+    expect(await requestCancel(db, { ...run, project_id: 'another' }, graceful)).toBe(false);
+    expect(await requestCancel(db, run, graceful)).toBe(true);
+    expect(await requestCancel(db, run, graceful)).toBe(false);
     await openRun(db, run.run_id);
     expect(await eventsOf(run)).toEqual(['run.queued', 'run.cancelling']);
     await finishRun(db, endOf(run, { state: 'cancelled', error: null }));
-    expect(await requestCancel(db, run.project_id, run.run_id, null)).toBe(false);
+    expect(await requestCancel(db, run, { ...graceful, mode: 'terminate' })).toBe(false);
   });
 });
 

@@ -20,19 +20,29 @@ interface Program {
   readonly ready: Promise<Record<string, unknown>>;
 }
 
-const startProgram = (file: string, readyMessage: string, environment: NodeJS.ProcessEnv): Program => {
+interface ProgramOptions {
+  readonly file: string;
+  readonly readyMessage: string;
+  readonly environment: NodeJS.ProcessEnv;
+  /** Takes all that it prints. */
+  readonly log: string[];
+}
+
+const startProgram = ({ file, readyMessage, environment, log }: ProgramOptions): Program => {
   const child = spawn(process.execPath, ['--import', 'tsx', file], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let printed = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  const keep = (text: string): void => {
+    log.push(text);
     printed = (printed + text).slice(-4_000);
-  });
+  };
+  child.stderr.setEncoding('utf8').on('data', keep);
   const ready = new Promise<Record<string, unknown>>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (process.env.TEST_LOGS) console.error(line);
-      printed = (printed + line).slice(-4_000);
+      keep(line);
       if (line.includes(readyMessage)) resolve(JSON.parse(line));
     });
     child.once('exit', (code) => {
@@ -50,6 +60,14 @@ const end = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void> =
   child.kill(signal);
   await gone;
 };
+
+/** A worker beside the first one. */
+export interface AddedWorker {
+  /** Ends it, and resolves when it has gone. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** Stops it for a while, or lets it go on. */
+  send(signal: 'SIGSTOP' | 'SIGCONT'): void;
+}
 
 export interface Answer<Body> {
   readonly status: number;
@@ -74,8 +92,12 @@ export interface Capstan {
   ended(runId: string, timeoutMs?: number): Promise<Run>;
   startWorker(): Promise<void>;
   killWorker(signal: NodeJS.Signals): Promise<void>;
-  startServer(): Promise<void>;
+  addWorker(): Promise<AddedWorker>;
+  /** @param others settings that only this one has */
+  startServer(others?: NodeJS.ProcessEnv): Promise<void>;
   killServer(signal: NodeJS.Signals): Promise<void>;
+  /** All that its processes have printed. */
+  logs(): string;
   stop(): Promise<void>;
 }
 
@@ -96,6 +118,10 @@ export const startCapstan = async (settings: NodeJS.ProcessEnv = {}): Promise<Ca
   let server: Program | null = null;
   let worker: Program | null = null;
   let url = '';
+  const log: string[] = [];
+  const added: Program[] = [];
+  const startWorkerProgram = (): Program =>
+    startProgram({ file: 'src/worker.ts', readyMessage: 'worker is ready', environment, log });
 
   const request: Capstan['request'] = async (method, path, body, headers = {}) => {
     const response = await fetch(url + path, {
@@ -135,22 +161,38 @@ export const startCapstan = async (settings: NodeJS.ProcessEnv = {}): Promise<Ca
         },
         timeoutMs,
       ),
-    startServer: async () => {
-      server = startProgram('src/server.ts', 'server is ready', environment);
+    startServer: async (others = {}) => {
+      server = startProgram({
+        ...{ file: 'src/server.ts', readyMessage: 'server is ready', log },
+        environment: { ...environment, ...others },
+      });
       url = String((await server.ready).url);
     },
     killServer: async (signal) => {
       if (server !== null) await end(server.child, signal);
     },
     startWorker: async () => {
-      worker = startProgram('src/worker.ts', 'worker is ready', environment);
+      worker = startWorkerProgram();
       await worker.ready;
     },
     killWorker: async (signal) => {
       if (worker !== null) await end(worker.child, signal);
     },
+    addWorker: async () => {
+      const program = startWorkerProgram();
+      added.push(program);
+      await program.ready;
+      return {
+        kill: (signal) => end(program.child, signal),
+        send: (signal) => void program.child.kill(signal),
+      };
+    },
+    logs: () => log.join('\n'),
     stop: async () => {
-      await Promise.all([capstan.killWorker('SIGKILL'), capstan.killServer('SIGKILL')]);
+      await Promise.all([
+        ...added.map(({ child }) => end(child, 'SIGKILL')),
+        ...[capstan.killWorker('SIGKILL'), capstan.killServer('SIGKILL')],
+      ]);
       await database.drop();
       await rm(folder, { recursive: true, force: true });
     },

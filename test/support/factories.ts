@@ -9,7 +9,7 @@ import { type AttemptEnd, type Claim, type ClaimResult, takeTurn } from '../../s
 import type { Db } from '../../src/db/connect.ts';
 import type { InstanceColumns, InstanceRow } from '../../src/db/instance.ts';
 import { insertProject, type ProjectRow } from '../../src/db/project.ts';
-import { insertRun } from '../../src/db/run.ts';
+import { insertRuns, type RunOrigin } from '../../src/db/run.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
 
 export const aProject = (
@@ -59,7 +59,9 @@ export interface StoredRun {
   readonly definition: PipelineDefinition;
 }
 
-export interface RunOverrides {
+export interface RunOverrides extends RunOrigin {
+  readonly rerun_of?: string;
+  readonly specs?: Readonly<Record<string, string>>;
   readonly project_id?: string;
   readonly definition?: Partial<PipelineDefinition>;
   readonly job?: JsonObject;
@@ -87,18 +89,10 @@ export const aRun = async (db: Db, overrides: RunOverrides = {}): Promise<Stored
   const project_id = rest.project_id ?? (await aProject(db)).project_id;
   await db('definition').insert({ digest, body: JSON.stringify(definition) });
   await db('job').insert({ job_id, project_id, body: JSON.stringify(job) });
-  await insertRun(db, {
-    run_id,
-    job_id,
-    pipeline: definition.pipeline,
-    version: definition.version,
-    digest,
-    priority: 'standard',
-    budget_ceiling_usd: null,
-    labels: {},
-    ...rest,
-    project_id,
-  });
+  const run = { run_id, job_id, pipeline: definition.pipeline, version: definition.version, digest };
+  await insertRuns(db, [
+    { ...run, priority: 'standard', budget_ceiling_usd: null, labels: {}, ...rest, project_id },
+  ]);
   return { run_id, project_id, job_id, digest, definition };
 };
 

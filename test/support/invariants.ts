@@ -15,15 +15,20 @@ const list = async (db: Db, sql: string): Promise<string[]> => {
 
 /** Every budget holds exactly what its attempts hold and cost. One statement, so it holds at any time. */
 const driftingBudgets = `
-  with charged as (
+  with recursive line as (
+    select run_id as below, run_id, parent_run_id from run
+    union all
+    select l.below, r.run_id, r.parent_run_id from line l join run r on r.run_id = l.parent_run_id
+  ), charged as (
     select s.scope, s.window_start, sum(coalesce(a.settled_nano, 0)) as spent,
       sum(case when a.state in ('reserved', 'dispatched') then a.reserved_nano else 0 end) as reserved
     from attempt a cross join lateral (values
       ('global', (a.started_at at time zone 'UTC')::date),
       ('project:' || a.project_id, a.budget_window),
-      ('capability:' || a.project_id || ':' || a.capability, a.budget_window),
-      ('run:' || a.run_id, '-infinity'::date)) s (scope, window_start)
-    where a.reserved_nano > 0 and s.scope is not null group by 1, 2)
+      ('capability:' || a.project_id || ':' || a.capability, a.budget_window)
+      union all
+      select 'run:' || l.run_id, '-infinity'::date from line l where l.below = a.run_id) s (scope, window_start)
+    where a.reserved_nano > 0 group by 1, 2)
   select format('budget %s: spent %s and reserved %s, its attempts %s and %s', scope, b.spent_nano, b.reserved_nano,
     c.spent, c.reserved) as what
   from budget b full join charged c using (scope, window_start)

@@ -53,6 +53,7 @@ export interface FailingStep {
   readonly project_id: string;
   readonly input: JsonObject;
   readonly step?: Partial<StepDefinition>;
+  readonly rerun_of?: string;
 }
 
 export interface FailedRun {
@@ -151,8 +152,9 @@ export const startLadderWorld = async (models: Readonly<Record<string, number>>)
       keys.set(projectId, apiKey);
       return projectId;
     },
-    failStep: async ({ project_id, input, step = {} }) => {
-      const { run_id } = await aRun(api.db, { project_id, definition: definitionOf(step, input) });
+    failStep: async ({ project_id, input, step = {}, ...repeated }) => {
+      const definition = definitionOf(step, input);
+      const { run_id } = await aRun(api.db, { project_id, definition, ...repeated });
       return escalate(run_id, 1);
     },
     repeatStep: (runId) => escalate(runId, 2),

@@ -1,55 +1,34 @@
 /** Runs every feature on the real server and keeps its history. Only when asked: `npm run histories`. */
-import { existsSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { Client, Connection } from '@temporalio/client';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { afterAll, beforeAll, describe, inject, test } from 'vitest';
-import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
-import { engineVersion } from '../../src/core/run/workflow-input.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { type HistoryRecorder, startHistoryRecorder } from '../support/history-recorder.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: Capstan;
 let instance: Instance;
-let connection: Connection;
 
-const pathOf = (name: string): string =>
-  fileURLToPath(new URL(`../histories/${name}.v${engineVersion}.json`, import.meta.url));
-
-const keep = async (name: string, runId: string): Promise<void> => {
-  await capstan.ended(runId);
-  const { body } = await capstan.request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
-  await keepWorkflow(name, workflowIdOf(body.items[0]?.project_id ?? '', runId));
-};
-
-const keepWorkflow = async (name: string, workflowId: string): Promise<void> => {
-  const handle = new Client({ connection }).workflow.getHandle(workflowId);
-  await waitFor('the workflow to close', async () => (await handle.describe()).status.name !== 'RUNNING');
-  if (existsSync(pathOf(name))) return;
-  const history = JSON.parse(historyToJSON(await handle.fetchHistory()));
-  // Stack traces name the folder that this checkout happens to be in.
-  const text = JSON.stringify(history, null, 1).replaceAll(`${process.cwd()}/`, '');
-  writeFileSync(pathOf(name), `${text}\n`);
-};
+let recorder: HistoryRecorder;
+const keep: HistoryRecorder['keep'] = (name, runId) => recorder.keep(name, runId);
+const keepWorkflow: HistoryRecorder['keepWorkflow'] = (name, id) => recorder.keepWorkflow(name, id);
 
 const step = (id: string, extra: object = {}) => ({ id, capability: 'echo', input: {}, ...extra });
 
 describe.runIf(process.env.RECORD_HISTORIES)('histories', () => {
   beforeAll(async () => {
-    connection = await Connection.connect({ address: inject('temporalAddress') });
     capstan = await startCapstan();
+    recorder = await startHistoryRecorder(capstan);
     instance = await startInstance(capstan, { name: 'echo' });
   });
   afterAll(async () => {
     await instance?.stop();
     await capstan?.stop();
-    await connection?.close();
+    await recorder?.close();
   });
 
   const submit = async (steps: object[], extra: object = {}): Promise<Run> =>
@@ -108,8 +87,10 @@ describe.runIf(process.env.RECORD_HISTORIES)('histories', () => {
   });
 
   test('step-timeout', async () => {
-    const run = await submit([{ ...step('first'), capability: 'absent', total_timeout: '1s' }]);
+    instance.handle = (_exec, response) => answer(response, 503, { error: 'busy' });
+    const run = await submit([step('first', { total_timeout: '1s' })]);
     await keep('step-timeout', run.run_id);
+    instance.handle = echo;
   });
 
   test('unknown-delivery', async () => {

@@ -11,7 +11,7 @@ export const problemType = (code: ErrorCode): string => `/docs/errors#${code}`;
 const membersOf = (details: Json | undefined): Record<string, Json> =>
   details === undefined ? {} : isPlainObject(details) ? { ...details } : { details };
 
-const toProblem = (error: AppError, place: { instance: string; request_id: string }): Problem => ({
+export const toProblem = (error: AppError, place: { instance: string; request_id: string }): Problem => ({
   ...membersOf(error.code === 'internal' ? undefined : error.details),
   type: problemType(error.code),
   title: errorTable[error.code].meaning,

@@ -1,20 +1,13 @@
 /** What machines read about this API: its OpenAPI document, and schemas for editors. */
-import { z } from 'zod';
-import { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { JsonObject } from '../../contracts/primitives.ts';
 import type { ApiConfig } from '../limits.ts';
 import { createOpenApi } from '../openapi.ts';
+import { createPipelineSchema } from '../pipeline-schema.ts';
 import { type Route, route } from '../route.ts';
-
-const toEditorSchema = (): JsonObject =>
-  JsonObject.parse({
-    ...z.toJSONSchema(PipelineDefinition, { target: 'draft-2020-12', io: 'input' }),
-    $id: '/v1/schemas/pipeline.json',
-  });
 
 /** @param documented routes that the OpenAPI document lists besides these two */
 export const documentRoutes = (documented: readonly Route[], config: ApiConfig): Route[] => {
-  const pipelineSchema = toEditorSchema();
+  const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
   let openApi: JsonObject | undefined;
   const routes: Route[] = [
     route({

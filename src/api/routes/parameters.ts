@@ -15,9 +15,11 @@ export const JobPath = z.object({ id: Id });
 export const KeyPath = z.object({ id: Id });
 export const ReviewPath = z.object({ id: Id });
 export const DecisionPath = z.object({ id: Id });
+export const SchedulePath = z.object({ id: Id });
 export const SkillPath = z.object({ id: Id });
 export const CapabilityPath = z.object({ name: CapabilityName });
 export const PipelinePath = z.object({ name: PipelineName });
+export const AliasPath = z.object({ name: PipelineName, alias: PipelineName });
 export const VersionPath = z.object({ name: PipelineName, version: VersionText });
 export const MediaFilePath = z.object({
   job_id: Id,

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import {
+  Alias,
+  AliasList,
+  AliasRequest,
   PipelineList,
   PipelineSubmitted,
   PipelineVersion,
@@ -8,11 +11,11 @@ import {
 } from '../../contracts/pipeline.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
 import type { Services } from '../../services/services.ts';
-import { definitionText } from '../body-kind.ts';
+import { definitionText, json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
-import { PipelinePath, VersionPath } from './parameters.ts';
+import { AliasPath, PipelinePath, VersionPath } from './parameters.ts';
 
-export const pipelineRoutes = ({ pipelines }: Pick<Services, 'pipelines'>): Route[] => [
+export const pipelineRoutes = ({ pipelines, aliases }: Pick<Services, 'pipelines' | 'aliases'>): Route[] => [
   route({
     method: 'POST',
     path: '/v1/pipelines',
@@ -44,9 +47,9 @@ export const pipelineRoutes = ({ pipelines }: Pick<Services, 'pipelines'>): Rout
     }),
     body: definitionText,
     responses: { 200: Validation },
-    handle: async ({ query, body }) => ({
+    handle: async ({ caller, query, body }) => ({
       status: 200,
-      body: await pipelines.validate(body, { strict: query.strict === 'true' }),
+      body: await pipelines.validate(caller.project_id, body, { strict: query.strict === 'true' }),
     }),
   }),
   route({
@@ -105,5 +108,35 @@ export const pipelineRoutes = ({ pipelines }: Pick<Services, 'pipelines'>): Rout
       status: 200,
       body: await pipelines.getVersion(caller.project_id, params.name, params.version),
     }),
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/aliases',
+    tag: 'pipelines',
+    summary: 'List the names of versions of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: AliasList },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await aliases.list(caller.project_id, params.name),
+    }),
+  }),
+  route({
+    method: 'PUT',
+    path: '/v1/pipelines/{name}/aliases/{alias}',
+    tag: 'pipelines',
+    summary: 'Let a name stand for a version of a pipeline',
+    description: 'From the next run on; runs keep the version that they were started with.',
+    auth: 'key',
+    scope: 'pipeline:write',
+    params: AliasPath,
+    body: json(AliasRequest),
+    responses: { 200: Alias },
+    handle: async ({ caller, params, body }) => {
+      const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
+      return { status: 200, body: await aliases.set(key, params.alias) };
+    },
   }),
 ];

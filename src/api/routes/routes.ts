@@ -8,13 +8,17 @@ import { capabilityRoutes } from './capabilities.ts';
 import { docsRoutes } from './docs.ts';
 import { documentRoutes } from './documents.ts';
 import { escalationRoutes } from './escalation.ts';
+import { graphRoutes } from './graphs.ts';
 import { jobRoutes } from './jobs.ts';
 import { mediaRoutes } from './media.ts';
 import { moneyRoutes } from './money.ts';
 import { pipelineRoutes } from './pipelines.ts';
+import { planRoutes } from './plans.ts';
 import { reviewRoutes } from './reviews.ts';
+import { runControlRoutes } from './run-control.ts';
 import { runEventRoutes } from './run-events.ts';
 import { runRoutes } from './runs.ts';
+import { scheduleRoutes } from './schedules.ts';
 import { serviceRoutes } from './service.ts';
 import { skillRoutes } from './skills.ts';
 
@@ -27,10 +31,14 @@ export const createRoutes = (
     ...capabilityRoutes(services),
     ...callRoutes(services),
     ...pipelineRoutes(services),
+    ...graphRoutes(services),
+    ...planRoutes(services, options.config),
     ...jobRoutes(services),
     ...mediaRoutes(services, options.config),
     ...runRoutes(services, options.config),
+    ...runControlRoutes(services),
     ...runEventRoutes(services),
+    ...scheduleRoutes(services),
     ...escalationRoutes(services),
     ...reviewRoutes(services),
     ...skillRoutes(services),

@@ -1,27 +1,28 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { Instant, type JsonObject, ListQuery, PipelineName } from '../../contracts/primitives.ts';
+import { Instant, ListQuery, PipelineName } from '../../contracts/primitives.ts';
 import {
-  CancelRequest,
+  BulkAnswer,
+  BulkRequest,
   Run,
   RunList,
   RunRequest,
   RunState,
+  RunStepList,
   StepDetail,
+  StepState,
   terminalRunStates,
 } from '../../contracts/run.ts';
-import { AppError } from '../../errors.ts';
 import type { Services } from '../../services/services.ts';
-import { json, optionalJson } from '../body-kind.ts';
+import { json } from '../body-kind.ts';
+import { toProblem } from '../http/problem.ts';
+import { KeyHeaders, markReplayed, readIdempotency } from '../idempotency.ts';
+import { findJobFault } from '../job-size.ts';
 import { type ApiConfig, httpLimits } from '../limits.ts';
 import { readWait } from '../preference.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
-import { IdempotencyKey, RunPath, StepPath } from './parameters.ts';
+import { RunPath, StepPath } from './parameters.ts';
 
-const SubmitHeaders = z.object({
-  'idempotency-key': IdempotencyKey.meta({
-    description: 'A repeated request with this key answers the same run instead of starting another.',
-  }),
+const SubmitHeaders = KeyHeaders.extend({
   prefer: z.string().max(1_000).optional().meta({
     description: '`wait=30` answers 200 with the ended run if it ends within 30 seconds (at most 60).',
   }),
@@ -37,16 +38,19 @@ const RunQuery = ListQuery.extend({
     .optional(),
   since: Instant.optional(),
   until: Instant.optional(),
+  parent: z
+    .literal('none')
+    .optional()
+    .meta({ description: 'none: only runs that no step of another one has started' }),
 }).strict();
 
-const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();
+const StepQuery = z.strictObject({
+  item: z.coerce.number().int().min(0).max(10_000).default(0).meta({
+    description: 'From 1 on; 0 is the step as a whole.',
+  }),
+});
 
-/** A body may be as large as a definition; the job in it has the limit of an ordinary body. */
-const requireJobSize = (job: JsonObject | undefined, limitBytes: number): void => {
-  const bytes = job === undefined ? 0 : Buffer.byteLength(JSON.stringify(job));
-  if (bytes > limitBytes)
-    throw new AppError('job_invalid', `the job has ${bytes} bytes; allowed are ${limitBytes}`);
-};
+const ItemQuery = ListQuery.extend({ state: StepState.optional() }).strict();
 
 export const runRoutes = ({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route[] => [
   route({
@@ -62,19 +66,18 @@ export const runRoutes = ({ runs }: Pick<Services, 'runs'>, config: ApiConfig): 
     errors: [
       'definition_invalid',
       'job_invalid',
+      'concurrency_limit',
       'idempotency_key_reuse',
       'idempotency_in_progress',
       'not_found',
     ],
     handle: async ({ caller, headers, body, bytes, signal }) => {
-      if (bytes.length > config.BODY_LIMIT_BYTES) requireJobSize(body.job, config.BODY_LIMIT_BYTES);
-      const key = headers['idempotency-key'];
-      const idempotency = key === undefined ? null : { key, bodySha256: sha256(bytes) };
+      const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
+      const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
+      if (fault !== null) throw fault;
+      const idempotency = readIdempotency(headers, bytes);
       const { run, replayed } = await runs.submit(caller.project_id, body, idempotency);
-      const answered: AnswerHeaders = {
-        Location: `/v1/runs/${run.run_id}`,
-        ...(replayed ? { 'Idempotent-Replayed': 'true' } : {}),
-      };
+      const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
       const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
       if (seconds === null) return { status: 202, headers: answered, body: run };
       const waited = await runs.waitForEnd(caller.project_id, run.run_id, seconds * 1_000, signal);
@@ -83,6 +86,30 @@ export const runRoutes = ({ runs }: Pick<Services, 'runs'>, config: ApiConfig): 
         headers: { ...answered, 'Preference-Applied': `wait=${seconds}` },
         body: waited,
       };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/runs/bulk',
+    tag: 'runs',
+    summary: 'Start up to 1,000 runs',
+    description:
+      'Each is taken or refused by itself, with the status that it would have had alone; all that are taken are written at once. At most 20 different definitions may be given in full.',
+    auth: 'key',
+    scope: 'run:write',
+    headers: KeyHeaders,
+    body: json(BulkRequest, 'definition'),
+    responses: { 200: BulkAnswer },
+    errors: ['idempotency_key_reuse', 'idempotency_in_progress'],
+    handle: async ({ caller, headers, body, bytes, path, request_id }) => {
+      const place = { instance: path, request_id };
+      const { answer, replayed } = await runs.submitAll({
+        projectId: caller.project_id,
+        requests: body.runs.map((request) => findJobFault(request.job, config.BODY_LIMIT_BYTES) ?? request),
+        idempotency: readIdempotency(headers, bytes),
+        toProblem: (error) => toProblem(error, place),
+      });
+      return { status: 200, headers: markReplayed(replayed), body: answer };
     },
   }),
   route({
@@ -115,29 +142,30 @@ export const runRoutes = ({ runs }: Pick<Services, 'runs'>, config: ApiConfig): 
     path: '/v1/runs/{id}/steps/{step}',
     tag: 'runs',
     summary: 'Show a step: its input, output, attempts and why each went where it went',
+    description: 'Of a step with `for_each`, `item` says which of its items; without it the step as a whole.',
     auth: 'key',
     scope: 'run:read',
     params: StepPath,
+    query: StepQuery,
     responses: { 200: StepDetail },
-    handle: async ({ caller, params }) => ({
+    handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await runs.getStep(caller.project_id, params.id, params.step),
+      body: await runs.getStep(caller.project_id, params.id, params.step, query.item),
     }),
   }),
   route({
-    method: 'POST',
-    path: '/v1/runs/{id}/cancel',
+    method: 'GET',
+    path: '/v1/runs/{id}/steps/{step}/items',
     tag: 'runs',
-    summary: 'Ask a run to stop',
+    summary: 'List the items of a step that have begun, in order',
     auth: 'key',
-    scope: 'run:write',
-    params: RunPath,
-    body: optionalJson(CancelRequest),
-    responses: { 202: Run },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params, body }) => ({
-      status: 202,
-      body: await runs.cancel(caller.project_id, params.id, body.reason),
+    scope: 'run:read',
+    params: StepPath,
+    query: ItemQuery,
+    responses: { 200: RunStepList },
+    handle: async ({ caller, params, query }) => ({
+      status: 200,
+      body: await runs.listItems(caller.project_id, params.id, params.step, query),
     }),
   }),
 ];

@@ -10,6 +10,7 @@ import { watchRun } from '../watch/watch-run.ts';
 
 interface CancelOptions extends CommonOptions {
   readonly reason?: string;
+  readonly terminate?: boolean;
   readonly wait?: boolean;
 }
 
@@ -17,7 +18,14 @@ const cancel = async (reference: string, options: CancelOptions, shell: Shell): 
   const session = await openSession(options, shell);
   const { client, print, json } = session;
   const runId = await resolveRunId(client, reference);
-  await client.post(runPath(runId, '/cancel'), z.unknown(), jsonBody({ reason: options.reason }));
+  await client.post(
+    runPath(runId, '/cancel'),
+    z.unknown(),
+    jsonBody({
+      reason: options.reason,
+      mode: options.terminate === true ? 'terminate' : 'graceful',
+    }),
+  );
   if (options.wait === true) {
     const code = await watchRun(session, runId);
     return shell.exitWith(code === exitCodes.cancelled ? exitCodes.ok : code || exitCodes.failed);
@@ -33,6 +41,7 @@ export const registerCancelCommand = (program: Command, shell: Shell): void => {
     .description('cancel a run; its running calls are told to stop')
     .argument('[run]', 'run id, or @latest', latestRun)
     .option('-r, --reason <text>', 'kept with the run')
+    .option('--terminate', 'end it at once, without waiting for what runs')
     .option('-w, --wait', 'wait until it has ended; exits 0 when it was cancelled')
     .addHelpText('after', '\nExample:\n  capstan cancel @latest --reason "wrong clip"')
     .action((reference: string, options: CancelOptions) => cancel(reference, options, shell));

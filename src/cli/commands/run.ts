@@ -1,9 +1,10 @@
 import { type Command, Option } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run } from '../../contracts/run.ts';
+import { UsageError } from '../errors.ts';
 import { collectPair, readDurationMs, readUsd } from '../option-values.ts';
 import { prepareRun } from '../run-request.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
@@ -11,17 +12,60 @@ interface RunOptions extends CommonOptions {
   readonly job?: string;
   readonly file?: Readonly<Record<string, string>>;
   readonly version?: string;
+  readonly alias?: string;
+  readonly bulk?: string;
   readonly watch?: boolean;
   readonly label?: Readonly<Record<string, string>>;
   readonly priority?: string;
   readonly budget?: number;
   readonly idempotencyKey?: string;
   readonly timeout?: number;
+  readonly mock?: string;
 }
 
+/** Options that need a server. */
+const ofServer = [
+  'file',
+  'version',
+  'alias',
+  'bulk',
+  'watch',
+  'label',
+  'priority',
+  'budget',
+  'idempotencyKey',
+  'timeout',
+] as const;
+
+const runMocked = async (target: string, mock: string, options: RunOptions, shell: Shell): Promise<void> => {
+  const given = ofServer.find((name) => options[name] !== undefined);
+  if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
+  const { runWithMocks } = await import('../mock-run.ts');
+  await runWithMocks({ ...options, target, mock }, shell);
+};
+
+/** Options of a run by itself. */
+const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
+
+const runMany = async (
+  session: Session,
+  target: string,
+  bulk: string,
+  options: RunOptions,
+): Promise<void> => {
+  const given = ofOne.find((name) => options[name] !== undefined);
+  if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
+  const { runBulk } = await import('../bulk-run.ts');
+  const { version, alias, priority, budget: budget_ceiling_usd, label: labels, idempotencyKey } = options;
+  const request = { version, alias, priority, budget_ceiling_usd, labels };
+  await runBulk(session, { target, bulk, idempotencyKey, request });
+};
+
 const run = async (target: string, options: RunOptions, shell: Shell): Promise<void> => {
+  if (options.mock !== undefined) return runMocked(target, options.mock, options, shell);
   const session = await openSession(options, shell);
   const { print, client, json } = session;
+  if (options.bulk !== undefined) return runMany(session, target, options.bulk, options);
   const body = await prepareRun(session, {
     ...options,
     target,
@@ -45,8 +89,11 @@ const run = async (target: string, options: RunOptions, shell: Shell): Promise<v
 const example = `
 With --watch it exits 0 when the run succeeded, 1 when it failed, 3 when it was cancelled, 2 when the
 outcome is not known. A job mentions an uploaded file as media://job/NAME.
+With --mock the same codes say how the run ended; if the file says what it expects, 0 and 1 say whether
+it came so.
 
-Example:
+Examples:
+  capstan run pipeline.yaml --mock mocks.yaml
   capstan run pipeline.yaml --job '{"clip": "media://job/a.mp4"}' --file a.mp4=./clip.mp4 --watch`;
 
 export const registerRunCommand = (program: Command, shell: Shell): void => {
@@ -57,12 +104,15 @@ export const registerRunCommand = (program: Command, shell: Shell): void => {
     .option('-j, --job <job>', 'the job: a file, - for stdin, or inline JSON such as \'{"n": 1}\'')
     .option('-f, --file <name=path>', 'upload a local file to the job (repeatable)', collectPair)
     .option('-v, --version <version>', 'version of the stored pipeline (default: the latest)')
+    .option('-a, --alias <alias>', 'name of a version of the stored pipeline, such as production')
     .option('-w, --watch', 'watch it to its end')
     .option('--timeout <duration>', 'watch it, but at most this long; the run goes on', readDurationMs)
     .option('-l, --label <name=value>', 'label the run (repeatable)', collectPair)
     .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .option('--budget <usd>', 'the most that one call may cost', readUsd)
+    .option('--budget <usd>', 'the most that the whole run may cost', readUsd)
     .option('--idempotency-key <key>', 'the same key starts the run once')
+    .option('--bulk <file>', 'a run of the stored pipeline for each line, which is a job (JSON); - for stdin')
+    .option('--mock <file>', 'run it here, without a server, against the mocks of a file')
     .addHelpText('after', example)
     .action((target: string, options: RunOptions) => run(target, options, shell));
   addCommonOptions(command);

@@ -9,8 +9,11 @@ const isRecord = (value: Json | undefined): value is Readonly<Record<string, Jso
 
 const describeValue = (name: string, value: Json): string | undefined => {
   if (name === 'error' && isRecord(value)) return `${value.code}: ${value.message}`;
-  if (typeof value === 'number' && name.endsWith('_usd')) return formatUsd(value);
-  if (typeof value === 'number' && name.endsWith('_ms')) return formatDuration(value);
+  if (name === 'cost_usd' && typeof value === 'number') return formatUsd(value);
+  if (name === 'duration_ms' && typeof value === 'number') return formatDuration(value);
+  if (typeof value === 'number' && name.endsWith('_usd')) return `${name.slice(0, -4)}=${formatUsd(value)}`;
+  if (typeof value === 'number' && name.endsWith('_ms'))
+    return `${name.slice(0, -3)}=${formatDuration(value)}`;
   if (typeof value === 'string' && /\s/.test(value)) return `${name}="${value}"`;
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
     ? `${name}=${value}`
@@ -36,7 +39,8 @@ const paintType = (type: RunEvent['type'], style: Style): string => {
 export const formatEvent = (event: RunEvent, style: Style): string => {
   const time = `${new Date(event.at).toISOString().slice(11, 23)}Z`;
   const attempt = event.attempt === undefined ? '' : ` #${event.attempt}`;
-  const step = event.step_id === undefined ? [] : [`${event.step_id}${attempt}`];
+  const item = event.item === undefined ? '' : `[${event.item}]`;
+  const step = event.step_id === undefined ? [] : [`${event.step_id}${item}${attempt}`];
   return [style.dim(time), paintType(event.type, style), ...step, describeData(event.data)]
     .join('  ')
     .trimEnd();

@@ -25,11 +25,13 @@ const urgency: Readonly<Record<StepState, number>> = {
   failed: 0,
   unknown: 0,
   in_review: 1,
+  waiting: 1,
   retrying: 1,
   running: 1,
   ready: 2,
   succeeded: 3,
   cancelled: 3,
+  reused: 3,
   pending: 4,
   skipped: 5,
 };
@@ -37,10 +39,35 @@ const urgency: Readonly<Record<StepState, number>> = {
 const compareUrgency = (a: RunStep, b: RunStep): number =>
   urgency[a.state] - urgency[b.state] || Date.parse(b.finished_at ?? '0') - Date.parse(a.finished_at ?? '0');
 
+/** Where it happens: on an instance, in its items, in a run of its own. */
+const describePlace = ({ endpoint, items, sub_run_id }: RunStep): string => {
+  if (items !== undefined) return describeItems(items);
+  return endpoint?.replace(/^https?:\/\//, '') ?? sub_run_id ?? '';
+};
+
+/** `7 of 10 items done, 1 failed, 2 waiting` */
+const describeItems = (items: NonNullable<RunStep['items']>): string => {
+  const count = (...states: StepState[]): number =>
+    states.reduce((sum, state) => sum + (items[state] ?? 0), 0);
+  const all = Object.values(items).reduce((sum, number) => sum + number, 0);
+  const failed = count('failed', 'unknown');
+  const done = count('succeeded', 'reused', 'skipped') + failed;
+  const others = {
+    failed,
+    waiting: count('waiting'),
+    'in review': count('in_review'),
+    cancelled: count('cancelled'),
+  };
+  const named = Object.entries(others).flatMap(([state, number]) =>
+    number === 0 ? [] : [`, ${number} ${state}`],
+  );
+  return `${done} of ${all} items done${named.join('')}`;
+};
+
 const renderStep = (step: RunStep, { style, now }: RunTableLayout): string[] => [
   step.id,
-  formatState(step.state, style),
-  step.endpoint?.replace(/^https?:\/\//, '') ?? '',
+  `${formatState(step.state, style)}${step.awaiting === undefined ? '' : ` (${step.awaiting})`}`,
+  describePlace(step),
   step.attempts === 0 ? '' : String(step.attempts),
   formatSpan(step.started_at, step.finished_at, now),
   step.attempts === 0 ? '' : formatUsd(step.cost_usd),
@@ -57,7 +84,7 @@ const countStates = (steps: readonly RunStep[]): string => {
 export const renderRunHead = (run: Run, { style, width, now }: Omit<RunTableLayout, 'height'>): string =>
   cutText(
     [
-      formatState(run.state, style),
+      `${formatState(run.state, style)}${run.awaiting === undefined ? '' : ` (waits: ${run.awaiting.join(', ')})`}`,
       `${style.bold(run.pipeline)}@${run.version}`,
       run.run_id,
       formatSpan(run.started_at, run.finished_at, now) || 'not started',

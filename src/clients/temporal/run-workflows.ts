@@ -1,10 +1,9 @@
 /**
- * Starts, cancels and tells the workflows of runs and of ladders by themselves. All may be repeated: a second start
- * meets the first one, a cancel of a workflow that has ended is nothing, a signal says which review it is about.
+ * Starts, ends and tells the workflows of runs and of ladders by themselves. All may be repeated: a second start meets
+ * the first one, a cancel of a workflow that has ended is nothing, a signal says what it is about.
  */
 import {
   type Client,
-  type Connection,
   WorkflowExecutionAlreadyStartedError,
   WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
@@ -15,7 +14,9 @@ import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } 
 import type { Priority } from '../../contracts/primitives.ts';
 import type { EscalateInput, ReviewedSignal } from '../../core/run/escalate-input.ts';
 import { searchAttributes } from '../../core/run/search-attributes.ts';
-import type { RunPipelineInput } from '../../core/run/workflow-input.ts';
+import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/run/workflow-input.ts';
+import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
+import { listClosedRuns } from './closed-runs.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
 export type WaitingWorkflow =
@@ -23,9 +24,20 @@ export type WaitingWorkflow =
   | { readonly project_id: string; readonly escalation_id: string };
 
 export interface RunWorkflows {
-  start(input: RunPipelineInput, priority: Priority): Promise<void>;
+  /** @param control what people have asked of it meanwhile, which it learns before it begins */
+  start(input: RunPipelineInput, priority: Priority, control: ControlSignal | null): Promise<void>;
   /** gone: there is no workflow that could be cancelled. */
   cancel(projectId: string, runId: string): Promise<'asked' | 'gone'>;
+  /** Ends it at once, without a word to it. gone: it has ended already. */
+  terminate(projectId: string, runId: string, reason: string): Promise<'ended' | 'gone'>;
+  /** gone: it has ended. */
+  signalControl(projectId: string, runId: string, control: ControlSignal): Promise<'sent' | 'gone'>;
+  /** What a unit of a run waited for may be there, or the run has ended that another workflow waits for. */
+  signalWoken(workflowId: string, woken: WokenSignal): Promise<'sent' | 'gone'>;
+  /** Ids of runs whose workflows ended otherwise than by success since then; of some it may be told twice. */
+  listClosed(since: Date): AsyncIterable<string>;
+  /** Whether the run has a workflow that goes on. */
+  isOpen(projectId: string, runId: string): Promise<boolean>;
   /** Of a ladder by itself; that of a step is started by its run. */
   startEscalation(projectId: string, input: EscalateInput): Promise<void>;
   /** gone: there is no workflow that waits. */
@@ -49,38 +61,32 @@ const waitingId = (waiting: WaitingWorkflow): string =>
     ? workflowIdOf(waiting.project_id, waiting.run_id)
     : escalationWorkflowId(waiting.project_id, waiting.escalation_id);
 
-/** Longer than any timeout of a run, so that a run ends by its own rules. */
-const backstop = '30 days';
-const answerMs = 10_000;
+const runType = 'runPipeline';
 
-export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkflows => {
-  const { connection } = client as Client & { readonly connection: Connection };
-  let open = 0;
+/** @param bounded of the client's connection, shared by all who use it */
+export const createRunWorkflows = (
+  client: Client,
+  taskQueue: string,
+  bounded: Bounded = createBoundedCalls(client),
+): RunWorkflows => {
+  const connection = connectionOf(client);
 
-  /**
-   * A server that takes the connection and answers nothing is as good as away. The deadline travels in a storage that,
-   * once in use, makes Node follow every promise of the process; it is put down when no call is under way.
-   */
-  const bounded = async <Result>(call: () => Promise<Result>, ms = answerMs): Promise<Result> => {
-    open += 1;
+  /** A second start under the same id is the first one. No limit of Temporal's: a run may wait longer than any would allow. */
+  const startOnce = async (
+    type: string,
+    options: WorkflowStartOptions,
+    control: ControlSignal | null = null,
+  ): Promise<void> => {
+    const once: WorkflowStartOptions = {
+      ...options,
+      workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+      workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+    };
     try {
-      return await connection.withDeadline(Date.now() + ms, call);
-    } finally {
-      open -= 1;
-      if (open === 0) connection.callContextStorage.disable();
-    }
-  };
-
-  /** A second start under the same id is the first one. */
-  const startOnce = async (type: string, options: WorkflowStartOptions): Promise<void> => {
-    try {
-      await bounded(() =>
-        client.workflow.start(type, {
-          ...options,
-          workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
-          workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-          workflowExecutionTimeout: backstop,
-        }),
+      await bounded<unknown>(() =>
+        control === null
+          ? client.workflow.start(type, once)
+          : client.workflow.signalWithStart(type, { ...once, signal: 'control', signalArgs: [control] }),
       );
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
@@ -99,9 +105,9 @@ export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkfl
   };
 
   return {
-    start: async (input, priority) => {
+    start: async (input, priority, control) => {
       const { project_id, run_id, pipeline, version } = input;
-      await startOnce('runPipeline', {
+      const options = {
         taskQueue,
         args: [input],
         workflowId: workflowIdOf(project_id, run_id),
@@ -109,11 +115,33 @@ export const createRunWorkflows = (client: Client, taskQueue: string): RunWorkfl
         staticDetails: `[Run ${run_id}](${input.run_url})`,
         priority: { priorityKey: priorityKeys[priority], fairnessKey: project_id },
         ...(input.has_search_attributes ? { typedSearchAttributes: searchable(input) } : {}),
-      });
+      };
+      await startOnce(runType, options, control);
     },
     cancel: async (projectId, runId) => {
       const found = await reach(() => client.workflow.getHandle(workflowIdOf(projectId, runId)).cancel());
       return found ? 'asked' : 'gone';
+    },
+    terminate: async (projectId, runId, reason) => {
+      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
+      return (await reach(() => handle.terminate(reason))) ? 'ended' : 'gone';
+    },
+    signalControl: async (projectId, runId, control) => {
+      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
+      return (await reach(() => handle.signal('control', control))) ? 'sent' : 'gone';
+    },
+    signalWoken: async (workflowId, woken) => {
+      const found = await reach(() => client.workflow.getHandle(workflowId).signal('woken', woken));
+      return found ? 'sent' : 'gone';
+    },
+    listClosed: (since) => listClosedRuns({ client, bounded, taskQueue }, since),
+    isOpen: async (projectId, runId) => {
+      let status = '';
+      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
+      const isThere = await reach(async () => {
+        status = (await handle.describe()).status.name;
+      });
+      return isThere && status === 'RUNNING';
     },
     startEscalation: (projectId, input) =>
       startOnce('escalate', {

@@ -87,6 +87,8 @@ export const judgeOutcome = (outcome: CallOutcome, facts: DeliveryFacts): Verdic
       };
     case 'rejected':
       return final('failed', 'rejected', 'input_rejected', `HTTP ${outcome.status}: ${outcome.message}`);
+    case 'malformed':
+      return final('failed', 'answered', 'response_invalid', outcome.message);
     case 'output_invalid':
       return final('answered', 'answered', 'output_invalid', outcome.message);
     case 'too_large':

@@ -15,8 +15,10 @@ export type CallOutcome =
   /** The connection broke after the request was sent. */
   | { readonly kind: 'lost'; readonly message: string }
   | { readonly kind: 'timeout'; readonly timeoutMs: number }
-  /** HTML, a redirect, an empty or broken body. */
+  /** HTML, a redirect, an empty or broken body: what stands in front of an instance, or one that dies, answers so. */
   | { readonly kind: 'invalid'; readonly message: string }
+  /** A whole answer of a wrong form, which the same request would be given again. */
+  | { readonly kind: 'malformed'; readonly message: string }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   /** The output does not match the capability's own schema. */
   | { readonly kind: 'output_invalid'; readonly message: string }

@@ -4,6 +4,7 @@
  */
 import type { AnyFilterName } from './dialect.ts';
 import type { RootName, SkillRootName } from './roots.ts';
+import type { ComparisonOperator } from './symbols.ts';
 
 /** One step of a path: a key, an index, or every item (`[*]`). */
 export type Segment = string | number | { readonly each: true };
@@ -22,9 +23,6 @@ export interface FilterCall {
   readonly name: AnyFilterName;
   readonly argument: Scalar;
 }
-
-export const comparisonOperators = ['==', '!=', '<=', '>=', '<', '>', 'in'] as const;
-export type ComparisonOperator = (typeof comparisonOperators)[number];
 
 export type Expression =
   | { readonly kind: 'literal'; readonly value: Scalar }

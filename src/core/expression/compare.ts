@@ -1,8 +1,9 @@
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json-type.ts';
-import type { ComparisonOperator } from './ast.ts';
 import { isEqual } from './equality.ts';
-import { describeValue, type Evaluation, evaluationError } from './evaluation.ts';
+import { describeValue, type Evaluation, evaluationError, spend } from './evaluation.ts';
+import type { ComparisonOperator } from './symbols.ts';
+import { includesText } from './text-search.ts';
 
 type Order = Exclude<ComparisonOperator, '==' | '!=' | 'in'>;
 
@@ -13,16 +14,22 @@ export const compareValues = (
   right: Json,
   evaluation: Evaluation,
 ): boolean => {
-  if (operator === '==') return isEqual(left, right);
-  if (operator === '!=') return !isEqual(left, right);
+  if (operator === '==') return areEqual(left, right, evaluation);
+  if (operator === '!=') return !areEqual(left, right, evaluation);
   if (operator === 'in') return isContained(left, right, evaluation);
   if (typeof left === 'number' && typeof right === 'number') return isOrdered(left, operator, right);
-  if (typeof left === 'string' && typeof right === 'string') return isOrdered(left, operator, right);
+  if (typeof left === 'string' && typeof right === 'string') {
+    spend(evaluation, Math.min(left.length, right.length));
+    return isOrdered(left, operator, right);
+  }
   throw evaluationError(
     evaluation,
     `${operator} orders two numbers or two strings, not ${describeValue(left)} and ${describeValue(right)}`,
   );
 };
+
+const areEqual = (left: Json, right: Json, evaluation: Evaluation): boolean =>
+  isEqual(left, right, (amount) => spend(evaluation, amount));
 
 /** Strings are ordered by UTF-16 unit. */
 const isOrdered = <Value extends number | string>(left: Value, operator: Order, right: Value): boolean => {
@@ -39,8 +46,11 @@ const isOrdered = <Value extends number | string>(left: Value, operator: Order, 
 };
 
 const isContained = (left: Json, right: Json, evaluation: Evaluation): boolean => {
-  if (isList(right)) return right.some((item) => isEqual(left, item));
-  if (typeof left === 'string' && typeof right === 'string') return right.includes(left);
+  if (isList(right)) return right.some((item) => areEqual(left, item, evaluation));
+  if (typeof left === 'string' && typeof right === 'string') {
+    spend(evaluation, left.length + right.length);
+    return includesText(right, left);
+  }
   if (typeof left === 'string' && isPlainObject(right)) return Object.hasOwn(right, left);
   throw evaluationError(
     evaluation,

@@ -8,18 +8,21 @@ export interface Cursor {
   readonly text: string;
   readonly pointer: string;
   readonly dialect: Dialect;
+  /** The expression is the whole text, without {{ }}. */
+  readonly isBare: boolean;
   token: Token;
   depth: number;
 }
 
 export const openCursor = (
   text: string,
-  { pointer, dialect }: Pick<Cursor, 'pointer' | 'dialect'>,
+  { pointer, dialect, isBare }: Pick<Cursor, 'pointer' | 'dialect' | 'isBare'>,
   at: number,
 ): Cursor => ({
   text,
   pointer,
   dialect,
+  isBare,
   token: readToken(text, at),
   depth: 0,
 });
@@ -64,6 +67,8 @@ export const syntaxError = (
 export const unexpected = (cursor: Cursor, expected: string): ExpressionSyntaxError => {
   const { kind, text } = cursor.token;
   if (kind === 'bad') return syntaxError(cursor, text);
+  if (kind === 'end' && cursor.isBare)
+    return syntaxError(cursor, `the condition ends where ${expected} was expected`);
   if (kind === 'end') {
     return syntaxError(cursor, `{{ is never closed: expected ${expected}`, {
       suggestion: 'close it with }}',

@@ -1,6 +1,6 @@
 /**
- * Evaluates compiled templates: total, without side effects, reading nothing but the scope. Results are
- * never scanned for expressions again.
+ * Evaluates compiled templates: total, without side effects, reading nothing but the scope. Results share nothing that could
+ * change with the scope or the template, and are never scanned for expressions again.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Expression } from './ast.ts';
@@ -17,6 +17,7 @@ import {
   scalarText,
   spend,
 } from './evaluation.ts';
+import { copyValue } from './json-values.ts';
 import { expressionLimits } from './limits.ts';
 import { resolvePath } from './resolve-path.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
@@ -28,7 +29,7 @@ export const evaluateTemplate = (template: CompiledTemplate, scope: ExpressionSc
 const evaluateNode = (node: TemplateNode, scope: Evaluation['scope'], budget: Evaluation['budget']): Json => {
   switch (node.kind) {
     case 'literal':
-      return node.value;
+      return copyValue(node.value, { scope, pointer: node.pointer, budget });
     case 'list':
       return node.items.map((item) => evaluateNode(item, scope, budget));
     case 'object':
@@ -36,11 +37,14 @@ const evaluateNode = (node: TemplateNode, scope: Evaluation['scope'], budget: Ev
         node.entries.map(([key, value]) => [key, evaluateNode(value, scope, budget)]),
       );
     case 'expression':
-      return evaluateToValue(node.expression, { scope, pointer: node.pointer, budget });
+      return evaluateWhole(node.expression, { scope, pointer: node.pointer, budget });
     case 'text':
       return evaluateText(node.parts, { scope, pointer: node.pointer, budget });
   }
 };
+
+const evaluateWhole = (expression: Expression, evaluation: Evaluation): Json =>
+  copyValue(evaluateToValue(expression, evaluation), evaluation);
 
 const evaluateText = (parts: readonly (string | Expression)[], evaluation: Evaluation): string => {
   const isBlankAround = parts.every((part) => typeof part !== 'string' || part.trim() === '');
@@ -69,7 +73,8 @@ const embeddedText = (expression: Expression, evaluation: Evaluation, isBlankAro
 const evaluateToValue = (expression: Expression, evaluation: Evaluation): Json => {
   const outcome = evaluate(expression, evaluation);
   if (outcome.found) return outcome.value;
-  throw evaluationError(evaluation, outcome.message, outcome.suggestion);
+  const { message, suggestion } = outcome.explain();
+  throw evaluationError(evaluation, message, suggestion);
 };
 
 const evaluate = (expression: Expression, evaluation: Evaluation): Outcome => {

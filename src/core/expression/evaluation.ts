@@ -43,18 +43,19 @@ export interface Evaluation {
   readonly budget: { left: number };
 }
 
-/** A value, or why there is none (which `??` may cover). */
+export interface Explanation {
+  readonly message: string;
+  readonly suggestion?: string | undefined;
+}
+
+/** A value, or why there is none: which `??` may cover, so the words are made only when they are needed. */
 export type Outcome =
   | { readonly found: true; readonly value: Json }
-  | { readonly found: false; readonly message: string; readonly suggestion: string | undefined };
+  | { readonly found: false; readonly explain: () => Explanation };
 
 export const found = (value: Json): Outcome => ({ found: true, value });
 
-export const missing = (message: string, suggestion?: string): Outcome => ({
-  found: false,
-  message,
-  suggestion,
-});
+export const missing = (explain: () => Explanation): Outcome => ({ found: false, explain });
 
 export const evaluationError = (
   evaluation: Evaluation,
@@ -62,15 +63,18 @@ export const evaluationError = (
   suggestion?: string | undefined,
 ): ExpressionError => new ExpressionError({ pointer: evaluation.pointer, message, suggestion });
 
-/** Counts characters or items about to be built. @throws ExpressionError above the limit of a template */
+/** Counts characters about to be built or compared. @throws ExpressionError above the limit of a template */
 export const spend = (evaluation: Evaluation, amount: number): void => {
   evaluation.budget.left -= amount;
   if (evaluation.budget.left >= 0) return;
   throw evaluationError(
     evaluation,
-    `the expressions build more than ${expressionLimits.built} characters and items`,
+    `the expressions build or compare more than ${expressionLimits.built} characters`,
   );
 };
+
+export const spendItems = (evaluation: Evaluation, count: number): void =>
+  spend(evaluation, count * expressionLimits.charactersPerItem);
 
 const longestKeyList = 12;
 

@@ -14,7 +14,10 @@ import {
   type Outcome,
   scalarText,
   spend,
+  spendItems,
 } from './evaluation.ts';
+import { formatJson } from './json-values.ts';
+import { tokenPatterns } from './symbols.ts';
 
 export interface FilterInput {
   readonly value: Json;
@@ -37,11 +40,7 @@ export const refuse = (
   suggestion?: string,
 ) => evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
 
-const toJsonText = ({ value, evaluation }: FilterInput): Outcome => {
-  const text = JSON.stringify(value);
-  spend(evaluation, text.length);
-  return found(text);
-};
+const toJsonText = ({ value, evaluation }: FilterInput): Outcome => found(formatJson(value, evaluation));
 
 const toText = (input: FilterInput): Outcome => {
   const text = scalarText(input.value);
@@ -50,11 +49,12 @@ const toText = (input: FilterInput): Outcome => {
   return found(text);
 };
 
-const numberText = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
+const numberText = new RegExp(`^${tokenPatterns.number}$`);
 
 export const toNumber = (input: FilterInput): Outcome => {
   if (typeof input.value === 'number') return found(input.value);
   if (typeof input.value !== 'string') throw refuse(input, 'number', 'a number or the text of one');
+  spend(input.evaluation, input.value.length);
   const value = numberText.test(input.value) ? Number(input.value) : Number.NaN;
   if (Number.isFinite(value)) return found(value);
   throw evaluationError(input.evaluation, 'number takes the text of a JSON number, such as "42" or "-1.5"');
@@ -69,7 +69,11 @@ const toBoolean = (input: FilterInput): Outcome => {
 const countOf = (input: FilterInput): Outcome => {
   const { value } = input;
   if (typeof value === 'string' || isList(value)) return found(value.length);
-  if (isPlainObject(value)) return found(Object.keys(value).length);
+  if (isPlainObject(value)) {
+    const count = Object.keys(value).length;
+    spendItems(input.evaluation, count);
+    return found(count);
+  }
   throw refuse(input, 'length', 'a string, list or object');
 };
 
@@ -78,11 +82,13 @@ const itemOf =
   (input: FilterInput): Outcome => {
     if (!isList(input.value)) throw refuse(input, filter, 'a list');
     const item = input.value.at(filter === 'first' ? 0 : -1);
-    return item === undefined ? missing(`the list is empty, it has no ${filter} item`) : found(item);
+    if (item !== undefined) return found(item);
+    return missing(() => ({ message: `the list is empty, it has no ${filter} item` }));
   };
 
 const joinItems = (input: FilterInput): Outcome => {
   if (!isList(input.value)) throw refuse(input, 'join', 'a list');
+  spendItems(input.evaluation, input.value.length);
   const texts = input.value.map((item, index) => {
     const text = scalarText(item);
     if (text !== null) return text;

@@ -6,10 +6,14 @@ export const expressionLimits = {
   pathSegments: 32,
   /** Parentheses and negations inside one another; also lists and objects of a template. */
   nesting: 64,
-  /** `{{ }}` in one pipeline definition. */
+  /** Lists and objects inside one another, of a value that a result or a JSON text is made of. */
+  valueNesting: 500,
+  /** `{{ }}` and conditions in one pipeline definition; counted by core/pipeline/check-expressions.ts. */
   expressionsPerDefinition: 50_000,
-  /** Characters and list items that evaluating one template may build. */
+  /** Characters that evaluating one template may build or compare. */
   built: 16_777_216,
+  /** What an item of a list, or a key of an object, counts as. */
+  charactersPerItem: 8,
 } as const;
 
 export const isLongerThanBytes = (text: string, limit: number): boolean => {

@@ -3,7 +3,10 @@ import { createNameSuggester } from '../nearest-name.ts';
 import type { Path, Segment } from './ast.ts';
 import { acceptSymbol, advance, type Cursor, syntaxError, unexpected } from './cursor.ts';
 import { expressionLimits } from './limits.ts';
+import { tokenPatterns } from './symbols.ts';
 import type { Token } from './tokens.ts';
+
+const plainIndex = new RegExp(`^(?:${tokenPatterns.index})$`);
 
 /** Reads `root.name["key"][0][*]`; the cursor stands on the root's name. */
 export const parsePath = (cursor: Cursor): Path => {
@@ -54,7 +57,7 @@ const parseBracketContent = (cursor: Cursor): Segment => {
   if (cursor.token.kind === 'string') return allowedKey(cursor, advance(cursor));
   if (cursor.token.kind !== 'number') throw unexpected(cursor, 'an index, a "key" or * in the brackets');
   const index = advance(cursor);
-  if (/^[0-9]{1,15}$/.test(index.text)) return Number(index.text);
+  if (plainIndex.test(index.text)) return Number(index.text);
   throw syntaxError(cursor, `${index.text.slice(0, 40)} is no index; an index is 0, 1, 2, ...`, {
     at: index.start,
     suggestion: index.text.startsWith('-') ? 'the last item is <list> | last' : undefined,

@@ -1,19 +1,9 @@
 /**
- * The grammar (docs: expressions):
- *   expr       = alt { "??" alt }                    alt = primary { "|" filter }
- *   primary    = path | number | string | true | false | null | "(" cond ")"
- *   cond       = and { "||" and }                    and = comparison { "&&" comparison }
- *   comparison = operand { ("==" | ... | "in") operand }   operand = "!" operand | expr
- * One function per rule. Every function ends on the first token that is not its own.
+ * One function per rule of the grammar (grammar.ts). Every function ends on the first token that is not its own; none goes
+ * back, so the time is linear in the length of the text.
  */
 import { createNameSuggester } from '../nearest-name.ts';
-import {
-  type ComparisonOperator,
-  comparisonOperators,
-  type Expression,
-  type FilterCall,
-  type Scalar,
-} from './ast.ts';
+import type { Expression, FilterCall, Scalar } from './ast.ts';
 import {
   acceptSymbol,
   advance,
@@ -25,10 +15,11 @@ import {
 } from './cursor.ts';
 import { knownFilters } from './dialect.ts';
 import { parsePath } from './parse-path.ts';
+import { type ComparisonOperator, comparisonOperators, delimiters, keywords, operators } from './symbols.ts';
 
 export const parseExpression = (cursor: Cursor): Expression => {
   const alternatives = [parseAlternative(cursor)];
-  while (acceptSymbol(cursor, '??')) alternatives.push(parseAlternative(cursor));
+  while (acceptSymbol(cursor, operators.otherwise)) alternatives.push(parseAlternative(cursor));
   const [only] = alternatives;
   return alternatives.length === 1 && only !== undefined ? only : { kind: 'otherwise', alternatives };
 };
@@ -36,15 +27,9 @@ export const parseExpression = (cursor: Cursor): Expression => {
 const parseAlternative = (cursor: Cursor): Expression => {
   const of = parsePrimary(cursor);
   const calls: FilterCall[] = [];
-  while (acceptSymbol(cursor, '|')) calls.push(parseFilter(cursor));
+  while (acceptSymbol(cursor, operators.filter)) calls.push(parseFilter(cursor));
   return calls.length === 0 ? of : { kind: 'filtered', of, filters: calls };
 };
-
-const keywords: ReadonlyMap<string, null | boolean> = new Map([
-  ['true', true],
-  ['false', false],
-  ['null', null],
-]);
 
 const parsePrimary = (cursor: Cursor): Expression => {
   const value = parseScalar(cursor);
@@ -83,19 +68,18 @@ const parseParenthesised = (cursor: Cursor): Expression => {
   return inner;
 };
 
-const parseCondition = (cursor: Cursor): Expression => parseChain(cursor, '||', 'any', parseConjunction);
+export const parseCondition = (cursor: Cursor): Expression => parseChain(cursor, 'any', parseConjunction);
 
-const parseConjunction = (cursor: Cursor): Expression => parseChain(cursor, '&&', 'all', parseComparison);
+const parseConjunction = (cursor: Cursor): Expression => parseChain(cursor, 'all', parseComparison);
 
 const parseChain = (
   cursor: Cursor,
-  operator: string,
   kind: 'all' | 'any',
   parseOperandOf: (cursor: Cursor) => Expression,
 ): Expression => {
   const first = parseOperandOf(cursor);
   const of = [first];
-  while (acceptSymbol(cursor, operator)) of.push(parseOperandOf(cursor));
+  while (acceptSymbol(cursor, operators[kind])) of.push(parseOperandOf(cursor));
   return of.length === 1 ? first : { kind, of };
 };
 
@@ -116,7 +100,7 @@ const comparisonAt = ({ token }: Cursor): ComparisonOperator | undefined =>
     : undefined;
 
 const parseOperand = (cursor: Cursor): Expression => {
-  if (!isSymbol(cursor, '!')) return parseExpression(cursor);
+  if (!isSymbol(cursor, operators.not)) return parseExpression(cursor);
   advance(cursor);
   return { kind: 'not', of: parseNested(cursor, parseOperand) };
 };
@@ -150,12 +134,24 @@ const parseArgument = (cursor: Cursor, filter: string, kind: 'string' | 'scalar'
   return argument;
 };
 
-/** The closing `}}`; says what to write when an operator stands there that needs parentheses. */
+/** The `}}` after an expression; says what to write when an operator stands there that needs parentheses. */
 export const parseClose = (cursor: Cursor): number => {
-  if (cursor.token.kind === 'close') return cursor.token.end;
   const { text } = cursor.token;
-  if (comparisonAt(cursor) !== undefined || isSymbol(cursor, '&&') || isSymbol(cursor, '||')) {
+  if (
+    comparisonAt(cursor) !== undefined ||
+    isSymbol(cursor, operators.all) ||
+    isSymbol(cursor, operators.any)
+  ) {
     throw syntaxError(cursor, `${text} needs parentheses`, { suggestion: `write {{ ( a ${text} b ) }}` });
   }
-  throw unexpected(cursor, '}}, an operator or a filter');
+  return parseEnd(cursor);
+};
+
+/** The `}}`, or the end of a text without one. Answers where it ends. */
+export const parseEnd = (cursor: Cursor): number => {
+  if (cursor.token.kind === (cursor.isBare ? 'end' : 'close')) return cursor.token.end;
+  throw unexpected(
+    cursor,
+    cursor.isBare ? 'an operator or a filter' : `${delimiters.close}, an operator or a filter`,
+  );
 };

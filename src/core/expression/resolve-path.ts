@@ -14,7 +14,7 @@ import {
   found,
   missing,
   type Outcome,
-  spend,
+  spendItems,
 } from './evaluation.ts';
 import { formatPath } from './format-path.ts';
 
@@ -27,7 +27,7 @@ interface Place {
 
 export const resolvePath = (path: Path, evaluation: Evaluation): Outcome => {
   const value = Object.hasOwn(evaluation.scope, path.root) ? evaluation.scope[path.root] : undefined;
-  if (value === undefined) return missing(`${path.root} has no value here`);
+  if (value === undefined) return missing(() => ({ message: `${path.root} has no value here` }));
   return follow({ value, trail: [] }, path, evaluation);
 };
 
@@ -63,9 +63,13 @@ const fieldAt = (place: Place, key: string, path: Path, evaluation: Evaluation):
 
 const followEach = (place: Place, path: Path, evaluation: Evaluation): Outcome => {
   if (!Array.isArray(place.value)) throw wrongSegment(place, '[*]', path, evaluation);
-  spend(evaluation, place.value.length);
+  spendItems(evaluation, place.value.length);
   const values: Json[] = [];
   for (const [index, value] of place.value.entries()) {
+    if (value === null) {
+      values.push(null); // such as an item that was allowed to fail
+      continue;
+    }
     const outcome = follow({ value, trail: [...place.trail, index] }, path, evaluation);
     if (!outcome.found) return outcome;
     values.push(outcome.value);
@@ -82,17 +86,24 @@ const wrongSegment = (place: Place, segment: string, path: Path, evaluation: Eva
 const defaultHint = 'add ?? with a default where it may be missing';
 
 const missingBelowNull = (place: Place, path: Path): Outcome =>
-  missing(
-    `${formatPath(path.root, path.segments)} does not exist: ${nameOf(place, path)} is null`,
-    defaultHint,
-  );
+  missing(() => ({
+    message: `${formatPath(path.root, path.segments)} does not exist: ${nameOf(place, path)} is null`,
+    suggestion: defaultHint,
+  }));
 
-const missingAt = (place: Place, segment: string | number, path: Path): Outcome => {
-  const wanted = formatPath(path.root, [...place.trail, segment]);
-  const near =
-    typeof segment === 'string' && isPlainObject(place.value)
-      ? createNameSuggester(Object.keys(place.value))(segment)
-      : undefined;
-  const message = `${wanted} does not exist: ${nameOf(place, path)} is ${describeValue(place.value)}`;
-  return missing(message, near ?? defaultHint);
+const missingAt = (place: Place, segment: string | number, path: Path): Outcome =>
+  missing(() => {
+    const wanted = formatPath(path.root, [...place.trail, segment]);
+    return {
+      message: `${wanted} does not exist: ${nameOf(place, path)} is ${describeValue(place.value)}`,
+      suggestion: suggestKey(place.value, segment) ?? defaultHint,
+    };
+  });
+
+/** Of how many keys the nearest is looked for. */
+const consideredKeys = 1_000;
+
+const suggestKey = (value: unknown, segment: string | number): string | undefined => {
+  if (typeof segment === 'number' || !isPlainObject(value)) return undefined;
+  return createNameSuggester(Object.keys(value).slice(0, consideredKeys))(segment);
 };

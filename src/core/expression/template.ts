@@ -12,9 +12,10 @@ import { type Dialect, pipelineDialect } from './dialect.ts';
 import { type ExpressionErrorCode, ExpressionSyntaxError } from './errors.ts';
 import { expressionLimits, isLongerThanBytes } from './limits.ts';
 import { parseClose, parseExpression } from './parse.ts';
+import { delimiters } from './symbols.ts';
 
 export type TemplateNode =
-  | { readonly kind: 'literal'; readonly value: Json }
+  | { readonly kind: 'literal'; readonly pointer: string; readonly value: Json }
   /** A string that is exactly one `{{ }}`: keeps the type of its value. */
   | { readonly kind: 'expression'; readonly pointer: string; readonly expression: Expression }
   /** Text with expressions in it: always a string. */
@@ -68,8 +69,9 @@ const below = (place: Place, segment: string | number): Place => ({
 });
 
 const compileValue = (value: Json, place: Place): TemplateNode => {
-  if (typeof value === 'string') return value.includes('{{') ? compileString(value, place) : literal(value);
-  if (typeof value !== 'object' || value === null) return literal(value);
+  if (typeof value === 'string')
+    return value.includes(delimiters.open) ? compileString(value, place) : literal(value, place);
+  if (typeof value !== 'object' || value === null) return literal(value, place);
   if (place.depth >= expressionLimits.nesting) {
     return refuse(
       value,
@@ -81,16 +83,16 @@ const compileValue = (value: Json, place: Place): TemplateNode => {
   if (isList(value)) {
     const items = value.map((item, index) => compileValue(item, below(place, index)));
     return items.every((item, index) => isKept(item, value[index]))
-      ? literal(value)
+      ? literal(value, place)
       : { kind: 'list', items };
   }
-  return isPlainObject(value) ? compileObject(value, place) : literal(value);
+  return isPlainObject(value) ? compileObject(value, place) : literal(value, place);
 };
 
 const compileObject = (value: JsonObject, place: Place): TemplateNode => {
   const keys = Object.keys(value);
   if (Object.hasOwn(value, '$literal')) {
-    if (keys.length === 1) return literal(value.$literal ?? null);
+    if (keys.length === 1) return literal(value.$literal ?? null, place);
     return refuse(
       value,
       place,
@@ -106,11 +108,11 @@ const compileObject = (value: JsonObject, place: Place): TemplateNode => {
     return [key, node] as const;
   });
   return entries.every(([key, node]) => isKept(node, value[key]))
-    ? literal(value)
+    ? literal(value, place)
     : { kind: 'object', entries };
 };
 
-const literal = (value: Json): TemplateNode => ({ kind: 'literal', value });
+const literal = (value: Json, { pointer }: Place): TemplateNode => ({ kind: 'literal', pointer, value });
 
 /** Whether a part evaluates to the very value it was compiled from (an unwrapped `$literal` does not). */
 const isKept = (node: TemplateNode, value: Json | undefined): boolean =>
@@ -118,7 +120,7 @@ const isKept = (node: TemplateNode, value: Json | undefined): boolean =>
 
 const refuse = (value: Json, place: Place, code: ExpressionErrorCode, message: string): TemplateNode => {
   place.reading.errors.push(new ExpressionSyntaxError({ code, pointer: place.pointer, offset: 0, message }));
-  return literal(value);
+  return literal(value, place);
 };
 
 const compileString = (text: string, place: Place): TemplateNode => {
@@ -131,16 +133,17 @@ const compileString = (text: string, place: Place): TemplateNode => {
   } catch (error) {
     if (!(error instanceof ExpressionSyntaxError)) throw error;
     place.reading.errors.push(error);
-    return literal(text);
+    return literal(text, place);
   }
 };
 
 const parseString = (text: string, { pointer, reading }: Place): TemplateNode => {
   const parts: (string | Expression)[] = [];
   let at = 0;
-  for (let open = text.indexOf('{{'); open >= 0; open = text.indexOf('{{', at)) {
+  for (let open = text.indexOf(delimiters.open); open >= 0; open = text.indexOf(delimiters.open, at)) {
     if (open > at) parts.push(text.slice(at, open));
-    const cursor = openCursor(text, { pointer, dialect: reading.dialect }, open + 2);
+    const from = open + delimiters.open.length;
+    const cursor = openCursor(text, { pointer, dialect: reading.dialect, isBare: false }, from);
     parts.push(parseExpression(cursor));
     at = parseClose(cursor);
     reading.expressions++;

@@ -2,6 +2,8 @@
  * Splits the inside of `{{ }}` into tokens. Longest match first, so `||` is never two filters.
  * Double-quoted strings take JSON's escapes; single-quoted ones are literal, for use inside JSON.
  */
+import { delimiters, signs, tokenPatterns } from './symbols.ts';
+
 type TokenKind = 'name' | 'number' | 'string' | 'symbol' | 'close' | 'end' | 'bad';
 
 export interface Token {
@@ -13,13 +15,19 @@ export interface Token {
 }
 
 const space = /[ \t\r\n]*/y;
-const name = /[A-Za-z_][A-Za-z0-9_-]*/y;
-const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-const symbol = /\?\?|==|!=|<=|>=|&&|\|\||[.[\]*()|<>!]/y;
+const name = new RegExp(tokenPatterns.name, 'y');
+const number = new RegExp(tokenPatterns.number, 'y');
+const symbol = new RegExp(signs.map((sign) => sign.replace(/[^=]/g, '\\$&')).join('|'), 'y');
+
+const patterns = [
+  ['name', name],
+  ['number', number],
+  ['symbol', symbol],
+] as const;
 
 const matchAt = (pattern: RegExp, text: string, at: number): string | undefined => {
   pattern.lastIndex = at;
-  return pattern.exec(text)?.[0];
+  return pattern.test(text) ? text.slice(at, pattern.lastIndex) : undefined;
 };
 
 const bad = (reason: string, start: number): Token => ({ kind: 'bad', text: reason, start, end: start });
@@ -48,31 +56,32 @@ const parseJsonString = (quoted: string): string | null => {
   }
 };
 
-const strayHints: Readonly<Record<string, string>> = {
-  '=': 'write == to compare',
-  '&': 'write && for "and"',
-  '?': 'write ?? for a default',
-};
+const strayHints: ReadonlyMap<string, string> = new Map([
+  ['=', 'write == to compare'],
+  ['&', 'write && for "and"'],
+  ['?', 'write ?? for a default'],
+  ['{', 'an expression holds no {{ }}'],
+]);
 
 const readStray = (text: string, start: number): Token => {
   const character = String.fromCodePoint(text.codePointAt(start) ?? 0);
-  const hint = strayHints[character];
+  const hint = strayHints.get(character);
   return bad(`unexpected ${JSON.stringify(character)}${hint === undefined ? '' : `; ${hint}`}`, start);
 };
 
 /** The token at or after `at`. Never throws: what cannot be read is a `bad` token with its reason. */
 export const readToken = (text: string, at: number): Token => {
-  const start = at + (matchAt(space, text, at)?.length ?? 0);
+  space.lastIndex = at;
+  space.test(text);
+  const start = space.lastIndex;
   if (start >= text.length) return { kind: 'end', text: '', start, end: start };
   const first = text[start];
   if (first === '"') return readDoubleQuoted(text, start);
   if (first === "'") return readSingleQuoted(text, start);
-  if (text.startsWith('}}', start)) return { kind: 'close', text: '}}', start, end: start + 2 };
-  for (const [kind, pattern] of [
-    ['name', name],
-    ['number', number],
-    ['symbol', symbol],
-  ] as const) {
+  if (text.startsWith(delimiters.close, start)) {
+    return { kind: 'close', text: delimiters.close, start, end: start + delimiters.close.length };
+  }
+  for (const [kind, pattern] of patterns) {
     const found = matchAt(pattern, text, start);
     if (found !== undefined) return { kind, text: found, start, end: start + found.length };
   }

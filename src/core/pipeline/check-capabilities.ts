@@ -1,32 +1,48 @@
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import { parseDuration } from '../duration.ts';
 import { createNameSuggester } from '../nearest-name.ts';
+import type { DefinitionFacts } from './definition-facts.ts';
 import type { DefinitionFinding } from './finding.ts';
-
-export interface CapabilityOptions {
-  /** Names that are registered now; null skips the check. */
-  readonly knownCapabilities: ReadonlySet<string> | null;
-  /** An unregistered capability is an error instead of a warning. */
-  readonly strict: boolean;
-}
 
 /** Instances come and go, so an unregistered capability is a warning unless `strict`. */
 export const checkCapabilities = (
+  definition: PipelineDefinition,
+  { knownCapabilities, strict }: Pick<DefinitionFacts, 'knownCapabilities' | 'strict'>,
+): DefinitionFinding[] =>
+  knownCapabilities === null
+    ? []
+    : findUnknown(definition.steps, knownCapabilities).map((finding) => ({
+        severity: strict ? 'error' : 'warning',
+        ...finding,
+      }));
+
+/** What stops a run of a sound definition from starting now: calls of what nobody offers and that wait for nobody. */
+export const checkRunnable = (
   { steps }: PipelineDefinition,
-  { knownCapabilities, strict }: CapabilityOptions,
-): DefinitionFinding[] => {
-  if (knownCapabilities === null) return [];
-  const suggest = createNameSuggester(knownCapabilities);
-  return steps.flatMap(({ capability }, index): DefinitionFinding[] =>
-    knownCapabilities.has(capability)
-      ? []
-      : [
-          {
-            severity: strict ? 'error' : 'warning',
-            code: 'capability_unknown',
-            pointer: `/steps/${index}/capability`,
-            message: `no instance of ${capability} is registered`,
-            suggestion: suggest(capability),
-          },
-        ],
-  );
+  knownCapabilities: ReadonlySet<string>,
+): DefinitionFinding[] =>
+  findUnknown(
+    steps,
+    knownCapabilities,
+    ({ wait_for_capability = '0s' }) => parseDuration(wait_for_capability) === 0,
+  ).map((finding) => ({ severity: 'error', ...finding }));
+
+const findUnknown = (
+  steps: readonly StepDefinition[],
+  known: ReadonlySet<string>,
+  isMeant: (step: StepDefinition) => boolean = () => true,
+): Omit<DefinitionFinding, 'severity'>[] => {
+  const suggest = createNameSuggester(known);
+  return steps.flatMap((step, index): Omit<DefinitionFinding, 'severity'>[] => {
+    const { capability } = step;
+    if (capability === undefined || known.has(capability) || !isMeant(step)) return [];
+    return [
+      {
+        code: 'capability_unknown',
+        pointer: `/steps/${index}/capability`,
+        message: `no instance of ${capability} is registered`,
+        suggestion: suggest(capability),
+      },
+    ];
+  });
 };

@@ -1,16 +1,12 @@
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { findCycles } from '../dag/cycles.ts';
-import type { DefinitionTemplates } from './definition-templates.ts';
+import type { Graph } from '../dag/graph.ts';
 import type { DefinitionFinding } from './finding.ts';
-import { createStepGraph } from './step-graph.ts';
 
 /** Steps that wait for one another, by `depends_on` or by what their expressions mention. */
-export const checkCycles = (
-  definition: PipelineDefinition,
-  templates: DefinitionTemplates,
-): DefinitionFinding[] =>
-  findCycles(createStepGraph(definition, templates)).map((cycle) => {
-    const ids = cycle.map((index) => definition.steps[index]?.id ?? '');
+export const checkCycles = ({ steps }: PipelineDefinition, graph: Graph): DefinitionFinding[] =>
+  findCycles(graph).map((cycle) => {
+    const ids = cycle.map((index) => steps[index]?.id ?? '');
     const message = `each of these steps waits for the next: ${formatCycle(ids)}`;
     return { severity: 'error', code: 'cycle', pointer: `/steps/${cycle[0]}`, message };
   });

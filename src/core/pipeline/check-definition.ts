@@ -1,31 +1,43 @@
 /**
- * Everything that can be said about a definition of sound shape without a database: all findings at
- * once, each with a JSON Pointer. No finding of severity `error` means that `compileDefinition` and a
+ * Everything that can be said about a definition of sound shape, with what is known of the world around it: all
+ * findings at once, each with a JSON Pointer. No finding of severity `error` means that `compileDefinition` and a
  * run accept it.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { createNameSuggester } from '../nearest-name.ts';
-import { type CapabilityOptions, checkCapabilities } from './check-capabilities.ts';
+import { checkCapabilities } from './check-capabilities.ts';
 import { checkCycles } from './check-cycles.ts';
 import { checkEscalation } from './check-escalation.ts';
 import { checkExpressions } from './check-expressions.ts';
+import { checkKinds } from './check-kinds.ts';
+import { checkOrder } from './check-order.ts';
+import { checkPipelines } from './check-pipelines.ts';
+import { checkSchemas } from './check-schemas.ts';
 import { checkSettings } from './check-settings.ts';
 import { checkStepNames } from './check-step-names.ts';
-import { readTemplates } from './definition-templates.ts';
+import { checkTypes } from './check-types.ts';
+import type { DefinitionFacts } from './definition-facts.ts';
 import type { DefinitionFinding } from './finding.ts';
+import { type AnalysedDefinition, analyseDefinition } from './step-graph.ts';
 
 export const checkDefinition = (
   definition: PipelineDefinition,
-  options: CapabilityOptions,
+  facts: DefinitionFacts,
+  { templates, graph }: AnalysedDefinition = analyseDefinition(definition),
 ): DefinitionFinding[] => {
-  const templates = readTemplates(definition);
   const suggestStep = createNameSuggester(definition.steps.map(({ id }) => id));
+  const schemas = checkSchemas(definition, facts);
   return [
+    ...checkKinds(definition),
     ...checkStepNames(definition, suggestStep),
     ...checkExpressions(definition, templates, suggestStep),
-    ...checkCycles(definition, templates),
+    ...checkCycles(definition, graph),
+    ...checkOrder(definition, graph),
     ...checkSettings(definition),
     ...checkEscalation(definition),
-    ...checkCapabilities(definition, options),
+    ...schemas.findings,
+    ...checkPipelines(definition, facts),
+    ...checkCapabilities(definition, facts),
+    ...checkTypes({ definition, templates, graph, facts, isSound: schemas.isSound }),
   ];
 };

@@ -2,6 +2,7 @@
 import type { EscalatePolicy, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import { isModel, resolveEscalation } from './escalation-settings.ts';
 import type { DefinitionFinding, FindingCode } from './finding.ts';
+import { stepKindOf } from './step-kind.ts';
 
 export const checkEscalation = (definition: PipelineDefinition): DefinitionFinding[] => [
   ...checkDefaults(definition.defaults?.escalate ?? {}),
@@ -16,6 +17,7 @@ const checkStep = (
   step: StepDefinition,
   pointer: string,
 ): DefinitionFinding[] => {
+  if (stepKindOf(step) !== 'call') return [];
   const { escalate = {} } = step;
   const resolved = resolveEscalation(definition, step);
   const findings: DefinitionFinding[] = [];

@@ -2,34 +2,59 @@
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { formatPath } from '../expression/format-path.ts';
 import { expressionLimits } from '../expression/limits.ts';
-import { type Reference, references } from '../expression/references.ts';
+import type { Reference } from '../expression/references.ts';
 import { runFields, stepFields } from '../expression/roots.ts';
 import type { TemplateReading } from '../expression/template.ts';
 import { createNameSuggester, type SuggestName } from '../nearest-name.ts';
-import type { DefinitionTemplates } from './definition-templates.ts';
+import type { DefinitionTemplates, ReferencingTemplate } from './definition-templates.ts';
 import type { DefinitionFinding, FindingCode } from './finding.ts';
 
 export const checkExpressions = (
-  { steps }: PipelineDefinition,
-  { inputs, output }: DefinitionTemplates,
+  definition: PipelineDefinition,
+  templates: DefinitionTemplates,
   suggestStep: SuggestName,
 ): DefinitionFinding[] => {
-  const known = new Set(steps.map(({ id }) => id));
-  const readings = output === null ? inputs : [...inputs, output];
+  const known = new Set(definition.steps.map(({ id }) => id));
+  const places = listPlaces(definition, templates);
   return [
-    ...checkCount(readings),
-    ...readings.flatMap((reading, index) => [
-      ...reading.errors.map(toFinding),
-      ...references(reading.template).flatMap((reference) =>
-        checkReference(reference, { known, suggestStep, ownStep: steps[index]?.id }),
+    ...checkCount(places),
+    ...places.flatMap((place) => [
+      ...place.reading.errors.map(toFinding),
+      ...place.reading.references.flatMap((reference) =>
+        checkReference(reference, { known, suggestStep, place }),
       ),
     ]),
   ];
 };
 
-const checkCount = (readings: readonly TemplateReading[]): DefinitionFinding[] => {
+/** Where expressions stand, and what they may name there. */
+interface Place {
+  readonly reading: ReferencingTemplate;
+  /** The step whose template it is. */
+  readonly ownStep?: string;
+  /** `item` and `index` have values. */
+  readonly isPerItem?: boolean;
+  /** No step has run yet. */
+  readonly isBeforeRun?: boolean;
+}
+
+const listPlaces = ({ steps }: PipelineDefinition, templates: DefinitionTemplates): Place[] => {
+  const { output, concurrencyKey } = templates;
+  const ofSteps = templates.steps.flatMap(({ input, when, items }, index): Place[] => {
+    const ownStep = steps[index]?.id ?? '';
+    const once = [when, items].flatMap((reading) => (reading === null ? [] : [{ reading, ownStep }]));
+    return [...once, { reading: input, ownStep, isPerItem: items !== null }];
+  });
+  return [
+    ...(concurrencyKey === null ? [] : [{ reading: concurrencyKey, isBeforeRun: true }]),
+    ...ofSteps,
+    ...(output === null ? [] : [{ reading: output }]),
+  ];
+};
+
+const checkCount = (places: readonly Place[]): DefinitionFinding[] => {
   const limit = expressionLimits.expressionsPerDefinition;
-  const count = readings.reduce((sum, { template }) => sum + template.expressions, 0);
+  const count = places.reduce((sum, { reading }) => sum + reading.template.expressions, 0);
   if (count <= limit) return [];
   const message = `the definition holds ${count} expressions, at most ${limit} are allowed`;
   return [{ severity: 'error', code: 'expression_limit', pointer: '', message }];
@@ -47,11 +72,15 @@ const toFinding = (error: TemplateReading['errors'][number]): DefinitionFinding 
 interface ReferenceContext {
   readonly known: ReadonlySet<string>;
   readonly suggestStep: SuggestName;
-  /** The step whose input mentions it; undefined in the pipeline's output. */
-  readonly ownStep: string | undefined;
+  readonly place: Place;
 }
 
 const checkReference = (reference: Reference, context: ReferenceContext): DefinitionFinding[] => {
+  const { isPerItem = false, isBeforeRun = false } = context.place;
+  if (isBeforeRun && reference.root !== 'job' && reference.root !== 'run') {
+    const message = `${reference.root} has no value before a run; job and run have`;
+    return [problem(reference, 'root_unavailable', message)];
+  }
   switch (reference.root) {
     case 'job':
       return [];
@@ -61,7 +90,14 @@ const checkReference = (reference: Reference, context: ReferenceContext): Defini
       return checkStepReference(reference, context);
     case 'item':
     case 'index':
-      return [problem(reference, 'root_unavailable', `${reference.root} has a value only inside for_each`)];
+      if (isPerItem) return [];
+      return [
+        problem(
+          reference,
+          'root_unavailable',
+          `${reference.root} has a value only in the input of a step with for_each`,
+        ),
+      ];
   }
 };
 
@@ -75,8 +111,8 @@ const checkStepReference = (reference: Reference, context: ReferenceContext): De
     return [problem(reference, 'step_unknown', `there is no step ${id.slice(0, 64)}`, suggestion)];
   }
   const own =
-    id === context.ownStep
-      ? [problem(reference, 'expression_own_step', `the step ${id} mentions itself in its input`)]
+    id === context.place.ownStep
+      ? [problem(reference, 'expression_own_step', `the step ${id} mentions itself`)]
       : [];
   return [...own, ...checkField(reference, 1, stepFields)];
 };

@@ -3,29 +3,60 @@ import semver from 'semver';
 import type { PipelineDefinition, RetryPolicy, StepDefinition } from '../../contracts/pipeline.ts';
 import { parseDuration } from '../duration.ts';
 import type { DefinitionFinding } from './finding.ts';
+import { stepKindOf } from './step-kind.ts';
+import { resolveStepSettings } from './step-settings.ts';
 
 interface DurationRule {
   readonly atLeast: string;
   readonly atMost: string;
 }
 
-/** One attempt; a whole step with its waits; a whole run; the pause before a retry. */
+/** One attempt; a whole step; a whole run; the pause before a retry; for time or a person; for an instance. */
 const durationRules = {
   timeout: { atLeast: '1ms', atMost: '24h' },
   total_timeout: { atLeast: '1ms', atMost: '7d' },
   run: { atLeast: '1ms', atMost: '7d' },
   pause: { atLeast: '0ms', atMost: '24h' },
+  wait: { atLeast: '1ms', atMost: '90d' },
+  capability: { atLeast: '0ms', atMost: '7d' },
 } as const satisfies Record<string, DurationRule>;
 
-export const checkSettings = ({ timeout, defaults, steps }: PipelineDefinition): DefinitionFinding[] => [
-  ...checkDuration(timeout, durationRules.run, '/timeout'),
-  ...checkShared(defaults ?? {}, '/defaults'),
-  ...steps.flatMap((step, index) => [
-    ...checkShared(step, `/steps/${index}`),
-    ...checkDuration(step.total_timeout, durationRules.total_timeout, `/steps/${index}/total_timeout`),
-    ...checkRange(step.capability_version, `/steps/${index}/capability_version`),
-  ]),
+export const checkSettings = (definition: PipelineDefinition): DefinitionFinding[] => [
+  ...checkDuration(definition.timeout, durationRules.run, '/timeout'),
+  ...checkShared(definition.defaults ?? {}, '/defaults'),
+  ...definition.steps.flatMap((step, index) => checkStep(definition, step, `/steps/${index}`)),
 ];
+
+const checkStep = (
+  definition: PipelineDefinition,
+  step: StepDefinition,
+  pointer: string,
+): DefinitionFinding[] => {
+  const { total_timeout, wait, review, wait_for_capability, capability_version } = step;
+  const findings = [
+    ...checkShared(step, pointer),
+    ...checkDuration(total_timeout, durationRules.total_timeout, `${pointer}/total_timeout`),
+    ...checkDuration(wait, durationRules.wait, `${pointer}/wait`),
+    ...checkDuration(review?.timeout, durationRules.wait, `${pointer}/review/timeout`),
+    ...checkDuration(wait_for_capability, durationRules.capability, `${pointer}/wait_for_capability`),
+    ...checkRange(capability_version, `${pointer}/capability_version`),
+  ];
+  const isComparable = total_timeout !== undefined && stepKindOf(step) === 'call' && findings.length === 0;
+  return isComparable ? checkTotal(definition, step, total_timeout, pointer) : findings;
+};
+
+const checkTotal = (
+  definition: PipelineDefinition,
+  step: StepDefinition,
+  total: string,
+  pointer: string,
+): DefinitionFinding[] => {
+  const timeout = step.timeout ?? definition.defaults?.timeout;
+  const { timeoutMs, totalTimeoutMs } = resolveStepSettings(definition, step);
+  if (timeout === undefined || totalTimeoutMs >= timeoutMs) return [];
+  const message = `the step ends after ${total}, before one attempt has had its ${timeout}`;
+  return [{ severity: 'warning', code: 'timeout_unreachable', pointer: `${pointer}/total_timeout`, message }];
+};
 
 const checkShared = (
   { timeout, retry }: Pick<StepDefinition, 'timeout' | 'retry'>,

@@ -4,12 +4,18 @@
  */
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { CompiledTemplate, TemplateReading } from '../expression/template.ts';
-import { readTemplates } from './definition-templates.ts';
-import { createStepGraph } from './step-graph.ts';
+import type { StepTemplates } from './definition-templates.ts';
+import { analyseDefinition } from './step-graph.ts';
+import { type StepKind, stepKindOf } from './step-kind.ts';
 
 export interface CompiledStep {
   readonly definition: StepDefinition;
+  readonly kind: StepKind;
   readonly input: CompiledTemplate;
+  /** A condition, for `evaluateCondition`; null = the step always happens. */
+  readonly when: CompiledTemplate | null;
+  /** Yields the list of `for_each`; null = the step happens once. */
+  readonly items: CompiledTemplate | null;
   /** Indexes of the steps it waits for, each once, ascending. */
   readonly dependencies: readonly number[];
 }
@@ -17,24 +23,35 @@ export interface CompiledStep {
 export interface CompiledDefinition {
   readonly steps: readonly CompiledStep[];
   readonly output: CompiledTemplate | null;
+  /** Text over `job`; null = its runs are not counted. */
+  readonly concurrencyKey: CompiledTemplate | null;
 }
 
 /** @throws ExpressionSyntaxError when an expression cannot be read: the definition was never checked */
 export const compileDefinition = (definition: PipelineDefinition): CompiledDefinition => {
-  const templates = readTemplates(definition);
-  const { predecessors } = createStepGraph(definition, templates);
+  const { templates, graph } = analyseDefinition(definition);
   return {
     steps: definition.steps.map((step, index) => ({
       definition: step,
-      input: soundTemplate(templates.inputs[index]),
-      dependencies: predecessors[index] ?? [],
+      kind: stepKindOf(step),
+      ...compileTemplates(templates.steps[index]),
+      dependencies: graph.predecessors[index] ?? [],
     })),
-    output: templates.output === null ? null : soundTemplate(templates.output),
+    output: soundTemplate(templates.output),
+    concurrencyKey: soundTemplate(templates.concurrencyKey),
   };
 };
 
-const soundTemplate = (reading: TemplateReading | undefined): CompiledTemplate => {
-  if (reading === undefined) throw new RangeError('a step without a template');
+const compileTemplates = (
+  step: StepTemplates | undefined,
+): Pick<CompiledStep, 'input' | 'when' | 'items'> => {
+  const input = soundTemplate(step?.input ?? null);
+  if (step === undefined || input === null) throw new RangeError('a step without a template');
+  return { input, when: soundTemplate(step.when), items: soundTemplate(step.items) };
+};
+
+const soundTemplate = (reading: TemplateReading | null): CompiledTemplate | null => {
+  if (reading === null) return null;
   if (reading.errors[0] !== undefined) throw reading.errors[0];
   return reading.template;
 };

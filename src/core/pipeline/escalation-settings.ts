@@ -4,6 +4,7 @@
  */
 import type { EscalatePolicy, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import { defaultRetry } from '../delivery/retry-policy.ts';
+import { capabilityOf, stepKindOf } from './step-kind.ts';
 
 export interface ResolvedEscalation {
   readonly enabled: boolean;
@@ -24,7 +25,7 @@ type Defaults = Pick<PipelineDefinition, 'defaults'>;
 export const resolveEscalation = ({ defaults = {} }: Defaults, step: StepDefinition): ResolvedEscalation => {
   const policy: EscalatePolicy = { ...defaults.escalate, ...step.escalate };
   return {
-    enabled: (policy.enabled ?? true) && !isModel(step),
+    enabled: (policy.enabled ?? true) && stepKindOf(step) === 'call' && !isModel(step),
     start_level: policy.start_level ?? 0,
     max_level: policy.max_level ?? 4,
     max_usd: policy.max_usd ?? null,
@@ -34,5 +35,5 @@ export const resolveEscalation = ({ defaults = {} }: Defaults, step: StepDefinit
   };
 };
 
-export const isModel = ({ capability }: Pick<StepDefinition, 'capability'>): boolean =>
-  capability.startsWith('model.');
+export const isModel = (step: Pick<StepDefinition, 'capability'>): boolean =>
+  capabilityOf(step).startsWith('model.');

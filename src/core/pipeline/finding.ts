@@ -3,24 +3,56 @@
  * Codes are stable; messages are for people.
  */
 import type { Finding } from '../../contracts/pipeline.ts';
-import type { ExpressionErrorCode } from '../expression/errors.ts';
 
-export type FindingCode =
-  | ExpressionErrorCode
-  | 'capability_unknown'
-  | 'cycle'
-  | 'duration_out_of_range'
-  | 'escalation_levels_swapped'
-  | 'escalation_unused'
-  | 'expression_own_step'
-  | 'field_unknown'
-  | 'key_not_template'
-  | 'review_unused'
-  | 'root_unavailable'
-  | 'semver_range_invalid'
-  | 'step_duplicate'
-  | 'step_self_dependency'
-  | 'step_unknown';
+export const findingCodes = [
+  'capability_unknown',
+  'comparison_constant',
+  'cycle',
+  'dispatch_conflict',
+  'duration_out_of_range',
+  'edges_limit',
+  'escalation_levels_swapped',
+  'escalation_unused',
+  'expression_limit',
+  'expression_own_step',
+  'expression_syntax',
+  'field_unknown',
+  'filter_unknown',
+  'input_invalid',
+  'items_limit',
+  'key_not_applicable',
+  'key_not_template',
+  'kind_missing',
+  'kind_several',
+  'name_forbidden',
+  'operand_invalid',
+  'path_invalid',
+  'path_optional',
+  'path_undescribed',
+  'path_unknown',
+  'pipeline_cycle',
+  'pipeline_depth',
+  'pipeline_limit',
+  'pipeline_unknown',
+  'property_missing',
+  'property_unknown',
+  'review_unused',
+  'root_unavailable',
+  'root_unknown',
+  'run_if_unused',
+  'schema_invalid',
+  'semver_range_invalid',
+  'step_duplicate',
+  'step_may_be_skipped',
+  'step_never_runs',
+  'step_self_dependency',
+  'step_unknown',
+  'timeout_unreachable',
+  'type_mismatch',
+  'types_limit',
+] as const;
+
+export type FindingCode = (typeof findingCodes)[number];
 
 export interface DefinitionFinding {
   readonly severity: Finding['severity'];

@@ -9,6 +9,8 @@ import { resolveLocalRef } from '../registry/local-ref.ts';
 
 export type UnwrappedAnswer =
   | { readonly ok: true; readonly output: Json }
+  /** The instance says that it succeeded, and nothing else. */
+  | { readonly ok: true; readonly output?: never }
   /** The instance says that it failed, with a status that says otherwise. */
   | { readonly ok: false; readonly error: string };
 
@@ -17,6 +19,7 @@ export const unwrapAnswer = (spec: Pick<CapabilitySpec, 'output'>, body: JsonObj
   if (isWrapper && body.ok === false && typeof body.error === 'string') {
     return { ok: false, error: body.error };
   }
+  if (isWrapper && body.ok === true && Object.keys(body).length === 1) return { ok: true };
   const isWrapped = isWrapper && body.ok === true && Object.hasOwn(body, 'output');
   return { ok: true, output: isWrapped ? (body.output as Json) : body };
 };

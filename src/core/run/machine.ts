@@ -2,207 +2,292 @@
  * The run as a state machine: which step may start, and when the run is over. Pure and free of promises, so
  * that replaying a thousand steps costs what their edges cost: every edge is looked at once.
  *
- * Guarantees: a step starts once, after all its dependencies succeeded, as soon as there is room; after a failure
- * or a cancel nothing new starts, what runs may end and what waits for a person is given up; a step that a person
- * waits for takes no room; `finish` comes exactly once, when nothing runs and nothing waits.
- * The state belongs to its driver: `applyEvent` changes it in place.
+ * Guarantees: a unit (a step, or one of its items) starts once, after all that its step depends on is done and its
+ * `run_if` holds, as soon as there is room; after a failure or a cancel nothing new starts, what runs may end and what
+ * waits is given up; what waits takes no room, and at most `mostWaits` units wait; `finish` comes exactly once, when nothing runs and nothing waits.
  */
 import type { Failure } from '../../contracts/primitives.ts';
+import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
 import type { RunPlan } from './plan.ts';
+import { type Doneness, openRun, tellSuccessors } from './readiness.ts';
+import {
+  countInFlight,
+  keyOf,
+  type RunState,
+  setUnitState,
+  type UnitKey,
+  type UnitState,
+  unitState,
+} from './run-state.ts';
+import type { Wait } from './wait.ts';
+import { addWait, mostWaits, takeWaits, takeWokenUnit } from './waits.ts';
 
-export type MachineStepState =
-  | 'pending'
-  | 'running'
-  /** It failed, and a ladder or its end is under way. */
-  | 'escalating'
-  | 'in_review'
-  | 'succeeded'
-  | 'failed'
-  | 'unknown'
-  | 'skipped'
-  | 'cancelled';
+export type { MachineStepState, RunState } from './run-state.ts';
 
-export interface RunState {
-  readonly plan: RunPlan;
-  readonly successors: readonly (readonly number[])[];
-  /** Dependencies that have not succeeded yet, by step. */
-  readonly unmet: number[];
-  readonly steps: MachineStepState[];
-  /** Steps that may start, in order; `taken` of them have. */
-  readonly ready: number[];
-  taken: number;
-  inFlight: number;
-  /** Steps in review. */
-  inReview: number;
-  /** Those of them whose review is over and that wait for room, in order. */
-  readonly reviewed: Set<number>;
-  phase: 'running' | 'failing' | 'cancelling' | 'finished';
-  error: Failure | null;
+/** What was worked out of values: whether a step happens, and how many items it has. */
+export type Verdict =
+  | { readonly type: 'go'; readonly items?: number }
+  | { readonly type: 'skip' }
+  | { readonly type: 'fail'; readonly error: Failure };
+
+/** An end that nothing else writes. */
+export interface StepChange extends UnitKey {
+  readonly state: 'skipped' | 'succeeded' | 'failed';
+  readonly error?: Failure;
 }
 
+type EndState = Exclude<UnitState, 'pending' | 'running' | 'escalating' | 'waiting'>;
+
 export type RunMachineEvent =
-  | {
-      readonly type: 'step_ended';
-      readonly step: number;
-      readonly state: 'succeeded' | 'failed' | 'unknown' | 'skipped' | 'cancelled';
-      readonly error?: Failure;
-    }
+  | { readonly type: 'decided'; readonly steps: readonly number[]; readonly verdicts: readonly Verdict[] }
+  | (UnitKey & { readonly type: 'step_ended'; readonly state: EndState; readonly error?: Failure })
   /** It failed in a way that a ladder may cure. */
-  | { readonly type: 'step_escalated'; readonly step: number }
-  /** The ladder ended and a person is asked. */
-  | { readonly type: 'step_in_review'; readonly step: number }
-  /** The person decided, or the time for it is over. */
-  | { readonly type: 'step_reviewed'; readonly step: number }
+  | (UnitKey & { readonly type: 'step_escalated' })
+  | (UnitKey & { readonly type: 'step_waiting'; readonly wait: Wait })
+  /** What it waited for is there, or the time is over. */
+  | (UnitKey & { readonly type: 'step_woken' })
+  | { readonly type: 'paused' | 'resumed' }
   | { readonly type: 'cancel_requested' }
-  | { readonly type: 'timed_out'; readonly error: Failure };
+  | { readonly type: 'timed_out'; readonly error: Failure }
+  /** The history of the run is long. */
+  | { readonly type: 'history_grew'; readonly rest: RunState['rest'] };
 
 export type RunOutcome = 'succeeded' | 'failed' | 'cancelled';
 
 export type RunCommand =
-  | { readonly type: 'execute'; readonly step: number }
-  /** Go on with its ladder. */
-  | { readonly type: 'escalate'; readonly step: number }
-  | { readonly type: 'await_review'; readonly step: number }
-  /** End it as it is: nobody waits for its correction any more. */
-  | { readonly type: 'give_up'; readonly step: number }
-  | { readonly type: 'cancel_running' }
-  | { readonly type: 'cancel_escalations' }
+  | { readonly type: 'decide'; readonly steps: readonly number[] }
+  | (UnitKey & { readonly type: 'execute' })
+  /** Begin its ladder. */
+  | (UnitKey & { readonly type: 'escalate' })
+  | (UnitKey & { readonly type: 'resume'; readonly wait: Wait })
+  | (UnitKey & { readonly type: 'listen'; readonly wait: Wait })
+  /** End it as it is: nobody waits for it any more. */
+  | (UnitKey & { readonly type: 'give_up'; readonly wait: Wait | null })
+  | { readonly type: 'record'; readonly changes: readonly StepChange[] }
+  | { readonly type: 'cancel_running' | 'cancel_escalations' | 'move_on' }
   | { readonly type: 'finish'; readonly outcome: RunOutcome; readonly error: Failure | null };
 
-export const startRun = (plan: RunPlan): { state: RunState; commands: RunCommand[] } => {
-  const successors: number[][] = plan.steps.map(() => []);
-  for (const [index, step] of plan.steps.entries()) {
-    for (const dependency of step.dependencies) successors[dependency]?.push(index);
-  }
-  const unmet = plan.steps.map(({ dependencies }) => dependencies.length);
-  const state: RunState = {
-    plan,
-    successors,
-    unmet,
-    steps: plan.steps.map(() => 'pending'),
-    ready: unmet.flatMap((count, index) => (count === 0 ? [index] : [])),
-    taken: 0,
-    inFlight: 0,
-    inReview: 0,
-    reviewed: new Set(),
-    phase: 'running',
-    error: null,
-  };
-  return { state, commands: advance(state) };
+export interface BegunRun {
+  readonly state: RunState;
+  readonly commands: RunCommand[];
+}
+
+export const startRun = (plan: RunPlan, isPaused = false): BegunRun => {
+  const { state, skipped } = openRun(plan);
+  state.isPaused = isPaused;
+  return { state, commands: [...recordSkipped(state, skipped), ...advance(state)] };
 };
+
+/** Goes on with a state that was carried over. */
+export const continueRun = (state: RunState): RunCommand[] => advance(state);
 
 export const applyEvent = (state: RunState, event: RunMachineEvent): RunCommand[] => {
   if (state.phase === 'finished') return [];
   switch (event.type) {
+    case 'decided':
+      return [...takeVerdicts(state, event), ...advance(state)];
     case 'step_ended':
-      return [...endStep(state, event), ...advance(state)];
+      return [...endUnit(state, event), ...advance(state)];
     case 'step_escalated':
-      if (state.steps[event.step] !== 'running') return [];
-      state.steps[event.step] = 'escalating';
-      return [{ type: state.phase === 'running' ? 'escalate' : 'give_up', step: event.step }];
-    case 'step_in_review':
-      if (state.steps[event.step] !== 'escalating') return [];
-      if (state.phase !== 'running') return [{ type: 'give_up', step: event.step }];
-      state.steps[event.step] = 'in_review';
-      state.inFlight -= 1;
-      state.inReview += 1;
-      return [{ type: 'await_review', step: event.step }, ...advance(state)];
-    case 'step_reviewed':
-      if (state.steps[event.step] !== 'in_review') return [];
-      state.reviewed.add(event.step);
+      return escalateUnit(state, event);
+    case 'step_waiting':
+      return [...parkUnit(state, event), ...advance(state)];
+    case 'step_woken':
+      if (unitState(state, event) !== 'waiting') return [];
+      state.woken.add(keyOf(event));
+      return advance(state);
+    case 'paused':
+    case 'resumed':
+      state.isPaused = event.type === 'paused';
+      return advance(state);
+    case 'history_grew':
+      state.rest = event.rest;
       return advance(state);
     case 'cancel_requested':
-      if (state.phase === 'cancelling') return [];
-      state.phase = 'cancelling';
-      return [{ type: 'cancel_running' }, ...giveUpReviews(state), ...advance(state)];
     case 'timed_out':
-      if (state.phase === 'cancelling') return [];
-      state.phase = 'failing';
-      state.error ??= event.error;
-      return [{ type: 'cancel_running' }, ...giveUpReviews(state), ...advance(state)];
+      return stopRun(state, event);
   }
 };
 
-const endStep = (state: RunState, event: RunMachineEvent & { type: 'step_ended' }): RunCommand[] => {
-  const before = state.steps[event.step];
+const stopRun = (
+  state: RunState,
+  event: Extract<RunMachineEvent, { type: 'cancel_requested' | 'timed_out' }>,
+): RunCommand[] => {
+  if (state.phase === 'cancelling') return [];
+  if (event.type === 'timed_out') state.error ??= event.error;
+  state.phase = event.type === 'timed_out' ? 'failing' : 'cancelling';
+  return [{ type: 'cancel_running' }, ...giveUpWaits(state, () => true), ...advance(state)];
+};
+
+const isWanted = (state: RunState, { step, item }: UnitKey): boolean =>
+  state.phase === 'running' && (item === 0 || state.fans.get(step)?.isStopping !== true);
+
+const escalateUnit = (state: RunState, { step, item }: UnitKey): RunCommand[] => {
+  const key = { step, item };
+  if (unitState(state, key) !== 'running') return [];
+  setUnitState(state, key, 'escalating');
+  return isWanted(state, key) ? [{ type: 'escalate', ...key }] : [{ type: 'give_up', ...key, wait: null }];
+};
+
+/** It takes no room any more. */
+const parkUnit = (
+  state: RunState,
+  { step, item, wait }: Extract<RunMachineEvent, { type: 'step_waiting' }>,
+): RunCommand[] => {
+  const key = { step, item };
+  const before = unitState(state, key);
   if (before !== 'running' && before !== 'escalating') return [];
-  state.steps[event.step] = event.state;
-  state.inFlight -= 1;
-  if (event.state === 'succeeded') {
-    for (const successor of state.successors[event.step] ?? []) {
-      const left = (state.unmet[successor] ?? 0) - 1;
-      state.unmet[successor] = left;
-      if (left === 0) state.ready.push(successor);
-    }
-  } else if (event.state === 'skipped') {
-    skipSuccessors(state, event.step);
-  } else if (state.phase === 'running') {
-    state.phase = 'failing';
-    state.error = {
-      code: 'step_failed',
-      message: `step ${state.plan.steps[event.step]?.id}: ${event.error?.message ?? event.state}`,
-      details: { step_id: state.plan.steps[event.step]?.id ?? '', code: event.error?.code ?? event.state },
-    };
-    const stop: RunCommand[] = state.steps.includes('escalating') ? [{ type: 'cancel_escalations' }] : [];
-    return [...stop, ...giveUpReviews(state)];
+  if (!isWanted(state, key)) {
+    setUnitState(state, key, 'escalating');
+    return [{ type: 'give_up', ...key, wait }];
   }
-  return [];
+  addWait(state, { ...key, wait });
+  return [{ type: 'listen', ...key, wait }];
 };
 
-/** All that waits for a skipped step, however far, will not happen: one of its dependencies never succeeds. */
-const skipSuccessors = (state: RunState, step: number): void => {
-  const todo = [step];
-  for (let at = 0; at < todo.length; at++) {
-    for (const successor of state.successors[todo[at] as number] ?? []) {
-      if (state.steps[successor] !== 'pending') continue;
-      state.steps[successor] = 'skipped';
-      todo.push(successor);
+const giveUpWaits = (state: RunState, which: (key: UnitKey) => boolean): RunCommand[] =>
+  takeWaits(state, which).map((unit) => ({ type: 'give_up', ...unit }));
+
+const takeVerdicts = (
+  state: RunState,
+  { steps, verdicts }: Extract<RunMachineEvent, { type: 'decided' }>,
+): RunCommand[] => {
+  state.deciding -= steps.length;
+  const commands: RunCommand[] = [];
+  for (const [at, step] of steps.entries()) {
+    const verdict = verdicts[at];
+    state.steps[step] = 'pending';
+    if (state.phase !== 'running' || verdict === undefined) continue;
+    switch (verdict.type) {
+      case 'skip':
+        state.steps[step] = 'skipped';
+        commands.push(...tell(state, step, 'skipped'));
+        break;
+      case 'fail':
+        commands.push(...endStep(state, step, { state: 'failed', error: verdict.error }));
+        break;
+      case 'go':
+        if (verdict.items !== undefined) openFanOut(state, step, verdict.items);
+        if (verdict.items === 0) commands.push(...endWhole(state, step, { state: 'succeeded' }));
+        else state.ready.push(step);
     }
   }
+  return commands;
 };
 
-const giveUpReviews = (state: RunState): RunCommand[] => {
-  if (state.inReview === 0) return [];
-  const waiting = state.steps.flatMap((step, index) => (step === 'in_review' ? [index] : []));
-  for (const step of waiting) state.steps[step] = 'escalating';
-  state.inFlight += waiting.length;
-  state.inReview = 0;
-  state.reviewed.clear();
-  return waiting.map((step) => ({ type: 'give_up', step }));
+interface End {
+  readonly state: EndState;
+  readonly error?: Failure;
+}
+
+const endUnit = (state: RunState, event: UnitKey & End): RunCommand[] => {
+  const { step, item } = event;
+  const before = unitState(state, event);
+  if (before !== 'running' && before !== 'escalating') return [];
+  countInFlight(state, { step, item }, -1);
+  if (item === 0) return endStep(state, step, event);
+  const { stopped, whole } = endItem(state, event);
+  const given = stopped ? giveUpWaits(state, (key) => key.step === step) : [];
+  return whole === null ? given : [...given, ...endWhole(state, step, whole)];
+};
+
+/** A step with items has no attempt of its own that would write its end. */
+const endWhole = (state: RunState, step: number, end: WholeEnd): RunCommand[] => [
+  { type: 'record', changes: [{ step, item: 0, ...end }] },
+  ...endStep(state, step, end),
+];
+
+const endStep = (state: RunState, step: number, end: End): RunCommand[] => {
+  setUnitState(state, { step, item: 0 }, end.state);
+  const planned = state.plan.steps[step];
+  if (end.state === 'succeeded') return tell(state, step, 'good');
+  if (end.state === 'skipped') return tell(state, step, 'skipped');
+  if (state.phase !== 'running') return [];
+  if (planned?.continues === true && end.state !== 'cancelled') return tell(state, step, 'bad');
+  state.phase = 'failing';
+  state.error = {
+    code: 'step_failed',
+    message: `step ${planned?.id}: ${end.error?.message ?? end.state}`,
+    details: { step_id: planned?.id ?? '', code: end.error?.code ?? end.state },
+  };
+  const stop: RunCommand[] = state.escalating > 0 ? [{ type: 'cancel_escalations' }] : [];
+  return [...stop, ...giveUpWaits(state, () => true)];
+};
+
+const tell = (state: RunState, step: number, how: Doneness): RunCommand[] =>
+  recordSkipped(state, tellSuccessors(state, step, how));
+
+const recordSkipped = (state: RunState, skipped: readonly number[]): RunCommand[] => {
+  if (skipped.length === 0 || state.plan.records !== true) return [];
+  return [{ type: 'record', changes: skipped.map((step) => ({ step, item: 0, state: 'skipped' })) }];
 };
 
 const advance = (state: RunState): RunCommand[] => {
   const commands: RunCommand[] = [];
-  while (state.phase === 'running' && state.inFlight < state.plan.max_in_flight) {
+  if (mayBegin(state) && state.undecided.length > 0) {
+    const steps = state.undecided;
+    state.undecided = [];
+    state.deciding += steps.length;
+    for (const step of steps) state.steps[step] = 'deciding';
+    commands.push({ type: 'decide', steps });
+  }
+  while (mayBegin(state) && state.inFlight < state.plan.max_in_flight) {
     const next = takeNext(state);
     if (next === null) break;
-    state.inFlight += 1;
+    countInFlight(state, next, 1);
     commands.push(next);
   }
-  if (state.inFlight === 0 && state.inReview === 0) commands.push(finish(state));
+  if (state.inFlight + state.deciding > 0) return commands;
+  if (isOver(state)) commands.push(finish(state));
+  else if (state.rest !== 'none') commands.push({ type: 'move_on' });
   return commands;
 };
 
-/** People first: who decided waits for the answer. */
-const takeNext = (state: RunState): RunCommand | null => {
-  for (const step of state.reviewed) {
-    state.reviewed.delete(step);
-    state.steps[step] = 'escalating';
-    state.inReview -= 1;
-    return { type: 'escalate', step };
-  }
-  const step = state.ready[state.taken];
-  if (step === undefined) return null;
-  state.taken += 1;
-  state.steps[step] = 'running';
-  return { type: 'execute', step };
+const mayBegin = ({ phase, isPaused, rest, inFlight, deciding }: RunState): boolean =>
+  phase === 'running' && !isPaused && rest !== 'hard' && (rest === 'none' || inFlight + deciding > 0);
+
+type Beginning = Extract<RunCommand, { type: 'execute' | 'resume' }>;
+
+/** People first: who decided waits for the answer. Then steps, then items. */
+const takeNext = (state: RunState): Beginning | null =>
+  takeWoken(state) ?? (state.waits.size < mostWaits ? (takeStep(state) ?? takeNextItem(state)) : null);
+
+const takeWoken = (state: RunState): Beginning | null => {
+  const unit = takeWokenUnit(state);
+  if (unit === null) return null;
+  setUnitState(state, unit, unit.wait.ladder === true ? 'escalating' : 'running');
+  return { type: 'resume', ...unit };
 };
+
+const takeStep = (state: RunState): Beginning | null => {
+  for (;;) {
+    const step = state.ready[state.taken];
+    if (step === undefined) return null;
+    state.taken += 1;
+    setUnitState(state, { step, item: 0 }, 'running');
+    if (!state.fans.has(step)) return { type: 'execute', step, item: 0 };
+    state.openFans.add(step);
+  }
+};
+
+const takeNextItem = (state: RunState): Beginning | null => {
+  const key = takeItem(state);
+  if (key === null) return null;
+  setUnitState(state, key, 'running');
+  return { type: 'execute', ...key };
+};
+
+const isOver = (state: RunState): boolean =>
+  state.waits.size === 0 &&
+  (state.phase !== 'running' ||
+    (state.undecided.length === 0 && state.taken === state.ready.length && state.openFans.size === 0));
 
 const finish = (state: RunState): RunCommand => {
   const outcome: RunOutcome =
     state.phase === 'cancelling' ? 'cancelled' : state.phase === 'failing' ? 'failed' : 'succeeded';
   state.phase = 'finished';
   for (const [index, step] of state.steps.entries()) {
+    if (step === 'running') state.steps[index] = 'cancelled';
     if (step === 'pending') state.steps[index] = outcome === 'cancelled' ? 'cancelled' : 'skipped';
   }
   return { type: 'finish', outcome, error: state.error };

@@ -16,18 +16,20 @@ const symbols: Record<MachineStepState, string> = {
   pending: '·',
   running: '▶',
   escalating: '⇡',
-  in_review: '◍',
+  deciding: '·',
+  waiting: '◍',
   succeeded: '✓',
   failed: '✗',
   unknown: '?',
   skipped: '–',
   cancelled: '■',
+  reused: '✓',
 };
 
-/** Collects what is known of finished steps and the most recent ones among them. */
+/** Collects what is known of finished steps and the most recent ones among them. Steps are indexes of the plan. */
 export interface ProgressTable {
   note(step: number, note: StepNote): void;
-  /** What a step that escalates waits for; null when that is over. */
+  /** What a step, or one of its items, waits for; null when that is over. */
   remark(step: number, text: string | null): void;
   toMarkdown(state: RunState): string;
 }
@@ -38,10 +40,12 @@ export const createProgressTable = (runUrl: string): ProgressTable => {
   const row = (state: RunState, index: number): string => {
     const step = state.plan.steps[index];
     const status = state.steps[index] ?? 'pending';
+    const fan = state.fans.get(index);
+    const items = fan === undefined ? '' : ` ${fan.next - fan.open} of ${fan.states.length}`;
     const note = notes.get(index);
     const remark = remarks.has(index) ? `, ${remarks.get(index)}` : '';
     const facts = note ? `${note.endpoint} | ${note.cost_usd} | ${Math.round(note.duration_ms)} ms` : ' | | ';
-    return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${remark} | ${facts} |`;
+    return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${items}${remark} | ${facts} |`;
   };
   return {
     note: (step, note) => {

@@ -5,6 +5,8 @@ const dynamicConfig = {
   // The stock 20 polls a second cost 75 to 100 ms for every step.
   'history.transferProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollRPS': 1_000,
+  // Timers of a second at the least otherwise.
+  'history.timerProcessorMaxTimeShift': '"10ms"',
   'system.enableActivityEagerExecution': true,
   // Priorities and fairness between projects; strict order needs one partition.
   'matching.useNewMatcher': true,

@@ -6,6 +6,7 @@
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { isEqual } from '../../core/expression/equality.ts';
 import { labelOf } from '../../core/ladder/labels.ts';
+import { capabilityOf } from '../../core/pipeline/step-kind.ts';
 import { listTransitionRevisions } from '../../db/step-revision.ts';
 import type { RankedSkill, SkillMatcher } from '../skills/match-skills.ts';
 import { askModel, type ModelCall, type ModelDependencies } from './ask-model.ts';
@@ -24,7 +25,7 @@ export interface StepLevelDependencies extends CorrectionDependencies, TaskDepen
 
 /** What a step's capability could take is not known, as no instance has said so yet. */
 const withoutSpec = (level: number, { definition }: StepTask): Execution => {
-  const message = `no instance of ${definition.capability} has said what input it takes`;
+  const message = `no instance of ${capabilityOf(definition)} has said what input it takes`;
   return endExecution(level, { kind: 'failed', class: 'transient', error: { code: 'no_instance', message } });
 };
 
@@ -71,7 +72,7 @@ const executeRules = async (
     return endExecution(0, last.end, { skills, used, solved_by, input: last.input });
   }
   if (last !== null) return endExecution(0, last.end, { skills, used, input: last.input });
-  const message = `level 0 has no template for an input of ${task.definition.capability}`;
+  const message = `level 0 has no template for an input of ${capabilityOf(task.definition)}`;
   return endExecution(0, { kind: 'no_template', error: { code: 'no_template', message } }, { skills });
 };
 
@@ -79,7 +80,7 @@ const showTask = (task: StepTask, skills: readonly RankedSkill[]): JsonObject =>
   const { definition, ladder, spec, current, error } = task;
   const findings = spec?.find(current).map(({ pointer, message }) => ({ pointer, message })) ?? [];
   return {
-    ...{ capability: definition.capability, step: definition.id, input: current },
+    ...{ capability: capabilityOf(definition), step: definition.id, input: current },
     ...given('step_description', definition.description),
     ...given('schema', spec?.schema),
     ...given('error', error === null ? null : shortenError(error)),

@@ -12,6 +12,7 @@ import {
   readEscalation,
 } from '../../db/escalation.ts';
 import { readUnixTime } from '../../db/escalation-transition.ts';
+import { findRepeated } from '../../db/run-origin.ts';
 import { AppError } from '../../errors.ts';
 import type { Caller } from '../access/caller.ts';
 import { newId } from '../ids.ts';
@@ -43,11 +44,20 @@ export const openStepLadder = async (
   const { db } = dependencies;
   const known = await findStepEscalation(db, failed);
   if (known !== undefined) return askAtOnce(dependencies, known);
-  const escalation = newStepEscalation(failed, await readUnixTime(db));
+  const previous = await findPrevious(db, failed);
+  const escalation = { ...newStepEscalation(failed, await readUnixTime(db)), previous_id: previous };
   const isNew = await insertEscalation(db, escalation);
   const row = isNew ? await requireRow(db, escalation.escalation_id) : await findStepEscalation(db, failed);
   if (row === undefined) throw new AppError('unavailable', 'the escalation of the step is being written');
   return askAtOnce(dependencies, row);
+};
+
+/** Of the same step in the run that this one repeats. */
+const findPrevious = async (db: Db, { run_id, step_id, item }: FailedStep): Promise<string | null> => {
+  const repeated = await findRepeated(db, run_id);
+  if (repeated === undefined) return null;
+  const known = await findStepEscalation(db, { run_id: repeated, step_id, item });
+  return known?.escalation_id ?? null;
 };
 
 const newStepEscalation = (failed: FailedStep, now: number): NewEscalation => {

@@ -62,6 +62,7 @@ export const runCorrection = async (
       return { ...ran, end: { kind: 'failed', class: classOf(done.error), error: done.error } };
     case 'retry':
       return { ...ran, end: { kind: 'interrupted', delayMs: done.delayMs } };
+    case 'skipped':
     case 'cancelled':
       return { ...ran, end: { kind: 'interrupted', delayMs: 1_000 } };
   }

@@ -2,6 +2,7 @@
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json, Priority } from '../../contracts/primitives.ts';
 import { isEqual } from '../../core/expression/equality.ts';
+import { capabilityOf } from '../../core/pipeline/step-kind.ts';
 import { signalsOfStep } from '../../core/skills/signals.ts';
 import { findProtectedChange } from '../../core/skills/template/protected.ts';
 import type { Db } from '../../db/connect.ts';
@@ -47,8 +48,8 @@ export const findStepDefinition = (
   return found;
 };
 
-export const specTargetOf = ({ capability, capability_version, tags }: StepDefinition): SpecTarget => ({
-  ...{ capability, versionRange: capability_version ?? null, tags: tags ?? [] },
+export const specTargetOf = ({ capability_version, tags, ...step }: StepDefinition): SpecTarget => ({
+  ...{ capability: capabilityOf(step), versionRange: capability_version ?? null, tags: tags ?? [] },
 });
 
 /** @param transition whose own corrections have not failed yet */
@@ -69,7 +70,7 @@ export const readStepTask = async (
   const ladder = readLadder(row);
   const original = row.context;
   const signals = signalsOfStep({
-    ...{ capability: definition.capability, capability_version: spec?.version ?? null },
+    ...{ capability: capabilityOf(definition), capability_version: spec?.version ?? null },
     ...{ pipeline: context.pipeline, step_id: step.step_id, tags: definition.tags ?? [] },
   });
   return {

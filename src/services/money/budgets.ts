@@ -1,9 +1,10 @@
 /** Today's budgets and their limits. */
 import type { Budget, BudgetRequest } from '../../contracts/money.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
-import { type BudgetRow, listBudgets, setGlobalLimit, setProjectLimit } from '../../db/budget.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { type BudgetRow, listBudgets } from '../../db/budget.ts';
 import type { Db } from '../../db/connect.ts';
 import { type Caller, requireScope } from '../access/caller.ts';
+import { setDayLimit } from './raise-limit.ts';
 
 const toBudget = (row: BudgetRow): Budget => {
   const marks = [
@@ -27,6 +28,7 @@ export const readBudgets = async (db: Db, { project_id }: Caller): Promise<Budge
   (await listBudgets(db, project_id)).map(toBudget);
 
 /**
+ * A higher limit wakes what waits for it, and answers the question about it.
  * Holds for every reservation that begins after it returns; what is reserved already stays so, also above the limit.
  *
  * @throws AppError `forbidden` when the global limit is not set by an admin key
@@ -37,9 +39,11 @@ export const setBudget = async (
   { scope, daily_limit_usd }: BudgetRequest,
 ): Promise<Budget> => {
   if (scope === 'global') requireScope(caller, 'admin');
-  const limitNano = daily_limit_usd === 0 ? null : toNanoUsd(daily_limit_usd);
-  if (scope === 'global') await setGlobalLimit(db, limitNano);
-  else await setProjectLimit(db, caller.project_id, limitNano);
+  const before =
+    (await readBudgets(db, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
+  const isRaise = before !== 0 && (daily_limit_usd === 0 || daily_limit_usd > before);
+  const day = scope === 'global' ? { scope } : { scope, project_id: caller.project_id };
+  await setDayLimit(db, day, { limitUsd: daily_limit_usd, by: caller.key_id, isRaise });
   const budgets = await readBudgets(db, caller);
   return budgets.find((budget) => budget.scope === scope) as Budget;
 };

@@ -3,7 +3,6 @@
  * with another one it is a conflict that names the differences.
  */
 import type {
-  Finding,
   PipelineDefinition,
   PipelineSubmitted,
   PipelineSummary,
@@ -11,11 +10,6 @@ import type {
   Validation,
 } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { ProblemItem } from '../../contracts/problem.ts';
-import { checkDefinition } from '../../core/pipeline/check-definition.ts';
-import { readTemplates } from '../../core/pipeline/definition-templates.ts';
-import { createStepGraph } from '../../core/pipeline/step-graph.ts';
-import { listCapabilityNames } from '../../db/capability-names.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   findLatestVersion,
@@ -29,32 +23,12 @@ import {
 } from '../../db/pipeline.ts';
 import { AppError } from '../../errors.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import { type CheckTools, createDefinitionChecks } from './definition-checks.ts';
 import { describeDifferences } from './definition-difference.ts';
-import { type DefinitionReading, type DefinitionText, readDefinition } from './read-definition.ts';
-import { hasUnstorableText } from './storable-text.ts';
+import { showGraph } from './definition-graph.ts';
+import { type DefinitionReading, type DefinitionText, openDefinition } from './read-definition.ts';
+import { refuseFindings } from './refuse-findings.ts';
 import { storeDefinition } from './store-definition.ts';
-
-const toGraph = (definition: PipelineDefinition): NonNullable<Validation['graph']> => {
-  const { predecessors } = createStepGraph(definition, readTemplates(definition));
-  const ids = definition.steps.map(({ id }) => id);
-  return {
-    steps: definition.steps.map(({ id, capability }) => ({ id, capability })),
-    edges: ids.flatMap((to, index) =>
-      (predecessors[index] ?? []).map((before) => ({ from: ids[before] ?? '', to })),
-    ),
-  };
-};
-
-const toItem = ({ severity: _, ...item }: Finding): ProblemItem => item;
-
-const refuseFindings = (findings: readonly Finding[]): AppError => {
-  const errors = findings.filter(({ severity }) => severity === 'error');
-  const count = errors.length === 1 ? 'one error' : `${errors.length} errors`;
-  const first = errors[0] === undefined ? '' : `: ${errors[0].message}`;
-  return new AppError('definition_invalid', `the definition has ${count}${first}`, {
-    errors: errors.map(toItem),
-  });
-};
 
 const toVersion = ({ created_at, ...row }: VersionRow): PipelineVersion => ({
   ...row,
@@ -66,16 +40,19 @@ const toSummary = ({ created_at, ...row }: SummaryRow): PipelineSummary => ({
   created_at: created_at.toISOString(),
 });
 
-const refuseUnstorable = (reading: DefinitionReading): DefinitionReading => {
-  if (reading.definition === null || !hasUnstorableText(reading.definition)) return reading;
-  const message = 'a text holds a NUL character or half of a surrogate pair';
-  const finding: Finding = { severity: 'error', code: 'text_invalid', pointer: '', message };
-  return { definition: null, findings: [...reading.findings, finding] };
-};
+/** @param tools without them the database tells what is registered */
+export const createPipelineService = (db: Db, tools: CheckTools = {}) => {
+  const checks = createDefinitionChecks(db, tools);
 
-export const createPipelineService = (db: Db) => {
-  const read = async (source: DefinitionText, strict: boolean): Promise<DefinitionReading> =>
-    refuseUnstorable(readDefinition(source, { knownCapabilities: await listCapabilityNames(db), strict }));
+  const read = async (
+    projectId: string,
+    source: DefinitionText,
+    strict: boolean,
+  ): Promise<DefinitionReading> => {
+    const { definition, finish } = openDefinition(source);
+    const facts = definition === null ? null : await checks.readFacts(projectId, definition);
+    return finish(facts === null ? null : { ...facts, strict });
+  };
 
   /** Another content under a version that exists. */
   const refuseChange = (stored: VersionRow, definition: PipelineDefinition): AppError => {
@@ -88,18 +65,26 @@ export const createPipelineService = (db: Db) => {
   };
 
   return {
-    validate: async (source: DefinitionText, { strict }: { strict: boolean }): Promise<Validation> => {
-      const { definition, findings } = await read(source, strict);
-      const graph = definition === null ? null : toGraph(definition);
+    validate: async (
+      projectId: string,
+      source: DefinitionText,
+      { strict }: { strict: boolean },
+    ): Promise<Validation> => {
+      const { definition, findings, analysis } = await read(projectId, source, strict);
+      const graph = definition === null || analysis === null ? null : showGraph(definition, analysis);
       return { valid: definition !== null, findings, graph };
     },
+
+    check: checks.check,
+    checkForRun: checks.checkForRun,
+    requireSound: checks.requireSound,
 
     /** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
     submit: async (
       projectId: string,
       source: DefinitionText,
     ): Promise<{ answer: PipelineSubmitted; created: boolean }> => {
-      const { definition, findings } = await read(source, false);
+      const { definition, findings } = await read(projectId, source, false);
       if (definition === null) throw refuseFindings(findings);
       const { pipeline, version } = definition;
       const key: VersionKey = { project_id: projectId, pipeline, version };
@@ -109,12 +94,6 @@ export const createPipelineService = (db: Db) => {
       if (stored !== null && stored.digest !== digest) throw refuseChange(stored, definition);
       const warnings = findings.filter(({ severity }) => severity === 'warning');
       return { answer: { pipeline, version, digest, warnings }, created };
-    },
-
-    /** For definitions that come inside another document. @throws AppError `definition_invalid` */
-    requireSound: (definition: PipelineDefinition): void => {
-      const findings = checkDefinition(definition, { knownCapabilities: null, strict: false });
-      if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings);
     },
 
     list: async (projectId: string, { limit, cursor }: PageRequest) => {

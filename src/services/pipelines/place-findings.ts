@@ -17,9 +17,17 @@ export interface UnplacedFinding {
 }
 
 const shownFindings = 1_000;
+/** At one place. */
+const comparedFindings = 100;
 
 /** Findings about a key stand at the key, all others at the value. */
-const aboutKeys: ReadonlySet<string> = new Set(['key_unknown', 'key_not_template', 'name_forbidden']);
+const aboutKeys: ReadonlySet<string> = new Set([
+  'key_not_applicable',
+  'key_not_template',
+  'key_unknown',
+  'name_forbidden',
+  'property_unknown',
+]);
 
 export const createFindingPlacer = (
   text: string,
@@ -30,13 +38,31 @@ export const createFindingPlacer = (
     const placed = findings
       .map((finding) => ({ finding, at: finding.at ?? locate(finding, text, root) }))
       .sort((a, b) => a.at - b.at);
-    const shown = new Map<string, Finding>();
-    for (const { finding, at } of placed) {
-      const key = JSON.stringify([finding.code, finding.pointer, at, finding.message]);
-      if (!shown.has(key)) shown.set(key, toFinding(finding, positionOf(at)));
-    }
-    return withLimit([...shown.values()]);
+    const different = placed.filter((one, index) => !isRepeated(one, index, placed));
+    const kept = keepMost(different).map(({ finding, at }) => toFinding(finding, positionOf(at)));
+    return different.length > kept.length ? [...kept, tellCut(different.length - kept.length)] : kept;
   };
+};
+
+interface PlacedFinding {
+  readonly finding: UnplacedFinding;
+  readonly at: number;
+}
+
+/** Whether the same is said at the same place before. */
+const isRepeated = (
+  { finding, at }: PlacedFinding,
+  index: number,
+  placed: readonly PlacedFinding[],
+): boolean => {
+  for (let before = index - 1; before >= 0; before--) {
+    const other = placed[before];
+    if (other === undefined || other.at !== at) return false;
+    const { code, pointer, message } = other.finding;
+    if (code === finding.code && pointer === finding.pointer && message === finding.message) return true;
+    if (index - before > comparedFindings) return false;
+  }
+  return false;
 };
 
 const locate = (
@@ -63,17 +89,19 @@ const toFinding = (
 });
 
 /** Errors are kept before warnings and notes; the order stays. */
-const withLimit = (findings: Finding[]): Finding[] => {
-  const more = findings.length - shownFindings;
-  if (more <= 0) return findings;
+const keepMost = (findings: readonly PlacedFinding[]): readonly PlacedFinding[] => {
+  if (findings.length <= shownFindings) return findings;
   const errorsFirst = [
-    ...findings.filter(({ severity }) => severity === 'error'),
-    ...findings.filter(({ severity }) => severity !== 'error'),
+    ...findings.filter(({ finding }) => finding.severity === 'error'),
+    ...findings.filter(({ finding }) => finding.severity !== 'error'),
   ];
   const kept = new Set(errorsFirst.slice(0, shownFindings));
-  const message = `${more} more findings are not shown`;
-  return [
-    ...findings.filter((finding) => kept.has(finding)),
-    { severity: 'note', code: 'findings_cut', pointer: '', message },
-  ];
+  return findings.filter((finding) => kept.has(finding));
 };
+
+const tellCut = (more: number): Finding => ({
+  severity: 'note',
+  code: 'findings_cut',
+  pointer: '',
+  message: `${more} more findings are not shown`,
+});

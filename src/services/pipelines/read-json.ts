@@ -5,6 +5,7 @@
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json-pointer.ts';
 import {
+  type SourceCode,
   type SourceEntry,
   type SourceNode,
   type SourceProblem,
@@ -40,7 +41,12 @@ export const readJson = (text: string): SourceReading => {
   }
 };
 
-const fault = (cursor: Cursor, pointer: string, message: string, code = 'json_syntax'): JsonFault =>
+const fault = (
+  cursor: Cursor,
+  pointer: string,
+  message: string,
+  code: SourceCode = 'json_syntax',
+): JsonFault =>
   new JsonFault({
     code,
     pointer,

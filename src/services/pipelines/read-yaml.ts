@@ -3,20 +3,12 @@
  * into values: anchors are shared and their repetition is bounded, tags and non-JSON values are refused,
  * and `{{ }}` without quotes, which YAML reads as a map in a map, is named and taken as the text it is.
  */
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  type Pair,
-  parseDocument,
-  type YAMLMap,
-  type YAMLSeq,
-} from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json-pointer.ts';
+import { composeYaml } from './compose-yaml.ts';
 import {
+  type SourceCode,
   type SourceEntry,
   type SourceNode,
   type SourceProblem,
@@ -53,7 +45,12 @@ export const readYaml = (text: string): SourceReading => {
     const suggestion = 'submit a definition of this size as JSON';
     return { root: null, problems: [{ code: 'yaml_too_large', pointer: '', at: 0, message, suggestion }] };
   }
-  const document = parseYaml(text);
+  const composed = composeYaml(text);
+  if ('tooDeepAt' in composed) {
+    const message = `the text nests deeper than ${sourceLimits.depth}`;
+    return { root: null, problems: [{ code: 'too_deep', pointer: '', at: composed.tooDeepAt, message }] };
+  }
+  const { document } = composed;
   const errors = readYamlErrors(text, document);
   const walk: Walk = { text, problems: [], anchors: new Map(), values: 0, aliasedValues: 0, isCut: false };
   const root = convert(document.contents, { pointer: '', depth: 0, start: 0 }, walk);
@@ -62,17 +59,6 @@ export const readYaml = (text: string): SourceReading => {
   const known = new Set(errors.map(({ at }) => at));
   return { root: null, problems: [...errors, ...walk.problems.filter(({ at }) => !known.has(at))] };
 };
-
-const parseYaml = (text: string): Document.Parsed =>
-  parseDocument(text, {
-    schema: 'core',
-    version: '1.2',
-    merge: false,
-    resolveKnownTags: false,
-    uniqueKeys: false,
-    prettyErrors: false,
-    logLevel: 'error',
-  });
 
 const convert = (node: unknown, place: Place, walk: Walk): SourceNode => {
   const nothing: SourceNode = { value: null, start: place.start, end: place.start };
@@ -102,12 +88,12 @@ const convertContent = (node: unknown, place: Place, walk: Walk): SourceNode | u
   return isSeq(node) ? convertList(node, place, walk) : undefined;
 };
 
-const report = (walk: Walk, { pointer, start }: Place, code: string, message: string): SourceNode => {
+const report = (walk: Walk, { pointer, start }: Place, code: SourceCode, message: string): SourceNode => {
   if (walk.problems.length < sourceLimits.problems) walk.problems.push({ code, pointer, at: start, message });
   return { value: null, start, end: start };
 };
 
-const cut = (walk: Walk, place: Place, code: string, message: string): SourceNode => {
+const cut = (walk: Walk, place: Place, code: SourceCode, message: string): SourceNode => {
   walk.isCut = true;
   return report(walk, place, code, message);
 };

@@ -54,17 +54,32 @@ const mend = (copy: Salvage, [top, index, key]: KeyPath): void => {
   } else delete copy.root[String(top)];
 };
 
+/** One of them makes the step what it is. */
+const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'wait', 'review']);
+
 /** @param key undefined when the step is no object at all */
-const mendStep = ({ steps, placeholders }: Salvage, index: number, key: PropertyKey | undefined): void => {
+const mendStep = (copy: Salvage, index: number, key: PropertyKey | undefined): void => {
+  const step = copy.steps[index];
+  if (step === undefined) return;
+  if (key === undefined || key === 'id') putPlaceholder(copy, index, 'id', placeholderId(index));
+  if (key === 'id') return;
+  if (key !== undefined) delete step[String(key)];
+  if (key === 'for_each') step.for_each = { items: [] }; // its input may name an item
+  if (key === 'depends_on') delete step.run_if;
+  const isKindless = ![...kindKeys].some((kind) => Object.hasOwn(step, kind));
+  if (key === undefined || (kindKeys.has(key) && isKindless)) {
+    putPlaceholder(copy, index, 'capability', 'unreadable');
+  }
+};
+
+const putPlaceholder = (
+  { steps, placeholders }: Salvage,
+  index: number,
+  name: 'id' | 'capability',
+  text: string,
+): void => {
   const step = steps[index];
   if (step === undefined) return;
-  if (key !== undefined && key !== 'id' && key !== 'capability') {
-    delete step[String(key)];
-    return;
-  }
-  const required = key === undefined ? (['id', 'capability'] as const) : [key];
-  for (const name of required) {
-    step[name] = name === 'id' ? placeholderId(index) : 'unreadable';
-    placeholders.add(`/steps/${index}/${name}`);
-  }
+  step[name] = text;
+  placeholders.add(`/steps/${index}/${name}`);
 };

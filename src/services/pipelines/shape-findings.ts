@@ -1,14 +1,24 @@
 /** What the contract says about the shape of a definition, in words for its author. */
 import type { z } from 'zod';
-import { EscalatePolicy, PipelineDefinition, RetryPolicy, StepDefinition } from '../../contracts/pipeline.ts';
+import {
+  Concurrency,
+  EscalatePolicy,
+  ForEach,
+  PipelineDefinition,
+  RetryPolicy,
+  ReviewStep,
+  StepDefinition,
+} from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json-pointer.ts';
 import { jsonTypeOf } from '../../core/json-type.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { findSource, type SourceNode } from './source-node.ts';
 
+export const shapeCodes = ['key_missing', 'key_unknown', 'type_invalid', 'value_invalid'] as const;
+
 export interface ShapeFinding {
-  readonly code: 'key_missing' | 'key_unknown' | 'type_invalid' | 'value_invalid';
+  readonly code: (typeof shapeCodes)[number];
   readonly pointer: string;
   readonly message: string;
   readonly suggestion?: string | undefined;
@@ -42,10 +52,19 @@ const readUnknownKeys = (
   }));
 };
 
+const partShapes: ReadonlyMap<PropertyKey, object> = new Map<PropertyKey, object>([
+  ['concurrency', Concurrency.shape],
+  ['escalate', EscalatePolicy.shape],
+  ['for_each', ForEach.shape],
+  ['retry', RetryPolicy.shape],
+  ['review', ReviewStep.shape],
+]);
+
 const knownKeys = (path: readonly PropertyKey[]): string[] => {
-  if (path.length === 0) return Object.keys(PipelineDefinition.shape);
-  if (path.at(-1) === 'retry') return Object.keys(RetryPolicy.shape);
-  if (path.at(-1) === 'escalate') return Object.keys(EscalatePolicy.shape);
+  const last = path.at(-1);
+  if (last === undefined) return Object.keys(PipelineDefinition.shape);
+  const part = partShapes.get(last);
+  if (part !== undefined) return Object.keys(part);
   if (path[0] === 'defaults') return Object.keys(PipelineDefinition.shape.defaults.unwrap().shape);
   return Object.keys(StepDefinition.shape);
 };

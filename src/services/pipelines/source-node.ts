@@ -18,9 +18,26 @@ export interface SourceEntry {
   readonly node: SourceNode;
 }
 
+export const sourceCodes = [
+  'json_syntax',
+  'key_duplicate',
+  'too_deep',
+  'too_many_values',
+  'value_not_json',
+  'yaml_alias',
+  'yaml_key',
+  'yaml_several_documents',
+  'yaml_syntax',
+  'yaml_tab',
+  'yaml_tag',
+  'yaml_too_large',
+  'yaml_unquoted_expression',
+] as const;
+export type SourceCode = (typeof sourceCodes)[number];
+
 /** Something wrong with the text itself, before anything is known about the definition. */
 export interface SourceProblem {
-  readonly code: string;
+  readonly code: SourceCode;
   readonly pointer: string;
   readonly at: number;
   readonly message: string;

@@ -1,13 +1,26 @@
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import { extendPointer } from '../../core/json-pointer.ts';
 
 /** NUL, and halves of surrogate pairs: YAML and JSON escapes can write them, Postgres cannot hold them. */
 const unstorable = /[\0\p{Surrogate}]/u;
 
-export const hasUnstorableText = (definition: PipelineDefinition): boolean => {
-  let found = false;
-  JSON.stringify(definition, (key, value: unknown) => {
-    found ||= unstorable.test(key) || (typeof value === 'string' && unstorable.test(value));
-    return value;
-  });
-  return found;
+/** Pointer of the first text that cannot be stored, or of the object with such a key; null when there is none. */
+export const findUnstorableText = (value: Json): string | null => {
+  const path = findPath(value);
+  return path === null ? null : extendPointer('', ...path.reverse());
+};
+
+/** From the inside out. */
+const findPath = (value: Json): string[] | null => {
+  if (typeof value === 'string') return unstorable.test(value) ? [] : null;
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [key, below] of Object.entries(value)) {
+    if (unstorable.test(key)) return [];
+    const path = findPath(below);
+    if (path !== null) {
+      path.push(key);
+      return path;
+    }
+  }
+  return null;
 };

@@ -24,17 +24,27 @@ export interface FoundSpecs {
 
 export const listPresentSpecs = async (
   { db, feed }: { readonly db: Db; readonly feed: Pick<InstanceFeed, 'fleet'> },
-  { capability, versionRange, tags }: SpecTarget,
+  target: SpecTarget,
 ): Promise<FoundSpecs> => {
-  const isWanted = (version: string): boolean =>
-    versionRange === null || isInRange(readRange(versionRange), version);
-  const present = new Map<string, KnownSpec>();
-  for (const { state, version, spec_digest, ...instance } of feed.fleet(capability).instances) {
-    const isRoutable = (state === 'up' || state === 'suspect') && isWanted(version);
-    if (!isRoutable || spec_digest === null || !tags.every((tag) => instance.tags.includes(tag))) continue;
-    if (!present.has(spec_digest)) present.set(spec_digest, { version, digest: spec_digest });
-  }
-  if (present.size > 0) return { specs: [...present.values()], arePresent: true };
-  const known = (await listSpecs(db, capability)).filter(({ version }) => isWanted(version));
+  const present = pickPresentSpecs(feed, target);
+  if (present.length > 0) return { specs: present, arePresent: true };
+  const known = (await listSpecs(db, target.capability)).filter(({ version }) => isWanted(target, version));
   return { specs: known, arePresent: false };
 };
+
+/** Of the instances that are up, each once. */
+export const pickPresentSpecs = (
+  feed: Pick<InstanceFeed, 'fleet'>,
+  target: SpecTarget,
+): readonly KnownSpec[] => {
+  const present = new Map<string, KnownSpec>();
+  for (const { state, version, spec_digest, tags } of feed.fleet(target.capability).instances) {
+    const isRoutable = (state === 'up' || state === 'suspect') && isWanted(target, version);
+    if (!isRoutable || spec_digest === null || !target.tags.every((tag) => tags.includes(tag))) continue;
+    if (!present.has(spec_digest)) present.set(spec_digest, { version, digest: spec_digest });
+  }
+  return [...present.values()];
+};
+
+export const isWanted = ({ versionRange }: Pick<SpecTarget, 'versionRange'>, version: string): boolean =>
+  versionRange === null || isInRange(readRange(versionRange), version);

@@ -5,13 +5,15 @@
  * first error; only for a value that fails, a second one looks for more. Drafts: 2020-12, and 07 where `$schema`
  * says so.
  */
-import { Ajv, type Options, type ValidateFunction } from 'ajv';
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { isDraft7 } from '../../core/registry/schema-draft.ts';
 import { findSchemaFault, schemaLimits } from '../../core/registry/schema-limits.ts';
 import type { SchemaFinding } from '../../core/repair/schema-finding.ts';
+import { keepCertain } from './certain-errors.ts';
 import { describeSchemaErrors, type SchemaError } from './schema-errors.ts';
 import { createWorkMeter, meterSchemas, TooMuchWork, type WorkMeter } from './work-meter.ts';
 
@@ -22,9 +24,22 @@ export interface SchemaCheck {
   readonly find: (value: Json) => readonly SchemaFinding[];
 }
 
+export interface CompiledSchema extends SchemaCheck {
+  /**
+   * What a value does wrong whatever stands in its holes; nothing where the work does not suffice.
+   * @param holes pointers of parts that are not known
+   * @param work units that are left; what is used is taken off
+   */
+  readonly findCertain: (
+    value: Json,
+    holes: ReadonlySet<string>,
+    work: { left: number },
+  ) => readonly SchemaFinding[];
+}
+
 export interface SchemaCompiler {
   /** @throws SchemaRefused with what is wrong and what is allowed */
-  compile(schema: JsonObject): SchemaCheck;
+  compile(schema: JsonObject): CompiledSchema;
 }
 
 export class SchemaRefused extends Error {
@@ -77,9 +92,6 @@ const options: Options = {
   unicodeRegExp: false,
 };
 
-const isDraft7 = ({ $schema }: JsonObject): boolean =>
-  typeof $schema === 'string' && /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/.test($schema);
-
 export const createSchemaCompiler = (): SchemaCompiler => {
   const metaSettings: Options = { strict: false, validateFormats: false, logger: false };
   const draft7 = new Ajv(metaSettings);
@@ -93,7 +105,7 @@ export const createSchemaCompiler = (): SchemaCompiler => {
       throw new SchemaRefused(ajv.errorsText(ajv.errors, { dataVar: '' }));
   };
 
-  const compile = (schema: JsonObject): SchemaCheck => {
+  const compile = (schema: JsonObject): CompiledSchema => {
     const fault = findSchemaFault(schema);
     if (fault !== null) throw new SchemaRefused(fault);
     checkForm(schema);
@@ -117,19 +129,27 @@ const explainRefusal = (error: unknown): SchemaRefused => {
   return new SchemaRefused(error instanceof Error ? error.message : String(error), { cause: error });
 };
 
-const createCheck = (schema: JsonObject): SchemaCheck => {
-  const find = createFinder(schema);
+const createCheck = (schema: JsonObject): CompiledSchema => {
+  const finders = createFinders(schema);
   const check = (value: Json): readonly SchemaError[] =>
-    find(value).map(({ pointer, message }) => ({ pointer, message }));
-  return Object.assign(check, { find });
+    finders.find(value).map(({ pointer, message }) => ({ pointer, message }));
+  return Object.assign(check, finders);
 };
 
-const createFinder = (schema: JsonObject): SchemaCheck['find'] => {
+const createFinders = (schema: JsonObject): Pick<CompiledSchema, 'find' | 'findCertain'> => {
   const meter = createWorkMeter();
   const regExp = createLinearPatterns(meter);
   const settle = compileWith(schema, meter, { ...options, code: { regExp } });
   let detail: ValidateFunction | null = null;
-  return (value) => {
+
+  /** All errors. */
+  const look = (value: Json, budget: number): readonly ErrorObject[] => {
+    detail ??= compileWith(schema, meter, { ...options, allErrors: true, code: { regExp } });
+    meter.reset(budget);
+    return detail(value) ? [] : (detail.errors ?? []);
+  };
+
+  const find: SchemaCheck['find'] = (value) => {
     try {
       meter.reset(verdictBudget);
       if (settle(value)) return [];
@@ -138,15 +158,28 @@ const createFinder = (schema: JsonObject): SchemaCheck['find'] => {
     }
     const first = settle.errors ?? [];
     try {
-      detail ??= compileWith(schema, meter, { ...options, allErrors: true, code: { regExp } });
-      meter.reset(detailBudget);
-      detail(value);
-      return describeSchemaErrors(detail.errors ?? first);
+      const all = look(value, detailBudget);
+      return describeSchemaErrors(all.length > 0 ? all : first);
     } catch (error) {
       explainUnfinished(error); // or throws; where looking for more took too long, the first error has to do
       return describeSchemaErrors(first);
     }
   };
+
+  const findCertain: CompiledSchema['findCertain'] = (value, holes, work) => {
+    if (work.left <= 0) return [];
+    const budget = Math.min(work.left, detailBudget);
+    try {
+      return describeSchemaErrors(keepCertain(look(value, budget), holes));
+    } catch (error) {
+      explainUnfinished(error); // or throws
+      return [];
+    } finally {
+      work.left -= budget - meter.left();
+    }
+  };
+
+  return { find, findCertain };
 };
 
 const compileWith = (schema: JsonObject, meter: WorkMeter, settings: Options): ValidateFunction => {

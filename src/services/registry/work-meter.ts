@@ -15,6 +15,8 @@ export interface WorkMeter {
   reset(budget: number): void;
   /** @throws TooMuchWork */
   spend(units: number): void;
+  /** Of the budget; negative where it did not suffice. */
+  left(): number;
 }
 
 export const createWorkMeter = (): WorkMeter => {
@@ -27,6 +29,7 @@ export const createWorkMeter = (): WorkMeter => {
       left -= units;
       if (left < 0) throw new TooMuchWork();
     },
+    left: () => left,
   };
 };
 

@@ -12,6 +12,7 @@ import { lockSkill } from '../../db/skill-lock.ts';
 import { AppError } from '../../errors.ts';
 import type { Caller } from '../access/caller.ts';
 import { applySkillDecision } from '../skills/skill-decision.ts';
+import { applyBudgetDecision } from './budget-decision.ts';
 import { actionsOf } from './review-actions.ts';
 import { requireDecidable, toConflict } from './review-conflict.ts';
 import type { CheckDecision } from './review-input.ts';
@@ -109,6 +110,7 @@ export const createDecideReview = ({ db, checkDecision }: DecideDependencies) =>
       const row = await decideReview(trx, { project_id, review_id, by: key_id, version, decision });
       if (row === undefined) throw toConflict(await requireReview(trx, project_id, review_id), version);
       if (row.kind === 'skill') await applySkillDecision(trx, row, caller);
+      if (row.subject !== null) await applyBudgetDecision(trx, row, caller);
       await auditDecision(trx, row, key_id, decision);
       const review = toReview(row);
       if (idempotency !== null) {

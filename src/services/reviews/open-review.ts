@@ -1,6 +1,6 @@
 /**
- * Asks a person, in the transaction that makes the question necessary. An escalation or a skill has one open review:
- * who asks again is answered with that one.
+ * Asks a person, in the transaction that makes the question necessary. An escalation, a skill, a budget or a step has one
+ * open review: who asks again is answered with that one.
  */
 import type { Priority } from '../../contracts/primitives.ts';
 import type { ReviewKind, ReviewPayload } from '../../contracts/review.ts';
@@ -9,6 +9,7 @@ import {
   findOpenReview,
   insertReview,
   type ReviewRow,
+  type ReviewSubject,
   readReview,
   reopenReview as reopenRow,
 } from '../../db/review.ts';
@@ -25,6 +26,8 @@ export interface ReviewOpening {
   readonly item?: number | undefined;
   readonly escalation_id?: string | undefined;
   readonly skill_id?: string | undefined;
+  /** Of kind budget: the scope that has no room. */
+  readonly subject?: string | undefined;
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
 }
@@ -47,19 +50,26 @@ const toOpened = ({ review_id, due_at }: ReviewRow): OpenedReview => ({
   due_at: due_at.toISOString(),
 });
 
-const findOpen = async (
-  db: Db,
-  { escalation_id, skill_id }: ReviewOpening,
-): Promise<ReviewRow | undefined> => {
-  if (escalation_id !== undefined) return findOpenReview(db, { escalation_id });
-  return skill_id === undefined ? undefined : findOpenReview(db, { skill_id });
+const subjectOf = (opening: ReviewOpening): ReviewSubject | undefined => {
+  const { project_id, escalation_id, skill_id, subject, kind, run_id, step_id, item = 0 } = opening;
+  if (escalation_id !== undefined) return { escalation_id };
+  if (skill_id !== undefined) return { skill_id };
+  if (subject !== undefined) return { project_id, subject };
+  const isStep = kind === 'step' && run_id !== undefined && step_id !== undefined;
+  return isStep ? { run_id, step_id, item } : undefined;
+};
+
+const findOpen = async (db: Db, opening: ReviewOpening): Promise<ReviewRow | undefined> => {
+  const about = subjectOf(opening);
+  return about === undefined ? undefined : findOpenReview(db, about);
 };
 
 /** @param trx in which the state changes that the review is about */
 export const openReview = async (trx: Db, opening: ReviewOpening): Promise<OpenedReview> => {
   const { run_id = null, step_id = null, item = null, escalation_id = null, skill_id = null } = opening;
   const review_id = newId('review');
-  const row = { ...opening, review_id, run_id, step_id, item, escalation_id, skill_id };
+  const subject = opening.subject ?? null;
+  const row = { ...opening, review_id, run_id, step_id, item, escalation_id, skill_id, subject };
   const isNew = await insertReview(trx, row);
   const opened = isNew ? await readReview(trx, review_id) : await findOpen(trx, opening);
   if (opened === undefined)

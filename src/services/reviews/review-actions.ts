@@ -8,7 +8,11 @@ import type { ReviewRow } from '../../db/review.ts';
 
 const skillActions: readonly ReviewAction[] = ['keep', 'edit', 'narrow', 'merge', 'retire'];
 
-type Subject = Pick<ReviewRow, 'kind' | 'run_id' | 'payload'>;
+type Subject = Pick<ReviewRow, 'kind' | 'run_id' | 'subject' | 'payload'>;
+
+/** Of a budget that many steps may wait for, some of which may be skipped, or of one ladder. */
+const ofBudget = ({ subject, payload }: Subject): readonly ReviewAction[] =>
+  subject !== null || payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
 
 const ofLadder = ({ run_id, payload }: Subject): readonly ReviewAction[] => {
   const isStep = run_id !== null;
@@ -25,15 +29,20 @@ const ofLadder = ({ run_id, payload }: Subject): readonly ReviewAction[] => {
   return possible.filter((action) => action !== false);
 };
 
+/** Of a step that is a question itself: its answer, or none. */
+const ofQuestion = ({ payload }: Subject): readonly ReviewAction[] =>
+  payload.optional === true ? ['output', 'skip', 'reject'] : ['output', 'reject'];
+
 /** In the order in which they are offered. */
 export const actionsOf = (subject: Subject): readonly ReviewAction[] => {
   switch (subject.kind) {
     case 'escalation':
-    case 'step':
     case 'ops':
       return ofLadder(subject);
+    case 'step':
+      return ofQuestion(subject);
     case 'budget':
-      return subject.payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
+      return ofBudget(subject);
     case 'skill':
       return skillActions;
   }

@@ -1,18 +1,19 @@
 /**
  * The input that a decision says is right, and whether the capability as it is now would take it; the output that it
- * gives, and whether the capability or the job's result_schema allows it. The step checks an input again when it
+ * gives, and whether the capability, the job's result_schema or the step's own question allows it. The step checks an input again when it
  * runs; a mistake is shown here, while the person who made it is still there.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { isPlainObject } from '../../core/json-type.ts';
+import { capabilityOf } from '../../core/pipeline/step-kind.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation.ts';
 import type { ReviewRow } from '../../db/review.ts';
 import { AppError } from '../../errors.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
 import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
-import { createSchemaCompiler, type SchemaCompiler } from '../registry/schema-compiler.ts';
+import { createSchemaCompiler, type SchemaCompiler, SchemaRefused } from '../registry/schema-compiler.ts';
 import type { SchemaError } from '../registry/schema-errors.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { RunContexts } from '../steps/run-context.ts';
@@ -35,7 +36,7 @@ const readTarget = async (contexts: RunContexts, runId: string, stepId: string):
   const step = context.definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
   return {
-    capability: step.capability,
+    capability: capabilityOf(step),
     versionRange: step.capability_version ?? null,
     tags: step.tags ?? [],
   };
@@ -75,9 +76,23 @@ const findResultErrors = async (
   return schema === null ? [] : compiler.compile(schema)(result);
 };
 
-const refuse = (side: Side, isJob: boolean, errors: readonly SchemaError[]): AppError => {
+/** What a step's own question wants to be answered with. */
+const findAnswerErrors = (
+  compiler: SchemaCompiler,
+  { payload }: Pick<ReviewRow, 'payload'>,
+  answer: Json,
+): readonly SchemaError[] => {
+  if (payload.schema === undefined) return [];
+  try {
+    return compiler.compile(payload.schema)(answer);
+  } catch (error) {
+    if (!(error instanceof SchemaRefused)) throw error;
+    return [{ pointer: '', message: `cannot be checked: the schema of the review has ${error.message}` }];
+  }
+};
+
+const refuse = (side: Side, schema: string, errors: readonly SchemaError[]): AppError => {
   const findings = errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-  const schema = isJob ? 'result_schema' : `the ${side} schema of the capability`;
   const message = `the ${side} does not match ${schema}: ${findings}`;
   const items = errors.map((error) => ({
     pointer: `/${side}${error.pointer}`,
@@ -96,11 +111,17 @@ export const createCheckDecision = (dependencies: InputDependencies): CheckDecis
     const side: Side = decision.action === 'output' ? 'output' : 'input';
     const value = side === 'output' ? decision.output : decidedInput(review.payload, decision);
     if (value === undefined) return;
-    const { run_id, escalation_id } = review;
+    const { run_id, escalation_id, kind } = review;
+    if (kind === 'step') {
+      const errors = findAnswerErrors(compiler, review, value);
+      if (errors.length > 0) throw refuse(side, 'the schema of the review', errors);
+      return;
+    }
     const isJob = side === 'output' && run_id === null && escalation_id !== null;
     const errors = isJob
       ? await findResultErrors({ ...dependencies, compiler }, escalation_id, value)
       : await findErrors(dependencies, review, side, value);
-    if (errors.length > 0) throw refuse(side, isJob, errors);
+    const schema = isJob ? 'result_schema' : `the ${side} schema of the capability`;
+    if (errors.length > 0) throw refuse(side, schema, errors);
   };
 };

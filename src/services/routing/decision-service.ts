@@ -1,17 +1,15 @@
 /** Decisions to look at: what would be chosen now, and what was chosen and why, made again from what was known. */
 import type { Decision, DecisionDetail, RouteRequestBody } from '../../contracts/decision.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { choose } from '../../core/routing/choose.ts';
-import { explainChoice } from '../../core/routing/explain.ts';
 import { replayChoice } from '../../core/routing/replay.ts';
-import type { InstanceSnapshot, RouteRequest, RuledOut } from '../../core/routing/types.ts';
 import { readHeadroom } from '../../db/budget-headroom.ts';
 import { type DecisionRow, findDecision } from '../../db/decision.ts';
 import { AppError } from '../../errors.ts';
-import { attemptIdOf, decisionIdOf, newId } from '../ids.ts';
+import { attemptIdOf, decisionIdOf } from '../ids.ts';
 import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
+import type { RouteWish } from './claim-search.ts';
+import { findRefusals, noRefusals, previewChoice } from './preview-choice.ts';
 import { type CapabilityLookup, requireCapability } from './require-capability.ts';
 
 export interface DecisionService {
@@ -32,18 +30,15 @@ export const createDecisionService = (dependencies: DecisionDependencies): Decis
     preview: async (projectId, { capability, input, ...wish }) => {
       await requireCapability(dependencies, capability, '/capability');
       const headroom = await readHeadroom(db, projectId);
-      const { instances, priorMs } = feed.fleet(capability);
-      const request: RouteRequest = {
-        ...{ capability, tags: wish.tags, priority: wish.priority, timeoutMs: wish.timeout_ms, priorMs },
+      const { instances } = feed.fleet(capability);
+      const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
+      const route: RouteWish = {
+        ...{ capability, tags: wish.tags, priority: wish.priority, timeoutMs: wish.timeout_ms },
         versionRange: wish.version ?? null,
         ceilingUsd: wish.budget_ceiling_usd ?? null,
-        headroomUsd: headroom === null ? null : Math.max(0, fromNanoUsd(headroom)),
-        nowMs: feed.nowMs(),
-        ruledOut: input === undefined ? new Map() : await findRefusals(validator, instances, input),
-        busy: new Set(),
       };
-      const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
-      return explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
+      const headroomUsd = headroom === null ? null : Math.max(0, fromNanoUsd(headroom));
+      return previewChoice(feed, route, { headroomUsd, ruledOut }).decision;
     },
 
     get: async (projectId, decisionId) => {
@@ -52,24 +47,6 @@ export const createDecisionService = (dependencies: DecisionDependencies): Decis
       return toDetail(row);
     },
   };
-};
-
-/** Instances whose schema is known and refuses the input. */
-const findRefusals = async (
-  validator: DecisionDependencies['validator'],
-  instances: readonly InstanceSnapshot[],
-  input: JsonObject,
-): Promise<ReadonlyMap<string, RuledOut>> => {
-  const refused = new Map<string, RuledOut>();
-  const isAccepted = new Map<string, boolean>();
-  for (const { instance_id, name, version, spec_digest } of [...instances]) {
-    if (spec_digest === null) continue;
-    const known = isAccepted.get(spec_digest);
-    const ok = known ?? (await validator.validateInput(name, version, spec_digest, input)).ok;
-    isAccepted.set(spec_digest, ok);
-    if (!ok) refused.set(instance_id, 'input_invalid');
-  }
-  return refused;
 };
 
 const toDetail = ({ attempt_id, decision, inputs, settled_nano, ...row }: DecisionRow): DecisionDetail => {

@@ -66,6 +66,9 @@ const checkOutput = async (
   const spec = await validator.spec(spec_digest);
   const unwrapped = unwrapAnswer(spec, outcome.body);
   if (!unwrapped.ok) return { kind: 'rejected', status: 200, message: unwrapped.error };
+  if (unwrapped.output === undefined) {
+    return { kind: 'malformed', message: 'the answer is {"ok": true} without "output"; both are needed' };
+  }
   const result = await validator.validateOutput(name, version, spec_digest, unwrapped.output);
   if (result.ok) return { kind: 'answered', body: unwrapped.output as JsonObject };
   const findings = result.errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import type { Choice } from '../../core/routing/types.ts';
+import type { Choice, InstanceSnapshot } from '../../core/routing/types.ts';
 import type { BudgetShortage } from '../../db/attempt.ts';
 import type { ClaimEnd } from './claim-instance.ts';
 
@@ -59,13 +59,16 @@ export const explainNoClaim = ({ choice, decision, refusals, shortage, nowMs }: 
  * and found right (an open breaker is the last reason that is given), and that is not known to refuse the input.
  */
 export const mayComeBack = ({ excluded }: Choice): boolean => {
-  const refused = new Set(
-    excluded.flatMap(({ verdict, instance }) => (verdict === 'input_invalid' ? [instance.spec_digest] : [])),
-  );
+  const specOf = ({ name, version }: InstanceSnapshot): string => `${name} ${version}`;
+  const refusing = excluded.filter(({ verdict }) => verdict === 'input_invalid');
+  const refused = new Set(refusing.map(({ instance }) => instance.spec_digest));
+  const refusedVersions = new Set(refusing.map(({ instance }) => specOf(instance)));
+  // The spec of one that died young was never read: it is taken to be that of its version.
+  const refuses = (instance: InstanceSnapshot): boolean =>
+    instance.spec_digest === null ? refusedVersions.has(specOf(instance)) : refused.has(instance.spec_digest);
   return excluded.some(
     ({ verdict, instance }) =>
-      (verdict === 'breaker_open' || (verdict === 'down' && instance.rate_usd === 0)) &&
-      !refused.has(instance.spec_digest),
+      (verdict === 'breaker_open' || (verdict === 'down' && instance.rate_usd === 0)) && !refuses(instance),
   );
 };
 
@@ -73,7 +76,7 @@ const nameOf = { run: 'the run', project: 'the project’s day', global: 'the da
 
 /** 429 when it would fit once calls under way have settled for nothing; else 402. */
 const explainShortage = (
-  { scope, resets_at, ...nano }: BudgetShortage,
+  { scope, run_id, resets_at, ...nano }: BudgetShortage,
   minimumUsd: number,
   end: (code: ErrorCode, message: string, part: { isFinal: boolean; details: object }) => NoClaim,
 ): NoClaim => {
@@ -81,7 +84,8 @@ const explainShortage = (
     (text) => fromNanoUsd(BigInt(text)),
   ) as [number, number, number];
   const details: BudgetRefusal = {
-    ...{ scope, limit_usd, spent_usd, reserved_usd, minimum_usd: minimumUsd },
+    ...{ scope, ...(run_id === null ? {} : { run_id }) },
+    ...{ limit_usd, spent_usd, reserved_usd, minimum_usd: minimumUsd },
     resets_at: resets_at === null ? null : new Date(resets_at).toISOString(),
   };
   const wouldFit = spent_usd + minimumUsd <= limit_usd;

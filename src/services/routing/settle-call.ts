@@ -40,6 +40,7 @@ const instanceFaults: ReadonlySet<CallOutcome['kind']> = new Set([
   'failed',
   'invalid',
   'lost',
+  'malformed',
   'not_sent',
   'output_invalid',
   'timeout',

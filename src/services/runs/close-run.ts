@@ -1,16 +1,15 @@
 /** The end of a run: its output from the stored results, the steps that never began, one closing event. */
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import { ExpressionError } from '../../core/expression/errors.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
-import { referencedSteps } from '../../core/expression/references.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation.ts';
 import { cancelRunReviews } from '../../db/review-delivery.ts';
 import { finishRun } from '../../db/run.ts';
-import { sumOutputBytes } from '../../db/step.ts';
+import { listOutputBytes } from '../../db/step.ts';
+import { evaluateInRun } from '../steps/evaluate-in-run.ts';
 import type { RunContext, RunContexts } from '../steps/run-context.ts';
-import type { StepResults } from '../steps/step-results.ts';
+import { mentionsOf, type StepResults } from '../steps/step-results.ts';
 
 export interface RunClosing {
   readonly run_id: string;
@@ -18,8 +17,8 @@ export interface RunClosing {
   readonly error: Failure | null;
   /** Steps that a success has left out. */
   readonly skipped?: readonly string[];
-  /** A step escalated: what its ladder and review left open is closed. */
-  readonly has_escalated?: boolean;
+  /** A step escalated or waited: what its ladder and its question left open is closed. */
+  readonly has_waited?: boolean;
 }
 
 export interface CloseDependencies {
@@ -50,7 +49,7 @@ export const createCloseRun =
       step_ids:
         end.outcome === 'succeeded' ? (closing.skipped ?? []) : context.definition.steps.map(({ id }) => id),
     });
-    if (closing.has_escalated === true) {
+    if (closing.has_waited === true) {
       await cancelRunReviews(db, closing.run_id);
       await cancelRunEscalations(db, closing.run_id);
     }
@@ -74,21 +73,33 @@ const tooLarge = (what: string, bytes: number, limit: number): Output => ({
 /** The definition's `output`, else the outputs of the steps that no other step waits for, by id. */
 const evaluateOutput = async (dependencies: CloseDependencies, context: RunContext): Promise<Output> => {
   const { output } = context.compiled;
-  const sources = output === null ? lastSteps(context) : referencedSteps(output);
-  const bytes = await sumOutputBytes(dependencies.db, context.run_id, sources);
+  const sources =
+    output === null
+      ? lastSteps(context)
+      : mentionsOf(output).flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : []));
+  const sizes = await listOutputBytes(dependencies.db, context.run_id, sources);
+  const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0);
   const limit = output === null ? largestOutput : largestSources;
   if (bytes > limit) return tooLarge(`what the output of the run is made of`, bytes, limit);
-  const steps = await dependencies.results.scopeOf(context.run_id, sources);
-  if (output === null)
-    return { value: Object.fromEntries(sources.map((id) => [id, steps[id]?.output ?? null])) };
-  try {
-    const value = evaluateTemplate(output, { ...context.scope, steps });
-    const size = Buffer.byteLength(JSON.stringify(value));
-    return size > largestOutput ? tooLarge('the output of the run', size, largestOutput) : { value };
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error;
-    return { error: { code: 'expression_unresolved', message: `output: ${error.message}` } };
+  if (output === null) return gatherOutputs(dependencies, context, sources);
+  const evaluated = await evaluateInRun(dependencies.results, context, output, evaluateTemplate);
+  if ('error' in evaluated) {
+    const { code, message } = evaluated.error;
+    return { error: { code, message: `output: ${message}` } };
   }
+  const size = Buffer.byteLength(JSON.stringify(evaluated.value));
+  return size > largestOutput ? tooLarge('the output of the run', size, largestOutput) : evaluated;
+};
+
+const gatherOutputs = async (
+  { results }: CloseDependencies,
+  { run_id }: RunContext,
+  stepIds: readonly string[],
+): Promise<Output> => {
+  const mentions = stepIds.map((step_id) => ({ step_id, reads_output: true }));
+  const { steps, failure } = await results.scopeOf(run_id, mentions);
+  if (failure !== null) return { error: failure };
+  return { value: Object.fromEntries(stepIds.map((id) => [id, steps[id]?.output ?? null])) };
 };
 
 const lastSteps = ({ compiled: { steps } }: RunContext): string[] => {

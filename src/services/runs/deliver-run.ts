@@ -1,79 +1,187 @@
 /**
- * Brings what the rows say to Temporal: starts and cancels. The process that took a request delivers at once;
- * maintenance repeats it for what a crash, or Temporal's absence, left undone.
+ * Brings what the rows say to Temporal: starts, cancels, and what people ask of runs under way. The process that took a
+ * request delivers at once; maintenance repeats it for what a crash, or Temporal's absence, left undone.
  */
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import type { Failure } from '../../contracts/primitives.ts';
 import { parseDuration } from '../../core/duration.ts';
-import { compileDefinition } from '../../core/pipeline/compile-definition.ts';
-import { resolveEscalation } from '../../core/pipeline/escalation-settings.ts';
-import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
-import type { RunPlan } from '../../core/run/plan.ts';
-import type { RunPipelineInput } from '../../core/run/workflow-input.ts';
+import { planRun } from '../../core/run/plan-run.ts';
+import type { ControlSignal, RunPipelineInput } from '../../core/run/workflow-input.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type DeliveryRow,
+  listEndedUnstarted,
+  listStartedByOthers,
   listUndeliveredCancels,
+  listUndeliveredControls,
   listUndeliveredStarts,
   markCancelDelivered,
+  markControlDelivered,
   markStartDelivered,
   readDelivery,
 } from '../../db/delivery.ts';
-import { cancelRunEscalations } from '../../db/escalation.ts';
-import { cancelRunReviews } from '../../db/review-delivery.ts';
-import { finishRun } from '../../db/run.ts';
+import { lockRun } from '../../db/run-control.ts';
 import { createDeliveries } from '../deliveries.ts';
+import { closeLostRun, type LostRun } from './close-lost-run.ts';
 
 export interface RunDelivery {
-  /** Delivers in the background; a failure is left to maintenance. */
+  /** Deliver in the background; a failure is left to maintenance. */
   startSoon(runId: string): void;
   cancelSoon(runId: string): void;
-  /** @returns how many starts and cancels it made up for */
+  controlSoon(runId: string): void;
+  /** Ends a cancelled run that has no workflow to wait for. */
+  closeUnstarted(projectId: string, runId: string): Promise<void>;
+  /** @returns how many starts, cancels and controls it made up for */
   deliverOverdue(): Promise<number>;
+  /** Starts runs that steps and schedules have asked for. */
+  startOthers(): Promise<DeliveryCount>;
+  deliverCancels(): Promise<DeliveryCount>;
+  deliverControls(): Promise<DeliveryCount>;
   /** Resolves when nothing is under way. */
   settled(): Promise<void>;
 }
 
-const maxInFlight = 200;
+export interface DeliveryCount {
+  readonly due: number;
+  readonly delivered: number;
+}
+
 /** The process that took a run delivers it within this time, or never. */
 const overdueMs = 3_000;
+/** A start that is under way has ended by then. */
+const startOverMs = 60_000;
 const batch = 200;
 
 interface Row {
   readonly run_id: string;
 }
 
+interface UnmarkedRow extends Row {
+  readonly project_id: string;
+}
+
 const toRows = (runIds: readonly string[]): readonly Row[] => runIds.map((run_id) => ({ run_id }));
 
-export const planRun = ({ definition }: Pick<DeliveryRow, 'definition'>): RunPlan => ({
-  max_in_flight: maxInFlight,
-  steps: compileDefinition(definition).steps.map((step) => ({
-    id: step.definition.id,
-    capability: step.definition.capability,
-    dependencies: step.dependencies,
-    total_timeout_ms: resolveStepSettings(definition, step.definition).totalTimeoutMs,
-    ...(resolveEscalation(definition, step.definition).enabled ? { escalates: true } : {}),
-  })),
+const controlOf = ({ control_version: version, state, budget_version }: DeliveryRow): ControlSignal => ({
+  ...{ version, paused: state === 'paused', budget_version },
 });
 
-export const createRunDelivery = ({
-  db,
-  workflows,
-  heartbeatTimeoutMs,
-  engineVersion,
-  publicUrl,
-  logger,
-}: {
+export interface RunDeliveryDependencies {
   readonly db: Db;
   readonly workflows: RunWorkflows;
   readonly heartbeatTimeoutMs: number;
   /** Of the runs that are started from now on. */
   readonly engineVersion: number;
+  /** Events after which a run goes on in a new history. */
+  readonly historyEvents: number;
   readonly publicUrl: () => string;
   readonly logger: Logger;
-}): RunDelivery => {
-  let searchable: Promise<boolean> | null = null;
+}
 
+const cancelledEnd = (message: string): Failure => ({ code: 'run_cancelled', message });
+
+export const createRunDelivery = (dependencies: RunDeliveryDependencies): RunDelivery => {
+  const { db, workflows, logger } = dependencies;
+  const toInput = createInputReader(dependencies);
+
+  const start = async (runId: string): Promise<void> => {
+    const row = await readDelivery(db, runId);
+    if (row === undefined || row.finished_at !== null) return;
+    if (row.start_delivered_at !== null || row.waits_its_turn) return;
+    const { project_id, control_version: version } = row;
+    await workflows.start(await toInput(row), row.priority, version === 0 ? null : controlOf(row));
+    const { is_cancelled, is_terminated, is_changed } = await markStartDelivered(db, runId, version);
+    if (is_terminated) await workflows.terminate(project_id, runId, 'the run was cancelled as it started');
+    else if (is_cancelled) await cancel(runId);
+    else if (is_changed) await control(runId);
+  };
+
+  const close = (run: LostRun, message: string, mode: DeliveryRow['cancel_mode']): Promise<void> =>
+    closeLostRun(db, run, { state: 'cancelled', error: cancelledEnd(message), mode: mode ?? 'graceful' });
+
+  const closeUnstarted = (project_id: string, run_id: string): Promise<void> =>
+    db.transaction(async (trx) => {
+      const row = await lockRun(trx, { project_id, run_id });
+      if (row?.state !== 'cancelling' || row.start_delivered_at !== null) return;
+      const waits = row.concurrency_key !== null && row.admitted_at === null;
+      if (!waits && row.cancel_mode !== 'terminate') return; // its start may be under way
+      const error = cancelledEnd('cancelled before it had started');
+      await closeLostRun(trx, row, { state: 'cancelled', mode: 'graceful', error });
+    });
+
+  const cancel = async (runId: string): Promise<void> => {
+    const row = await readDelivery(db, runId);
+    if (row === undefined || row.finished_at !== null) return;
+    const { project_id, cancel_mode } = row;
+    if (row.start_delivered_at === null) return closeUnstarted(project_id, runId);
+    if (cancel_mode === 'terminate') {
+      await workflows.terminate(project_id, runId, 'the run was cancelled');
+      await close(row, 'cancelled; its workflow was terminated', cancel_mode);
+    } else if ((await workflows.cancel(project_id, runId)) === 'gone') {
+      // Temporal has forgotten the workflow, or ended it itself: nobody else will close the run.
+      await close(row, 'cancelled; its workflow had ended without closing it', cancel_mode);
+    }
+    await markCancelDelivered(db, runId, cancel_mode ?? 'graceful');
+  };
+
+  /** Its server may have died between the start and the mark of it. */
+  const endUnmarked = async ({ run_id, project_id }: UnmarkedRow): Promise<void> => {
+    await workflows.terminate(project_id, run_id, 'the run was cancelled as it started');
+    await markCancelDelivered(db, run_id, 'terminate');
+  };
+
+  const control = async (runId: string): Promise<void> => {
+    const row = await readDelivery(db, runId);
+    if (row === undefined || row.finished_at !== null) return;
+    if (row.start_delivered_at === null) return start(runId);
+    if (row.control_delivered >= row.control_version) return;
+    await workflows.signalControl(row.project_id, runId, controlOf(row));
+    await markControlDelivered(db, runId, row.control_version);
+  };
+
+  const deliver = (what: string, work: (runId: string) => Promise<void>) =>
+    createDeliveries<Row>({ what, deliver: ({ run_id }) => work(run_id), logger });
+  const starts = deliver('a start', start);
+  const cancels = deliver('a cancel', cancel);
+  const controls = deliver('a pause, a resume or another ceiling', control);
+
+  const ends = createDeliveries({ what: 'the end of a start', deliver: endUnmarked, logger });
+
+  const each = async (deliveries: typeof starts, runIds: readonly string[]): Promise<DeliveryCount> => ({
+    due: runIds.length,
+    delivered: await deliveries.each(toRows(runIds)),
+  });
+  const deliverCancels = async () => each(cancels, await listUndeliveredCancels(db, batch));
+  const deliverControls = async () => each(controls, await listUndeliveredControls(db, batch));
+
+  return {
+    startSoon: (run_id) => void starts.soon({ run_id }),
+    cancelSoon: (run_id) => void cancels.soon({ run_id }),
+    controlSoon: (run_id) => void controls.soon({ run_id }),
+    closeUnstarted,
+    deliverOverdue: async () => {
+      const started = await starts.each(toRows(await listUndeliveredStarts(db, overdueMs, batch)));
+      await ends.each(await listEndedUnstarted(db, startOverMs, batch));
+      return started + (await deliverCancels()).delivered + (await deliverControls()).delivered;
+    },
+    startOthers: async () => each(starts, await listStartedByOthers(db, batch)),
+    deliverCancels,
+    deliverControls,
+    settled: async () => {
+      await Promise.all([starts, cancels, controls, ends].map((deliveries) => deliveries.settled()));
+    },
+  };
+};
+
+const createInputReader = ({
+  workflows,
+  heartbeatTimeoutMs,
+  engineVersion,
+  historyEvents,
+  publicUrl,
+}: Omit<RunDeliveryDependencies, 'db' | 'logger'>) => {
+  let searchable: Promise<boolean> | null = null;
   const hasSearchAttributes = (): Promise<boolean> => {
     searchable ??= workflows.hasSearchAttributes().catch((error: unknown) => {
       searchable = null;
@@ -82,63 +190,18 @@ export const createRunDelivery = ({
     return searchable;
   };
 
-  const inputOf = async (row: DeliveryRow): Promise<RunPipelineInput> => ({
+  return async ({ definition, reused, ...row }: DeliveryRow): Promise<RunPipelineInput> => ({
     engine_version: engineVersion,
     run_id: row.run_id,
     project_id: row.project_id,
     pipeline: row.pipeline,
     version: row.version,
-    plan: planRun(row),
-    timeout_ms: row.definition.timeout === undefined ? null : parseDuration(row.definition.timeout),
+    plan: planRun(definition, { reused, version: engineVersion }),
+    timeout_ms: definition.timeout === undefined ? null : parseDuration(definition.timeout),
     heartbeat_timeout_ms: heartbeatTimeoutMs,
     has_search_attributes: await hasSearchAttributes(),
     run_url: `${publicUrl()}/v1/runs/${row.run_id}`,
+    history_events: historyEvents,
+    ...(row.control_version === 0 ? {} : { control: controlOf({ definition, reused, ...row }) }),
   });
-
-  const start = async (runId: string): Promise<void> => {
-    const row = await readDelivery(db, runId);
-    if (row === undefined) return;
-    await workflows.start(await inputOf(row), row.priority);
-    await markStartDelivered(db, runId);
-    if (row.cancel_requested_at !== null) await cancel(runId);
-  };
-
-  /** Temporal has forgotten the workflow, or ended it itself: nobody else will close the run. */
-  const closeLost = async ({ run_id, definition }: DeliveryRow): Promise<void> => {
-    await finishRun(db, {
-      run_id,
-      state: 'cancelled',
-      output: undefined,
-      error: { code: 'run_cancelled', message: 'cancelled; its workflow had ended without closing it' },
-      step_ids: definition.steps.map(({ id }) => id),
-    });
-    await cancelRunReviews(db, run_id);
-    await cancelRunEscalations(db, run_id);
-  };
-
-  const cancel = async (runId: string): Promise<void> => {
-    const row = await readDelivery(db, runId);
-    if (row?.start_delivered_at == null) return;
-    if ((await workflows.cancel(row.project_id, runId)) === 'gone') await closeLost(row);
-    await markCancelDelivered(db, runId);
-  };
-
-  const starts = createDeliveries<Row>({ what: 'a start', deliver: ({ run_id }) => start(run_id), logger });
-  const cancels = createDeliveries<Row>({
-    what: 'a cancel',
-    deliver: ({ run_id }) => cancel(run_id),
-    logger,
-  });
-
-  return {
-    startSoon: (run_id) => starts.soon({ run_id }),
-    cancelSoon: (run_id) => cancels.soon({ run_id }),
-    deliverOverdue: async () => {
-      const started = await starts.each(toRows(await listUndeliveredStarts(db, overdueMs, batch)));
-      return started + (await cancels.each(toRows(await listUndeliveredCancels(db, batch))));
-    },
-    settled: async () => {
-      await Promise.all([starts.settled(), cancels.settled()]);
-    },
-  };
 };

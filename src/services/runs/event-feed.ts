@@ -35,6 +35,7 @@ export const toRunEvent = ({
   run_id,
   type,
   step_id,
+  item,
   attempt,
   data,
 }: NumberedEventRow): RunEvent => ({
@@ -43,6 +44,7 @@ export const toRunEvent = ({
   run_id,
   type,
   ...(step_id === null ? {} : { step_id }),
+  ...(item === null ? {} : { item }),
   ...(attempt === null ? {} : { attempt }),
   data,
 });

@@ -1,6 +1,5 @@
-/** Runs as users see them: submit, list, show, cancel, follow. */
+/** Runs as users see them: submit, list, show, control, repeat, follow. */
 import { type EventPage, type RunEvent, terminalEvents } from '../../contracts/event.ts';
-import type { Json } from '../../contracts/primitives.ts';
 import {
   type Run,
   type RunRequest,
@@ -10,26 +9,24 @@ import {
   terminalRunStates,
 } from '../../contracts/run.ts';
 import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
-import { listStepAttempts } from '../../db/attempt.ts';
-import type { Db } from '../../db/connect.ts';
 import { listEvents } from '../../db/event.ts';
-import { requestCancel } from '../../db/run.ts';
 import { listRuns, type RunDetailRow, readRun } from '../../db/run-list.ts';
-import { listRunSteps, readStepOutput } from '../../db/step.ts';
-import { listStepRevisions } from '../../db/step-revision.ts';
+import { listRunSteps } from '../../db/step.ts';
 import { AppError } from '../../errors.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import { resolveInput } from '../steps/execute-step.ts';
-import type { RunContexts } from '../steps/run-context.ts';
-import type { StepResults } from '../steps/step-results.ts';
+import type { Idempotency } from './answer-once.ts';
+import { createRunControl } from './control-run.ts';
 import type { RunDelivery } from './deliver-run.ts';
 import { type EventFeed, toRunEvent } from './event-feed.ts';
-import { toAttempt, toRun, toRunStep, toRunSummary, toStepRevision } from './run-view.ts';
-import type { Idempotency, SubmitRun } from './submit-run.ts';
+import type { RerunOrder, RerunRun } from './rerun-run.ts';
+import { toRun, toRunSummary } from './run-view.ts';
+import { createStepPages, type ItemQuery, type StepPageDependencies } from './step-pages.ts';
+import type { BulkOrder, BulkSubmission, Submission, SubmitRun, SubmitRuns } from './submit-run.ts';
 
 export interface RunFilter {
   readonly pipeline?: string | undefined;
   readonly state?: RunState | undefined;
+  readonly parent?: 'none' | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
   /** `key=value` */
@@ -38,17 +35,17 @@ export interface RunFilter {
   readonly cursor?: string | undefined;
 }
 
-export interface RunDependencies {
-  readonly db: Db;
+export interface RunDependencies extends StepPageDependencies {
   readonly submitRun: SubmitRun;
+  readonly submitRuns: SubmitRuns;
+  readonly reruns: RerunRun;
   readonly delivery: RunDelivery;
   readonly feed: EventFeed;
-  readonly contexts: RunContexts;
-  readonly results: StepResults;
 }
 
 export const createRunService = (dependencies: RunDependencies) => {
-  const { db, submitRun, delivery, feed, contexts, results } = dependencies;
+  const { db, submitRun, submitRuns, reruns, delivery, feed } = dependencies;
+  const pages = createStepPages(dependencies);
 
   const require = async (projectId: string, runId: string): Promise<RunDetailRow> => {
     const row = await readRun(db, projectId, runId);
@@ -74,8 +71,23 @@ export const createRunService = (dependencies: RunDependencies) => {
       projectId: string,
       request: RunRequest,
       idempotency: Idempotency | null,
-    ): Promise<{ run: Run; replayed: boolean }> => {
+    ): Promise<Submission> => {
       const { run, replayed } = await submitRun(projectId, request, idempotency);
+      if (!replayed) delivery.startSoon(run.run_id);
+      return { run, replayed };
+    },
+
+    submitAll: async (order: BulkOrder): Promise<BulkSubmission> => {
+      const submission = await submitRuns(order);
+      if (submission.replayed) return submission;
+      for (const { run_id } of submission.answer.items) if (run_id !== undefined) delivery.startSoon(run_id);
+      return submission;
+    },
+
+    preview: reruns.preview,
+
+    rerun: async (order: RerunOrder): Promise<Submission> => {
+      const { run, replayed } = await reruns.rerun(order);
       if (!replayed) delivery.startSoon(run.run_id);
       return { run, replayed };
     },
@@ -97,38 +109,20 @@ export const createRunService = (dependencies: RunDependencies) => {
     /** @throws AppError `not_found` */
     get,
 
-    /** The step's own page: resolved input, output, every attempt with its decision. */
-    getStep: async (projectId: string, runId: string, stepId: string): Promise<StepDetail> => {
-      const row = await require(projectId, runId);
-      const definition = row.definition.steps.find(({ id }) => id === stepId);
-      if (definition === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
-      const [steps, attempts, revisions, output] = await Promise.all([
-        listRunSteps(db, runId),
-        listStepAttempts(db, runId, stepId),
-        listStepRevisions(db, { run_id: runId, step_id: stepId, item: 0 }),
-        readStepOutput(db, runId, stepId),
-      ]);
-      const stepRow = steps.find(({ step_id }) => step_id === stepId);
-      const input = stepRow === undefined ? undefined : await inputOf(runId, stepId);
-      return {
-        ...toRunStep(definition, stepRow),
-        run_id: runId,
-        depends_on: [...(definition.depends_on ?? [])],
-        ...(input === undefined ? {} : { input }),
-        ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
-        ...(output === undefined ? {} : { output }),
-        attempt_list: attempts.map(toAttempt),
-      };
-    },
+    /** The step's own page, or that of one of its items. @throws AppError `not_found` */
+    getStep: async (projectId: string, runId: string, stepId: string, item: number): Promise<StepDetail> =>
+      pages.getStep(await require(projectId, runId), stepId, item),
 
-    /** Repeated, it changes nothing. @throws AppError `state_conflict` when the run has ended */
-    cancel: async (projectId: string, runId: string, reason: string | undefined): Promise<Run> => {
-      const { state } = await require(projectId, runId);
-      if (!(await requestCancel(db, projectId, runId, reason ?? null))) {
-        if (state !== 'cancelled') throw new AppError('state_conflict', `run ${runId} has ended: ${state}`);
-      } else delivery.cancelSoon(runId);
-      return get(projectId, runId);
-    },
+    /** @throws AppError `not_found` */
+    listItems: async (projectId: string, runId: string, stepId: string, query: ItemQuery) =>
+      pages.listItems(await require(projectId, runId), stepId, query),
+
+    ...createRunControl({
+      db,
+      delivery,
+      get,
+      readState: async (key) => (await require(key.project_id, key.run_id)).state,
+    }),
 
     events: async (projectId: string, runId: string, after: number, limit: number): Promise<EventPage> => {
       await require(projectId, runId);
@@ -161,15 +155,6 @@ export const createRunService = (dependencies: RunDependencies) => {
       return get(projectId, runId);
     },
   };
-
-  /** Derived again from what never changes; absent while a result it needs is missing. */
-  async function inputOf(runId: string, stepId: string): Promise<Json | undefined> {
-    const context = await contexts.open(runId);
-    const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];
-    if (step === undefined) return undefined;
-    const resolved = await resolveInput(context, step, results);
-    return 'input' in resolved ? resolved.input : undefined;
-  }
 };
 
 export type RunService = ReturnType<typeof createRunService>;

@@ -1,7 +1,8 @@
 /** Runs, steps and attempts as the wire shows them. */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Attempt, Run, RunStep, RunSummary, StepRevision } from '../../contracts/run.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { kindFieldsOf } from '../../core/pipeline/step-kind.ts';
 import type { AttemptRow } from '../../db/attempt.ts';
 import type { NewRun } from '../../db/run.ts';
 import type { RunDetailRow, RunRow } from '../../db/run-list.ts';
@@ -22,20 +23,30 @@ export const toRunSummary = (row: RunRow): RunSummary => ({
   reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
   labels: row.labels,
   ...(row.error === null ? {} : { error: row.error }),
+  ...(row.rerun_of === null ? {} : { rerun_of: row.rerun_of }),
+  ...parentOf(row),
+  ...(row.schedule_id === null ? {} : { schedule_id: row.schedule_id }),
   created_at: row.created_at.toISOString(),
   started_at: toIso(row.started_at),
   finished_at: toIso(row.finished_at),
 });
+
+const parentOf = ({
+  parent_run_id: run_id,
+  parent_step_id: step_id,
+  parent_item: item,
+}: Pick<RunRow, 'parent_run_id' | 'parent_step_id' | 'parent_item'>): Pick<Run, 'parent'> =>
+  run_id === null || step_id === null ? {} : { parent: { run_id, step_id, item: item ?? 0 } };
 
 const linksOf = (runId: string): Run['links'] => ({
   self: `/v1/runs/${runId}`,
   events: `/v1/runs/${runId}/events`,
 });
 
-const pendingStep = ({ id, capability }: PipelineDefinition['steps'][number]): RunStep => ({
-  id,
+const pendingStep = (definition: StepDefinition): RunStep => ({
+  id: definition.id,
   state: 'pending',
-  capability,
+  ...kindFieldsOf(definition),
   attempts: 0,
   revision: 0,
   cost_usd: 0,
@@ -43,25 +54,42 @@ const pendingStep = ({ id, capability }: PipelineDefinition['steps'][number]): R
   finished_at: null,
 });
 
-export const toRunStep = (
-  definition: PipelineDefinition['steps'][number],
-  row: RunStepRow | undefined,
-): RunStep => {
+const optionalFields = ({
+  item,
+  awaiting,
+  item_states,
+  endpoint,
+  error,
+  escalation_id,
+  review_id,
+  sub_run_id,
+  reused_from,
+  skill_id,
+}: RunStepRow) => ({
+  ...(item === 0 ? {} : { item }),
+  ...(awaiting === null ? {} : { awaiting }),
+  ...(item_states === null ? {} : { items: { ...item_states } }),
+  ...(endpoint === null ? {} : { endpoint }),
+  ...(error === null ? {} : { error }),
+  ...(escalation_id === null ? {} : { escalation_id }),
+  ...(review_id === null ? {} : { review_id }),
+  ...(sub_run_id === null ? {} : { sub_run_id }),
+  ...(reused_from === null ? {} : { reused_from }),
+  ...(skill_id === null ? {} : { skill_id }),
+});
+
+export const toRunStep = (definition: StepDefinition, row: RunStepRow | undefined): RunStep => {
   if (row === undefined) return pendingStep(definition);
   return {
     id: definition.id,
     state: row.state,
-    capability: definition.capability,
-    ...(row.endpoint === null ? {} : { endpoint: row.endpoint }),
+    ...kindFieldsOf(definition),
+    ...optionalFields(row),
     attempts: row.attempts,
     revision: row.revision,
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
     started_at: toIso(row.started_at),
     finished_at: toIso(row.finished_at),
-    ...(row.error === null ? {} : { error: row.error }),
-    ...(row.escalation_id === null ? {} : { escalation_id: row.escalation_id }),
-    ...(row.review_id === null ? {} : { review_id: row.review_id }),
-    ...(row.skill_id === null ? {} : { skill_id: row.skill_id }),
   };
 };
 
@@ -77,31 +105,44 @@ export const toRun = (row: RunDetailRow, steps: readonly RunStepRow[]): Run => {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   return {
     ...toRunSummary(row),
-    ...(steps.some(({ state }) => state === 'in_review') ? { awaiting: ['review'] } : {}),
+    ...(row.awaiting.length === 0 ? {} : { awaiting: [...row.awaiting] }),
     ...(row.has_output ? { output: row.output } : {}),
     steps: row.definition.steps.map((step) => toRunStep(step, byId.get(step.id))),
     links: linksOf(row.run_id),
   };
 };
 
-/** A run as it is at the moment of its submission. */
-export const newRunView = (row: NewRun, definition: PipelineDefinition): Run => ({
-  run_id: row.run_id,
-  job_id: row.job_id,
-  pipeline: row.pipeline,
-  version: row.version,
-  state: 'queued',
-  priority: row.priority,
-  budget_ceiling_usd: row.budget_ceiling_usd,
-  cost_usd: 0,
-  reserved_usd: 0,
-  labels: row.labels,
-  created_at: new Date().toISOString(),
-  started_at: null,
-  finished_at: null,
-  steps: definition.steps.map(pendingStep),
-  links: linksOf(row.run_id),
-});
+/**
+ * A run as it is at the moment of its submission.
+ * @param reused ids of steps whose results were taken from another run
+ */
+export const newRunView = (
+  row: NewRun,
+  definition: PipelineDefinition,
+  reused: readonly string[] = [],
+): Run => {
+  const kept = new Set(reused);
+  return {
+    run_id: row.run_id,
+    job_id: row.job_id,
+    pipeline: row.pipeline,
+    version: row.version,
+    state: 'queued',
+    priority: row.priority,
+    budget_ceiling_usd: row.budget_ceiling_usd,
+    cost_usd: 0,
+    reserved_usd: 0,
+    labels: row.labels,
+    ...(row.rerun_of === undefined ? {} : { rerun_of: row.rerun_of }),
+    created_at: new Date().toISOString(),
+    started_at: null,
+    finished_at: null,
+    steps: definition.steps.map((step) =>
+      kept.has(step.id) ? { ...pendingStep(step), state: 'reused' } : pendingStep(step),
+    ),
+    links: linksOf(row.run_id),
+  };
+};
 
 export const toAttempt = (row: AttemptRow): Attempt => {
   const cost_usd = fromNanoUsd(BigInt(row.settled_nano ?? 0));

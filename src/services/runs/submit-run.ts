@@ -1,127 +1,147 @@
 /**
- * Takes a run: one transaction writes the job, the run and the stored answer, so that a repeated request with
- * the same Idempotency-Key meets one run, also when the process died right after answering.
+ * Takes runs: one transaction writes the job, the run and the stored answer, so that a repeated request with the same
+ * Idempotency-Key meets one run, also when the process died right after answering.
  */
-import { LRUCache } from 'lru-cache';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { Run, RunRequest } from '../../contracts/run.ts';
-import type { Db } from '../../db/connect.ts';
-import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
-import { insertJob } from '../../db/job.ts';
-import { insertRun, type NewRun } from '../../db/run.ts';
-import { AppError } from '../../errors.ts';
-import { newId } from '../ids.ts';
-import { bindJobMedia } from '../jobs/bind-job-media.ts';
-import type { JobService } from '../jobs/job-service.ts';
+import type { Problem } from '../../contracts/problem.ts';
+import type { BulkAnswer, Run, RunRequest } from '../../contracts/run.ts';
+import { AppError, toAppError } from '../../errors.ts';
 import { digestDefinition } from '../pipelines/definition-digest.ts';
-import type { PipelineService } from '../pipelines/pipeline-service.ts';
-import { storeDefinition } from '../pipelines/store-definition.ts';
-import { requireStartable } from './require-startable.ts';
+import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
+import type { KnownDefinition, KnownDefinitions } from './known-definitions.ts';
+import { type PlacedRun, placeRun, placeRuns } from './place-runs.ts';
+import {
+  type CheckForRun,
+  type PrepareDependencies,
+  type PreparedRun,
+  prepareRun,
+  readRequest,
+} from './prepare-run.ts';
 import { newRunView } from './run-view.ts';
 
-export interface Idempotency {
-  readonly key: string;
-  readonly bodySha256: Buffer;
-}
-
-export interface SubmitDependencies {
-  readonly db: Db;
-  readonly jobs: Pick<JobService, 'exists'>;
-  readonly pipelines: Pick<PipelineService, 'get' | 'getVersion' | 'requireSound'>;
+export interface Submission {
+  readonly run: Run;
+  readonly replayed: boolean;
 }
 
 export type SubmitRun = (
   projectId: string,
   request: RunRequest,
   idempotency: Idempotency | null,
-) => Promise<{ readonly run: Run; readonly replayed: boolean }>;
+) => Promise<Submission>;
 
-interface ChosenDefinition {
-  readonly definition: PipelineDefinition;
-  readonly digest: string;
-  readonly isStored: boolean;
+export const createSubmitRun =
+  (dependencies: PrepareDependencies): SubmitRun =>
+  async (projectId, request, idempotency) => {
+    const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
+      ...{ project_id: projectId, request: 'POST /v1/runs', idempotency },
+      work: async (keep) => {
+        const order = await readRequest(dependencies, projectId, request);
+        const prepared = await prepareRun(dependencies, projectId, order);
+        const run = newRunView(prepared.row, prepared.known.definition);
+        await dependencies.db.transaction(async (trx) => {
+          await keep(trx, 202, run);
+          await placeRun(trx, prepared);
+        });
+        return run;
+      },
+    });
+    return { run: answer, replayed };
+  };
+
+export interface BulkSubmission {
+  readonly answer: BulkAnswer;
+  readonly replayed: boolean;
 }
 
-const requestName = 'POST /v1/runs';
+export interface BulkOrder {
+  readonly projectId: string;
+  /** A request, or why it is none. */
+  readonly requests: readonly (RunRequest | AppError)[];
+  readonly idempotency: Idempotency | null;
+  readonly toProblem: (error: AppError) => Problem;
+}
 
-export const createSubmitRun = (dependencies: SubmitDependencies): SubmitRun => {
-  const { db } = dependencies;
-  const startableDigests = new LRUCache<string, true>({ max: 1_000 });
+export type SubmitRuns = (order: BulkOrder) => Promise<BulkSubmission>;
 
-  const chooseDefinition = async (projectId: string, request: RunRequest): Promise<ChosenDefinition> => {
-    const { pipelines } = dependencies;
-    if (request.definition !== undefined) {
-      const digest = digestDefinition(request.definition);
-      if (!startableDigests.has(digest)) pipelines.requireSound(request.definition);
-      return { definition: request.definition, digest, isStored: false };
-    }
-    const name = request.pipeline as string;
-    const { definition, digest } =
-      request.version === undefined
-        ? await pipelines.get(projectId, name)
-        : await pipelines.getVersion(projectId, name, request.version);
-    return { definition, digest, isStored: true };
+/** Definitions that one request may bring: each is checked at length. */
+const mostBodies = 20;
+
+/** Each definition is looked up once, and checked once. */
+const rememberFinds = ({ find, ofBody, ...definitions }: KnownDefinitions): KnownDefinitions => {
+  const found = new Map<string, Promise<KnownDefinition>>();
+  const bodies = new Map<string, Promise<KnownDefinition>>();
+  return {
+    ...definitions,
+    ofBody: async (definition) => {
+      const digest = digestDefinition(definition);
+      if (!bodies.has(digest) && bodies.size === mostBodies) {
+        const message = `more than ${mostBodies} different definitions in one request; store them, and name them`;
+        throw new AppError('request_invalid', message);
+      }
+      const known = bodies.get(digest) ?? ofBody(definition);
+      bodies.set(digest, known);
+      return known;
+    },
+    find: (projectId, pipeline, choice) => {
+      const name = JSON.stringify([pipeline, choice]);
+      const known = found.get(name) ?? find(projectId, pipeline, choice);
+      found.set(name, known);
+      return known;
+    },
   };
+};
 
-  const create = async (
-    projectId: string,
-    request: RunRequest,
-    idempotency: Idempotency | null,
-  ): Promise<Run | null> => {
-    const { definition, digest, isStored } = await chooseDefinition(projectId, request);
-    if (!startableDigests.has(digest)) requireStartable(definition);
-    startableDigests.set(digest, true);
-    const jobId = request.job_id ?? newId('job');
-    if (request.job_id !== undefined) await requireJob(dependencies.jobs, projectId, request.job_id);
-    const row: NewRun = {
-      run_id: newId('run'),
-      project_id: projectId,
-      job_id: jobId,
-      pipeline: definition.pipeline,
-      version: definition.version,
-      digest,
-      priority: request.priority ?? definition.defaults?.priority ?? 'standard',
-      budget_ceiling_usd: request.budget_ceiling_usd ?? null,
-      labels: { ...definition.labels, ...request.labels },
+const rememberChecks = (checkForRun: CheckForRun): CheckForRun => {
+  const checked = new Map<string, ReturnType<CheckForRun>>();
+  return (projectId, known) => {
+    const check = checked.get(known.digest) ?? checkForRun(projectId, known);
+    checked.set(known.digest, check);
+    return check;
+  };
+};
+
+/** Each run is taken or refused by itself, and all that are taken are written at once. */
+export const createSubmitRuns =
+  (dependencies: PrepareDependencies): SubmitRuns =>
+  async ({ projectId, requests, idempotency, toProblem }) => {
+    const { db } = dependencies;
+    const within = {
+      ...dependencies,
+      definitions: rememberFinds(dependencies.definitions),
+      checkForRun: rememberChecks(dependencies.checkForRun),
     };
-    const run = newRunView(row, definition);
-    return db.transaction(async (trx) => {
-      if (idempotency !== null) {
-        const { key, bodySha256: body_sha256 } = idempotency;
-        const stored = { project_id: projectId, request: requestName, key, body_sha256 };
-        if (!(await insertAnswer(trx, stored, 202, run as unknown as Json))) return null;
+
+    const prepare = async (request: RunRequest | AppError): Promise<PreparedRun | AppError> => {
+      if (request instanceof AppError) return request;
+      try {
+        return await prepareRun(within, projectId, await readRequest(within, projectId, request));
+      } catch (error) {
+        const refused = toAppError(error);
+        if (refused.code === 'internal') throw error;
+        return refused;
       }
-      if (!isStored) await storeDefinition(trx, definition);
-      if (request.job_id === undefined) {
-        const job = bindJobMedia(request.job ?? {}, jobId);
-        await insertJob(trx, { project_id: projectId, job_id: jobId }, job);
-      }
-      await insertRun(trx, row);
-      return run;
-    });
-  };
+    };
 
-  const replay = async (projectId: string, { key, bodySha256 }: Idempotency): Promise<Run | null> => {
-    const stored = await findAnswer(db, { project_id: projectId, request: requestName, key });
-    if (stored === undefined) return null;
-    if (!stored.body_sha256.equals(bodySha256)) {
-      throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
-    }
-    return stored.answer as unknown as Run;
-  };
+    const toItem = (placed: PlacedRun | undefined): BulkAnswer['items'][number] => {
+      if (placed === undefined) throw new AppError('internal', 'a run was neither taken nor refused');
+      if (placed instanceof AppError) return { status: placed.status, error: toProblem(placed) };
+      return { status: 202, run_id: placed.run_id };
+    };
 
-  return async (projectId, request, idempotency) => {
-    const known = idempotency === null ? null : await replay(projectId, idempotency);
-    if (known !== null) return { run: known, replayed: true };
-    const run = await create(projectId, request, idempotency);
-    if (run !== null) return { run, replayed: false };
-    const winner = await replay(projectId, idempotency as Idempotency);
-    if (winner === null) throw new AppError('idempotency_in_progress', 'the first request is being handled');
-    return { run: winner, replayed: true };
-  };
-};
+    const work = async (keep: KeepAnswer): Promise<BulkAnswer> => {
+      const prepared: (PreparedRun | AppError)[] = [];
+      for (const request of requests) prepared.push(await prepare(request));
+      const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
+      return db.transaction(async (trx) => {
+        const placed = await placeRuns(trx, projectId, sound);
+        const ends = new Map(sound.map((run, index) => [run, placed[index]]));
+        const answer = {
+          items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),
+        };
+        await keep(trx, 200, answer);
+        return answer;
+      });
+    };
 
-const requireJob = async (jobs: Pick<JobService, 'exists'>, projectId: string, jobId: string) => {
-  if (!(await jobs.exists(projectId, jobId))) throw new AppError('not_found', `there is no job ${jobId}`);
-};
+    return answerOnce(db, { project_id: projectId, request: 'POST /v1/runs/bulk', idempotency, work });
+  };

@@ -1,37 +1,55 @@
 /**
- * The executions of a step. The first one, with the input that the definition gives, may end in an escalation; those of
- * corrected inputs are made by the ladder, which also says how the step ends.
+ * The executions of a step, or of one item of it, whatever its kind. The first one, with the input that the definition
+ * gives, may end in an escalation; those of corrected inputs are made by the ladder, which also says how the step ends.
+ * A step that has to wait answers so, and is executed again when the wait is over: the rows say how it goes on.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
-import { ExpressionError } from '../../core/expression/errors.ts';
-import { evaluateTemplate } from '../../core/expression/evaluate.ts';
-import { referencedSteps } from '../../core/expression/references.ts';
 import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
 import { type ResolvedEscalation, resolveEscalation } from '../../core/pipeline/escalation-settings.ts';
+import { capabilityOf } from '../../core/pipeline/step-kind.ts';
 import type { LadderPlace } from '../../core/run/escalate-input.ts';
 import type { StepKey } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { endStep, listStepResults } from '../../db/step.ts';
+import { endStep, readStep } from '../../db/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step-revision.ts';
 import { AppError } from '../../errors.ts';
+import type { SubmitSubRun } from '../runs/submit-sub-run.ts';
+import { executePause } from './execute-pause.ts';
+import { executeReview } from './execute-review.ts';
+import { executeSubRun } from './execute-sub-run.ts';
 import type { RunContext, RunContexts } from './run-context.ts';
 import {
   callKeyOf,
   type RunStepDependencies,
+  readEnd,
   runStep,
   type StepControl,
   type StepExecution,
 } from './run-step.ts';
-import type { StepResults } from './step-results.ts';
+import { resolveInput, type StepUnit, stepOf } from './step-unit.ts';
+import { type WaitingStep, waitForCall } from './wait-for-call.ts';
+import { waitForRest } from './wait-for-rest.ts';
 
 export interface StepRequest {
   readonly run_id: string;
   readonly step_id: string;
+  /** Absent or 0 = the step as a whole. */
+  readonly item?: number;
   /** Grows with each corrected input. */
   readonly revision: number;
   /** The run knows what to do with an escalation. */
   readonly escalates?: boolean;
+  /** The run knows what to do with a step that waits. */
+  readonly waits?: boolean;
+  /** Its wait is over. */
+  readonly resumed?: boolean;
+  /** There is a moment for it only: what takes longer, or has to be tried again, is done from the queue. */
+  readonly inline?: boolean;
+  /** From the queue, after it was tried inline. */
+  readonly again?: boolean;
+  /** Of the last change of the run's ceiling that its workflow was told of. */
+  readonly budget_version?: number;
 }
 
 /** A failure that a corrected input may cure. */
@@ -55,40 +73,86 @@ export interface StepDependencies extends RunStepDependencies {
   readonly contexts: RunContexts;
 }
 
-export type ExecuteStep = (
-  request: StepRequest,
-  control: StepControl,
-) => Promise<StepExecution | EscalatedExecution>;
-
 /** Makes sure that the escalation of a failed step is there, however often it is asked. */
 export type OpenForStep = (failed: FailedStep) => Promise<LadderPlace>;
+
+export interface ExecuteDependencies extends StepDependencies {
+  readonly openForStep: OpenForStep;
+  readonly submitSubRun: SubmitSubRun;
+}
+
+export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
+
+export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepEnd>;
 
 /** Failures that the input is to blame for, or the answer to this input. */
 const correctable: ReadonlySet<ErrorCode> = new Set(['input_rejected', 'input_invalid', 'output_invalid']);
 
 export const createExecuteStep =
-  (dependencies: StepDependencies & { readonly openForStep: OpenForStep }): ExecuteStep =>
-  async ({ escalates = false, ...request }, control) => {
-    const { db, contexts, results, openForStep } = dependencies;
-    const context = await contexts.open(request.run_id);
-    const step = stepOf(context, request.step_id);
-    const key: StepKey = { ...request, item: 0 };
-    const resolved = await resolveInput(context, step, results);
-    if ('error' in resolved) {
-      await endStep(db, key, 'failed', resolved.error);
-      return { kind: 'failed', error: resolved.error };
-    }
-    const { input } = resolved;
-    const holds = (code: ErrorCode): boolean => escalates && correctable.has(code);
-    let failure = escalates && control.round > 1 ? await findHeldFailure(db, key, holds) : null;
-    if (failure === null) {
-      const end = await runStep(dependencies, { context, step, key, input, holds }, control);
-      if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
-      failure = end.error;
-    }
-    const place = await openForStep(describeFailure(context, step, { ...key, input, failure }));
-    return { kind: 'escalated', error: failure, place };
+  (dependencies: ExecuteDependencies): ExecuteStep =>
+  async (request, control) => {
+    const { run_id, step_id, item = 0, revision } = request;
+    const context = await dependencies.contexts.open(run_id, request.budget_version);
+    const unit: StepUnit = {
+      context,
+      step: stepOf(context, step_id),
+      key: { run_id, step_id, item, revision },
+    };
+    const end = await executeUnit(dependencies, unit, request, control);
+    const isEarly = end.kind === 'waiting' && request.resumed === true;
+    return isEarly ? waitForRest(dependencies.db, unit.key, end, control.remainingMs) : end;
   };
+
+const executeUnit = async (
+  dependencies: ExecuteDependencies,
+  unit: StepUnit,
+  request: StepRequest,
+  control: StepControl,
+): Promise<StepEnd> => {
+  if (unit.step.kind === 'call') return executeCall(dependencies, unit, request, control);
+  const standing = await readStep(dependencies.db, unit.key);
+  if (standing !== undefined && standing.state !== 'waiting') return readEnd(dependencies.db, unit.key);
+  switch (unit.step.kind) {
+    case 'run':
+      return executeSubRun(dependencies, unit, standing);
+    case 'wait':
+      return executePause(dependencies.db, unit, standing);
+    case 'review':
+      return executeReview(dependencies, unit, standing);
+  }
+};
+
+const executeCall = async (
+  dependencies: ExecuteDependencies,
+  { context, step, key }: StepUnit,
+  { escalates = false, waits = false, resumed = false, inline = false, again = false }: StepRequest,
+  control: StepControl,
+): Promise<StepEnd> => {
+  const { db, results, openForStep } = dependencies;
+  if (resumed) {
+    const end = await readEnd(db, key); // a person may have ended it
+    if (end.kind !== 'retry') return end;
+  }
+  const resolved = await resolveInput(context, step, results, key.item);
+  if ('error' in resolved) {
+    await endStep(db, key, 'failed', resolved.error);
+    return { kind: 'failed', error: resolved.error };
+  }
+  const { input } = resolved;
+  const holds = (code: ErrorCode): boolean => escalates && correctable.has(code);
+  const mayHaveFailed = control.round > 1 || inline || again;
+  let failure = escalates && mayHaveFailed ? await findHeldFailure(db, key, holds) : null;
+  if (failure === null) {
+    const wait = (code: ErrorCode, error: Failure) =>
+      waits ? waitForCall(db, { context, step, key }, code, error) : Promise.resolve(null);
+    const work = { context, step, key, input, holds, wait, isInline: inline };
+    const end = await runStep<StepExecution | WaitingStep>(dependencies, work, control);
+    if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
+    failure = end.error;
+  }
+  const place = await openForStep(describeFailure(context, step, { ...key, input, failure }));
+  return { kind: 'escalated', error: failure, place };
+};
 
 export interface RevisionRequest extends StepKey {
   /** 0 = the definition's own input once more. */
@@ -110,21 +174,22 @@ export const createExecuteRevision =
     const key: StepKey = { run_id, step_id, item, revision };
     const resolved =
       revision === 0
-        ? await resolveInput(context, step, results)
+        ? await resolveInput(context, step, results, item)
         : { input: await readRevisionInput(db, key) };
     if ('error' in resolved) return { kind: 'failed', error: resolved.error };
     const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
     if (known !== undefined) return { kind: 'failed', error: known };
-    return runStep(dependencies, { context, step, key, input: resolved.input, holds: () => true }, control);
+    const open = { holds: () => true, wait: () => Promise.resolve(null), isInline: false };
+    return runStep<never>(dependencies, { context, step, key, input: resolved.input, ...open }, control);
   };
 
 /** A worker that was killed after the failure was stored left the step open: it is not sent again. */
 const findHeldFailure = async (
   db: Db,
-  { run_id, step_id }: StepKey,
+  key: StepKey,
   holds: (code: ErrorCode) => boolean,
 ): Promise<Failure | null> => {
-  const [row] = await listStepResults(db, run_id, [step_id]);
+  const row = await readStep(db, key);
   if (row?.error == null) return null;
   const isHeld =
     row.state === 'in_review' || (row.state === 'retrying' && holds(row.error.code as ErrorCode));
@@ -139,7 +204,7 @@ const describeFailure = (
   ...failed,
   project_id,
   pipeline,
-  capability: step.definition.capability,
+  capability: capabilityOf(step.definition),
   tags: step.definition.tags ?? [],
   policy: resolveEscalation(definition, step.definition),
 });
@@ -153,25 +218,4 @@ const readRevisionInput = async (db: Db, key: StepKey): Promise<JsonObject> => {
     );
   }
   return row.input as JsonObject;
-};
-
-const stepOf = (context: RunContext, stepId: string): CompiledStep => {
-  const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];
-  if (step === undefined) throw new AppError('not_found', `run ${context.run_id} has no step ${stepId}`);
-  return step;
-};
-
-/** The input that a step's expressions give, or why they give none. */
-export const resolveInput = async (
-  context: RunContext,
-  step: CompiledStep,
-  results: StepResults,
-): Promise<{ readonly input: JsonObject } | { readonly error: Failure }> => {
-  const steps = await results.scopeOf(context.run_id, referencedSteps(step.input));
-  try {
-    return { input: evaluateTemplate(step.input, { ...context.scope, steps }) as JsonObject };
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error;
-    return { error: { code: 'expression_unresolved', message: error.message } };
-  }
 };

@@ -1,13 +1,15 @@
 /**
- * What a worker needs of a run, read once per process and kept: the definition, compiled, and the job. None of
- * it changes, so nothing is ever stale.
+ * What a worker needs of a run, read once per process and kept: the definition, compiled, and the job. Of it only the
+ * ceiling changes, with a version, so that whoever knows of a newer one has the run read again.
  */
 import { LRUCache } from 'lru-cache';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { references } from '../../core/expression/references.ts';
 import { type CompiledDefinition, compileDefinition } from '../../core/pipeline/compile-definition.ts';
 import type { Db } from '../../db/connect.ts';
-import { openRun, type RunContextRow } from '../../db/run.ts';
+import { countReruns, openRun, type RunContextRow } from '../../db/run.ts';
 import { AppError } from '../../errors.ts';
+import { createItemLists, type ItemLists } from './item-lists.ts';
 
 export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
   readonly ceilingUsd: number | null;
@@ -16,25 +18,43 @@ export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
   readonly indexOf: ReadonlyMap<string, number>;
   /** The roots `job` and `run` of expressions. */
   readonly scope: Pick<ExpressionScope, 'job' | 'run'>;
+  /** Of its steps with `for_each`, by id. */
+  readonly lists: ItemLists;
 }
 
 export interface RunContexts {
-  /** @throws AppError `not_found` */
-  open(runId: string): Promise<RunContext>;
+  /**
+   * @param budgetVersion the newest that is known; default: any
+   * @throws AppError `not_found`
+   */
+  open(runId: string, budgetVersion?: number): Promise<RunContext>;
 }
 
-type CompiledEntry = Pick<RunContext, 'definition' | 'compiled' | 'indexOf'>;
+interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled' | 'indexOf'> {
+  /** Some expression reads `run.attempt`. */
+  readonly countsReruns: boolean;
+}
+
+const countsReruns = ({ steps, output }: CompiledDefinition): boolean =>
+  [output, ...steps.flatMap(({ input, when, items }) => [input, when, items])].some(
+    (template) =>
+      template !== null &&
+      references(template).some(
+        ({ root, segments: [field] }) => root === 'run' && (field === undefined || field === 'attempt'),
+      ),
+  );
 
 export const createRunContexts = (db: Db): RunContexts => {
   const definitions = new LRUCache<string, CompiledEntry>({ max: 200 });
   const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000 });
+  const lists = createItemLists();
 
   const compile = ({ digest, definition }: RunContextRow): CompiledEntry => {
     const known = definitions.get(digest);
     if (known !== undefined) return known;
     const compiled = compileDefinition(definition);
     const indexOf = new Map(compiled.steps.map((step, index) => [step.definition.id, index]));
-    const entry = { definition, compiled, indexOf };
+    const entry = { definition, compiled, indexOf, countsReruns: countsReruns(compiled) };
     definitions.set(digest, entry);
     return entry;
   };
@@ -43,22 +63,32 @@ export const createRunContexts = (db: Db): RunContexts => {
     const row = await openRun(db, runId);
     if (row === undefined) throw new AppError('not_found', `there is no run ${runId}`);
     const { run_id, job_id, pipeline, version } = row;
+    const { countsReruns: isCounted, ...compiled } = compile(row);
+    const attempt = isCounted ? 1 + (await countReruns(db, runId)) : 1;
     return {
       ...row,
-      ...compile(row),
+      ...compiled,
       ceilingUsd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
-      scope: { job: row.job, run: { id: run_id, job_id, attempt: 1, pipeline, version } },
+      scope: { job: row.job, run: { id: run_id, job_id, attempt, pipeline, version } },
+      lists: { of: (stepId, make) => lists.of(`${run_id}/${stepId}`, make) },
     };
   };
 
-  return {
-    open: (runId) => {
-      const known = contexts.get(runId);
-      if (known !== undefined) return known;
-      const opening = read(runId);
-      contexts.set(runId, opening);
-      opening.catch(() => contexts.delete(runId));
-      return opening;
-    },
+  const readAndKeep = (runId: string): Promise<RunContext> => {
+    const opening = read(runId);
+    contexts.set(runId, opening);
+    opening.catch(() => contexts.delete(runId));
+    return opening;
   };
+
+  const open: RunContexts['open'] = async (runId, budgetVersion = 0) => {
+    const known = contexts.get(runId);
+    if (known === undefined) return readAndKeep(runId);
+    const context = await known;
+    if (context.budget_version >= budgetVersion) return context;
+    // Whoever comes first with the news reads it for all.
+    const newer = contexts.get(runId);
+    return newer === undefined || newer === known ? readAndKeep(runId) : newer;
+  };
+  return { open };
 };

@@ -5,11 +5,13 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
+import { capabilityOf } from '../../core/pipeline/step-kind.ts';
 import { resolveStepSettings, type StepSettings } from '../../core/pipeline/step-settings.ts';
-import type { StopSignal } from '../../core/stop.ts';
+import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
 import type { StepKey } from '../../db/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { endStep, listStepResults } from '../../db/step.ts';
+import { readRunEnd } from '../../db/run.ts';
+import { endStep, readStep } from '../../db/step.ts';
 import { holdStep } from '../../db/step-hold.ts';
 import type { CallRequest, CallRouter, SuccessfulAttempt } from '../routing/call-capability.ts';
 import { longestWaitMs } from '../routing/waiting-line.ts';
@@ -24,6 +26,8 @@ export type StepExecution =
     }
   | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
   | { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number }
+  /** By a person. */
+  | { readonly kind: 'skipped' }
   | { readonly kind: 'cancelled' };
 
 export interface StepControl {
@@ -40,40 +44,57 @@ export interface RunStepDependencies {
   readonly callCapability: CallRouter['callCapability'];
 }
 
-export interface StepWork {
+export interface StepWork<Waited> {
   readonly context: RunContext;
   readonly step: CompiledStep;
   readonly key: StepKey;
   readonly input: JsonObject;
   /** Failures after which the step stays open. */
   readonly holds: (code: ErrorCode) => boolean;
+  /** Of a call that nothing took: instead of failing or coming back; null = it does not wait. */
+  readonly wait: (code: ErrorCode, error: Failure) => Promise<Waited | null>;
+  /** Only for as long as there is time: then it is left as by a worker that stops, and somebody else goes on with it. */
+  readonly isInline: boolean;
 }
 
-export const runStep = async (
+/** @typeParam Waited what a wait makes of the step */
+export const runStep = async <Waited = never>(
   { db, results, callCapability }: RunStepDependencies,
-  work: StepWork,
-  { round, remainingMs, signal }: StepControl,
-): Promise<StepExecution> => {
+  work: StepWork<Waited>,
+  control: StepControl,
+): Promise<StepExecution | Waited> => {
   const beganAt = performance.now();
-  const { key } = work;
+  const { key, isInline } = work;
   const settings = resolveStepSettings(work.context.definition, work.step.definition);
-  const end = await callCapability(toCall(work, settings, { round, remainingMs, signal }));
+  if (isInline && settings.retry.max === 0) return notInline;
+  const end = isInline
+    ? await forAMoment(control, (own) => callCapability(toCall(work, settings, own)))
+    : await callCapability(toCall(work, settings, control));
   switch (end.kind) {
     case 'succeeded':
       // After a failed attempt the step has cost more than this attempt: let the database say how much.
-      if (end.attempt?.number === 1 && key.revision === 0) {
+      if (end.attempt?.number === 1 && key.revision === 0 && key.item === 0) {
         results.remember(key.run_id, key.step_id, end.output, end.attempt.cost_usd);
       }
       return end;
     case 'failed':
-    case 'unknown':
+    case 'unknown': {
+      const waited = end.isRecorded ? null : await work.wait(end.error.code as ErrorCode, end.error);
+      if (waited !== null) return waited;
       if (!end.isRecorded) await recordFailure(db, work, end.error);
       return { kind: end.kind, error: end.error };
+    }
     case 'closed':
       return readEnd(db, key);
     case 'retry': {
-      const left = remainingMs - (performance.now() - beganAt);
-      if (end.delayMs + shortestRoundMs < left) return end;
+      const waited = await work.wait(end.error.code as ErrorCode, end.error);
+      if (waited !== null) return waited;
+      const left = control.remainingMs - (performance.now() - beganAt);
+      if (isInline) return end;
+      if (end.delayMs + shortestRoundMs < left) {
+        await showRefusal(db, key, end.error);
+        return end;
+      }
       const error = outOfTime(end.error, settings.totalTimeoutMs);
       await recordFailure(db, work, error);
       return { kind: 'failed', error };
@@ -83,12 +104,21 @@ export const runStep = async (
   }
 };
 
+/** Why nobody takes it: people see it while the step is tried again. */
+const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budget_reserved']);
+
+const showRefusal = async (db: Db, key: StepKey, { code, message }: Failure): Promise<void> => {
+  if (!unclaimed.has(code)) return;
+  const error = { code, message };
+  await holdStep(db, key, 'retrying', { error, data: { error } });
+};
+
 /** The Idempotency-Key of a step's calls. */
 export const callKeyOf = ({ run_id, step_id, item, revision }: StepKey): string =>
   `${run_id}.${step_id}.${item}.${revision}`;
 
 const toCall = (
-  { context, step: { definition }, key, input, holds }: StepWork,
+  { context, step: { definition }, key, input, holds, isInline }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
   { round, remainingMs, signal }: StepControl,
 ): CallRequest => ({
@@ -99,12 +129,12 @@ const toCall = (
   isAtMostOnce: settings.retry.max === 0,
   input,
   route: {
-    capability: definition.capability,
+    capability: capabilityOf(definition),
     versionRange: definition.capability_version ?? null,
     tags: definition.tags ?? [],
     priority: settings.priority ?? context.priority,
     ceilingUsd: lowest(settings.ceilingUsd, context.ceilingUsd),
-    timeoutMs: Math.max(1, Math.min(settings.timeoutMs, remainingMs)),
+    timeoutMs: isInline ? settings.timeoutMs : Math.max(1, Math.min(settings.timeoutMs, remainingMs)),
   },
   retry: settings.retry,
   round,
@@ -113,13 +143,38 @@ const toCall = (
   holdsStep: holds,
 });
 
+/** What is sent at most once must not be left. */
+const notInline: StepExecution = {
+  ...{ kind: 'retry', delayMs: 0 },
+  error: { code: 'unavailable', message: 'retry.max is 0: it is done from the queue' },
+};
+
+/** That a timer takes. */
+const longestTimerMs = 2_147_483_647;
+
+/** A call that takes longer than there is time ends without being counted. */
+const forAMoment = async <End>(
+  control: StepControl,
+  call: (own: StepControl) => Promise<End>,
+): Promise<End> => {
+  const stop = new Stop();
+  const stopListening = onStop(control.signal, () => stop.abort(control.signal.reason));
+  const timer = setTimeout(() => stop.abort('abandoned'), Math.min(control.remainingMs, longestTimerMs));
+  try {
+    return await call({ ...control, signal: stop });
+  } finally {
+    clearTimeout(timer);
+    stopListening();
+  }
+};
+
 /** With less time than this, no call is begun. */
 const shortestRoundMs = 100;
 
 /** Of a failure that no attempt has written. */
 const recordFailure = async (
   db: Db,
-  { key, holds }: Pick<StepWork, 'key' | 'holds'>,
+  { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,
   error: Failure,
 ): Promise<void> => {
   if (!holds(error.code as ErrorCode)) return endStep(db, key, 'failed', error);
@@ -132,22 +187,26 @@ const outOfTime = (last: Failure, totalTimeoutMs: number): Failure => ({
   details: { code: last.code, ...(last.details === undefined ? {} : { last: last.details }) },
 });
 
-const lowest = (a: number | null, b: number | null): number | null =>
+/** Of two ceilings, of which null is none. */
+export const lowest = (a: number | null, b: number | null): number | null =>
   a === null ? b : b === null ? a : Math.min(a, b);
 
 /** The end that somebody else wrote. While there is none, another attempt is on its way: come again. */
-const readEnd = async (db: Db, { run_id, step_id }: StepKey): Promise<StepExecution> => {
-  const [row] = await listStepResults(db, run_id, [step_id]);
+export const readEnd = async (db: Db, key: StepKey): Promise<StepExecution> => {
+  const row = await readStep(db, key);
+  // An item that never began of a run that has ended: nobody wrote its end.
+  if (row === undefined && (await readRunEnd(db, key.run_id)) !== undefined) return { kind: 'cancelled' };
   const error = row?.error ?? { code: 'contact_lost', message: 'a later attempt has taken over' };
   switch (row?.state) {
     case 'succeeded':
+    case 'reused':
       return { kind: 'succeeded', output: row.output, attempt: null };
     case 'failed':
     case 'unknown':
       return { kind: row.state, error };
-    case 'cancelled':
     case 'skipped':
-      return { kind: 'cancelled' };
+    case 'cancelled':
+      return { kind: row.state };
     default:
       return { kind: 'retry', error, delayMs: 1_000 };
   }

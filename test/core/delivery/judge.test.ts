@@ -66,6 +66,11 @@ const table: [CallOutcome, Shared, [never: End, left: End, exhausted: End]][] = 
     ],
   ],
   [
+    { kind: 'malformed', message: 'a list' },
+    { ...broken, counted: false },
+    same('failed', 'response_invalid', 'a list'),
+  ],
+  [
     { kind: 'lost', message: 'it broke' },
     lost,
     [

@@ -194,6 +194,14 @@ describe('evaluateTemplate', () => {
     );
   });
 
+  it('writes what JSON.stringify writes', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
+        expect(evaluateIn('{{ job.v | json }}', aJob({ v: value as Json }))).toBe(JSON.stringify(value));
+      }),
+    );
+  });
+
   it('passes any JSON through $literal untouched', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: fc.constantFrom('{', '}', 'a', '$') }), (value) => {
@@ -239,7 +247,9 @@ describe('evaluateTemplate', () => {
 
   it('stops templates that build far more than they hold', () => {
     const scope = aJob({ big: 'x'.repeat(1_000_000) });
-    expect(() => evaluateIn('{{ job.big }}'.repeat(40), scope)).toThrow(/build more than/);
-    expect(() => evaluateIn(Array(40).fill('{{ job.big | json }}'), scope)).toThrow(/build more than/);
+    expect(() => evaluateIn('{{ job.big }}'.repeat(40), scope)).toThrow(/build or compare more than/);
+    expect(() => evaluateIn(Array(40).fill('{{ job.big | json }}'), scope)).toThrow(
+      /build or compare more than/,
+    );
   });
 });

@@ -1,80 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { comparisonOperators, type Expression, type Segment } from '../../../src/core/expression/ast.ts';
-import {
-  type Dialect,
-  knownFilters,
-  pipelineDialect,
-  skillDialect,
-} from '../../../src/core/expression/dialect.ts';
+import { pipelineDialect, skillDialect } from '../../../src/core/expression/dialect.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
-import { isForbiddenName } from '../../../src/core/forbidden-names.ts';
+import { expressionOf } from './expression-trees.ts';
 import { printExpression } from './print-expression.ts';
-
-const segment: fc.Arbitrary<Segment> = fc.oneof(
-  fc.string({ unit: 'binary' }).filter((name) => !isForbiddenName(name)),
-  fc.constantFrom('a', 'a-b', '_x9', 'in', 'true', '[*]', '{{', '}}', '"', "'"),
-  fc.nat(),
-  fc.constant({ each: true } as const),
-);
-
-const argument = {
-  none: fc.constant(null),
-  string: fc.string(),
-  scalar: fc.oneof(fc.string(), fc.boolean(), fc.integer()),
-};
-
-const filterCallOf = ({ filterNames }: Dialect) =>
-  fc
-    .constantFrom(...filterNames)
-    .chain((name) => fc.record({ name: fc.constant(name), argument: argument[knownFilters[name].argument] }));
-
-const expressionOf = (dialect: Dialect) =>
-  fc.letrec<{ expression: Expression; simple: Expression }>((tie) => ({
-    simple: fc.oneof(
-      fc.record({
-        kind: fc.constant('literal' as const),
-        value: fc.oneof(
-          fc.constant(null),
-          fc.boolean(),
-          fc.string(),
-          fc.double({ noNaN: true, noDefaultInfinity: true }).filter((n) => !Object.is(n, -0)),
-        ),
-      }),
-      fc.record({
-        kind: fc.constant('path' as const),
-        root: fc.constantFrom(...dialect.roots),
-        segments: fc.array(segment, { maxLength: 6 }),
-        offset: fc.constant(0),
-      }),
-    ),
-    expression: fc.oneof(
-      { maxDepth: 5, depthSize: 'small' },
-      tie('simple'),
-      fc.record({
-        kind: fc.constant('filtered' as const),
-        of: tie('expression').filter(({ kind }) => kind !== 'filtered'),
-        filters: fc.array(filterCallOf(dialect), { minLength: 1, maxLength: 3 }),
-      }),
-      fc.record({
-        kind: fc.constant('otherwise' as const),
-        alternatives: fc.array(tie('expression'), { minLength: 2, maxLength: 3 }),
-      }),
-      fc.record({ kind: fc.constant('not' as const), of: tie('expression') }),
-      fc.record({
-        kind: fc.constantFrom('all' as const, 'any' as const),
-        of: fc.array(tie('expression'), { minLength: 2, maxLength: 3 }),
-      }),
-      fc.record({
-        kind: fc.constant('comparison' as const),
-        first: tie('expression'),
-        rest: fc.array(
-          fc.record({ operator: fc.constantFrom(...comparisonOperators), right: tie('expression') }),
-          { minLength: 1, maxLength: 3 },
-        ),
-      }),
-    ),
-  })).expression;
 
 const withoutOffsets = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (key, part) => (key === 'offset' ? 0 : part)));

@@ -207,7 +207,7 @@ describe('checkDefinition', () => {
     const definition = aDefinition({
       timeout: '7d',
       defaults: { timeout: '24h', retry: { initial: '0s', max_delay: '24h' } },
-      output: { x: '{{ steps.second.output ?? steps.first.error }}', y: '{{ run.version }}' },
+      output: { x: '{{ steps.first.error ?? steps.second.output }}', y: '{{ run.version }}' },
       steps: [
         aStep({
           id: 'second',

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { evaluateCondition } from '../../../src/core/expression/condition.ts';
 import { ExpressionSyntaxError } from '../../../src/core/expression/errors.ts';
 import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
 import { compileDefinition } from '../../../src/core/pipeline/compile-definition.ts';
@@ -33,6 +34,31 @@ it('compiles inputs and the output, with pointers into the definition', () => {
   expect(() => steps[0] && evaluateTemplate(steps[0].input, aJob({}))).toThrow(
     expect.objectContaining({ pointer: '/steps/0/input/x' }),
   );
+});
+
+it('compiles conditions, items and the concurrency key, and waits for what they mention', () => {
+  const { steps, concurrencyKey } = compileDefinition(
+    aDefinition({
+      concurrency: { key: 'for {{ job.n }}', limit: 1 },
+      steps: [
+        { id: 'w', wait: '1s' },
+        { id: 'r', review: { title: 'ok?' } },
+        { id: 's', pipeline: 'reel@1', when: 'steps.w.status == "succeeded" && job.n > 0' },
+        aStep({ for_each: { items: '{{ steps.r.output ?? job.list }}' } }),
+      ],
+    }),
+  );
+  expect(steps.map(({ kind, dependencies }) => [kind, dependencies])).toEqual([
+    ['wait', []],
+    ['review', []],
+    ['run', [0]],
+    ['call', [1]],
+  ]);
+  const scope = { ...aJob({ n: 1, list: [3] }), steps: { w: { status: 'succeeded' } } };
+  expect(steps[2]?.when && evaluateCondition(steps[2].when, scope)).toBe(true);
+  expect(steps[3]?.items && evaluateTemplate(steps[3].items, scope)).toEqual([3]);
+  expect(concurrencyKey && evaluateTemplate(concurrencyKey, scope)).toBe('for 1');
+  expect([steps[0]?.when, steps[0]?.items]).toEqual([null, null]);
 });
 
 it('gives a step without input an empty object', () => {

@@ -22,7 +22,11 @@ describe('unwrapAnswer', () => {
   it('takes a direct answer as it is', () => {
     const direct = { output_path: 'media://job/a.wav', output: 1 };
     expect(unwrapAnswer({ output: plain }, direct)).toEqual({ ok: true, output: direct });
-    expect(unwrapAnswer({ output: plain }, { ok: true })).toEqual({ ok: true, output: { ok: true } });
+  });
+
+  it('finds no output where the answer is only {ok: true}, unless the schema declares ok', () => {
+    expect(unwrapAnswer({ output: plain }, { ok: true })).toEqual({ ok: true });
+    expect(unwrapAnswer({ output: own }, { ok: true })).toEqual({ ok: true, output: { ok: true } });
   });
 
   it('reads {ok: false, error} as a failure unless the schema declares ok', () => {

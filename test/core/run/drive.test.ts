@@ -20,8 +20,13 @@ const done: StepEnd = { state: 'succeeded' };
 
 /** Of a run in which nothing escalates. */
 const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
+  decide: () => expect.unreachable(),
   escalateStep: () => expect.unreachable(),
-  awaitReview: () => expect.unreachable(),
+  resumeStep: () => expect.unreachable(),
+  listen: () => expect.unreachable(),
+  record: () => expect.unreachable(),
+  rest: () => 'none',
+  moveOn: () => expect.unreachable(),
   giveUpStep: () => expect.unreachable(),
   cancelEscalations: () => expect.unreachable(),
 };
@@ -42,7 +47,7 @@ const playMachine = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => 
     if (ends === trouble.cancelAfter) obey(applyEvent(state, { type: 'cancel_requested' }));
     const turn = nextTurn(turns);
     const [step] = running.splice(turn.pick % running.length, 1);
-    obey(applyEvent(state, { type: 'step_ended', step: step as number, ...endOf(turn, trouble) }));
+    obey(applyEvent(state, { type: 'step_ended', step: step as number, item: 0, ...endOf(turn, trouble) }));
   }
   return { steps: state.steps, finish };
 };
@@ -86,7 +91,7 @@ describe('the ports of a driven run', () => {
     const seen: string[] = [];
     const run = driveRun(aPlan(['d b c', 'b a', 'a', 'c a']), {
       ...without,
-      executeStep: async ({ id }) => {
+      executeStep: async ({ step: { id } }) => {
         seen.push(id);
         return done;
       },
@@ -100,7 +105,7 @@ describe('the ports of a driven run', () => {
     const stop = new AbortController();
     const run = driveRun(aPlan(['a', 'b', 'c a b']), {
       ...without,
-      executeStep: ({ id }) =>
+      executeStep: ({ step: { id } }) =>
         new Promise((resolve) => {
           const error = { code: 'run_cancelled', message: 'the step was cancelled' };
           stop.signal.addEventListener('abort', () => resolve({ state: 'cancelled', error }));
@@ -129,26 +134,31 @@ describe('a step that escalates', () => {
     let decide: () => void = () => undefined;
     const run = driveRun(aPlan(['a', 'b a', 'c', 'd c'], 1), {
       ...without,
-      executeStep: async ({ id }) => {
+      executeStep: async ({ step: { id } }) => {
         told.push(`execute ${id}`);
         if (id === 'd') decide();
         return id === 'a' ? { state: 'escalated' } : done;
       },
-      escalateStep: async ({ id }) => {
+      escalateStep: async ({ step: { id } }) => {
         told.push(`escalate ${id}`);
-        return told.includes('execute d') ? done : { state: 'in_review' };
+        const wait = { awaiting: 'review', until: null, ladder: true, ref: `review of ${id}` } as const;
+        return { state: 'waiting', wait };
       },
-      awaitReview: ({ id }) => {
-        told.push(`await ${id}`);
-        return new Promise((resolve) => {
-          decide = resolve;
-        });
+      listen: ({ step: { id }, index: step, item }) => {
+        told.push(`listen ${id}`);
+        decide = () => run.send({ type: 'step_woken', step, item });
+      },
+      resumeStep: async ({ step: { id } }, { ref }) => {
+        told.push(`resume ${id} after ${ref}`);
+        return done;
       },
       cancelRunning: () => expect.unreachable(),
     });
     expect(await run.ended).toEqual({ outcome: 'succeeded', error: null });
-    const order = ['execute a', 'escalate a', 'await a', 'execute c', 'execute d', 'escalate a', 'execute b'];
-    expect(told).toEqual(order);
+    expect(told).toEqual([
+      ...['execute a', 'escalate a', 'listen a', 'execute c', 'execute d'],
+      ...['resume a after review of a', 'execute b'],
+    ]);
   });
 });
 

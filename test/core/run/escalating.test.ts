@@ -7,6 +7,7 @@ import {
   startRun,
 } from '../../../src/core/run/machine.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
+import type { Wait } from '../../../src/core/run/wait.ts';
 import { anyPlan, anyTurns, nextTurn, type Turn } from './a-plan.ts';
 
 const anyTrouble = fc.record({
@@ -19,6 +20,8 @@ const anyTrouble = fc.record({
   timeOutAfter: fc.option(fc.nat(80), { freq: 3 }),
 });
 type Trouble = typeof anyTrouble extends fc.Arbitrary<infer T> ? T : never;
+
+const review: Wait = { awaiting: 'review', until: null, ladder: true, ref: null };
 
 type Doing = 'execute' | 'escalate' | 'review' | 'give_up';
 
@@ -44,11 +47,12 @@ const watchRun = (plan: RunPlan) => {
         doing.set(command.step, 'execute');
         break;
       case 'escalate':
+      case 'resume':
         expect(isHalted).toBe(false);
         expect(['execute', 'review']).toContain(doing.get(command.step));
         doing.set(command.step, 'escalate');
         break;
-      case 'await_review':
+      case 'listen':
         expect({ isHalted, was: doing.get(command.step) }).toEqual({ isHalted: false, was: 'escalate' });
         doing.set(command.step, 'review');
         break;
@@ -85,12 +89,14 @@ const watchRun = (plan: RunPlan) => {
 /** What becomes of a step, by chance, with the events that tell it. */
 const nextEvent = (step: number, what: Doing, { luck }: Turn, trouble: Trouble): RunMachineEvent => {
   const { escalations, reviews, failures } = trouble;
-  if (what === 'review') return { type: 'step_reviewed', step };
-  if (what === 'give_up') return { type: 'step_ended', step, state: luck % 2 === 0 ? 'failed' : 'cancelled' };
-  if (luck < failures) return { type: 'step_ended', step, state: 'failed' };
-  if (what === 'execute' && luck < failures + escalations) return { type: 'step_escalated', step };
-  if (what === 'escalate' && luck < failures + reviews) return { type: 'step_in_review', step };
-  return { type: 'step_ended', step, state: 'succeeded' };
+  const key = { step, item: 0 };
+  if (what === 'review') return { type: 'step_woken', ...key };
+  if (what === 'give_up')
+    return { type: 'step_ended', ...key, state: luck % 2 === 0 ? 'failed' : 'cancelled' };
+  if (luck < failures) return { type: 'step_ended', ...key, state: 'failed' };
+  if (what === 'execute' && luck < failures + escalations) return { type: 'step_escalated', ...key };
+  if (what === 'escalate' && luck < failures + reviews) return { type: 'step_waiting', ...key, wait: review };
+  return { type: 'step_ended', ...key, state: 'succeeded' };
 };
 
 const play = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
@@ -121,7 +127,7 @@ const play = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
       if (event.state !== 'succeeded') run.halt();
     }
     // Until there is room for it, a decided step still counts as in review here.
-    if (event.type === 'step_reviewed') decided.add(step);
+    if (event.type === 'step_woken') decided.add(step);
     run.obey(applyEvent(state, event));
     for (const one of decided) if (run.doing.get(one) !== 'review') decided.delete(one);
   }
@@ -134,7 +140,7 @@ describe('the run machine with escalating steps', () => {
       fc.property(anyPlan(120), anyTrouble, anyTurns, (plan, trouble, turns) => {
         const { state, run } = play(plan, trouble, turns);
         expect(state.steps).not.toContain('pending');
-        expect([state.inFlight, state.inReview, state.phase]).toEqual([0, 0, 'finished']);
+        expect([state.inFlight, state.waits.size, state.phase]).toEqual([0, 0, 'finished']);
         for (const [step, end] of run.ended) expect(state.steps[step]).toBe(end);
         if (!run.isHalted()) expect(state.steps.every((step) => step === 'succeeded')).toBe(true);
       }),

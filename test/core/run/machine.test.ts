@@ -6,52 +6,72 @@ import {
   type RunMachineEvent,
   type RunState,
   startRun,
+  type Verdict,
 } from '../../../src/core/run/machine.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
-import {
-  anyPlan,
-  anyTrouble,
-  anyTurns,
-  aPlan,
-  endOf,
-  nextTurn,
-  planOf,
-  type Trouble,
-  type Turn,
-} from './a-plan.ts';
+import type { UnitKey } from '../../../src/core/run/run-state.ts';
+import type { Wait } from '../../../src/core/run/wait.ts';
+import { anyPlan, anyTrouble, anyTurns, endOf, nextTurn, planOf, type Trouble, type Turn } from './a-plan.ts';
+import { stories } from './machine-stories.ts';
 
 const timeout = { code: 'run_timeout', message: 'too late' };
 
 type StepEvent = RunMachineEvent & { readonly type: 'step_ended' };
-const escalation = {
-  escalates: 'step_escalated',
-  asks: 'step_in_review',
-  decided: 'step_reviewed',
+const review: Wait = { awaiting: 'review', until: null, ladder: true, ref: null };
+const time: Wait = { awaiting: 'time', until: 1, ref: null };
+const failure = { code: 'contact_lost', message: 'gone' };
+
+/** What may be said of a step besides its end. */
+const told = {
+  escalates: { type: 'step_escalated' },
+  asks: { type: 'step_waiting', wait: review },
+  waits: { type: 'step_waiting', wait: time },
+  decided: { type: 'step_woken' },
 } as const;
 
-/** `b failed`, `b escalates` and the like, `cancel`, `timeout`. */
+/** `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b goes`, `b has 3`, `b left`, `cancel`, `pause`, … */
 const eventOf = (plan: RunPlan, text: string): RunMachineEvent => {
   if (text === 'cancel') return { type: 'cancel_requested' };
   if (text === 'timeout') return { type: 'timed_out', error: timeout };
-  const [id, what] = text.split(' ') as [string, StepEvent['state'] | keyof typeof escalation];
+  if (text === 'pause') return { type: 'paused' };
+  if (text === 'resume') return { type: 'resumed' };
+  if (text === 'long') return { type: 'history_grew', rest: 'soft' };
+  if (text === 'very long') return { type: 'history_grew', rest: 'hard' };
+  const [unit = '', what = '', count] = text.split(' ');
+  const [id, item = 0] = unit.split('/');
   const step = plan.steps.findIndex((one) => one.id === id);
-  if (what in escalation) return { type: escalation[what as keyof typeof escalation], step };
+  const key = { step, item: Number(item) };
+  const decided = (verdict: Verdict) => ({ type: 'decided', steps: [step], verdicts: [verdict] }) as const;
+  if (what === 'goes') return decided({ type: 'go' });
+  if (what === 'has') return decided({ type: 'go', items: Number(count) });
+  if (what === 'left') return decided({ type: 'skip' });
+  if (what === 'broken') return decided({ type: 'fail', error: failure });
+  if (what in told) return { ...key, ...told[what as keyof typeof told] };
   const state = what as StepEvent['state'];
   const isFailure = state !== 'succeeded' && state !== 'skipped';
-  const error = isFailure ? { error: { code: 'contact_lost', message: 'gone' } } : {};
-  return { type: 'step_ended', step, state, ...error };
+  return { type: 'step_ended', ...key, state, ...(isFailure ? { error: failure } : {}) };
 };
+
+const nameOf = (plan: RunPlan, { step, item }: UnitKey): string =>
+  `${plan.steps[step]?.id}${item === 0 ? '' : `/${item}`}`;
 
 const textOf = (plan: RunPlan, command: RunCommand): string => {
   switch (command.type) {
+    case 'decide':
+      return `(${command.steps.map((step) => nameOf(plan, { step, item: 0 })).join(' ')})`;
     case 'execute':
-      return `+${plan.steps[command.step]?.id}`;
+      return `+${nameOf(plan, command)}`;
     case 'escalate':
-      return `^${plan.steps[command.step]?.id}`;
-    case 'await_review':
-      return `?${plan.steps[command.step]?.id}`;
+    case 'resume':
+      return `^${nameOf(plan, command)}`;
+    case 'listen':
+      return `?${nameOf(plan, command)}`;
     case 'give_up':
-      return `!${plan.steps[command.step]?.id}`;
+      return `!${nameOf(plan, command)}`;
+    case 'record':
+      return command.changes.map((change) => `${nameOf(plan, change)}=${change.state}`).join(' ');
+    case 'move_on':
+      return 'move on';
     case 'cancel_running':
       return 'stop';
     case 'cancel_escalations':
@@ -67,137 +87,6 @@ const play = (plan: RunPlan, script: readonly string[]): { said: string[]; state
   const said = [say(commands), ...script.map((text) => say(applyEvent(state, eventOf(plan, text))))];
   return { said, states: state.steps.join(' ') };
 };
-
-const diamond = aPlan(['a', 'b a', 'c a', 'd b c']);
-const stories: [string, RunPlan, script: string[], said: string[], states: string][] = [
-  ['nothing to do is a success', aPlan([]), [], ['succeeded'], ''],
-  [
-    'a diamond joins after both arms',
-    diamond,
-    ['a succeeded', 'c succeeded', 'b succeeded', 'd succeeded'],
-    ['+a', '+b +c', '', '+d', 'succeeded'],
-    'succeeded succeeded succeeded succeeded',
-  ],
-  [
-    'a failure lets the other arm end, starts nothing and names the step',
-    diamond,
-    ['a succeeded', 'b failed', 'c succeeded'],
-    ['+a', '+b +c', '', 'failed (step b: gone)'],
-    'succeeded failed succeeded skipped',
-  ],
-  [
-    'the first failure is the reason',
-    diamond,
-    ['a succeeded', 'c unknown', 'b failed'],
-    ['+a', '+b +c', '', 'failed (step c: gone)'],
-    'succeeded failed unknown skipped',
-  ],
-  [
-    'a step that was cancelled alone fails the run',
-    aPlan(['a', 'b a']),
-    ['a cancelled'],
-    ['+a', 'failed (step a: gone)'],
-    'cancelled skipped',
-  ],
-  [
-    'a full run starts the next when one ends',
-    aPlan(['a', 'b', 'c', 'd a'], 2),
-    ['b succeeded', 'a succeeded', 'c succeeded', 'd succeeded'],
-    ['+a +b', '+c', '+d', '', 'succeeded'],
-    'succeeded succeeded succeeded succeeded',
-  ],
-  [
-    'a cancel stops what runs and waits for it',
-    diamond,
-    ['a succeeded', 'cancel', 'cancel', 'b cancelled', 'c succeeded'],
-    ['+a', '+b +c', 'stop', '', '', 'cancelled'],
-    'succeeded cancelled succeeded cancelled',
-  ],
-  [
-    'a run out of time stops what runs and fails',
-    aPlan(['a', 'b a']),
-    ['timeout', 'a cancelled'],
-    ['+a', 'stop', 'failed (too late)'],
-    'cancelled skipped',
-  ],
-  [
-    'time that runs out after a failure stops what runs and leaves the reason',
-    diamond,
-    ['a succeeded', 'b failed', 'timeout', 'c cancelled'],
-    ['+a', '+b +c', '', 'stop', 'failed (step b: gone)'],
-    'succeeded failed cancelled skipped',
-  ],
-  [
-    'a cancel after a failure is a cancel',
-    diamond,
-    ['a succeeded', 'b failed', 'cancel', 'c cancelled'],
-    ['+a', '+b +c', '', 'stop', 'cancelled (step b: gone)'],
-    'succeeded failed cancelled cancelled',
-  ],
-  [
-    'a timeout after a cancel changes nothing',
-    aPlan(['a']),
-    ['cancel', 'timeout', 'a cancelled'],
-    ['+a', 'stop', '', 'cancelled'],
-    'cancelled',
-  ],
-  [
-    'a step that escalates goes on with its ladder, and what follows it waits',
-    aPlan(['a', 'b a', 'c']),
-    ['a escalates', 'c succeeded', 'a succeeded', 'b succeeded'],
-    ['+a +c', '^a', '', '+b', 'succeeded'],
-    'succeeded succeeded succeeded',
-  ],
-  [
-    'a step in review takes no room, and the run goes on around it',
-    aPlan(['a', 'b', 'c', 'd a'], 1),
-    ['a escalates', 'a asks', 'b succeeded', 'a decided', 'c succeeded', 'a succeeded', 'd succeeded'],
-    ['+a', '^a', '?a +b', '+c', '', '^a', '+d', 'succeeded'],
-    'succeeded succeeded succeeded succeeded',
-  ],
-  [
-    'a run whose last step is in review waits',
-    aPlan(['a']),
-    ['a escalates', 'a asks', 'a decided', 'a asks', 'a decided', 'a failed'],
-    ['+a', '^a', '?a', '^a', '?a', '^a', 'failed (step a: gone)'],
-    'failed',
-  ],
-  [
-    'a failure gives up what is in review and stops the ladders',
-    aPlan(['a', 'b', 'c']),
-    ['a escalates', 'b escalates', 'a asks', 'c failed', 'b asks', 'a failed', 'b failed'],
-    ['+a +b +c', '^a', '^b', '?a', 'stop ladders !a', '!b', '', 'failed (step c: gone)'],
-    'failed failed failed',
-  ],
-  [
-    'a cancel gives up what is in review',
-    aPlan(['a', 'b a']),
-    ['a escalates', 'a asks', 'cancel', 'a decided', 'a cancelled'],
-    ['+a', '^a', '?a', 'stop !a', '', 'cancelled'],
-    'cancelled cancelled',
-  ],
-  [
-    'after a failure nothing escalates any more',
-    aPlan(['a', 'b']),
-    ['a failed', 'b escalates', 'b failed'],
-    ['+a +b', '', '!b', 'failed (step a: gone)'],
-    'failed failed',
-  ],
-  [
-    'a step that a person skips skips all that waits for it, and nothing else',
-    aPlan(['a', 'b a', 'c b d', 'd', 'e d']),
-    ['a escalates', 'd succeeded', 'a asks', 'a decided', 'a skipped', 'e succeeded'],
-    ['+a +d', '^a', '+e', '?a', '^a', '', 'succeeded'],
-    'skipped skipped skipped succeeded succeeded',
-  ],
-  [
-    'an end that comes twice, or of a step that does not run, changes nothing',
-    aPlan(['a', 'b a', 'c']),
-    ['b succeeded', 'a succeeded', 'a failed', 'c succeeded', 'b succeeded', 'b failed', 'cancel'],
-    ['+a +c', '', '+b', '', '', 'succeeded', '', ''],
-    'succeeded succeeded succeeded',
-  ],
-];
 
 /** Follows a run from outside and checks every command against what it knows. */
 const watchRun = (plan: RunPlan) => {
@@ -277,7 +166,7 @@ const playRandomly = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) =>
         details: { step_id: `s${step}`, code: end.error.code },
       };
     }
-    run.obey(applyEvent(state, { type: 'step_ended', step, ...end }));
+    run.obey(applyEvent(state, { type: 'step_ended', step, item: 0, ...end }));
   }
   return { state, run, finish: { type: 'finish', outcome, error } };
 };
@@ -308,7 +197,7 @@ describe('the run machine', () => {
         const late: RunMachineEvent[] = [
           { type: 'cancel_requested' },
           { type: 'timed_out', error: timeout },
-          { type: 'step_ended', step, state: 'failed' },
+          { type: 'step_ended', step, item: 0, state: 'failed' },
         ];
         expect(late.flatMap((event) => applyEvent(state, event))).toEqual([]);
         expect(state).toEqual(before);
@@ -323,7 +212,7 @@ const finishInOrder = (plan: RunPlan): RunState => {
   for (let at = 0; at < queue.length; at++) {
     const command = queue[at] as RunCommand;
     if (command.type !== 'execute') continue;
-    queue.push(...applyEvent(state, { type: 'step_ended', step: command.step, state: 'succeeded' }));
+    queue.push(...applyEvent(state, { type: 'step_ended', step: command.step, item: 0, state: 'succeeded' }));
   }
   return state;
 };

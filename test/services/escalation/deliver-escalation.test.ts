@@ -1,8 +1,10 @@
 /** Temporal is a port here that is away when a test says so; everything else is real. */
+
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startLadder } from '../../../src/core/ladder/machine.ts';
 import type { EscalateInput } from '../../../src/core/run/escalate-input.ts';
+import { engineVersion } from '../../../src/core/run/workflow-input.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation.ts';
 import { createEscalationDelivery } from '../../../src/services/escalation/deliver-escalation.ts';
@@ -65,7 +67,12 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
     [
       projectId,
       {
-        ...{ engine_version: 2, escalation_id: id, waits_for_reviews: true, heartbeat_timeout_ms: 30_000 },
+        ...{
+          engine_version: engineVersion,
+          escalation_id: id,
+          waits_for_reviews: true,
+          heartbeat_timeout_ms: 30_000,
+        },
         from: { transition: 0, command: { type: 'execute', level: 2 } },
         url: `http://c.test/v1/escalations/${id}`,
       },

@@ -35,6 +35,17 @@ const needsTheSecondAdvisor = (): void =>
 const count = async (table: string, where: object): Promise<number> =>
   Number((await world.api.db(table).where(where).count('* as n'))[0]?.n);
 
+test('the ladder of a step in a repeated run names the one of before', async () => {
+  const input = { rate: 44_101 };
+  const first = await world.failStep({ project_id: project, input });
+  const again = await world.failStep({ project_id: project, input, rerun_of: first.run_id });
+  const rows = await world.api
+    .db('escalation')
+    .whereIn('run_id', [first.run_id, again.run_id])
+    .orderBy('escalation_id');
+  expect(rows.map(({ previous_id }) => previous_id)).toEqual([null, first.place.escalation_id]);
+});
+
 test('advice leads to a success, a success to a skill, and the same mistake needs no model after that', async () => {
   needsTheSecondAdvisor();
   const first = await world.failStep({ project_id: project, input: { rate: 44_101 } });

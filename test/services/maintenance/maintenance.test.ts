@@ -4,10 +4,12 @@ import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation, readEscalation } from '../../../src/db/escalation.ts';
 import { finishRun } from '../../../src/db/run.ts';
 import { newId } from '../../../src/services/ids.ts';
+import { createDuties } from '../../../src/services/maintenance/duties.ts';
 import { createMaintenance } from '../../../src/services/maintenance/maintenance.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
+import { idleParts } from '../../support/maintenance.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let database: TestDatabase;
@@ -33,13 +35,8 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
   });
   await finishRun(db, { run_id, state: 'cancelled', output: undefined, error: null, step_ids: ['a'] });
   const logger = pino({ level: 'silent' });
-  const maintenance = createMaintenance({
-    ...{ db, logger, intervalMs: 20, budgets: createBudgetKeeper({ db, logger }) },
-    delivery: { deliverOverdue: async () => 0 },
-    escalations: { deliverOverdue: async () => 0 },
-    reviews: { deliverOverdue: async () => 0, expireDue: async () => 0 },
-    registry: { probeDue: async () => 0 },
-  });
+  const duties = createDuties({ ...idleParts, db, budgets: createBudgetKeeper({ db, logger }) });
+  const maintenance = createMaintenance({ db, logger, intervalMs: 20, duties, promptDuties: [] });
   maintenance.start();
   try {
     const ended = await waitFor('the ladder to end', async () => {

@@ -97,7 +97,7 @@ describe('readDefinition', () => {
       read(`\uFEFF${JSON.stringify(sound, null, 2)}`),
       read(stringify(sound).replaceAll('\n', '\r\n')),
     ]) {
-      expect(reading).toEqual({ definition: sound, findings: [] });
+      expect(reading).toMatchObject({ definition: sound, findings: [] });
     }
   });
 
@@ -145,7 +145,7 @@ steps:
       '2:10 type_invalid /version',
       '3:1 key_unknown /stepz',
       '4:11 value_invalid /pipeline',
-      '6:5 key_missing /steps/0/capability',
+      '6:5 kind_missing /steps/0',
       '7:5 key_unknown /steps/0/capabilty',
       '8:14 duration_out_of_range /steps/0/timeout',
       '12:36 filter_unknown /steps/0/input/text',

@@ -3,8 +3,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { choosePort } from '../../../src/dev/ports.ts';
+import { createDuties } from '../../../src/services/maintenance/duties.ts';
 import { createMaintenance } from '../../../src/services/maintenance/maintenance.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
+import { idleParts } from '../../support/maintenance.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson } from './fake-instance.ts';
 import { openRegistryBench, project, type RegistryBench, silentLogger } from './registry-bench.ts';
@@ -62,13 +64,12 @@ const beatOthers = (): Promise<unknown> =>
 
 it('an outage of ours of five minutes loses none of 500, and maintenance does not wait between rounds', async () => {
   await bench.age('%', 300);
+  const { db, registry } = bench;
+  const budgets = createBudgetKeeper({ db, logger: silentLogger });
   const maintenance = createMaintenance({
-    db: bench.db,
-    delivery: { deliverOverdue: async () => 0 },
-    escalations: { deliverOverdue: async () => 0 },
-    reviews: { deliverOverdue: async () => 0, expireDue: async () => 0 },
-    registry: bench.registry,
-    budgets: createBudgetKeeper({ db: bench.db, logger: silentLogger }),
+    db,
+    duties: createDuties({ ...idleParts, db, registry, budgets }),
+    promptDuties: [],
     intervalMs: 3_000,
     logger: silentLogger,
   });

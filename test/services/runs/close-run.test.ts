@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Json } from '../../../src/contracts/primitives.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { readReview } from '../../../src/db/review.ts';
 import { openReview } from '../../../src/services/reviews/open-review.ts';
@@ -6,7 +7,7 @@ import { createCloseRun } from '../../../src/services/runs/close-run.ts';
 import { createRunContexts } from '../../../src/services/steps/run-context.ts';
 import { createStepResults } from '../../../src/services/steps/step-results.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { aRun } from '../../support/factories.ts';
+import { aRun, type StoredRun } from '../../support/factories.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -31,9 +32,62 @@ it('the end of a run ends what it has asked people, and nothing of other runs', 
     ),
   );
   const error = { code: 'run_cancelled', message: 'cancelled' };
-  await closeRun({ run_id: runs[0].run_id, outcome: 'cancelled', error, has_escalated: true });
+  await closeRun({ run_id: runs[0].run_id, outcome: 'cancelled', error, has_waited: true });
   const states = await Promise.all(
     reviews.map(async ({ review_id }) => (await readReview(db, review_id))?.state),
   );
   expect(states).toEqual(['cancelled', 'open']);
+});
+
+const closerOf = (db: Db) =>
+  createCloseRun({ db, contexts: createRunContexts(db), results: createStepResults(db) });
+
+/** With the steps `fan`, of two items, and `last`, which has ended. */
+const aFanRun = (output?: Json) => {
+  const steps = [
+    { id: 'fan', capability: 'x', for_each: { items: [1, 2] } },
+    { id: 'last', capability: 'x' },
+  ];
+  return aRun(db, { definition: { steps, ...(output === undefined ? {} : { output }) } });
+};
+
+const store = ({ run_id }: StoredRun, text = '"two"') =>
+  db('step').insert([
+    { run_id, step_id: 'last', item: 0, state: 'succeeded', output: '{"n": 1}' },
+    { run_id, step_id: 'fan', item: 0, state: 'succeeded', items: 2 },
+    { run_id, step_id: 'fan', item: 2, state: 'succeeded', output: text },
+    { run_id, step_id: 'fan', item: 1, state: 'failed' },
+  ]);
+
+const endOf = async ({ run_id }: StoredRun) => {
+  const end = await closerOf(db)({ run_id, outcome: 'succeeded', error: null });
+  return { ...end, ...(await db('run').where({ run_id }).first('state', 'output')) };
+};
+
+it.each([
+  ['its last steps', undefined, { fan: [null, 'two'], last: { n: 1 } }],
+  [
+    'its expressions',
+    { all: '{{ steps.fan.output }}', of: '{{ steps.last.output.n }}' },
+    { all: [null, 'two'], of: 1 },
+  ],
+])('the output of a run is that of %s, lists of items included', async (_, output, expected) => {
+  const run = await aFanRun(output);
+  await store(run);
+  expect(await endOf(run)).toMatchObject({ outcome: 'succeeded', state: 'succeeded', output: expected });
+});
+
+it.each([
+  ['cannot be worked out', '{{ steps.last.output.none }}', 'expression_unresolved', 'output: steps.last'],
+  [
+    'reads items that are too large together',
+    '{{ steps.fan.output }}',
+    'output_too_large',
+    'of all items of step fan',
+  ],
+])('a run whose output %s fails', async (_, output, code, seen) => {
+  const run = await aFanRun(output);
+  await store(run, JSON.stringify('x'.repeat(17 * 1_048_576)));
+  const error = { code, message: expect.stringContaining(seen) };
+  expect(await endOf(run)).toMatchObject({ outcome: 'failed', error, state: 'failed', output: null });
 });

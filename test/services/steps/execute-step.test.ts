@@ -11,6 +11,7 @@ import { storeStepRevision } from '../../../src/db/step-revision.ts';
 import { createRouterRuntime } from '../../../src/runtime.ts';
 import { newStoredLadder } from '../../../src/services/escalation/stored-ladder.ts';
 import { newId } from '../../../src/services/ids.ts';
+import type { SubmitSubRun } from '../../../src/services/runs/submit-sub-run.ts';
 import {
   createExecuteRevision,
   createExecuteStep,
@@ -58,6 +59,7 @@ afterAll(async () => {
 
 const place = { escalation_id: 'esc_1', transition: 0, command: { type: 'execute', level: 0 } } as const;
 const killed: OpenForStep = () => Promise.reject(new Error('killed'));
+const noSubRun: SubmitSubRun = () => Promise.reject(new Error('no step of these tests starts a run'));
 const control = (round: number) => ({ round, remainingMs: 20_000, signal: new Stop() });
 
 const aFailingRun = async (step: Partial<StepDefinition> = {}) => {
@@ -75,7 +77,7 @@ const stepsWith = (openForStep: OpenForStep) => {
     callCapability,
   };
   return {
-    executeStep: createExecuteStep({ ...dependencies, openForStep }),
+    executeStep: createExecuteStep({ ...dependencies, openForStep, submitSubRun: noSubRun }),
     executeRevision: createExecuteRevision(dependencies),
   };
 };
@@ -104,6 +106,21 @@ test('a worker killed between the failure and its escalation: the next opens it 
   ]);
   expect(instance.execs.length - before).toBe(1);
 });
+
+test.each([{ inline: true }, { again: true }])(
+  'a failure that is held is not asked for again when the first round comes twice: %o',
+  async (how) => {
+    const { first } = await aFailingRun();
+    const before = instance.execs.length;
+    await expect(stepsWith(killed).executeStep({ ...first, inline: true }, control(1))).rejects.toThrow(
+      'killed',
+    );
+    const { executeStep } = stepsWith(async () => place);
+    const end = await executeStep({ ...first, ...how }, control(1));
+    expect(end).toMatchObject({ kind: 'escalated', error: { code: 'input_rejected' } });
+    expect(instance.execs.length - before).toBe(1);
+  },
+);
 
 test.each([
   ['whose run cannot escalate', {}, { escalates: false }, 'input_rejected'],
@@ -187,4 +204,40 @@ test('a correction that time may cure is sent again', async () => {
   expect(await executeRevision(correction, control(1))).toMatchObject({ kind: 'retry' });
   instance.handle = (_exec, response) => answer(response, 200, { ok: true, output: { n: 2 } });
   expect(await executeRevision(correction, control(1))).toMatchObject({ kind: 'succeeded' });
+});
+
+test('an item that fails for real escalates by itself', async () => {
+  const steps = [{ id: 'a', capability: 'even', for_each: { items: [2, 1] }, input: { n: '{{ item }}' } }];
+  const run = await aRun(db, { definition: { steps } });
+  const told: FailedStep[] = [];
+  const { executeStep } = stepsWith(async (failed) => {
+    told.push(failed);
+    return place;
+  });
+  const request = { run_id: run.run_id, step_id: 'a', item: 2, revision: 0, escalates: true };
+  expect(await executeStep(request, control(1))).toMatchObject({ kind: 'escalated' });
+  expect(await executeStep(request, control(2))).toMatchObject({ kind: 'escalated' });
+  expect(told).toMatchObject([
+    { item: 2, input: { n: 1 } },
+    { item: 2, input: { n: 1 } },
+  ]);
+});
+
+test('a plain step asks the database for its run once, and else only for its claim and its end', async () => {
+  const steps: StepDefinition[] = [
+    { id: 'a', capability: 'even', input: {} },
+    { id: 'b', capability: 'even', input: { n: '{{ steps.a.output.n ?? 2 }}' } },
+  ];
+  const run = await aRun(db, { definition: { steps } });
+  instance.handle = (_exec, response) => answer(response, 200, { ok: true, output: { n: 2 } });
+  const { executeStep } = stepsWith(killed);
+  const asked: string[] = [];
+  const note = ({ sql }: { readonly sql: string }): void => void asked.push(sql);
+  db.on('query', note);
+  for (const step_id of ['a', 'b']) {
+    const request = { run_id: run.run_id, step_id, revision: 0, escalates: true, waits: true };
+    expect(await executeStep(request, control(1))).toMatchObject({ kind: 'succeeded' });
+  }
+  db.off('query', note);
+  expect(asked).toEqual([expect.stringContaining('run.started')]);
 });

@@ -1,0 +1,62 @@
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { drawGraph, type GraphNode } from '../../core/graph-drawing/draw-graph.ts';
+import { analyseDefinition } from '../../core/pipeline/step-graph.ts';
+import { describeStep, type StepKind, stepKindOf } from '../../core/pipeline/step-kind.ts';
+import { showGraph } from '../../services/pipelines/definition-graph.ts';
+import type { Services } from '../../services/services.ts';
+import { type Route, route } from '../route.ts';
+import { PipelinePath, VersionPath } from './parameters.ts';
+
+const kinds: Readonly<Record<StepKind, GraphNode['kind']>> = {
+  call: 'capability',
+  run: 'pipeline',
+  wait: 'wait',
+  review: 'review',
+};
+
+/** The drawing holds one style of its own, for light and dark, and nothing else that could be loaded or run. */
+const headers = {
+  'Content-Type': 'image/svg+xml; charset=utf-8',
+  'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+};
+
+const draw = (definition: PipelineDefinition): string =>
+  drawGraph(
+    definition.steps.map((step) => ({
+      id: step.id,
+      label: describeStep(step),
+      kind: kinds[stepKindOf(step)],
+    })),
+    showGraph(definition, analyseDefinition(definition)).edges,
+  );
+
+export const graphRoutes = ({ pipelines }: Pick<Services, 'pipelines'>): Route[] => [
+  route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/graph.svg',
+    tag: 'pipelines',
+    summary: 'Draw the latest version of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: { content: 'image/svg+xml' } },
+    handle: async ({ caller, params }) => {
+      const { definition } = await pipelines.get(caller.project_id, params.name);
+      return { status: 200, headers, body: draw(definition) };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/versions/{version}/graph.svg',
+    tag: 'pipelines',
+    summary: 'Draw one version of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: VersionPath,
+    responses: { 200: { content: 'image/svg+xml' } },
+    handle: async ({ caller, params }) => {
+      const { definition } = await pipelines.getVersion(caller.project_id, params.name, params.version);
+      return { status: 200, headers, body: draw(definition) };
+    },
+  }),
+];

@@ -1,0 +1,125 @@
+/** What people do to a run: stop it, hold it, give it money, repeat it. */
+import { CancelRequest, RerunPreview, RerunRequest, Run, RunBudgetRequest } from '../../contracts/run.ts';
+import type { Services } from '../../services/services.ts';
+import { json, optionalJson } from '../body-kind.ts';
+import { KeyHeaders, markReplayed, readIdempotency } from '../idempotency.ts';
+import { type Route, route } from '../route.ts';
+import { RunPath } from './parameters.ts';
+
+type Runs = Pick<Services, 'runs'>;
+
+const hold = ({ runs }: Runs): Route[] => [
+  route({
+    method: 'POST',
+    path: '/v1/runs/{id}/pause',
+    tag: 'runs',
+    summary: 'Let nothing new of a run start',
+    description: 'What runs goes on to its end. Repeated, it changes nothing.',
+    auth: 'key',
+    scope: 'run:write',
+    params: RunPath,
+    responses: { 202: Run },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params }) => ({
+      status: 202,
+      body: await runs.pause({ project_id: caller.project_id, run_id: params.id }),
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/runs/{id}/resume',
+    tag: 'runs',
+    summary: 'Let a paused run go on',
+    auth: 'key',
+    scope: 'run:write',
+    params: RunPath,
+    responses: { 202: Run },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params }) => ({
+      status: 202,
+      body: await runs.resume({ project_id: caller.project_id, run_id: params.id }),
+    }),
+  }),
+];
+
+const cancel = ({ runs }: Runs): Route =>
+  route({
+    method: 'POST',
+    path: '/v1/runs/{id}/cancel',
+    tag: 'runs',
+    summary: 'Ask a run to stop, or end it at once',
+    description:
+      'A run that was asked may be ended at once by asking again with `terminate`. Runs that its steps have started end with it.',
+    auth: 'key',
+    scope: 'run:write',
+    params: RunPath,
+    body: optionalJson(CancelRequest),
+    responses: { 202: Run },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params, body }) => ({
+      status: 202,
+      body: await runs.cancel({ project_id: caller.project_id, run_id: params.id }, body),
+    }),
+  });
+
+const rerun = ({ runs }: Runs): Route =>
+  route({
+    method: 'POST',
+    path: '/v1/runs/{id}/rerun',
+    tag: 'runs',
+    summary: 'Run once more, keeping results that are wanted and still hold',
+    description:
+      'A new run of the same job. With `preview` nothing is written, and the answer says for each step whether and why it would happen again.',
+    auth: 'key',
+    scope: 'run:write',
+    params: RunPath,
+    headers: KeyHeaders,
+    body: optionalJson(RerunRequest),
+    responses: { 200: RerunPreview, 202: Run },
+    errors: [
+      'state_conflict',
+      'definition_invalid',
+      'job_invalid',
+      'concurrency_limit',
+      'idempotency_key_reuse',
+      'idempotency_in_progress',
+    ],
+    handle: async ({ caller, params, headers, body, bytes }) => {
+      const idempotency = readIdempotency(headers, bytes);
+      const order = { project_id: caller.project_id, run_id: params.id, request: body, idempotency };
+      if (body.preview === true) return { status: 200, body: await runs.preview(order) };
+      const { run, replayed } = await runs.rerun(order);
+      return {
+        status: 202,
+        headers: { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) },
+        body: run,
+      };
+    },
+  });
+
+const budget = ({ runs }: Runs): Route =>
+  route({
+    method: 'POST',
+    path: '/v1/runs/{id}/budget',
+    tag: 'runs',
+    summary: 'Give a run another ceiling',
+    description:
+      'From the next call on; steps that wait for room go on. What is reserved stays reserved, also above a lower ceiling.',
+    auth: 'key',
+    scope: 'run:write',
+    params: RunPath,
+    body: json(RunBudgetRequest),
+    responses: { 200: Run },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params, body }) => {
+      const key = { project_id: caller.project_id, run_id: params.id };
+      return { status: 200, body: await runs.setBudget(key, body.budget_ceiling_usd, caller.key_id) };
+    },
+  });
+
+export const runControlRoutes = (services: Runs): Route[] => [
+  cancel(services),
+  ...hold(services),
+  rerun(services),
+  budget(services),
+];

@@ -1,0 +1,92 @@
+import type { Command } from 'commander';
+import { RerunPreview, Run } from '../../contracts/run.ts';
+import { jsonBody } from '../api-client.ts';
+import { UsageError } from '../errors.ts';
+import { resolveRunId, runPath } from '../run-reference.ts';
+import { readJob } from '../run-request.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import type { Shell } from '../shell.ts';
+import type { Column } from '../table.ts';
+import { watchRun } from '../watch/watch-run.ts';
+
+interface RerunOptions extends CommonOptions {
+  readonly from?: string;
+  readonly onlyFailed?: boolean;
+  readonly job?: string;
+  readonly version?: string;
+  readonly preview?: boolean;
+  readonly watch?: boolean;
+  readonly idempotencyKey?: string;
+}
+
+const columns: readonly Column[] = [{ header: 'STEP' }, { header: '' }, { header: 'WHY', shrinks: true }];
+
+const splitIds = (text: string | undefined): string[] | undefined => {
+  const ids = text?.split(',').map((id) => id.trim());
+  if (ids?.some((id) => id === '')) throw new UsageError('--from takes step ids, separated by commas');
+  return ids;
+};
+
+const toBody = async (session: Session, { job, ...options }: RerunOptions) => ({
+  from: splitIds(options.from),
+  only_failed: options.onlyFailed,
+  job: job === undefined ? undefined : await readJob(session, { job, target: '' }),
+  version: options.version,
+});
+
+const showPreview = async (session: Session, path: string, body: object): Promise<void> => {
+  const { client, print, json } = session;
+  const { value, text } = await client.post(path, RerunPreview, jsonBody({ ...body, preview: true }));
+  if (json) return print.json(text);
+  const { style } = print;
+  print.table(columns, [
+    ...value.reused.map((id) => [id, style.dim('✓ kept'), '']),
+    ...value.executed.map(({ id, reason }) => [id, style.cyan('● again'), reason]),
+  ]);
+};
+
+const rerun = async (reference: string, options: RerunOptions, shell: Shell): Promise<void> => {
+  const session = await openSession(options, shell);
+  const { client, print, json } = session;
+  const path = runPath(await resolveRunId(client, reference), '/rerun');
+  const body = await toBody(session, options);
+  if (options.preview === true) return showPreview(session, path, body);
+  const { value, text } = await client.post(path, Run, jsonBody(body, options.idempotencyKey));
+  if (options.watch === true) {
+    print.remark(`run ${value.run_id}`);
+    return shell.exitWith(await watchRun(session, value.run_id));
+  }
+  if (json) return print.json(text);
+  const kept = value.steps.filter(({ state }) => state === 'reused').length;
+  print.line(value.run_id);
+  print.remark(
+    `${kept} of ${value.steps.length} results are kept; watch it: capstan show ${value.run_id} --watch`,
+  );
+};
+
+const example = `
+Without --from and --only-failed every step happens again. A result is kept only if its step, the values of
+the job that it mentions and all that it depends on are the same, and the files that it names are there.
+
+Example:
+  capstan rerun @latest --only-failed --preview`;
+
+export const registerRerunCommand = (program: Command, shell: Shell): void => {
+  const command = program
+    .command('rerun')
+    .description('run once more, keeping the results that still hold')
+    .argument('<run>', 'run id, or @latest')
+    .option(
+      '--from <ids>',
+      'these steps and all that depends on them happen again; others keep their results',
+    )
+    .option('--only-failed', 'steps that succeeded keep their results')
+    .option('-j, --job <job>', 'another job: a file, - for stdin, or inline JSON')
+    .option('-v, --version <version>', 'another version of the stored pipeline')
+    .option('--preview', 'only say which steps would happen again, and why')
+    .option('-w, --watch', 'watch it to its end; exits like run --watch')
+    .option('--idempotency-key <key>', 'the same key starts the run once')
+    .addHelpText('after', example)
+    .action((reference: string, options: RerunOptions) => rerun(reference, options, shell));
+  addCommonOptions(command);
+};

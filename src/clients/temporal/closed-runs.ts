@@ -1,0 +1,34 @@
+/** Runs whose workflows ended otherwise than by success, by one query of the visibility store. It may lag behind. */
+import type { Client } from '@temporalio/client';
+import type { Bounded } from './bounded-calls.ts';
+import { connectionOf } from './bounded-calls.ts';
+
+export interface ClosedRunsDependencies {
+  readonly client: Client;
+  readonly bounded: Bounded;
+  readonly taskQueue: string;
+}
+
+/** `run/<project>/<run_id>` */
+const runIdOf = (workflowId: string): string => workflowId.slice(workflowId.lastIndexOf('/') + 1);
+
+/** @param since the end of the workflow */
+export async function* listClosedRuns(
+  { client, bounded, taskQueue }: ClosedRunsDependencies,
+  since: Date,
+): AsyncGenerator<string, void, undefined> {
+  const { workflowService } = connectionOf(client);
+  const query = [
+    `WorkflowType = 'runPipeline'`,
+    `TaskQueue = '${taskQueue.replaceAll(/['\\]/g, '\\$&')}'`,
+    `ExecutionStatus IN ('Terminated', 'TimedOut', 'Failed', 'Canceled')`,
+    `CloseTime >= '${since.toISOString()}'`,
+  ].join(' AND ');
+  let nextPageToken: Uint8Array = new Uint8Array();
+  do {
+    const request = { namespace: client.options.namespace, query, pageSize: 1_000, nextPageToken };
+    const page = await bounded(() => workflowService.listWorkflowExecutions(request));
+    for (const { execution } of page.executions ?? []) yield runIdOf(execution?.workflowId ?? '');
+    nextPageToken = page.nextPageToken ?? new Uint8Array();
+  } while (nextPageToken.length > 0);
+}

@@ -1,0 +1,100 @@
+/**
+ * Schedules in Temporal: it knows the calendar, the zones and what to do when a start meets the one before. Each start
+ * is a workflow `scheduledRun`. All may be repeated: what is there is replaced, what is gone stays gone.
+ */
+import { type Client, ScheduleNotFoundError, type ScheduleOptions } from '@temporalio/client';
+import type { OverlapPolicy } from '../../contracts/schedule.ts';
+import type { ScheduledRunInput } from '../../core/run/scheduled-input.ts';
+import type { Bounded } from './bounded-calls.ts';
+
+export interface ScheduleOrder {
+  readonly project_id: string;
+  readonly schedule_id: string;
+  readonly name: string;
+  /** Lines of five fields; a time that matches any of them is meant. */
+  readonly cron: readonly string[];
+  readonly timezone: string;
+  readonly overlap: OverlapPolicy;
+  readonly catch_up_ms: number;
+  readonly paused: boolean;
+}
+
+export type ScheduleKey = Pick<ScheduleOrder, 'project_id' | 'schedule_id'>;
+
+export interface Schedules {
+  put(order: ScheduleOrder): Promise<void>;
+  remove(key: ScheduleKey): Promise<void>;
+  /** Starts now, as its overlap policy allows. gone: Temporal does not know the schedule. */
+  trigger(key: ScheduleKey, overlap: OverlapPolicy): Promise<'asked' | 'gone'>;
+  /** The next ten at most; null: Temporal does not know the schedule. @param ms how long the answer may take */
+  nextTimes(key: ScheduleKey, ms: number): Promise<readonly Date[] | null>;
+}
+
+const overlaps = {
+  skip: 'SKIP',
+  buffer_one: 'BUFFER_ONE',
+  buffer_all: 'BUFFER_ALL',
+  cancel_other: 'CANCEL_OTHER',
+  allow_all: 'ALLOW_ALL',
+} as const satisfies Record<OverlapPolicy, string>;
+
+const idOf = ({ project_id, schedule_id }: ScheduleKey): string => `schedule/${project_id}/${schedule_id}`;
+
+/** A delivery holds a connection of the database meanwhile. */
+const answerMs = 5_000;
+
+const toOptions = (order: ScheduleOrder, taskQueue: string) => {
+  const { project_id, schedule_id, name, cron, timezone, overlap, catch_up_ms, paused } = order;
+  const input: ScheduledRunInput = { project_id, schedule_id };
+  return {
+    scheduleId: idOf(order),
+    spec: { cronExpressions: [...cron], timezone },
+    action: {
+      type: 'startWorkflow',
+      workflowType: 'scheduledRun',
+      workflowId: `scheduled/${project_id}/${schedule_id}`,
+      taskQueue,
+      args: [input],
+      staticSummary: name,
+    },
+    policies: { overlap: overlaps[overlap], catchupWindow: catch_up_ms },
+    state: { paused },
+  } satisfies ScheduleOptions;
+};
+
+/** @returns whether Temporal knows it */
+const reach = async (call: () => Promise<unknown>): Promise<boolean> => {
+  try {
+    await call();
+    return true;
+  } catch (error) {
+    if (error instanceof ScheduleNotFoundError) return false;
+    throw error;
+  }
+};
+
+export const createSchedules = (client: Client, taskQueue: string, bounded: Bounded): Schedules => {
+  const handleOf = (key: ScheduleKey) => client.schedule.getHandle(idOf(key));
+  return {
+    put: async (order) => {
+      const { scheduleId, ...options } = toOptions(order, taskQueue);
+      const isKnown = await reach(() => bounded(() => handleOf(order).update(() => options), answerMs));
+      if (!isKnown) await bounded(() => client.schedule.create({ scheduleId, ...options }), answerMs);
+    },
+    remove: async (key) => {
+      await reach(() => bounded(() => handleOf(key).delete(), answerMs));
+    },
+    trigger: async (key, overlap) =>
+      (await reach(() => bounded(() => handleOf(key).trigger(overlaps[overlap]), answerMs)))
+        ? 'asked'
+        : 'gone',
+    nextTimes: async (key, ms) => {
+      let times: readonly Date[] = [];
+      const isKnown = await reach(async () => {
+        const { info } = await bounded(() => handleOf(key).describe(), ms);
+        times = info.nextActionTimes;
+      });
+      return isKnown ? times : null;
+    },
+  };
+};

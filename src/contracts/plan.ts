@@ -1,0 +1,86 @@
+/** What a run would do and cost, worked out without calling anybody. */
+import { z } from 'zod';
+import { Candidate } from './decision.ts';
+import { Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
+import { JsonObject, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
+
+/** A run that is only planned. Without a job, what depends on it is not known. */
+const plannedRun = {
+  job: JsonObject.optional(),
+  job_id: z.string().max(128).optional(),
+  priority: Priority.optional(),
+  budget_ceiling_usd: Usd.optional(),
+};
+
+const hasOneJob = ({ job, job_id }: { readonly job?: unknown; readonly job_id?: unknown }): boolean =>
+  job === undefined || job_id === undefined;
+const oneJob = { path: ['job'], error: 'give either job or job_id, not both' };
+
+/** Body of `POST /v1/pipelines/{name}/plan`. */
+export const PlanRequest = z
+  .strictObject({
+    version: VersionText.optional(),
+    /** Instead of a version. Default: latest. */
+    alias: PipelineName.optional(),
+    ...plannedRun,
+  })
+  .refine(hasOneJob, oneJob)
+  .refine((body) => body.version === undefined || body.alias === undefined, {
+    path: ['alias'],
+    error: 'give either version or alias, not both',
+  })
+  .meta({ id: 'PlanRequest' });
+export type PlanRequest = z.infer<typeof PlanRequest>;
+
+/** Body of `POST /v1/plan`. */
+export const PlanDefinitionRequest = z
+  .strictObject({ definition: PipelineDefinition, ...plannedRun })
+  .refine(hasOneJob, oneJob)
+  .meta({ id: 'PlanDefinitionRequest' });
+export type PlanDefinitionRequest = z.infer<typeof PlanDefinitionRequest>;
+
+/**
+ * USD, if no input has to be corrected: with the cheapest instances, and of what surely happens; with the chosen ones, as
+ * long as such calls took so far; with every delivery that the retries allow lost, and paid for with all it reserved.
+ */
+export const PlannedCost = z
+  .strictObject({ min: z.number(), expected: z.number(), worst: z.number() })
+  .meta({ id: 'PlannedCost' });
+export type PlannedCost = z.infer<typeof PlannedCost>;
+
+export const PlannedStepView = z
+  .strictObject({
+    id: StepId,
+    ...stepKindFields,
+    /** If nothing fails. unknown: it depends on what earlier steps answer, or it happens when one of them fails. */
+    happens: z.enum(['yes', 'no', 'unknown']),
+    /** Of a step with `for_each`; null when it depends on what earlier steps answer: cost and time are then of one. */
+    items: z.number().int().nullable().optional(),
+    /** Endpoint, of the first item; null when no instance could take it now, and for steps that call none. */
+    chosen: z.string().nullable(),
+    /** One sentence for a person. */
+    reason: z.string(),
+    candidates: z.array(Candidate),
+    cost_usd: PlannedCost,
+    /** As long as such calls took so far, with all items. */
+    duration_ms: z.number(),
+  })
+  .meta({ id: 'PlannedStep' });
+export type PlannedStepView = z.infer<typeof PlannedStepView>;
+
+export const Plan = z
+  .strictObject({
+    pipeline: z.string(),
+    version: z.string(),
+    steps: z.array(PlannedStepView),
+    cost_usd: PlannedCost,
+    /** The chain that the run waits for longest, when no call waits for an instance and none is repeated. */
+    critical_path: z.strictObject({ steps: z.array(StepId), duration_ms: z.number() }),
+    /** Capabilities that it needs and nobody has registered. */
+    missing: z.array(z.string()),
+    /** Whether the worst case fits under the run's ceiling, with 10,000 items where their number is not known. */
+    within_ceiling: z.boolean(),
+    findings: z.array(Finding),
+  })
+  .meta({ id: 'Plan' });
+export type Plan = z.infer<typeof Plan>;

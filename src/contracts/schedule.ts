@@ -1,0 +1,68 @@
+/** Runs that start by the calendar. Temporal's schedules are underneath; the row here is the truth. */
+import { z } from 'zod';
+import {
+  Duration,
+  Instant,
+  JsonObject,
+  listOf,
+  PipelineName,
+  Priority,
+  Usd,
+  VersionText,
+} from './primitives.ts';
+
+/** What happens when the run of before is still under way. */
+export const OverlapPolicy = z
+  .enum(['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all'])
+  .meta({ id: 'OverlapPolicy' });
+export type OverlapPolicy = z.infer<typeof OverlapPolicy>;
+
+const scheduleFields = {
+  name: PipelineName,
+  pipeline: PipelineName,
+  version: VersionText.optional(),
+  /** Instead of a version; looked up at every start. Default: latest. */
+  alias: PipelineName.optional(),
+  /**
+   * Five fields (minute, hour, day, month, weekday) or @hourly, @daily, @midnight,
+   * @weekly, @monthly, @yearly, @annually. Where day and weekday are both given, either is enough.
+   */
+  cron: z.string().min(1).max(256),
+  /** IANA name. Default UTC. */
+  timezone: z.string().min(1).max(64).default('UTC'),
+  job: JsonObject.default({}),
+  priority: Priority.optional(),
+  budget_ceiling_usd: Usd.optional(),
+  labels: z.record(z.string().max(64), z.string().max(256)).optional(),
+  overlap: OverlapPolicy.default('skip'),
+  /** Starts that were missed, because Temporal was away, are made up for when not older than this: 10s to 365d. */
+  catch_up: Duration.default('1m'),
+  paused: z.boolean().default(false),
+};
+
+/** Body of `POST /v1/schedules` and `PUT /v1/schedules/{id}`. */
+export const ScheduleRequest = z
+  .strictObject(scheduleFields)
+  .refine((body) => body.version === undefined || body.alias === undefined, {
+    path: ['alias'],
+    error: 'give either version or alias, not both',
+  })
+  .meta({ id: 'ScheduleRequest' });
+export type ScheduleRequest = z.infer<typeof ScheduleRequest>;
+
+export const Schedule = z
+  .strictObject({
+    schedule_id: z.string(),
+    ...scheduleFields,
+    /** Whether Temporal knows of the last change. */
+    delivered: z.boolean(),
+    /** At most five; empty while paused or not delivered. */
+    next_at: z.array(Instant),
+    created_at: Instant,
+    updated_at: Instant,
+  })
+  .meta({ id: 'Schedule' });
+export type Schedule = z.infer<typeof Schedule>;
+
+export const ScheduleList = listOf(Schedule).meta({ id: 'ScheduleList' });
+export type ScheduleList = z.infer<typeof ScheduleList>;

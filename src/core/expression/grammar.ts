@@ -1,0 +1,53 @@
+/**
+ * The grammar as one table: what the reference page shows, and what the tests write sentences from, which the parser must
+ * accept, and judge other sentences by, which it must refuse. Words and signs are those that the parser reads.
+ */
+import { type AnyFilterName, type Dialect, knownFilters } from './dialect.ts';
+import { comparisonOperators, delimiters, keywords, operators, tokenPatterns } from './symbols.ts';
+
+export interface GrammarRule {
+  readonly name: string;
+  /**
+   * `phrase`: EBNF of rule names, "words" and signs, `|` for either, `{ }` for any number of times. White space may
+   * stand between its parts. `pattern`: a regular expression. `words`: said in words.
+   */
+  readonly kind: 'phrase' | 'pattern' | 'words';
+  readonly text: string;
+}
+
+export const createGrammar = (dialect: Dialect): readonly GrammarRule[] => [
+  phrase('template', `{ text | ${inBraces('expr')} }`),
+  phrase('when', `cond | ${inBraces('cond')}`),
+  phrase('cond', repeated('and', operators.any)),
+  phrase('and', repeated('compared', operators.all)),
+  phrase('compared', 'operand { operator operand }'),
+  phrase('operator', eitherWord(comparisonOperators)),
+  phrase('operand', `${word(operators.not)} operand | expr`),
+  phrase('expr', repeated('alt', operators.otherwise)),
+  phrase('alt', `primary { ${word(operators.filter)} filter }`),
+  phrase('primary', 'path | scalar | "(" cond ")"'),
+  phrase('path', 'root { "." name | "[" index "]" | "[" string "]" | "[" "*" "]" }'),
+  phrase('root', eitherWord(dialect.roots)),
+  phrase('filter', dialect.filterNames.map(filterCall).join(' | ')),
+  phrase('scalar', `number | string | ${eitherWord([...keywords.keys()])}`),
+  { name: 'name', kind: 'pattern', text: tokenPatterns.name },
+  { name: 'index', kind: 'pattern', text: tokenPatterns.index },
+  { name: 'number', kind: 'pattern', text: tokenPatterns.number },
+  { name: 'string', kind: 'words', text: `"…" with JSON's escapes, or '…' as it is` },
+  { name: 'text', kind: 'words', text: `anything without ${delimiters.open}` },
+];
+
+const phrase = (name: string, text: string): GrammarRule => ({ name, kind: 'phrase', text });
+
+const word = (text: string): string => `"${text}"`;
+
+const eitherWord = (words: readonly string[]): string => words.map(word).join(' | ');
+
+const inBraces = (rule: string): string => `${word(delimiters.open)} ${rule} ${word(delimiters.close)}`;
+
+const repeated = (rule: string, operator: string): string => `${rule} { ${word(operator)} ${rule} }`;
+
+const filterCall = (name: AnyFilterName): string => {
+  const { argument } = knownFilters[name];
+  return argument === 'none' ? word(name) : `${word(name)} "(" ${argument} ")"`;
+};

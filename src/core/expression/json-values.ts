@@ -1,0 +1,84 @@
+/**
+ * Copies of JSON values and their JSON text, in the way of every result: own properties only, bounded in depth, and
+ * charged to the evaluation before they are built.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { isPlainObject } from '../json-type.ts';
+import type { Scalar } from './ast.ts';
+import { describeValue, type Evaluation, evaluationError, spend, spendItems } from './evaluation.ts';
+import { expressionLimits } from './limits.ts';
+
+/** A value that shares nothing that could change with the one it was made of. */
+export const copyValue = (value: unknown, evaluation: Evaluation, depth = 0): Json => {
+  if (Array.isArray(value)) {
+    enter(depth, value.length, evaluation);
+    return value.map((item) => copyValue(item, evaluation, depth + 1));
+  }
+  if (!isPlainObject(value)) {
+    if (typeof value === 'string') spend(evaluation, value.length);
+    return toScalar(value, evaluation);
+  }
+  const keys = keysOf(value);
+  enter(depth, keys.length, evaluation);
+  for (const key of keys) spend(evaluation, key.length);
+  return Object.fromEntries(keys.map((key) => [key, copyValue(value[key], evaluation, depth + 1)]));
+};
+
+const toScalar = (value: unknown, evaluation: Evaluation): Scalar => {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw evaluationError(evaluation, `the value holds ${describeValue(value)}`);
+};
+
+/** What `JSON.stringify` writes, without looking for a `toJSON`. */
+export const formatJson = (value: Json, evaluation: Evaluation): string => {
+  const parts: string[] = [];
+  writeValue(value, { evaluation, depth: 0, parts });
+  return parts.join('');
+};
+
+interface Writing {
+  readonly evaluation: Evaluation;
+  readonly depth: number;
+  readonly parts: string[];
+}
+
+const writeValue = (value: Json, writing: Writing): void => {
+  const below = { ...writing, depth: writing.depth + 1 };
+  if (Array.isArray(value)) {
+    enter(writing.depth, value.length, writing.evaluation);
+    write('[', writing);
+    for (const [index, item] of value.entries()) {
+      if (index > 0) write(',', writing);
+      writeValue(item, below);
+    }
+    write(']', writing);
+  } else if (isPlainObject(value)) writeObject(value, writing, below);
+  else write(JSON.stringify(toScalar(value, writing.evaluation)), writing);
+};
+
+const writeObject = (value: JsonObject, writing: Writing, below: Writing): void => {
+  const keys = keysOf(value);
+  enter(writing.depth, keys.length, writing.evaluation);
+  write('{', writing);
+  for (const [index, key] of keys.entries()) {
+    write(`${index > 0 ? ',' : ''}${JSON.stringify(key)}:`, writing);
+    writeValue(value[key] ?? null, below);
+  }
+  write('}', writing);
+};
+
+const write = (text: string, { evaluation, parts }: Writing): void => {
+  spend(evaluation, text.length);
+  parts.push(text);
+};
+
+/** As in JSON, a key without a value is none. */
+const keysOf = (value: JsonObject): string[] => Object.keys(value).filter((key) => value[key] !== undefined);
+
+const enter = (depth: number, items: number, evaluation: Evaluation): void => {
+  if (depth >= expressionLimits.valueNesting) {
+    throw evaluationError(evaluation, `the value nests deeper than ${expressionLimits.valueNesting}`);
+  }
+  spendItems(evaluation, items);
+};

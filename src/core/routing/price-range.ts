@@ -1,0 +1,46 @@
+/**
+ * What a call may cost, whoever takes it: from the cheapest instance that could take it to the largest reservation, also
+ * of one that may take it only later.
+ */
+import type { Verdict } from '../../contracts/decision.ts';
+import { worstCase } from '../money/price.ts';
+import { enforcedTimeout, expectedCost } from './estimate.ts';
+import { createFilter, excludeInstance } from './filter.ts';
+import type { InstanceSnapshot, RouteRequest } from './types.ts';
+
+export interface PriceRange {
+  /** The least that is expected of any of them, USD. */
+  readonly leastUsd: number;
+  /** The most that any of them reserves, nano-USD. */
+  readonly mostNano: bigint;
+}
+
+/** Reasons that pass: the instance may take the call when its time has come. */
+const passing: ReadonlySet<Verdict> = new Set(['down', 'breaker_open', 'over_budget']);
+
+/** When nobody could take the call now, the cheapest is one that may later. @returns null = nobody */
+export const findPriceRange = (
+  instances: readonly InstanceSnapshot[],
+  request: RouteRequest,
+): PriceRange | null => {
+  const filter = createFilter(request);
+  let now: PriceRange | null = null;
+  let ever: PriceRange | null = null;
+  for (const instance of instances) {
+    const costUsd = expectedCost(instance, request.priorMs);
+    const verdict = excludeInstance(instance, filter, request, costUsd);
+    if (verdict !== null && !passing.has(verdict)) continue;
+    const mostNano = worstCase(instance, enforcedTimeout(instance, request));
+    if (verdict === null) now = widen(now, costUsd, mostNano);
+    ever = widen(ever, costUsd, mostNano);
+  }
+  return now === null || ever === null ? ever : { leastUsd: now.leastUsd, mostNano: ever.mostNano };
+};
+
+const widen = (range: PriceRange | null, leastUsd: number, mostNano: bigint): PriceRange =>
+  range === null
+    ? { leastUsd, mostNano }
+    : {
+        leastUsd: Math.min(range.leastUsd, leastUsd),
+        mostNano: range.mostNano > mostNano ? range.mostNano : mostNano,
+      };

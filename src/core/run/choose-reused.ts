@@ -1,0 +1,141 @@
+/**
+ * Which steps of a run that is repeated keep their results. A result is kept when it is wanted, the step and the values
+ * of the job and the run that it mentions are the same, everything that it depends on is kept, and the files it names are
+ * there; for every other step the first reason why not is told. What every repetition has of its own, `run.id` and
+ * `run.attempt`, is no reason.
+ */
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { StepState } from '../../contracts/run.ts';
+import { canonicalJson } from '../canonical-json.ts';
+import type { Segment } from '../expression/ast.ts';
+import { formatPath } from '../expression/format-path.ts';
+import { references } from '../expression/references.ts';
+import type { CompiledDefinition, CompiledStep } from '../pipeline/compile-definition.ts';
+
+/** What expressions read that may be another value. */
+export interface MentionedRoots {
+  readonly job: JsonObject;
+  readonly run: { readonly job_id: string; readonly version: string };
+}
+
+export interface Repetition {
+  /** That the new run is of. */
+  readonly compiled: CompiledDefinition;
+  /** That the old run was of. */
+  readonly before: PipelineDefinition;
+  readonly roots: MentionedRoots;
+  readonly rootsBefore: MentionedRoots;
+  /** Steps that happen again, with all that depends on them. */
+  readonly from: readonly string[] | null;
+  /** Steps that succeeded keep their results. */
+  readonly onlyFailed: boolean;
+  /** Of the old run, as a whole; a step without one never began. */
+  readonly states: ReadonlyMap<string, StepState>;
+  /** A file that the result names and that is gone, by step. */
+  readonly missing: ReadonlyMap<string, string>;
+}
+
+export interface Choice {
+  readonly reused: readonly string[];
+  readonly executed: readonly { readonly id: string; readonly reason: string }[];
+}
+
+export const chooseReused = (repetition: Repetition): Choice => {
+  const { compiled, before } = repetition;
+  const definitions = new Map(before.steps.map((step) => [step.id, canonical(step)]));
+  const reasons = new Map<number, string | null>();
+  const reasonAt = (index: number): string | null => {
+    const known = reasons.get(index);
+    if (known !== undefined) return known;
+    const reason = explain(repetition, compiled.steps[index] as CompiledStep, definitions);
+    reasons.set(index, reason);
+    return reason;
+  };
+  for (const index of inOrder(compiled)) {
+    if (reasonAt(index) !== null) continue;
+    const step = compiled.steps[index] as CompiledStep;
+    const executed = step.dependencies.find((dependency) => reasonAt(dependency) !== null);
+    if (executed !== undefined) {
+      reasons.set(index, `it depends on ${compiled.steps[executed]?.definition.id}, which happens again`);
+    }
+  }
+  const ids = compiled.steps.map(({ definition }) => definition.id);
+  return {
+    reused: ids.filter((_, index) => reasonAt(index) === null),
+    executed: ids.flatMap((id, index) => {
+      const reason = reasonAt(index);
+      return reason === null ? [] : [{ id, reason }];
+    }),
+  };
+};
+
+/** Every step after those that it depends on. */
+const inOrder = ({ steps }: CompiledDefinition): number[] => {
+  const unmet = steps.map(({ dependencies }) => dependencies.length);
+  const successors: number[][] = steps.map(() => []);
+  for (const [index, { dependencies }] of steps.entries()) {
+    for (const dependency of dependencies) successors[dependency]?.push(index);
+  }
+  const order = unmet.flatMap((count, index) => (count === 0 ? [index] : []));
+  for (let at = 0; at < order.length; at++) {
+    for (const successor of successors[order[at] as number] ?? []) {
+      unmet[successor] = (unmet[successor] ?? 0) - 1;
+      if (unmet[successor] === 0) order.push(successor);
+    }
+  }
+  return order;
+};
+
+const canonical = (value: object): string => canonicalJson(value as Json);
+
+/** Why a step by itself happens again; null: it keeps its result, if all it depends on does. */
+const explain = (
+  { from, onlyFailed, states, roots, rootsBefore, missing }: Repetition,
+  step: CompiledStep,
+  definitions: ReadonlyMap<string, string>,
+): string | null => {
+  const { id } = step.definition;
+  if (from?.includes(id) === true) return 'it was named in from';
+  if (from === null && !onlyFailed) return 'every step happens again, unless from or only_failed is given';
+  const state = states.get(id);
+  if (state === undefined) return 'it did not happen before';
+  if (state !== 'succeeded' && state !== 'reused') return `it did not succeed before: ${state}`;
+  const before = definitions.get(id);
+  if (before !== canonical(step.definition)) return 'its definition is another one';
+  const different = findDifference(step, roots, rootsBefore);
+  if (different !== undefined) return `${different} is another value`;
+  const gone = missing.get(id);
+  return gone === undefined ? null : `${gone}, which its result names, is gone`;
+};
+
+/** The first path that the step mentions and whose value is another one. */
+const findDifference = (
+  step: CompiledStep,
+  roots: MentionedRoots,
+  before: MentionedRoots,
+): string | undefined => {
+  const templates = [step.when, step.items, step.input].filter((template) => template !== null);
+  for (const { root, segments } of templates.flatMap(references)) {
+    if ((root !== 'job' && root !== 'run') || roots[root] === before[root]) continue;
+    const path = upToEach(segments);
+    if (textAt(roots[root], path) !== textAt(before[root], path)) return formatPath(root, path);
+  }
+  return undefined;
+};
+
+type Place = string | number;
+
+const upToEach = (segments: readonly Segment[]): readonly Place[] => {
+  const at = segments.findIndex((segment) => typeof segment === 'object');
+  return (at === -1 ? segments : segments.slice(0, at)) as readonly Place[];
+};
+
+const textAt = (root: JsonObject, path: readonly Place[]): string | undefined => {
+  let value: Json | undefined = root;
+  for (const place of path) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, place)) return undefined;
+    value = (value as Readonly<Record<Place, Json>>)[place];
+  }
+  return value === undefined ? undefined : canonicalJson(value);
+};

@@ -1,0 +1,85 @@
+/** The items of a step: how many run at once, how many may fail, and how the step as a whole ends. */
+import type { Failure } from '../../contracts/primitives.ts';
+import type { FanOut, RunState, UnitKey, UnitState } from './run-state.ts';
+import { setUnitState } from './run-state.ts';
+
+export const openFanOut = (state: RunState, step: number, items: number): void => {
+  state.fans.set(step, {
+    states: Array.from({ length: items }, () => 'pending'),
+    next: 0,
+    running: 0,
+    open: 0,
+    failed: 0,
+    firstFailure: null,
+    isStopping: false,
+    blocked: [],
+  });
+};
+
+/** The next item that may begin; a step of which none may now is looked at again when one of its items ends. */
+export const takeItem = (state: RunState): UnitKey | null => {
+  for (const step of state.openFans) {
+    const fan = state.fans.get(step);
+    if (fan !== undefined && mayBeginItem(state, step, fan)) {
+      fan.next += 1;
+      fan.open += 1;
+      if (fan.next === fan.states.length) state.openFans.delete(step);
+      return { step, item: fan.next };
+    }
+    state.openFans.delete(step);
+  }
+  return null;
+};
+
+const limitOf = (state: RunState, step: number): number =>
+  state.plan.steps[step]?.each?.max_parallel ?? state.plan.max_in_flight;
+
+const mayBeginItem = (state: RunState, step: number, fan: FanOut): boolean =>
+  !fan.isStopping && fan.next < fan.states.length && fan.running < limitOf(state, step);
+
+/** When one of its items takes no room any more. */
+export const reopenFanOut = (state: RunState, step: number): void => {
+  const fan = state.fans.get(step);
+  if (fan === undefined) return;
+  const woken = fan.blocked.shift();
+  if (woken !== undefined) state.woken.add(woken);
+  if (mayBeginItem(state, step, fan)) state.openFans.add(step);
+};
+
+export type WholeEnd =
+  | { readonly state: 'succeeded' }
+  | { readonly state: 'failed'; readonly error: Failure };
+
+/**
+ * Of an item that takes no room any more.
+ * @returns whether too many have failed now, and how the step ends if this was its last item
+ */
+export const endItem = (
+  state: RunState,
+  { step, item, state: end, error }: UnitKey & { readonly state: UnitState; readonly error?: Failure },
+): { readonly stopped: boolean; readonly whole: WholeEnd | null } => {
+  const fan = state.fans.get(step);
+  if (fan === undefined) return { stopped: false, whole: null };
+  setUnitState(state, { step, item }, end);
+  fan.open -= 1;
+  const tolerated = state.plan.steps[step]?.each?.tolerate ?? 0;
+  const isFailure = end !== 'succeeded' && end !== 'skipped';
+  // What is given up because of the failures is none of them.
+  if (isFailure && !(end === 'cancelled' && fan.isStopping)) {
+    fan.failed += 1;
+    fan.firstFailure ??= `item ${item}: ${error?.message ?? end}`;
+  }
+  const stopped = !fan.isStopping && fan.failed > tolerated;
+  if (stopped) fan.isStopping = true;
+  if (fan.isStopping) state.openFans.delete(step);
+  else reopenFanOut(state, step);
+  const isOver = fan.open === 0 && (fan.isStopping || fan.next === fan.states.length);
+  const isTold = isOver && (state.phase === 'running' || state.phase === 'failing');
+  return { stopped, whole: isTold ? wholeEnd(fan, tolerated) : null };
+};
+
+const wholeEnd = (fan: FanOut, tolerated: number): WholeEnd => {
+  if (!fan.isStopping) return { state: 'succeeded' };
+  const message = `${fan.failed} of ${fan.states.length} items failed, ${tolerated} may; first ${fan.firstFailure}`;
+  return { state: 'failed', error: { code: 'items_failed', message } };
+};

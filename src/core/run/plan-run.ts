@@ -1,0 +1,62 @@
+/** From a definition to the plan of a run of it: names, edges and rules, no values. */
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import {
+  type CompiledDefinition,
+  type CompiledStep,
+  compileDefinition,
+} from '../pipeline/compile-definition.ts';
+import { resolveEscalation } from '../pipeline/escalation-settings.ts';
+import { describeStep } from '../pipeline/step-kind.ts';
+import { resolveStepSettings } from '../pipeline/step-settings.ts';
+import type { PlannedStep, RunPlan } from './plan.ts';
+import { engineVersion, waitingVersion } from './workflow-input.ts';
+
+const maxInFlight = 200;
+
+/** @param reused ids of steps whose results are there already */
+export const planRun = (
+  definition: PipelineDefinition,
+  {
+    compiled = compileDefinition(definition),
+    reused = [],
+    version = engineVersion,
+  }: {
+    readonly compiled?: CompiledDefinition;
+    readonly reused?: readonly string[];
+    /** Of the engine. */
+    readonly version?: number;
+  } = {},
+): RunPlan => {
+  const known = new Set(reused);
+  const indexes = definition.steps.flatMap(({ id }, index) => (known.has(id) ? [index] : []));
+  return {
+    max_in_flight: maxInFlight,
+    ...(version < waitingVersion ? {} : { records: true }),
+    steps: compiled.steps.map((step) => planStep(definition, step)),
+    ...(indexes.length === 0 ? {} : { reused: indexes }),
+  };
+};
+
+const planStep = (
+  definition: PipelineDefinition,
+  { definition: step, dependencies }: CompiledStep,
+): PlannedStep => {
+  const { run_if, for_each: each } = step;
+  return {
+    id: step.id,
+    capability: describeStep(step),
+    dependencies,
+    total_timeout_ms: resolveStepSettings(definition, step).totalTimeoutMs,
+    ...(resolveEscalation(definition, step).enabled ? { escalates: true } : {}),
+    ...(run_if === undefined || run_if === 'all_succeeded' ? {} : { run_if }),
+    ...(step.when === undefined && each === undefined ? {} : { decides: true }),
+    ...(each === undefined ? {} : { each: pickLimits(each) }),
+    ...(step.on_error === 'continue' ? { continues: true } : {}),
+    ...(step.dispatch === 'inline' ? { inline: true } : {}),
+  };
+};
+
+const pickLimits = ({ max_parallel, tolerate }: NonNullable<CompiledStep['definition']['for_each']>) => ({
+  ...(max_parallel === undefined ? {} : { max_parallel }),
+  ...(tolerate === undefined ? {} : { tolerate }),
+});

@@ -1,0 +1,82 @@
+/**
+ * When a step's time comes: each end is told to the steps that wait for it, once per edge, and each of them is judged by
+ * its `run_if`. A step that is left out is an end itself, told in the same way.
+ */
+import { createRunState, type RunState } from './run-state.ts';
+
+/** How an end counts for the steps after it. */
+export type Doneness = 'good' | 'bad' | 'skipped';
+
+/** @returns steps that are left out by it, in the order in which that is known */
+export const tellSuccessors = (state: RunState, step: number, how: Doneness): number[] => {
+  const skipped: number[] = [];
+  const ends: (readonly [number, Doneness])[] = [[step, how]];
+  for (let at = 0; at < ends.length; at++) {
+    const [ended, as] = ends[at] as readonly [number, Doneness];
+    for (const successor of state.successors[ended] ?? []) {
+      countDone(state, successor, as);
+      if (state.steps[successor] !== 'pending') continue;
+      switch (judge(state, successor)) {
+        case 'ready':
+          makeReady(state, successor);
+          break;
+        case 'skip':
+          state.steps[successor] = 'skipped';
+          skipped.push(successor);
+          ends.push([successor, 'skipped']);
+          break;
+        case 'later':
+          break;
+      }
+    }
+  }
+  return skipped;
+};
+
+export const countDone = (state: RunState, step: number, how: Doneness): void => {
+  state.unmet[step] = (state.unmet[step] ?? 0) - 1;
+  if (how === 'good') state.good[step] = (state.good[step] ?? 0) + 1;
+  if (how === 'bad') state.bad[step] = (state.bad[step] ?? 0) + 1;
+};
+
+/** The default rule is broken by the first dependency that did not succeed; the others need all of them to be done. */
+const judge = ({ plan, unmet, good, bad }: RunState, step: number): 'ready' | 'skip' | 'later' => {
+  const rule = plan.steps[step]?.run_if ?? 'all_succeeded';
+  const done = (plan.steps[step]?.dependencies.length ?? 0) - (unmet[step] ?? 0);
+  const isAllDone = unmet[step] === 0;
+  if (rule === 'all_succeeded') {
+    if ((good[step] ?? 0) < done) return 'skip';
+    return isAllDone ? 'ready' : 'later';
+  }
+  if (!isAllDone) return 'later';
+  switch (rule) {
+    case 'any_succeeded':
+      return (good[step] ?? 0) > 0 ? 'ready' : 'skip';
+    case 'any_failed':
+      return (bad[step] ?? 0) > 0 ? 'ready' : 'skip';
+    case 'all_done':
+      return 'ready';
+  }
+};
+
+export const makeReady = (state: RunState, step: number): void => {
+  if (state.plan.steps[step]?.decides === true) state.undecided.push(step);
+  else state.ready.push(step);
+};
+
+/**
+ * A run before its first step: those without dependencies are ready, those after results of another run are judged.
+ * @returns also the steps that are left out from the beginning
+ */
+export const openRun = (plan: RunState['plan']): { state: RunState; skipped: number[] } => {
+  const state = createRunState(plan);
+  const reused = plan.reused ?? [];
+  for (const step of reused) state.steps[step] = 'reused';
+  for (const [step, { dependencies }] of plan.steps.entries()) {
+    if (state.steps[step] === 'pending' && dependencies.length === 0) makeReady(state, step);
+  }
+  const skipped = reused.flatMap((step) => tellSuccessors(state, step, 'good'));
+  state.ready.sort((a, b) => a - b);
+  state.undecided.sort((a, b) => a - b);
+  return { state, skipped };
+};

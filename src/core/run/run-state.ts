@@ -1,0 +1,143 @@
+/** What the run machine remembers. It belongs to its driver: events change it in place. */
+import type { Failure } from '../../contracts/primitives.ts';
+import type { RunPlan } from './plan.ts';
+import type { Wait } from './wait.ts';
+
+/** Of a step without items, or of an item. */
+export type UnitState =
+  | 'pending'
+  | 'running'
+  /** It failed, and a ladder or its end is under way. */
+  | 'escalating'
+  | 'waiting'
+  | 'succeeded'
+  | 'failed'
+  | 'unknown'
+  | 'skipped'
+  | 'cancelled';
+
+/** A step with items is `running` from its first item to its last. */
+export type MachineStepState = UnitState | 'deciding' | 'reused';
+
+export interface UnitKey {
+  /** Index in the plan. */
+  readonly step: number;
+  /** 0 = the step as a whole; items are 1, 2, … */
+  readonly item: number;
+}
+
+/** The items of a step. */
+export interface FanOut {
+  /** Item 1 is the first. */
+  readonly states: UnitState[];
+  /** Items that have begun. */
+  next: number;
+  /** Those that take room. */
+  running: number;
+  /** Those that have begun and not ended. */
+  open: number;
+  failed: number;
+  firstFailure: string | null;
+  /** Too many failed: no other begins. */
+  isStopping: boolean;
+  /** Keys of those whose wait is over and that wait for room among the items. */
+  readonly blocked: string[];
+}
+
+export interface WaitingUnit extends UnitKey {
+  readonly wait: Wait;
+}
+
+export interface RunState {
+  readonly plan: RunPlan;
+  readonly successors: readonly (readonly number[])[];
+  /** Dependencies that are not done, by step. */
+  readonly unmet: number[];
+  /** Dependencies that are done and succeeded; that failed. The others were skipped. */
+  readonly good: number[];
+  readonly bad: number[];
+  readonly steps: MachineStepState[];
+  readonly fans: Map<number, FanOut>;
+  /** Steps whose time has come and of which something must be worked out first. */
+  undecided: number[];
+  /** Steps that may start, in order; `taken` of them have. */
+  readonly ready: number[];
+  taken: number;
+  /** Steps of which an item may begin, in order. */
+  readonly openFans: Set<number>;
+  /** By `keyOf`. */
+  readonly waits: Map<string, WaitingUnit>;
+  /** Those of them that are over, in order. */
+  readonly woken: Set<string>;
+  /** Waits for people. */
+  reviews: number;
+  /** Units that take room. */
+  inFlight: number;
+  /** Steps that are being decided. */
+  deciding: number;
+  escalating: number;
+  isPaused: boolean;
+  /** soft: the run moves on when nothing is under way; hard: nothing new begins until then. */
+  rest: 'none' | 'soft' | 'hard';
+  phase: 'running' | 'failing' | 'cancelling' | 'finished';
+  error: Failure | null;
+}
+
+export const keyOf = ({ step, item }: UnitKey): string => `${step}/${item}`;
+
+export const createRunState = (plan: RunPlan): RunState => {
+  const successors: number[][] = plan.steps.map(() => []);
+  for (const [index, step] of plan.steps.entries()) {
+    for (const dependency of step.dependencies) successors[dependency]?.push(index);
+  }
+  return {
+    plan,
+    successors,
+    unmet: plan.steps.map(({ dependencies }) => dependencies.length),
+    good: plan.steps.map(() => 0),
+    bad: plan.steps.map(() => 0),
+    steps: plan.steps.map(() => 'pending'),
+    fans: new Map(),
+    undecided: [],
+    ready: [],
+    taken: 0,
+    openFans: new Set(),
+    waits: new Map(),
+    woken: new Set(),
+    reviews: 0,
+    inFlight: 0,
+    deciding: 0,
+    escalating: 0,
+    isPaused: false,
+    rest: 'none',
+    phase: 'running',
+    error: null,
+  };
+};
+
+export const unitState = (state: RunState, { step, item }: UnitKey): MachineStepState =>
+  item === 0 ? (state.steps[step] ?? 'pending') : (state.fans.get(step)?.states[item - 1] ?? 'pending');
+
+/** Keeps the count of ladders; what takes room is the caller's. */
+export const setUnitState = (state: RunState, key: UnitKey, next: UnitState): void => {
+  const before = unitState(state, key);
+  if (before === 'escalating') state.escalating -= 1;
+  if (next === 'escalating') state.escalating += 1;
+  if (key.item === 0) {
+    state.steps[key.step] = next;
+    return;
+  }
+  const fan = state.fans.get(key.step);
+  if (fan !== undefined) fan.states[key.item - 1] = next;
+};
+
+/** @param by 1 when the unit begins to take room, -1 when it no longer does */
+export const countInFlight = (state: RunState, key: UnitKey, by: 1 | -1): void => {
+  state.inFlight += by;
+  const fan = fanOf(state, key);
+  if (fan !== undefined) fan.running += by;
+};
+
+/** Of an item. */
+export const fanOf = (state: RunState, { step, item }: UnitKey): FanOut | undefined =>
+  item === 0 ? undefined : state.fans.get(step);

@@ -1,0 +1,93 @@
+/**
+ * The calendar of a schedule as authors write it: five fields (minute, hour, day, month, weekday) or a macro. What is
+ * accepted here is what Temporal takes, with one difference: where day and weekday are both given, cron means one or
+ * the other and Temporal means both, so such a line becomes two.
+ */
+interface Field {
+  readonly name: string;
+  readonly least: number;
+  readonly most: number;
+  /** Instead of numbers, from `least` on. */
+  readonly names?: readonly string[];
+}
+
+const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const weekdays = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
+
+const fields: readonly Field[] = [
+  { name: 'minute', least: 0, most: 59 },
+  { name: 'hour', least: 0, most: 23 },
+  { name: 'day', least: 1, most: 31 },
+  { name: 'month', least: 1, most: 12, names: months },
+  { name: 'weekday', least: 0, most: 7, names: weekdays },
+];
+
+const macros: Readonly<Record<string, string>> = {
+  '@hourly': '0 * * * *',
+  '@daily': '0 0 * * *',
+  '@midnight': '0 0 * * *',
+  '@weekly': '0 0 * * 0',
+  '@monthly': '0 0 1 * *',
+  '@yearly': '0 0 1 1 *',
+  '@annually': '0 0 1 1 *',
+};
+
+const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+const readNumber = ({ name, least, most, names }: Field, text: string): number => {
+  const named = names?.indexOf(text.toLowerCase()) ?? -1;
+  const value = named >= 0 ? named + least : /^\d{1,4}$/.test(text) ? Number(text) : -1;
+  if (value >= least && value <= most) return value;
+  const also = names === undefined ? '' : ` or ${names[0]} to ${names.at(-1)}`;
+  throw new RangeError(`${name} holds ${JSON.stringify(text)}; allowed is ${least} to ${most}${also}`);
+};
+
+const partPattern = /^(?:(\*)|([^*/-]+)(?:-([^*/-]+))?)(?:\/(\d{1,4}))?$/;
+
+/** Of `5`, `1-5`, `*`, each also with a step (`1-5/2`, `5/2` = from 5 on). */
+const readPart = (field: Field, part: string): number[] => {
+  const [, star, first = '', last, step = '1'] = partPattern.exec(part) ?? [];
+  if (star === undefined && first === '') {
+    throw new RangeError(`${field.name} holds ${JSON.stringify(part)}; write *, 5, 1-5 or */5`);
+  }
+  if (Number(step) === 0)
+    throw new RangeError(`${field.name} holds ${JSON.stringify(part)}; a step is at least 1`);
+  const from = star === undefined ? readNumber(field, first) : field.least;
+  const isAlone = star === undefined && last === undefined && !part.includes('/');
+  const to = last === undefined ? (isAlone ? from : field.most) : readNumber(field, last);
+  if (to < from)
+    throw new RangeError(`${field.name} holds ${JSON.stringify(part)}, which ends before it begins`);
+  const values: number[] = [];
+  for (let value = from; value <= to; value += Number(step)) values.push(value);
+  return values;
+};
+
+const readField = (field: Field, text: string): number[] =>
+  text.split(',').flatMap((part) => readPart(field, part));
+
+/**
+ * @returns one or two lines of five fields; a time that matches any of them is meant
+ * @throws RangeError that says which field holds what, and what is allowed
+ */
+export const readCron = (text: string): readonly string[] => {
+  const line = text.trim();
+  const plain = line.startsWith('@') ? macros[line] : line;
+  if (plain === undefined) {
+    throw new RangeError(
+      `${JSON.stringify(line)} is no calendar; allowed are ${Object.keys(macros).join(', ')}`,
+    );
+  }
+  const texts = plain.split(/\s+/);
+  if (texts.length !== fields.length) {
+    const wanted = fields.map(({ name }) => name).join(', ');
+    throw new RangeError(`${texts.length} fields; five are needed: ${wanted}, such as "30 4 * * mon-fri"`);
+  }
+  const [, , days = [], inMonths = []] = fields.map((field, at) => readField(field, texts[at] ?? ''));
+  const [minute, hour, day = '*', month, weekday = '*'] = texts;
+  const isEither = !day.startsWith('*') && !weekday.startsWith('*');
+  if (isEither) return [`${minute} ${hour} ${day} ${month} *`, `${minute} ${hour} * ${month} ${weekday}`];
+  const longest = Math.max(...inMonths.map((value) => longestMonths[value - 1] ?? 0));
+  if (Math.min(...days) > longest)
+    throw new RangeError(`no month ${month} has a day ${day}; it would never start`);
+  return [texts.join(' ')];
+};

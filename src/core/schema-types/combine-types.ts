@@ -1,0 +1,148 @@
+/** Unions and intersections of types, without opening what is in their lists and objects. */
+import { createObjectType, once } from './object-type.ts';
+import {
+  absent,
+  anyType,
+  isKind,
+  kinds,
+  type ListType,
+  neverType,
+  type ObjectType,
+  type Property,
+  type ValueType,
+} from './value-type.ts';
+
+/** More are no longer told one by one. */
+const listedValues = 1_000;
+
+/** The values of any of them. */
+export const unionOf = (types: readonly ValueType[]): ValueType => {
+  const possible = [...new Set(types)].filter((type) => type.kinds !== 0);
+  const [first] = possible;
+  if (first === undefined) return neverType;
+  if (possible.includes(anyType)) return anyType;
+  if (possible.length === 1) return first;
+  const of = (kind: number): readonly ValueType[] => possible.filter((type) => isKind(type, kind));
+  return {
+    kinds: possible.reduce((all, type) => all | type.kinds, 0),
+    isInteger: of(kinds.number).every(({ isInteger }) => isInteger),
+    numbers: uniteValues(of(kinds.number).map(({ numbers }) => numbers)),
+    strings: uniteValues(of(kinds.string).map(({ strings }) => strings)),
+    list: uniteLists(of(kinds.list).map(({ list }) => list)),
+    object: uniteObjects(of(kinds.object).map(({ object }) => object)),
+  };
+};
+
+const uniteValues = <Value>(sets: readonly (ReadonlySet<Value> | null)[]): ReadonlySet<Value> | null => {
+  const all = new Set<Value>();
+  for (const set of sets) {
+    if (set === null || all.size > listedValues) return null;
+    for (const value of set) all.add(value);
+  }
+  return all;
+};
+
+const uniteLists = (lists: readonly ListType[]): ListType => {
+  const [first] = lists;
+  if (first === undefined || lists.includes(anyType.list)) return anyType.list;
+  if (lists.length === 1) return first;
+  const positions = Math.max(...lists.map((list) => list.positions));
+  const rest = once(() => unionOf(lists.filter(({ most }) => most > positions).map((list) => list.rest())));
+  return {
+    least: Math.min(...lists.map(({ least }) => least)),
+    most: Math.max(...lists.map(({ most }) => most)),
+    positions,
+    item: (index) => (index < positions ? unionOf(lists.map((list) => itemOf(list, index))) : rest()),
+    rest,
+  };
+};
+
+const itemOf = (list: ListType, index: number): ValueType =>
+  index < list.most ? list.item(index) : neverType;
+
+const uniteObjects = (objects: readonly ObjectType[]): ObjectType => {
+  const [first, ...others] = objects;
+  if (first === undefined || objects.includes(anyType.object)) return anyType.object;
+  if (others.length === 0) return first;
+  return createObjectType({
+    names: () => objects.flatMap((object) => [...object.names()]),
+    required: new Set(
+      [...first.required].filter((name) => others.every(({ required }) => required.has(name))),
+    ),
+    named: (name) => uniteProperties(objects.map((object) => object.property(name))),
+    other: () => uniteProperties(objects.map((object) => object.other())),
+    isDescribed: objects.some(({ isDescribed }) => isDescribed),
+  });
+};
+
+const uniteProperties = (properties: readonly Property[]): Property => {
+  const possible = properties.filter(({ presence }) => presence !== 'never');
+  if (possible.length === 0) return absent;
+  const isCertain = properties.every(({ presence }) => presence === 'certain');
+  return { type: unionOf(possible.map(({ type }) => type)), presence: isCertain ? 'certain' : 'maybe' };
+};
+
+/** The values that are of all of them. */
+export const intersectionOf = (types: readonly ValueType[]): ValueType => {
+  const limiting = types.filter((type) => type !== anyType);
+  const [first] = limiting;
+  if (first === undefined) return anyType;
+  if (limiting.length === 1) return first;
+  const isInteger = limiting.some((type) => type.isInteger);
+  const numbers = intersectValues(limiting.map((type) => type.numbers));
+  const type: ValueType = {
+    kinds: limiting.reduce((common, { kinds: own }) => common & own, anyType.kinds),
+    isInteger,
+    numbers: isInteger && numbers !== null ? new Set([...numbers].filter(Number.isInteger)) : numbers,
+    strings: intersectValues(limiting.map(({ strings }) => strings)),
+    list: intersectLists(limiting.map(({ list }) => list)),
+    object: intersectObjects(limiting.map(({ object }) => object)),
+  };
+  return { ...type, kinds: type.kinds & ~emptyKinds(type) };
+};
+
+const emptyKinds = ({ numbers, strings, list }: ValueType): number =>
+  (numbers?.size === 0 ? kinds.number : 0) |
+  (strings?.size === 0 ? kinds.string : 0) |
+  (list.least > list.most ? kinds.list : 0);
+
+const intersectValues = <Value>(sets: readonly (ReadonlySet<Value> | null)[]): ReadonlySet<Value> | null => {
+  const known = sets.filter((set) => set !== null);
+  const [first, ...others] = known;
+  if (first === undefined || others.length === 0) return first ?? null;
+  return new Set([...first].filter((value) => others.every((set) => set.has(value))));
+};
+
+const intersectLists = (lists: readonly ListType[]): ListType => {
+  const limiting = lists.filter((list) => list !== anyType.list);
+  const [first] = limiting;
+  if (first === undefined || limiting.length === 1) return first ?? anyType.list;
+  return {
+    least: Math.max(...limiting.map(({ least }) => least)),
+    most: Math.min(...limiting.map(({ most }) => most)),
+    positions: Math.max(...limiting.map(({ positions }) => positions)),
+    item: (index) => intersectionOf(limiting.map((list) => list.item(index))),
+    rest: once(() => intersectionOf(limiting.map((list) => list.rest()))),
+  };
+};
+
+const intersectObjects = (objects: readonly ObjectType[]): ObjectType => {
+  const limiting = objects.filter((object) => object !== anyType.object);
+  const [first] = limiting;
+  if (first === undefined || limiting.length === 1) return first ?? anyType.object;
+  return createObjectType({
+    names: () => limiting.flatMap((object) => [...object.names()]),
+    required: new Set(limiting.flatMap(({ required }) => [...required])),
+    named: (name) => intersectProperties(limiting.map((object) => object.property(name))),
+    other: () => intersectProperties(limiting.map((object) => object.other())),
+    isDescribed: limiting.some(({ isDescribed }) => isDescribed),
+  });
+};
+
+const intersectProperties = (properties: readonly Property[]): Property => {
+  if (properties.some(({ presence }) => presence === 'never')) return absent;
+  const isCertain = properties.some(({ presence }) => presence === 'certain');
+  const type = intersectionOf(properties.map((property) => property.type));
+  if (type.kinds === 0 && !isCertain) return absent;
+  return { type, presence: isCertain ? 'certain' : 'maybe' };
+};

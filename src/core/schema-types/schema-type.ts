@@ -1,0 +1,168 @@
+/**
+ * The type of what a JSON Schema accepts (2020-12, and 07 as far as it differs). What a type cannot say (patterns,
+ * bounds, `not`, conditions) is left out, which only makes it wider.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { isList, isPlainObject } from '../json-type.ts';
+import { resolveLocalRef } from '../registry/local-ref.ts';
+import { isDraft7 } from '../registry/schema-draft.ts';
+import { intersectionOf, unionOf } from './combine-types.ts';
+import { listEvaluatedNames } from './evaluated-names.ts';
+import { typeOfValue } from './json-value-type.ts';
+import { createObjectType, once } from './object-type.ts';
+import {
+  absent,
+  anyType,
+  aType,
+  booleanKinds,
+  kinds,
+  type ListType,
+  neverType,
+  type ObjectType,
+  type Property,
+  type ValueType,
+} from './value-type.ts';
+
+export type ResolveRef = (ref: string) => Json | undefined;
+
+/** @param root a schema that findSchemaFault finds nothing in */
+export const typeOfSchema = (root: JsonObject): ValueType => {
+  const targets = new Map<string, Json | undefined>();
+  const resolve: ResolveRef = (ref) => {
+    if (!targets.has(ref)) targets.set(ref, resolveLocalRef(root, ref));
+    return targets.get(ref);
+  };
+  const known = new Map<JsonObject, ValueType>();
+  const isOld = isDraft7(root);
+  const read: ReadSchema = (schema) => {
+    if (schema === false) return neverType;
+    if (!isPlainObject(schema)) return anyType;
+    const before = known.get(schema);
+    if (before !== undefined) return before;
+    known.set(schema, anyType); // while it is being read: a reference that comes back here says nothing more
+    const type = readSchema(isOld ? ignoreNewer(schema) : schema, read, resolve);
+    known.set(schema, type);
+    return type;
+  };
+  return read(root);
+};
+
+/** What means nothing in 07. */
+const ignoreNewer = ({ prefixItems, unevaluatedProperties, ...older }: JsonObject): JsonObject => older;
+
+type ReadSchema = (schema: Json) => ValueType;
+
+const readSchema = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ValueType => {
+  const parts = [readOwn(schema, read, resolve)];
+  if (typeof schema.$ref === 'string') parts.push(read(resolve(schema.$ref) ?? true));
+  for (const branch of listAt(schema, 'allOf')) parts.push(read(branch));
+  for (const keyword of ['anyOf', 'oneOf']) {
+    const branches = listAt(schema, keyword);
+    if (branches.length > 0) parts.push(unionOf(branches.map(read)));
+  }
+  if (schema.const !== undefined) parts.push(typeOfValue(schema.const));
+  const values = listAt(schema, 'enum');
+  if (values.length > 0) parts.push(unionOf(values.map(typeOfValue)));
+  return intersectionOf(parts);
+};
+
+const listAt = (schema: JsonObject, keyword: string): readonly Json[] => {
+  const value = schema[keyword] ?? null;
+  return isList(value) ? value : [];
+};
+
+const readOwn = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ValueType => {
+  const allowed = readKinds(schema);
+  const list = readList(schema, read);
+  const object = readObject(schema, read, resolve);
+  const isInteger = allowed !== null && !allowed.names.has('number');
+  if (allowed === null && list === null && object === null) return anyType;
+  return aType({
+    kinds: allowed?.kinds ?? anyType.kinds,
+    isInteger,
+    list: list ?? anyType.list,
+    object: object ?? anyType.object,
+  });
+};
+
+const kindsOf: Readonly<Record<string, number>> = {
+  null: kinds.null,
+  boolean: booleanKinds,
+  integer: kinds.number,
+  number: kinds.number,
+  string: kinds.string,
+  array: kinds.list,
+  object: kinds.object,
+};
+
+const readKinds = ({
+  type,
+  nullable,
+}: JsonObject): { readonly kinds: number; readonly names: ReadonlySet<Json> } | null => {
+  if (type === undefined) return null;
+  const names = new Set(isList(type) ? type : [type]);
+  if (nullable === true) names.add('null'); // ajv knows it, as OpenAPI does
+  const allowed = [...names].reduce<number>((all, name) => all | (kindsOf[String(name)] ?? 0), 0);
+  return { kinds: allowed, names };
+};
+
+const readList = (schema: JsonObject, read: ReadSchema): ListType | null => {
+  const { items, prefixItems, additionalItems, minItems, maxItems } = schema;
+  if ([items, prefixItems, minItems, maxItems].every((value) => value === undefined)) return null;
+  const isTuple = items !== undefined && isList(items); // draft 07
+  const prefix = isTuple ? items : listAt(schema, 'prefixItems');
+  const rest = (isTuple ? additionalItems : items) ?? true;
+  const readRest = once(() => read(rest));
+  const longest = rest === false ? prefix.length : Number.POSITIVE_INFINITY;
+  return {
+    least: typeof minItems === 'number' ? minItems : 0,
+    most: Math.min(longest, typeof maxItems === 'number' ? maxItems : longest),
+    positions: prefix.length,
+    item: (index) => (index < prefix.length ? read(prefix[index] ?? true) : readRest()),
+    rest: readRest,
+  };
+};
+
+const objectKeywords = [
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
+  'patternProperties',
+  'unevaluatedProperties',
+] as const;
+
+const readObject = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ObjectType | null => {
+  if (objectKeywords.every((keyword) => schema[keyword] === undefined)) return null;
+  const properties = isPlainObject(schema.properties) ? schema.properties : {};
+  const required = new Set(listAt(schema, 'required').filter((name) => typeof name === 'string'));
+  const evaluated = schema.unevaluatedProperties === false ? listEvaluatedNames(schema, resolve) : null;
+  const presenceOf = (name: string) => (required.has(name) ? 'certain' : 'maybe');
+  return createObjectType({
+    names: () => [...Object.keys(properties), ...required, ...(evaluated ?? [])],
+    required,
+    named: (name): Property => {
+      if (!Object.hasOwn(properties, name)) {
+        if (evaluated?.has(name)) return { type: anyType, presence: presenceOf(name) };
+        const other = readOther(schema, read, evaluated);
+        return other.presence === 'never' ? other : { ...other, presence: presenceOf(name) };
+      }
+      const type = read(properties[name] ?? true);
+      return type.kinds === 0 ? absent : { type, presence: presenceOf(name) };
+    },
+    other: () => readOther(schema, read, evaluated),
+    isDescribed: true,
+  });
+};
+
+const readOther = (
+  { additionalProperties, patternProperties }: JsonObject,
+  read: ReadSchema,
+  evaluated: ReadonlySet<string> | null,
+): Property => {
+  const hasPatterns = isPlainObject(patternProperties) && Object.keys(patternProperties).length > 0;
+  if (hasPatterns) return { type: anyType, presence: 'maybe' };
+  if (evaluated !== null && additionalProperties === undefined) return absent;
+  const type = read(additionalProperties ?? true);
+  return type.kinds === 0 ? absent : { type, presence: 'maybe' };
+};

@@ -1,0 +1,101 @@
+/** A step that is a call: the call itself, its ladder when the input is refused, and its waits. */
+import type { ErrorCode } from '../contracts/errors.ts';
+import type { Failure, JsonObject } from '../contracts/primitives.ts';
+import type { StepEnd, StepWaits } from '../core/run/drive.ts';
+import { createBudgetWaits } from './budget-waits.ts';
+import { climb, openLadder, type RunInput, type StepLadder } from './correct-step.ts';
+import { type CallExecution, executeCall } from './execute-call.ts';
+import { followDecision } from './follow-decision.ts';
+import { type LocalContext, stepOf } from './local-context.ts';
+import type { UnitName, UnitRecord } from './run-journal.ts';
+import { cancelledEnd, keyOfUnit, type UnitDesk } from './unit-desk.ts';
+
+export type Executed = StepEnd | StepWaits | { readonly state: 'escalated' };
+
+export interface CallUnits {
+  execute(unit: UnitRecord, input: JsonObject, escalates: boolean): Promise<Executed>;
+  /** Of a step that escalated. */
+  climb(unit: UnitName): Promise<StepEnd | StepWaits>;
+  /** Its review is over. */
+  follow(unit: UnitName): Promise<StepEnd | StepWaits>;
+  /** Why it escalated last. */
+  failureOf(unit: UnitName): Failure | undefined;
+}
+
+/** Failures that the input is to blame for, or the answer to this input. */
+const correctable: ReadonlySet<string> = new Set<ErrorCode>([
+  'input_rejected',
+  'input_invalid',
+  'output_invalid',
+]);
+
+export const createCallUnits = (context: LocalContext, desk: UnitDesk): CallUnits => {
+  const { journal, stop, climbing } = context;
+  const ladders = new Map<string, StepLadder>();
+  const money = createBudgetWaits(context);
+  const ladderOf = (unit: UnitName): StepLadder => ladders.get(keyOfUnit(unit)) as StepLadder;
+
+  const finish = (unit: UnitRecord, ended: CallExecution): Executed => {
+    switch (ended.kind) {
+      case 'succeeded':
+        return desk.succeed(unit, ended.output);
+      case 'failed':
+      case 'unknown':
+        return desk.end(unit, { state: ended.kind, error: ended.error });
+      case 'cancelled':
+        return desk.end(unit, cancelledEnd);
+      case 'waiting':
+        if (ended.wait.awaiting === 'budget') money.begin(unit);
+        else wakeAtRegistration(context, unit);
+        return desk.wait(unit, ended.wait);
+    }
+  };
+
+  const runInput: RunInput = async ({ unit, step, ...ladder }, input) => {
+    unit.counted = 0;
+    journal.move(unit, 'retrying');
+    const done = await executeCall(context, step, unit, input, climbing);
+    if (done.kind === 'succeeded') unit.output = done.output;
+    Object.assign(ladderOf(unit), { ...ladder, current: input });
+    return done;
+  };
+
+  /** What was stopped because the run has failed stays failed as it was. */
+  const close = ({ unit, failure }: StepLadder, ended: StepEnd | StepWaits): StepEnd | StepWaits => {
+    if (ended.state === 'waiting') return ended;
+    const isGivenUp = ended.state === 'cancelled' && !context.isCancelled();
+    return desk.end(unit, isGivenUp ? { state: 'failed', error: failure } : ended);
+  };
+
+  return {
+    execute: async (unit, input, escalates) => {
+      if (money.take(unit)) return desk.end(unit, { state: 'skipped' });
+      const step = stepOf(context, unit.id);
+      const done = await executeCall(context, step, unit, input, stop);
+      if (!escalates || done.kind !== 'failed' || !correctable.has(done.error.code))
+        return finish(unit, done);
+      const failure = done.error;
+      ladders.set(keyOfUnit(unit), openLadder(context, { unit, step, input, failure }));
+      journal.log('step.escalated', unit, { error: { ...failure } });
+      return { state: 'escalated' };
+    },
+    climb: async (unit) => {
+      const ladder = ladderOf(unit);
+      return close(ladder, await climb(context, ladder, runInput));
+    },
+    follow: async (unit) => {
+      const ladder = ladderOf(unit);
+      const { output, ...ended } = await followDecision(context, ladder, runInput);
+      if (output !== undefined) ladder.unit.output = output;
+      return close(ladder, ended as StepEnd | StepWaits);
+    },
+    failureOf: (unit) => ladders.get(keyOfUnit(unit))?.failure,
+  };
+};
+
+const wakeAtRegistration = (context: LocalContext, unit: UnitName): void => {
+  const { world } = context;
+  const capability = stepOf(context, unit.id).definition.capability ?? '';
+  const moment = world.fleet.nextRegistration(capability);
+  if (moment !== null) world.time.at(moment, () => context.wake(unit));
+};

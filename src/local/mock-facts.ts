@@ -1,0 +1,43 @@
+/** What the mocks say about the world around a definition, for its checks: who is there, and what they take and answer. */
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../core/pipeline/definition-facts.ts';
+import { createInputForms, type InputForms } from '../services/pipelines/input-forms.ts';
+import { findPipeline } from './find-pipeline.ts';
+import type { MockCapability, Mocks } from './mocks.ts';
+
+/** Every capability must be mocked; of one that names no schema nothing is known. */
+export const factsOfMocks = (
+  { capabilities = {} }: Pick<Mocks, 'capabilities'>,
+  pipelines: readonly PipelineDefinition[],
+): DefinitionFacts => {
+  const forms = createInputForms();
+  const specs = new Map<string, CapabilityForm>();
+  for (const [name, mock] of Object.entries(capabilities)) {
+    if (mock.input !== undefined || mock.output !== undefined) specs.set(name, formOf(forms, name, mock));
+  }
+  return {
+    knownCapabilities: new Set(Object.keys(capabilities)),
+    strict: true,
+    specsOf: ({ capability }) => [specs.get(capability ?? '') ?? []].flat(),
+    pipelineOf: (reference) => {
+      const found = findPipeline(pipelines, reference);
+      return found === undefined ? undefined : pipelineFormOf(forms, reference, found);
+    },
+  };
+};
+
+const formOf = (forms: InputForms, name: string, { input, output }: MockCapability): CapabilityForm =>
+  forms.addSpec(name, {
+    ...{ name, version: '', description: '', cost_model: { type: 'free', rate_usd: 0 } },
+    ...{ input: input ?? { type: 'object' }, output: output ?? {} },
+  });
+
+const pipelineFormOf = (
+  forms: InputForms,
+  reference: string,
+  { pipeline, version, job_schema, output }: PipelineDefinition,
+): PipelineForm =>
+  forms.ofPipeline({
+    ...{ reference, digest: reference, pipeline, version, job_schema: job_schema ?? null, references: [] },
+    ...{ has_output: output !== undefined, output: output ?? null },
+  });

@@ -1,0 +1,136 @@
+/** The mocks file of a local run: what capabilities answer, what people decide, and what should come of it. */
+import { z } from 'zod';
+import { CostModel } from '../contracts/capability.ts';
+import { PipelineDefinition } from '../contracts/pipeline.ts';
+import {
+  CapabilityName,
+  Duration,
+  Instant,
+  Json,
+  JsonObject,
+  Priority,
+  StepId,
+  Tags,
+  Usd,
+  VersionText,
+} from '../contracts/primitives.ts';
+import { StepState } from '../contracts/run.ts';
+
+/** Which calls it is for, then what becomes of them. Without output, error or fault the input is the output. */
+export const MockReply = z
+  .strictObject({
+    /** A condition over `input`. */
+    when: z.string().optional(),
+    step: StepId.optional(),
+    /** Position in `instances`, from 1. */
+    instance: z.number().int().min(1).optional(),
+    /** After so many calls the next reply that matches is taken. */
+    times: z.number().int().min(1).optional(),
+    delay: Duration.optional(),
+    /** Any JSON with expressions over `input`. */
+    output: Json.optional(),
+    error: z.strictObject({ status: z.number().int().min(400).max(599), message: z.string() }).optional(),
+    /** Answers HTML. */
+    garbage: z.literal(true).optional(),
+    /** The connection breaks after the request was sent. */
+    lost: z.literal(true).optional(),
+    /** No connection. */
+    refused: z.literal(true).optional(),
+  })
+  .refine(
+    ({ output, error, garbage, lost, refused }) =>
+      [output, error, garbage, lost, refused].filter((one) => one !== undefined).length <= 1,
+    { error: 'a reply has at most one of output, error, garbage, lost and refused' },
+  );
+export type MockReply = z.infer<typeof MockReply>;
+
+const instanceFields = {
+  version: VersionText.optional(),
+  tags: Tags.optional(),
+  cost_model: CostModel.optional(),
+  max_concurrency: z.number().int().min(1).max(10_000).optional(),
+  /** How long its calls took so far. */
+  duration: Duration.optional(),
+  /** After the beginning of the run. Default 0s. */
+  registered_after: Duration.optional(),
+};
+
+export const MockInstance = z.strictObject(instanceFields);
+export type MockInstance = z.infer<typeof MockInstance>;
+
+export const MockCapability = z.strictObject({
+  ...instanceFields,
+  /** JSON Schemas. */
+  input: JsonObject.optional(),
+  output: JsonObject.optional(),
+  /** What differs from the above. Default: one instance; an empty list = nobody is registered. */
+  instances: z.array(MockInstance).max(100).optional(),
+  /** The first that matches answers. Default: the input. */
+  replies: z.array(MockReply).optional(),
+});
+export type MockCapability = z.infer<typeof MockCapability>;
+
+export const MockDecision = z.strictObject({
+  /** After the review was opened. Default 0s. */
+  after: Duration.optional(),
+  action: z.enum(['approve', 'edit', 'retry', 'output', 'skip', 'reject', 'raise', 'cancel']),
+  /** approve: which proposal. Default 0. */
+  proposal: z.number().int().min(0).optional(),
+  input: JsonObject.optional(),
+  output: Json.optional(),
+  budget_ceiling_usd: Usd.optional(),
+  note: z.string().optional(),
+});
+export type MockDecision = z.infer<typeof MockDecision>;
+
+export const MockControl = z.strictObject({
+  /** After the beginning of the run. */
+  at: Duration,
+  action: z.enum(['cancel', 'pause', 'resume', 'raise']),
+  /** raise: the new ceiling. */
+  budget_ceiling_usd: Usd.optional(),
+});
+export type MockControl = z.infer<typeof MockControl>;
+
+const ExpectedStep = z.union([
+  StepState,
+  z.strictObject({
+    state: StepState.optional(),
+    /** Code of its error. */
+    error: z.string().optional(),
+    output: Json.optional(),
+    attempts: z.number().int().min(0).optional(),
+    /** States of the items, in order. */
+    items: z.array(StepState).optional(),
+  }),
+]);
+
+/** What is left out is not looked at. */
+export const Expectation = z.strictObject({
+  outcome: z.enum(['succeeded', 'failed', 'cancelled', 'waiting', 'refused']).optional(),
+  /** Code of the run's error. */
+  error: z.string().optional(),
+  output: Json.optional(),
+  steps: z.record(StepId, ExpectedStep).optional(),
+  /** Calls by capability. */
+  calls: z.record(CapabilityName, z.number().int().min(0)).optional(),
+});
+export type Expectation = z.infer<typeof Expectation>;
+
+export const Mocks = z.strictObject({
+  /** What time it is when the run begins. Default: 2026-01-01T00:00:00Z. */
+  clock: Instant.optional(),
+  run: z.strictObject({ priority: Priority.optional(), budget_ceiling_usd: Usd.optional() }).optional(),
+  /** The job, where none is given otherwise. */
+  job: JsonObject.optional(),
+  capabilities: z.record(CapabilityName, MockCapability).optional(),
+  /** Decisions by step, for its reviews in order. */
+  reviews: z.record(StepId, z.array(MockDecision)).optional(),
+  /** Decisions when the budget is used up. */
+  budget_reviews: z.array(MockDecision).optional(),
+  control: z.array(MockControl).optional(),
+  /** Definitions of sub-pipelines, or files that hold them; those in the pipeline's own folder are found without. */
+  pipelines: z.array(z.union([z.string(), PipelineDefinition])).optional(),
+  expect: Expectation.optional(),
+});
+export type Mocks = z.infer<typeof Mocks>;

@@ -1,0 +1,41 @@
+/** Where the ends and waits of a local run's steps and items are written. */
+import type { ErrorCode } from '../contracts/errors.ts';
+import type { Json } from '../contracts/primitives.ts';
+import type { StepEnd, StepWaits } from '../core/run/drive.ts';
+import type { Wait } from '../core/run/wait.ts';
+import type { RunJournal, UnitName } from './run-journal.ts';
+
+export interface UnitDesk {
+  end(unit: UnitName, ended: StepEnd, output?: Json): StepEnd;
+  succeed(unit: UnitName, output: Json): StepEnd;
+  fail(unit: UnitName, code: ErrorCode, message: string, details?: Json): StepEnd;
+  wait(unit: UnitName, wait: Wait): StepWaits;
+}
+
+export const keyOfUnit = ({ id, item }: UnitName): string => `${id}/${item}`;
+
+export const cancelledEnd: StepEnd = {
+  state: 'cancelled',
+  error: { code: 'run_cancelled', message: 'the step was cancelled' },
+};
+
+export const createUnitDesk = (journal: RunJournal): UnitDesk => {
+  const end: UnitDesk['end'] = (unit, ended, output) => {
+    const part = 'error' in ended ? { error: ended.error } : output === undefined ? {} : { output };
+    journal.move(unit, ended.state, part);
+    return ended;
+  };
+  return {
+    end,
+    succeed: (unit, output) => end(unit, { state: 'succeeded' }, output),
+    fail: (unit, code, message, details) =>
+      end(unit, {
+        state: 'failed',
+        error: { code, message, ...(details === undefined ? {} : { details }) },
+      }),
+    wait: (unit, wait) => {
+      journal.move(unit, 'waiting', { data: { awaiting: wait.awaiting } });
+      return { state: 'waiting', wait };
+    },
+  };
+};

@@ -1,0 +1,92 @@
+/** What maintenance does, and how often. */
+import { purgeAdviceAnswers } from '../../db/advice-answer.ts';
+import { loseExpiredAttempts } from '../../db/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import { cancelOrphanedEscalations } from '../../db/escalation.ts';
+import { purgeAnswers } from '../../db/idempotency.ts';
+import { purgeInstances } from '../../db/instance-purge.ts';
+import { cancelOrphanedReviews } from '../../db/review-delivery.ts';
+import type { EscalationDelivery } from '../escalation/deliver-escalation.ts';
+import type { BudgetKeeper } from '../money/budget-keeper.ts';
+import type { RegistryService } from '../registry/registry-service.ts';
+import type { ReviewDelivery } from '../reviews/deliver-review.ts';
+import type { RunDelivery } from '../runs/deliver-run.ts';
+import type { DueWork } from '../runs/due-work.ts';
+import type { ScheduleDelivery } from '../schedules/deliver-schedule.ts';
+
+export interface Duty {
+  readonly name: string;
+  readonly everyMs: number;
+  /** It is no repair, and what it does is not worth a word. */
+  readonly isRoutine?: boolean;
+  /** @returns how many things it repaired or did */
+  readonly work: (isStopping: () => boolean) => Promise<number>;
+}
+
+export interface DutyDependencies {
+  readonly db: Db;
+  readonly delivery: Pick<RunDelivery, 'deliverOverdue'>;
+  readonly dueWork: DueWork;
+  readonly reconcileRuns: () => Promise<number>;
+  readonly watchCapabilities: () => Promise<number>;
+  readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
+  readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
+  readonly schedules: Pick<ScheduleDelivery, 'deliverOverdue'>;
+  readonly registry: Pick<RegistryService, 'probeDue'>;
+  readonly budgets: BudgetKeeper;
+}
+
+const probesAtOnce = 50;
+const promptMs = 250;
+const minuteMs = 60_000;
+const purgeMs = 10 * minuteMs;
+
+/** Full rounds follow one another at once: after an outage of ours everything is suspect. */
+const probeWhatIsDue = async (
+  { registry }: Pick<DutyDependencies, 'registry'>,
+  isStopping: () => boolean,
+): Promise<number> => {
+  let probed = 0;
+  let round: number;
+  do {
+    round = await registry.probeDue(probesAtOnce);
+    probed += round;
+  } while (round === probesAtOnce && !isStopping());
+  return probed;
+};
+
+/** Done as often as the rounds of maintenance, or more seldom. */
+export const createDuties = (dependencies: DutyDependencies): readonly Duty[] => {
+  const { db, delivery, escalations, reviews, schedules, budgets } = dependencies;
+  return [
+    { name: 'deliveries', everyMs: 0, work: () => delivery.deliverOverdue() },
+    { name: 'escalations', everyMs: 0, work: () => escalations.deliverOverdue() },
+    { name: 'reviews', everyMs: 0, work: () => reviews.deliverOverdue() },
+    { name: 'schedules', everyMs: 0, work: () => schedules.deliverOverdue() },
+    { name: 'due reviews', everyMs: 0, work: () => reviews.expireDue() },
+    { name: 'leases', everyMs: 0, work: () => loseExpiredAttempts(db) },
+    {
+      name: 'probes',
+      everyMs: 0,
+      isRoutine: true,
+      work: (isStopping) => probeWhatIsDue(dependencies, isStopping),
+    },
+    { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
+    { name: 'lost runs', everyMs: 10_000, work: () => dependencies.reconcileRuns() },
+    { name: 'budgets', everyMs: minuteMs, work: () => budgets.reconcile() },
+    { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
+    { name: 'orphaned escalations', everyMs: minuteMs, work: () => cancelOrphanedEscalations(db) },
+    { name: 'orphaned reviews', everyMs: minuteMs, work: () => cancelOrphanedReviews(db) },
+    { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
+    { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
+  ];
+};
+
+/** Somebody waits for it: done on a clock of its own. */
+export const createPromptDuties = ({
+  dueWork,
+  watchCapabilities,
+}: Pick<DutyDependencies, 'dueWork' | 'watchCapabilities'>): readonly Duty[] => [
+  { name: 'due work', everyMs: promptMs, isRoutine: true, work: () => dueWork.attend() },
+  { name: 'capabilities', everyMs: 2 * promptMs, isRoutine: true, work: () => watchCapabilities() },
+];

@@ -1,0 +1,68 @@
+/**
+ * Another limit of a budget, and what follows from it: the open question about it is answered, and what waits for room
+ * goes on. The question, then the budget, then the steps: a step that begins to wait takes them in the same order, so
+ * none is forgotten.
+ */
+import type { ReviewDecision } from '../../contracts/review.ts';
+import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import { insertAudit } from '../../db/audit.ts';
+import { setGlobalLimit, setProjectLimit, setRunLimit } from '../../db/budget.ts';
+import type { Db } from '../../db/connect.ts';
+import { resolveBudgetReviews } from '../../db/review-budget.ts';
+import { type RunKey, setRunCeiling } from '../../db/run-control.ts';
+import { wakeScope } from '../../db/step-wait.ts';
+import { AppError } from '../../errors.ts';
+
+/** Who gave the limit; null: the question about it is answered already. */
+type Actor = string | null;
+
+const answerQuestions = async (trx: Db, scope: string, by: Actor, limitUsd: number | null): Promise<void> => {
+  if (by === null) return;
+  const note = limitUsd === null ? 'no ceiling any more' : 'by the budget itself';
+  const decision: ReviewDecision = {
+    ...{ action: 'raise', note },
+    ...(limitUsd === null ? {} : { budget_ceiling_usd: limitUsd }),
+  };
+  for (const { review_id, project_id } of await resolveBudgetReviews(trx, scope, { by, decision })) {
+    await insertAudit(trx, {
+      ...{ project_id, actor: by, action: 'review.decided', subject: review_id },
+      data: { kind: 'budget', decision: { ...decision } },
+    });
+  }
+};
+
+/** @param limitUsd null = none @throws AppError `state_conflict` when the run is not under way; nothing was written */
+export const raiseRun = (
+  db: Db,
+  key: RunKey,
+  { limitUsd, by }: { readonly limitUsd: number | null; readonly by: Actor },
+): Promise<void> =>
+  db.transaction(async (trx) => {
+    const scope = `run:${key.run_id}`;
+    await answerQuestions(trx, scope, by, limitUsd);
+    if (!(await setRunCeiling(trx, key, limitUsd))) {
+      throw new AppError('state_conflict', `run ${key.run_id} is not under way`);
+    }
+    await setRunLimit(trx, key.run_id, limitUsd === null ? null : toNanoUsd(limitUsd));
+    await wakeScope(trx, scope);
+  });
+
+export type DayScope =
+  | { readonly scope: 'global' }
+  | { readonly scope: 'project'; readonly project_id: string };
+
+const nameOf = (day: DayScope): string => (day.scope === 'global' ? 'global' : `project:${day.project_id}`);
+
+/** @param limitUsd of every day from today on; 0 = none */
+export const setDayLimit = (
+  db: Db,
+  day: DayScope,
+  { limitUsd, by, isRaise }: { readonly limitUsd: number; readonly by: Actor; readonly isRaise: boolean },
+): Promise<void> =>
+  db.transaction(async (trx) => {
+    const limitNano = limitUsd === 0 ? null : toNanoUsd(limitUsd);
+    if (isRaise) await answerQuestions(trx, nameOf(day), by, limitUsd);
+    if (day.scope === 'global') await setGlobalLimit(trx, limitNano);
+    else await setProjectLimit(trx, day.project_id, limitNano);
+    if (isRaise) await wakeScope(trx, nameOf(day));
+  });

@@ -1,0 +1,90 @@
+/** What takes an input, and answers: schemas read as types once, compiled only when a literal has to be judged. */
+import { LRUCache } from 'lru-cache';
+import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { readTemplate } from '../../core/expression/template.ts';
+import type { CapabilityForm, FindInputFaults, PipelineForm } from '../../core/pipeline/definition-facts.ts';
+import { intersectionOf } from '../../core/schema-types/combine-types.ts';
+import { typeOfSchema } from '../../core/schema-types/schema-type.ts';
+import { typeOfNode, typeTemplate } from '../../core/schema-types/template-type.ts';
+import { anyType, objectType, type ValueType } from '../../core/schema-types/value-type.ts';
+import type { ReferencedRow } from '../../db/pipeline-reference.ts';
+import {
+  type CompiledSchema,
+  createSchemaCompiler,
+  type SchemaCompiler,
+} from '../registry/schema-compiler.ts';
+
+type FoundPipeline = Extract<PipelineForm, { kind: 'found' }>;
+
+export interface InputForms {
+  ofSpec(digest: string): CapabilityForm | undefined;
+  addSpec(digest: string, spec: CapabilitySpec): CapabilityForm;
+  ofPipeline(row: ReferencedRow): FoundPipeline;
+}
+
+const maxForms = 1_000;
+
+export const createInputForms = (): InputForms => {
+  const compiler = createSchemaCompiler();
+  const specs = new LRUCache<string, CapabilityForm>({ max: maxForms });
+  const pipelines = new LRUCache<string, FoundPipeline>({ max: maxForms });
+
+  return {
+    ofSpec: (digest) => specs.get(digest),
+    addSpec: (digest, { input, output }) => {
+      const form: CapabilityForm = {
+        digest,
+        input: typeOfSchema(input),
+        output: typeOfSchema(output),
+        findInputFaults: createFaultFinder(compiler, input),
+      };
+      specs.set(digest, form);
+      return form;
+    },
+    ofPipeline: (row) => {
+      const known = pipelines.get(row.digest);
+      if (known !== undefined) return known;
+      const form = readPipeline(compiler, row);
+      pipelines.set(row.digest, form);
+      return form;
+    },
+  };
+};
+
+const readPipeline = (compiler: SchemaCompiler, row: ReferencedRow): FoundPipeline => {
+  const { job_schema, has_output, output } = row;
+  return {
+    kind: 'found',
+    job: job_schema === null ? objectType : intersectionOf([objectType, typeOfSchema(job_schema)]),
+    output: has_output ? typeOfOutput(output) : anyType,
+    findInputFaults: job_schema === null ? () => [] : createFaultFinder(compiler, job_schema),
+  };
+};
+
+/** Of the template of an output: its keys and literals; what its expressions yield is not known here. */
+const typeOfOutput = (output: ReferencedRow['output']): ValueType => {
+  const { root } = readTemplate(output).template;
+  const types = typeTemplate(root, {
+    startOf: () => null,
+    report: () => undefined,
+    effort: { left: 0 },
+  });
+  return typeOfNode(root, types);
+};
+
+/** In units of work; charged whether or not it is compiled already, so that findings do not depend on that. */
+const compilation = 500_000;
+
+/** The schema was vetted when it was stored. */
+const createFaultFinder = (compiler: SchemaCompiler, schema: JsonObject): FindInputFaults => {
+  let check: CompiledSchema | null = null;
+  const paid = new WeakSet<object>();
+  return (value, holes, work) => {
+    if (!paid.has(work)) work.left -= compilation;
+    paid.add(work);
+    if (work.left <= 0) return [];
+    check ??= compiler.compile(schema);
+    return check.findCertain(value, holes, work);
+  };
+};

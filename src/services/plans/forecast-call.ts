@@ -1,0 +1,105 @@
+/**
+ * Who would take a call now, and what it would take and cost: the router's own choice, without a claim. Calls that ask
+ * for the same and are refused by the same instances are looked at once, so that a thousand steps are cheap.
+ */
+
+import type { Candidate } from '../../contracts/decision.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import { findPriceRange } from '../../core/routing/price-range.ts';
+import type { InstanceFeed } from '../registry/instance-feed.ts';
+import type { SchemaValidator } from '../registry/schema-validator.ts';
+import type { RouteWish } from '../routing/claim-search.ts';
+import { explainNoClaim } from '../routing/no-claim.ts';
+import {
+  type ChoicePreview,
+  findRefusals,
+  noRefusals,
+  previewChoice,
+  type Refusals,
+} from '../routing/preview-choice.ts';
+import { type CostRange, noCost } from './cost-range.ts';
+
+/** Why nobody could take a call, as the call itself would say it. */
+export interface Trouble {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** Time does not cure it: the step would fail. */
+  readonly isFinal: boolean;
+}
+
+export interface CallForecast {
+  readonly chosen: string | null;
+  readonly reason: string;
+  readonly candidates: readonly Candidate[];
+  readonly cost: CostRange;
+  readonly durationMs: number;
+  readonly trouble: Trouble | null;
+}
+
+export interface PlannedCall {
+  readonly wish: RouteWish;
+  /** Deliveries after the first. */
+  readonly retryMax: number;
+  /** Null = not known before the run. */
+  readonly input: JsonObject | null;
+}
+
+export type ForecastCall = (call: PlannedCall) => Promise<CallForecast>;
+
+export interface CallDependencies {
+  readonly feed: Pick<InstanceFeed, 'fleet' | 'nowMs'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+}
+
+/** For one plan. @param headroomUsd what the budgets of the day leave; null = no limit */
+export const createForecastCall = (
+  { feed, validator }: CallDependencies,
+  headroomUsd: number | null,
+): ForecastCall => {
+  const known = new Map<string, CallForecast>();
+  return async ({ wish, retryMax, input }) => {
+    const { instances } = feed.fleet(wish.capability);
+    const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
+    const key = JSON.stringify([wish, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
+    const forecast = known.get(key) ?? forecastCall(feed, { wish, retryMax, refusals, headroomUsd });
+    known.set(key, forecast);
+    return forecast;
+  };
+};
+
+const forecastCall = (
+  feed: CallDependencies['feed'],
+  {
+    wish,
+    retryMax,
+    refusals,
+    headroomUsd,
+  }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroomUsd: number | null },
+): CallForecast => {
+  const { ruledOut } = refusals;
+  const preview = previewChoice(feed, wish, { headroomUsd, ruledOut });
+  const { request, choice, decision } = preview;
+  const { chosen, reason, candidates } = decision;
+  const prices = findPriceRange(feed.fleet(wish.capability).instances, request);
+  const worst = (prices?.mostNano ?? 0n) * BigInt(1 + retryMax);
+  const least = toNanoUsd(prices?.leastUsd ?? 0);
+  const expected = choice.best === null ? least : toNanoUsd(choice.best.costUsd);
+  return {
+    ...{ chosen, reason, candidates },
+    cost: prices === null ? noCost : { least, expected, worst, limit: worst },
+    durationMs: choice.best?.instance.duration_ms ?? request.priorMs,
+    trouble: choice.best === null ? findTrouble(preview, refusals) : null,
+  };
+};
+
+const findTrouble = ({ request, choice, decision }: ChoicePreview, { errors }: Refusals): Trouble => {
+  if (choice.verdicts.has('over_budget')) {
+    return { code: 'budget_exhausted', message: decision.reason, isFinal: false };
+  }
+  const { code, message, isFinal } = explainNoClaim({
+    ...{ kind: 'none', choice, decision, refusals: errors, shortage: null, nowMs: request.nowMs },
+  });
+  return { code, message, isFinal };
+};

@@ -1,0 +1,132 @@
+/** A step with all its items. An input is looked at where it is known, so that an input that is refused is told. */
+import type { Finding } from '../../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { references } from '../../core/expression/references.ts';
+import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
+import { addCosts, multiplyCost, noCost } from './cost-range.ts';
+import type { PlanContext, RunTask, StepForecast, UnitForecast } from './forecast.ts';
+import { forecastUnit } from './forecast-unit.ts';
+import type { Foreseen, Foresight, Item } from './foresight.ts';
+
+export interface StepTask {
+  readonly step: CompiledStep;
+  /** JSON Pointer of the step in its definition. */
+  readonly pointer: string;
+  readonly foresight: Foresight;
+  /** Items that run at once. */
+  readonly maxParallel: number;
+}
+
+const mostItems = 10_000;
+
+export const forecastStep = async (
+  context: PlanContext,
+  run: RunTask,
+  task: StepTask,
+): Promise<StepForecast> => {
+  const { step, pointer, foresight } = task;
+  if (step.items === null) return forecastOne(context, run, task);
+  const list = readList(foresight.value(step.items), `${pointer}/for_each/items`);
+  if (list.kind === 'known') return forecastItems(context, run, task, list.value);
+  const one = await forecastOne(context, run, task);
+  return {
+    ...one,
+    items: null,
+    cost: { ...one.cost, least: 0n, limit: multiplyCost(one.cost, mostItems).limit },
+    findings: [list.finding, ...one.findings],
+  };
+};
+
+type ListReading =
+  | { readonly kind: 'known'; readonly value: readonly Json[] }
+  | { readonly kind: 'unknown'; readonly finding: Finding };
+
+const readList = (items: Foreseen<Json>, pointer: string): ListReading => {
+  const unknown = (severity: Finding['severity'], code: string, message: string): ListReading => ({
+    kind: 'unknown',
+    finding: { severity, code, pointer, message },
+  });
+  if (items.kind === 'unknown') {
+    const message =
+      'the number of items depends on what earlier steps answer; cost and time are those of one';
+    return unknown('note', 'items_unknown', message);
+  }
+  if (items.kind === 'wrong') return unknown('error', 'expression_unresolved', items.message);
+  if (!Array.isArray(items.value))
+    return unknown('error', 'expression_unresolved', 'the items of a for_each must be a list');
+  const list = items.value as readonly Json[];
+  const message = `${list.length} items; at most ${mostItems} are possible`;
+  return list.length > mostItems
+    ? unknown('error', 'too_many_items', message)
+    : { kind: 'known', value: list };
+};
+
+const readInput = (
+  { step, foresight }: StepTask,
+  item?: Item,
+): { readonly input: JsonObject | null; readonly findings: readonly Finding[] } => {
+  const input = foresight.value(step.input, item);
+  if (input.kind === 'known') return { input: input.value as JsonObject, findings: [] };
+  if (input.kind === 'unknown') return { input: null, findings: [] };
+  const { pointer, message } = input;
+  return { input: null, findings: [{ severity: 'error', code: 'expression_unresolved', pointer, message }] };
+};
+
+const forecastOne = async (
+  context: PlanContext,
+  run: RunTask,
+  task: StepTask,
+  item?: Item,
+): Promise<UnitForecast> => {
+  const { input, findings } = readInput(task, item);
+  const unit = await forecastUnit(context, run, { ...task, input });
+  return { ...unit, findings: [...findings, ...unit.findings] };
+};
+
+const dependsOnItem = ({ input }: CompiledStep): boolean =>
+  references(input).some(({ root }) => root === 'item' || root === 'index');
+
+/** Items that begin together take as long as the longest of all. */
+const forecastItems = async (
+  context: PlanContext,
+  run: RunTask,
+  task: StepTask,
+  list: readonly Json[],
+): Promise<StepForecast> => {
+  const wanted = dependsOnItem(task.step) ? list.length : Math.min(1, list.length);
+  const looked = Math.min(wanted, context.room.left);
+  context.room.left -= looked;
+  if (looked < wanted) context.room.isShort = true;
+  const units: UnitForecast[] = [];
+  for (let index = 0; index < looked; index++) {
+    units.push(await forecastOne(context, run, task, { item: list[index] ?? null, index }));
+  }
+  const rest = list.length - looked;
+  const other = rest === 0 ? null : (units[0] ?? (await forecastOne(context, run, task)));
+  const all = other === null ? units : [...units, other];
+  const longestMs = all.reduce((most, { durationMs }) => Math.max(most, durationMs), 0);
+  const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
+  return {
+    ...{ chosen, candidates, reason, items: list.length },
+    cost: units.reduce((sum, { cost }) => addCosts(sum, cost), multiplyCost(other?.cost ?? noCost, rest)),
+    durationMs: Math.ceil(list.length / task.maxParallel) * longestMs,
+    findings: mergeFindings(units),
+  };
+};
+
+/** Each finding once, with the first item that it is about. */
+const mergeFindings = (units: readonly UnitForecast[]): Finding[] => {
+  const seen = new Map<string, { readonly finding: Finding; readonly first: number; count: number }>();
+  for (const [index, { findings }] of units.entries()) {
+    for (const finding of findings) {
+      const key = JSON.stringify([finding.code, finding.pointer, finding.message]);
+      const known = seen.get(key);
+      if (known === undefined) seen.set(key, { finding, first: index + 1, count: 1 });
+      else known.count++;
+    }
+  }
+  return [...seen.values()].map(({ finding, first, count }) => ({
+    ...finding,
+    message: `${count === 1 ? `item ${first}` : `${count} items, the first is ${first}`}: ${finding.message}`,
+  }));
+};

@@ -1,0 +1,80 @@
+/**
+ * Evaluates expressions before a run: what reads the job, the run, or steps whose end is certain has its value; what
+ * reads anything that only the run will know is unknown. It is the evaluator of the run itself, over a scope that
+ * refuses to answer, so that `job.fast && steps.a.output.ok` is false when `job.fast` is, whatever `a` will answer.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { evaluateCondition } from '../../core/expression/condition.ts';
+import { ExpressionError } from '../../core/expression/errors.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import type { ExpressionScope, StepScope } from '../../core/expression/evaluation.ts';
+import type { CompiledTemplate } from '../../core/expression/template.ts';
+
+export type Foreseen<Value> =
+  | { readonly kind: 'known'; readonly value: Value }
+  | { readonly kind: 'unknown' }
+  /** It is certain to fail. */
+  | { readonly kind: 'wrong'; readonly pointer: string; readonly message: string };
+
+export interface Item {
+  readonly item: Json;
+  /** From 0. */
+  readonly index: number;
+}
+
+export interface Foresight {
+  condition(template: CompiledTemplate): Foreseen<boolean>;
+  /** @param item of a `for_each`; absent = there is none, or it is not known which */
+  value(template: CompiledTemplate, item?: Item): Foreseen<Json>;
+}
+
+export interface KnownFacts {
+  /** Null = not known. */
+  readonly job: JsonObject | null;
+  readonly run: ExpressionScope['run'];
+  readonly stepIds: readonly string[];
+  /** How a step ends for certain, by index; null = only the run will know. */
+  readonly endOf: (index: number) => StepScope | null;
+}
+
+class NotYetKnown extends Error {
+  override readonly name = 'NotYetKnown';
+}
+
+const require = <Value>(value: Value | null | undefined): Value => {
+  if (value === null || value === undefined) throw new NotYetKnown();
+  return value;
+};
+
+export const createForesight = ({ job, run, stepIds, endOf }: KnownFacts): Foresight => {
+  const steps: Record<string, StepScope> = Object.create(null);
+  for (const [index, id] of stepIds.entries()) {
+    Object.defineProperty(steps, id, { enumerable: true, get: () => require(endOf(index)) });
+  }
+  const scopeOf = (item: Item | undefined): ExpressionScope => ({
+    ...{ run, steps },
+    get job() {
+      return require(job);
+    },
+    get item() {
+      return require(item).item;
+    },
+    get index() {
+      return require(item).index;
+    },
+  });
+  return {
+    condition: (template) => foresee(() => evaluateCondition(template, scopeOf(undefined))),
+    value: (template, item) => foresee(() => evaluateTemplate(template, scopeOf(item))),
+  };
+};
+
+const foresee = <Value>(evaluate: () => Value): Foreseen<Value> => {
+  try {
+    return { kind: 'known', value: evaluate() };
+  } catch (error) {
+    if (error instanceof NotYetKnown) return { kind: 'unknown' };
+    if (!(error instanceof ExpressionError)) throw error;
+    return { kind: 'wrong', pointer: error.pointer, message: error.message };
+  }
+};

@@ -1,0 +1,161 @@
+/**
+ * Plans: what a run would do and cost if it began now. Nothing is written and nobody is called. The checks of the
+ * definition are among the findings, and so is whatever would keep the run from succeeding.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { checkRunnable } from '../../core/pipeline/check-capabilities.ts';
+import { readHeadroom } from '../../db/budget-headroom.ts';
+import { listCapabilityNames } from '../../db/capability-names.ts';
+import type { Db } from '../../db/connect.ts';
+import { findJob } from '../../db/job.ts';
+import { AppError } from '../../errors.ts';
+import { newId } from '../ids.ts';
+import { bindJobMedia } from '../jobs/bind-job-media.ts';
+import type { PipelineService } from '../pipelines/pipeline-service.ts';
+import type { KnownDefinition, KnownDefinitions } from '../runs/known-definitions.ts';
+import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
+import { type CallDependencies, createForecastCall } from './forecast-call.ts';
+import { forecastRun } from './forecast-run.ts';
+import { showPlan } from './show-plan.ts';
+
+export interface PlanService {
+  /** @throws AppError `not_found`, `job_invalid` */
+  plan(projectId: string, pipeline: string, request: PlanRequest): Promise<Plan>;
+  /** @throws AppError `definition_invalid`, `not_found`, `job_invalid` */
+  planDefinition(projectId: string, request: PlanDefinitionRequest): Promise<Plan>;
+}
+
+export interface PlanDependencies extends CallDependencies {
+  readonly db: Db;
+  readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;
+  readonly pipelines: Pick<PipelineService, 'check'>;
+}
+
+type Wish = Omit<PlanDefinitionRequest, 'definition'>;
+
+/** So that a plan takes no longer than a request may. */
+const roomForInputs = 10_000;
+
+export const createPlanService = (dependencies: PlanDependencies): PlanService => {
+  const { definitions } = dependencies;
+  const make = async (projectId: string, known: KnownDefinition, wish: Wish): Promise<Plan> => {
+    const task = await readTask(dependencies.db, projectId, known, wish);
+    const headroom = await readHeadroom(dependencies.db, projectId);
+    const headroomUsd = headroom === null ? null : Math.max(0, fromNanoUsd(headroom));
+    const context = await createContext(dependencies, projectId, headroomUsd);
+    const forecast = await forecastRun(context, task);
+    const checks = await readChecks(dependencies.pipelines, projectId, known.definition, context.registered);
+    return showPlan({ context, task, forecast, headroomUsd, checks });
+  };
+  return {
+    plan: async (projectId, pipeline, { version, alias, ...wish }) => {
+      const choice = version !== undefined ? { version } : alias !== undefined ? { alias } : null;
+      return make(projectId, await definitions.find(projectId, pipeline, choice), wish);
+    },
+    planDefinition: async (projectId, { definition, ...wish }) =>
+      make(projectId, await definitions.ofBody(definition), wish),
+  };
+};
+
+/** A run does not start while one of its capabilities is not there and no step waits for it. */
+const readChecks = async (
+  pipelines: PlanDependencies['pipelines'],
+  projectId: string,
+  definition: PipelineDefinition,
+  registered: PlanContext['registered'],
+): Promise<Finding[]> => {
+  const stops = checkRunnable(definition, registered);
+  const pointers = new Set(stops.map(({ pointer }) => pointer));
+  const checks = await pipelines.check(projectId, definition);
+  return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
+};
+
+const readTask = async (
+  db: Db,
+  projectId: string,
+  { definition, checkJob }: KnownDefinition,
+  wish: Wish,
+): Promise<RunTask> => {
+  const jobId = wish.job_id ?? newId('job');
+  const job = await readJob(db, projectId, wish, jobId);
+  if (job !== null) checkJob(job);
+  return {
+    ...{ definition, job, jobId, depth: 0 },
+    priority: wish.priority ?? definition.priority ?? definition.defaults?.priority ?? 'standard',
+    ceilingUsd: wish.budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
+  };
+};
+
+const readJob = async (
+  db: Db,
+  project_id: string,
+  { job, job_id }: Wish,
+  jobId: string,
+): Promise<JsonObject | null> => {
+  if (job !== undefined) return bindJobMedia(job, jobId);
+  if (job_id === undefined) return null;
+  const stored = await findJob(db, { project_id, job_id });
+  if (stored === null) throw new AppError('not_found', `there is no job ${job_id}`);
+  return stored.body;
+};
+
+const createContext = async (
+  { db, feed, validator, definitions }: PlanDependencies,
+  projectId: string,
+  headroomUsd: number | null,
+): Promise<PlanContext> => {
+  const runs = new Map<string, Promise<RunForecast>>();
+  const pipelines = new Map<string, Promise<KnownDefinition>>();
+  const context: PlanContext = {
+    forecastCall: createForecastCall({ feed, validator }, headroomUsd),
+    registered: await listCapabilityNames(db),
+    missing: new Set(),
+    room: { left: roomForInputs, isShort: false },
+    breathe: createBreath(),
+    findPipeline: (reference) => {
+      const at = reference.indexOf('@');
+      const choice = { reference: reference.slice(at + 1) };
+      const found = pipelines.get(reference) ?? definitions.find(projectId, reference.slice(0, at), choice);
+      pipelines.set(reference, found);
+      return found;
+    },
+    forecastRun: (asked) => {
+      const known = runs.get(nameTask(asked));
+      if (known !== undefined) return known;
+      const task = makeRoom(context.room, asked);
+      const forecast = runs.get(nameTask(task)) ?? forecastRun(context, task);
+      runs.set(nameTask(task), forecast);
+      return forecast;
+    },
+  };
+  return context;
+};
+
+const unitsPerBreath = 100;
+
+const createBreath = (): PlanContext['breathe'] => {
+  let units = 0;
+  return async () => {
+    if (++units % unitsPerBreath === 0) await setImmediate();
+  };
+};
+
+/** Equal for runs that have the same forecast. */
+const nameTask = ({ definition, job, priority, ceilingUsd, depth }: RunTask): string =>
+  JSON.stringify([definition.pipeline, definition.version, priority, ceilingUsd, depth, job]);
+
+/** A run whose job cannot be looked at any more is one with any job. */
+const makeRoom = (room: PlanContext['room'], task: RunTask): RunTask => {
+  if (task.job === null) return task;
+  const { length } = task.definition.steps;
+  if (length <= room.left) {
+    room.left -= length;
+    return task;
+  }
+  room.isShort = true;
+  return { ...task, job: null };
+};

@@ -1,0 +1,72 @@
+/** A forecast as the plan that is answered, with what is to be said about the run as a whole. */
+import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Plan, PlannedStepView } from '../../contracts/plan.ts';
+import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { showCost } from './cost-range.ts';
+import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
+
+const mostFindings = 1_000;
+
+export interface PlannedRun {
+  readonly context: Pick<PlanContext, 'missing' | 'room'>;
+  readonly task: RunTask;
+  readonly forecast: RunForecast;
+  /** What the budgets of the day leave; null = no limit. */
+  readonly headroomUsd: number | null;
+  /** Findings of the definition's checks. */
+  readonly checks: readonly Finding[];
+}
+
+export const showPlan = (run: PlannedRun): Plan => {
+  const { context, task, forecast, checks } = run;
+  const { pipeline, version, steps } = task.definition;
+  const refused = new Set(checks.filter(({ severity }) => severity === 'error').map(placeOf));
+  const foreseen = forecast.findings.filter((finding) => !refused.has(placeOf(finding))); // said once
+  const findings = [...checks, ...foreseen, ...judge(run)];
+  return {
+    ...{ pipeline, version },
+    steps: steps.map((step, index) => showStep(step, forecast.steps[index])),
+    cost_usd: showCost(forecast.cost),
+    critical_path: { steps: [...forecast.path.steps], duration_ms: forecast.path.durationMs },
+    missing: [...context.missing].sort(),
+    within_ceiling: isWithin(forecast, task.ceilingUsd),
+    findings: findings.slice(0, mostFindings),
+  };
+};
+
+/** An input is one place. */
+const placeOf = ({ pointer }: Finding): string => /^\/steps\/\d+\/input/.exec(pointer)?.[0] ?? pointer;
+
+const isWithin = ({ cost }: RunForecast, limitUsd: number | null): boolean =>
+  limitUsd === null || cost.limit <= toNanoUsd(limitUsd);
+
+const judge = ({ context, task: { ceilingUsd }, forecast, headroomUsd }: PlannedRun): Finding[] => {
+  const findings: Finding[] = [];
+  const say = (severity: Finding['severity'], code: string, message: string): void => {
+    findings.push({ severity, code, pointer: '', message });
+  };
+  const worst = `the worst case is ${fromNanoUsd(forecast.cost.limit)} USD`;
+  if (!isWithin(forecast, ceilingUsd)) {
+    say('warning', 'ceiling_exceeded', `${worst}; the ceiling of the run is ${ceilingUsd} USD`);
+  }
+  if (!isWithin(forecast, headroomUsd)) {
+    say('warning', 'budget_low', `${worst}; the budgets of today leave ${headroomUsd} USD`);
+  }
+  if (context.room.isShort) {
+    const message = 'not every input of so many items was looked at; the others are taken to be like them';
+    say('note', 'items_not_looked_at', message);
+  }
+  return findings;
+};
+
+const showStep = (
+  { capability, pipeline, wait, review }: PipelineDefinition['steps'][number],
+  forecast: RunForecast['steps'][number] | undefined,
+): PlannedStepView => {
+  if (forecast === undefined) throw new RangeError('a step without a forecast');
+  const { id, happens, items, chosen, reason, candidates, cost, durationMs } = forecast;
+  return {
+    ...{ id, capability, pipeline, wait, review: review?.title, happens, items },
+    ...{ chosen, reason, candidates: [...candidates], cost_usd: showCost(cost), duration_ms: durationMs },
+  };
+};

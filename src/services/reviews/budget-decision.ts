@@ -1,0 +1,109 @@
+/**
+ * Does what a person decided about a budget without room: raise it, skip the steps that wait for it and may be skipped,
+ * or cancel the runs that wait for it.
+ */
+import type { Db } from '../../db/connect.ts';
+import { readDefinition } from '../../db/definition.ts';
+import type { ReviewRow } from '../../db/review.ts';
+import { requestCancel } from '../../db/run-control.ts';
+import { listWaitingForBudget, skipUnits, type WaitingRow, wakeUnits } from '../../db/step-wait.ts';
+import { AppError } from '../../errors.ts';
+import { type Caller, requireScope } from '../access/caller.ts';
+import { raiseRun, setDayLimit } from '../money/raise-limit.ts';
+
+/**
+ * @param trx in which the decision is stored: what is refused here was not decided
+ * @throws AppError `request_invalid` when the decision does not fit, `state_conflict`, `forbidden`
+ */
+export const applyBudgetDecision = async (trx: Db, row: ReviewRow, caller: Caller): Promise<void> => {
+  const { subject, decision } = row;
+  if (subject === null || decision === null) throw new AppError('internal', 'no budget was decided about');
+  switch (decision.action) {
+    case 'raise':
+      return raise(trx, { row, subject, limitUsd: decision.budget_ceiling_usd ?? 0 }, caller);
+    case 'skip':
+      return skip(trx, row, subject);
+    case 'cancel':
+      return cancel(trx, row, { subject, note: decision.note });
+    default:
+      throw refuse('/action', `${decision.action} is no decision about a budget`);
+  }
+};
+
+const refuse = (pointer: string, message: string): AppError =>
+  new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+
+/** What the question showed; undefined when it did not. */
+const seenLimit = ({ payload }: ReviewRow): number | undefined => {
+  const limit = payload.details?.limit_usd;
+  return typeof limit === 'number' ? limit : undefined;
+};
+
+const raise = async (
+  trx: Db,
+  {
+    row,
+    subject,
+    limitUsd,
+  }: { readonly row: ReviewRow; readonly subject: string; readonly limitUsd: number },
+  caller: Caller,
+): Promise<void> => {
+  const [scope = '', id = ''] = subject.split(':');
+  const before = seenLimit(row);
+  const isNone = scope !== 'run' && limitUsd === 0;
+  if (before !== undefined && limitUsd <= before && !isNone) {
+    throw refuse('/budget_ceiling_usd', `the limit was ${before} USD; to raise it, give more than that`);
+  }
+  if (scope === 'run') {
+    return raiseRun(trx, { project_id: row.project_id, run_id: id }, { limitUsd, by: null });
+  }
+  requireScope(caller, scope === 'global' ? 'admin' : 'budget:write');
+  const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);
+  // Of all projects' questions about the day of all, this one is answered; the others are by it.
+  const by = scope === 'global' ? caller.key_id : null;
+  await setDayLimit(trx, day, { limitUsd, by, isRaise: true });
+};
+
+/** Steps of the definition that a person may skip. */
+const readOptional = async (trx: Db, digest: string): Promise<ReadonlySet<string>> => {
+  const definition = await readDefinition(trx, digest);
+  const optional = definition?.steps.filter((step) => step.optional === true) ?? [];
+  return new Set(optional.map(({ id }) => id));
+};
+
+const listOptional = async (trx: Db, waiting: readonly WaitingRow[]): Promise<readonly WaitingRow[]> => {
+  const optional = new Map<string, ReadonlySet<string>>();
+  for (const digest of new Set(waiting.map((row) => row.digest))) {
+    optional.set(digest, await readOptional(trx, digest));
+  }
+  return waiting.filter(({ digest, step_id }) => optional.get(digest)?.has(step_id) === true);
+};
+
+const listOwn = (trx: Db, { project_id }: ReviewRow, scope: string): Promise<readonly WaitingRow[]> =>
+  listWaitingForBudget(trx, { project_id, scope });
+
+/** Those that may not be skipped try again, so that their want is a new question. */
+const skip = async (trx: Db, row: ReviewRow, subject: string): Promise<void> => {
+  const waiting = await listOwn(trx, row, subject);
+  const optional = await listOptional(trx, waiting);
+  const data = { review_id: row.review_id, by: row.decided_by ?? '' };
+  await wakeUnits(trx, waiting);
+  if ((await skipUnits(trx, optional, data)) > 0) return;
+  const names = [...new Set(waiting.map(({ step_id }) => step_id))].slice(0, 5).join(', ');
+  throw refuse('/action', `no step that waits for it is optional; those that wait: ${names || 'none'}`);
+};
+
+const cancel = async (
+  trx: Db,
+  row: ReviewRow,
+  { subject, note }: { readonly subject: string; readonly note: string | undefined },
+): Promise<void> => {
+  const waiting = await listOwn(trx, row, subject);
+  const reason = note ?? `decided in ${row.review_id}: there is no money for it`;
+  const [scope, id = ''] = subject.split(':');
+  // A run's own budget: it ends with the runs below it that wait for it.
+  const runIds = scope === 'run' ? [id] : new Set(waiting.map((unit) => unit.run_id));
+  for (const run_id of runIds) {
+    await requestCancel(trx, { project_id: row.project_id, run_id }, { reason, mode: 'graceful' });
+  }
+};

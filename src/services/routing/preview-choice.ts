@@ -1,0 +1,60 @@
+/** The choice of an instance without a claim: what a call made now would be given. Nothing is written, nobody called. */
+import type { Decision } from '../../contracts/decision.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { choose } from '../../core/routing/choose.ts';
+import { explainChoice } from '../../core/routing/explain.ts';
+import type { Choice, InstanceSnapshot, RouteRequest, RuledOut } from '../../core/routing/types.ts';
+import { newId } from '../ids.ts';
+import type { InstanceFeed } from '../registry/instance-feed.ts';
+import type { SchemaValidator } from '../registry/schema-validator.ts';
+import type { RouteWish, SchemaError } from './claim-search.ts';
+
+export interface Refusals {
+  readonly ruledOut: ReadonlyMap<string, RuledOut>;
+  /** What the specs say against the input, each spec once. */
+  readonly errors: readonly SchemaError[];
+}
+
+export const noRefusals: Refusals = { ruledOut: new Map(), errors: [] };
+
+/** Instances whose schema is known and refuses the input. */
+export const findRefusals = async (
+  validator: Pick<SchemaValidator, 'validateInput'>,
+  instances: readonly InstanceSnapshot[],
+  input: JsonObject,
+): Promise<Refusals> => {
+  const ruledOut = new Map<string, RuledOut>();
+  const errors: SchemaError[] = [];
+  const isAccepted = new Map<string, boolean>();
+  for (const { instance_id, name, version, spec_digest } of [...instances]) {
+    if (spec_digest === null) continue;
+    let ok = isAccepted.get(spec_digest);
+    if (ok === undefined) {
+      const result = await validator.validateInput(name, version, spec_digest, input);
+      if (!result.ok) errors.push(...result.errors);
+      ok = result.ok;
+      isAccepted.set(spec_digest, ok);
+    }
+    if (!ok) ruledOut.set(instance_id, 'input_invalid');
+  }
+  return { ruledOut, errors };
+};
+
+export interface ChoicePreview {
+  readonly request: RouteRequest;
+  readonly choice: Choice;
+  readonly decision: Decision;
+}
+
+/** @param headroomUsd what the budgets of the day leave; null = no limit */
+export const previewChoice = (
+  feed: Pick<InstanceFeed, 'fleet' | 'nowMs'>,
+  wish: RouteWish,
+  { headroomUsd, ruledOut }: Pick<RouteRequest, 'headroomUsd' | 'ruledOut'>,
+): ChoicePreview => {
+  const { instances, priorMs } = feed.fleet(wish.capability);
+  const request = { ...wish, priorMs, headroomUsd, nowMs: feed.nowMs(), ruledOut, busy: new Set<string>() };
+  const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
+  const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
+  return { request, choice, decision };
+};

@@ -1,0 +1,102 @@
+/**
+ * What runs wait for and cannot do themselves, looked for four times a second: steps whose wait is over, starters whose
+ * run has ended, starts that steps and schedules have asked for, turns, and what people have asked while their own
+ * server could not deliver it. One cheap query says whether there is anything at all.
+ */
+import type { Logger } from 'pino';
+import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  type DueWork as DueRow,
+  listUntoldParents,
+  markParentTold,
+  readDueWork,
+  type UntoldRow,
+} from '../../db/delivery.ts';
+import { admitRuns, listTurns, lockTurn, type TurnKey } from '../../db/run-turn.ts';
+import { clearWake, listWakes, type WakeRow } from '../../db/step-wait.ts';
+import { createDeliveries } from '../deliveries.ts';
+import type { DeliveryCount, RunDelivery } from './deliver-run.ts';
+
+export interface DueWorkDependencies {
+  readonly db: Db;
+  readonly workflows: Pick<RunWorkflows, 'signalWoken'>;
+  readonly delivery: Pick<RunDelivery, 'startOthers' | 'startSoon' | 'deliverCancels' | 'deliverControls'>;
+  readonly logger: Logger;
+}
+
+export interface DueWork {
+  /** Does what is due. @returns how much was done */
+  attend(): Promise<number>;
+}
+
+const batch = 500;
+/** After a round in which something could not be delivered. */
+const pauseMs = 2_000;
+
+export const createDueWork = ({ db, workflows, delivery, logger }: DueWorkDependencies): DueWork => {
+  let pausedUntil = 0;
+
+  const wakes = createDeliveries<WakeRow>({
+    what: 'the end of a wait',
+    deliver: async (row) => {
+      const { project_id, run_id, step_id, item } = row;
+      await workflows.signalWoken(workflowIdOf(project_id, run_id), { step_id, item });
+      await clearWake(db, row);
+    },
+    logger,
+  });
+  const parents = createDeliveries<UntoldRow>({
+    what: 'the end of a run',
+    deliver: async ({ run_id, parent_workflow_id, parent_step_id, parent_item }) => {
+      await workflows.signalWoken(parent_workflow_id, {
+        ...{ step_id: parent_step_id ?? '', item: parent_item ?? 0 },
+      });
+      await markParentTold(db, run_id);
+    },
+    logger,
+  });
+
+  const tellSteps = async (): Promise<DeliveryCount> => {
+    const rows = await listWakes(db, batch);
+    return { due: rows.length, delivered: await wakes.each(rows) };
+  };
+  const tellParents = async (): Promise<DeliveryCount> => {
+    const rows = await listUntoldParents(db, batch);
+    return { due: rows.length, delivered: await parents.each(rows) };
+  };
+
+  const admit = async (key: TurnKey): Promise<number> => {
+    const admitted = await db.transaction(async (trx) => {
+      await lockTurn(trx, key);
+      return admitRuns(trx, key, batch);
+    });
+    for (const runId of admitted) delivery.startSoon(runId);
+    return admitted.length;
+  };
+
+  const admitAll = async (): Promise<DeliveryCount> => {
+    let admitted = 0;
+    for (const key of await listTurns(db, batch)) admitted += await admit(key);
+    return { due: admitted, delivered: admitted };
+  };
+
+  const duties = (due: DueRow): readonly (() => Promise<DeliveryCount>)[] => [
+    ...(due.has_turns ? [admitAll] : []),
+    ...(due.has_starts ? [delivery.startOthers] : []),
+    ...(due.has_wakes ? [tellSteps] : []),
+    ...(due.has_parents ? [tellParents] : []),
+    ...(due.has_controls ? [delivery.deliverControls] : []),
+    ...(due.has_cancels ? [delivery.deliverCancels] : []),
+  ];
+
+  return {
+    attend: async () => {
+      if (performance.now() < pausedUntil) return 0;
+      const counts = await Promise.all(duties(await readDueWork(db)).map((duty) => duty()));
+      if (counts.some(({ due, delivered }) => delivered < due)) pausedUntil = performance.now() + pauseMs;
+      return counts.reduce((sum, { delivered }) => sum + delivered, 0);
+    },
+  };
+};

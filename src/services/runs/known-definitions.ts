@@ -1,0 +1,164 @@
+/**
+ * Definitions that runs are started of, read, compiled and judged once per process, by digest: a definition never
+ * changes. What changes, the capabilities that are there, is checked for every run. A schema is compiled when a job is
+ * checked against it, and not before it was vetted: stored definitions were.
+ */
+import { LRUCache } from 'lru-cache';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { RunRequest } from '../../contracts/run.ts';
+import { ExpressionError } from '../../core/expression/errors.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { compileDefinition } from '../../core/pipeline/compile-definition.ts';
+import type { Db } from '../../db/connect.ts';
+import { readDefinition } from '../../db/definition.ts';
+import { findDigest, type VersionChoice } from '../../db/pipeline.ts';
+import { AppError } from '../../errors.ts';
+import { digestDefinition } from '../pipelines/definition-digest.ts';
+import type { PipelineService } from '../pipelines/pipeline-service.ts';
+import { findUnstorableText } from '../pipelines/storable-text.ts';
+import { createSchemaCompiler, type SchemaCheck, SchemaRefused } from '../registry/schema-compiler.ts';
+import { requireEngine, requireReuse } from './require-engine.ts';
+import { requireStartable } from './require-startable.ts';
+
+export interface KnownDefinition {
+  readonly definition: PipelineDefinition;
+  readonly digest: string;
+  /** @throws AppError `job_invalid` with pointers into the job, `definition_invalid` */
+  readonly checkJob: (job: JsonObject) => void;
+  /** Whether jobs are checked at all. */
+  readonly hasJobSchema: boolean;
+  /** By which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give it */
+  readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run']) => string | null;
+}
+
+export interface KnownDefinitions {
+  /** A stored version; null = the latest. @throws AppError `not_found`, `definition_invalid` */
+  find(projectId: string, pipeline: string, choice: VersionChoice | null): Promise<KnownDefinition>;
+  /** @throws AppError `not_found`, `definition_invalid` */
+  ofDigest(digest: string): Promise<KnownDefinition>;
+  /** One that came inside another document. @throws AppError `definition_invalid` */
+  ofBody(definition: PipelineDefinition): Promise<KnownDefinition>;
+  /** @throws AppError `state_conflict` where new runs cannot take over results */
+  requireReuse(): void;
+}
+
+/** Of a request, or of a schedule. */
+export const choiceOf = ({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null => {
+  if (version !== undefined) return { version };
+  return alias === undefined ? null : { alias };
+};
+
+const describeChoice = (pipeline: string, choice: VersionChoice | null): string => {
+  if (choice === null) return `pipeline ${pipeline}`;
+  if ('version' in choice) return `version ${choice.version} of a pipeline ${pipeline}`;
+  if ('alias' in choice) return `alias ${choice.alias} of a pipeline ${pipeline}`;
+  return `version or alias ${choice.reference} of a pipeline ${pipeline}`;
+};
+
+export const createKnownDefinitions = ({
+  db,
+  pipelines,
+  engineVersion,
+}: {
+  readonly db: Db;
+  /** Of new runs. */
+  readonly engineVersion: number;
+  readonly pipelines: Pick<PipelineService, 'requireSound'>;
+}): KnownDefinitions => {
+  const known = new LRUCache<string, KnownDefinition>({ max: 200 });
+  const compiler = createSchemaCompiler();
+
+  const compileSchema = (schema: JsonObject): SchemaCheck => {
+    try {
+      return compiler.compile(schema);
+    } catch (error) {
+      if (!(error instanceof SchemaRefused)) throw error;
+      throw new AppError('definition_invalid', `job_schema: ${error.message}`);
+    }
+  };
+
+  const prepare = (definition: PipelineDefinition, digest: string): KnownDefinition => {
+    requireStartable(definition);
+    requireEngine(definition, engineVersion);
+    const { job_schema } = definition;
+    let check: SchemaCheck | null = null;
+    const prepared: KnownDefinition = {
+      ...{ definition, digest, hasJobSchema: job_schema !== undefined },
+      checkJob: (job) => {
+        if (job_schema === undefined) return;
+        check ??= compileSchema(job_schema);
+        requireFit(check, job);
+      },
+      concurrencyKey: createKeyReader(definition),
+    };
+    known.set(digest, prepared);
+    return prepared;
+  };
+
+  const ofDigest = async (digest: string): Promise<KnownDefinition> => {
+    const found = known.get(digest);
+    if (found !== undefined) return found;
+    const definition = await readDefinition(db, digest);
+    if (definition === undefined) throw new AppError('not_found', `there is no definition ${digest}`);
+    return prepare(definition, digest);
+  };
+
+  return {
+    ofDigest,
+    requireReuse: () => requireReuse(engineVersion),
+    find: async (project_id, pipeline, choice) => {
+      const found = await findDigest(db, { project_id, pipeline }, choice);
+      if (found === undefined) throw new AppError('not_found', `no ${describeChoice(pipeline, choice)}`);
+      return ofDigest(found.digest);
+    },
+    ofBody: async (definition) => {
+      const digest = digestDefinition(definition);
+      const found = known.get(digest);
+      if (found !== undefined) return found;
+      await pipelines.requireSound(definition);
+      return prepare(definition, digest);
+    },
+  };
+};
+
+const requireFit = (check: SchemaCheck, job: JsonObject): void => {
+  const errors = check(job);
+  if (errors.length === 0) return;
+  const findings = errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`);
+  throw new AppError('job_invalid', `the job does not match job_schema: ${findings.join('; ')}`, {
+    errors: errors.map(({ pointer, message }) => ({
+      ...{ pointer: `/job${pointer}`, code: 'schema_mismatch', message },
+    })),
+  });
+};
+
+const longestKey = 256;
+
+const requireKey = (value: Json): string => {
+  const isScalar = ['string', 'number', 'boolean'].includes(typeof value);
+  if (!isScalar) throw new AppError('job_invalid', 'concurrency.key is no string, number or boolean');
+  const key = String(value);
+  if (key.length > longestKey) {
+    throw new AppError(
+      'job_invalid',
+      `concurrency.key has ${key.length} characters; at most ${longestKey} are possible`,
+    );
+  }
+  if (findUnstorableText(key) === null) return key;
+  throw new AppError('job_invalid', 'concurrency.key holds a NUL character or half of a surrogate pair');
+};
+
+const createKeyReader = (definition: PipelineDefinition): KnownDefinition['concurrencyKey'] => {
+  const template = definition.concurrency === undefined ? null : compileDefinition(definition).concurrencyKey;
+  if (template === null) return () => null;
+  return (job, run) => {
+    try {
+      return requireKey(evaluateTemplate(template, { job, run, steps: {} }));
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      throw new AppError('job_invalid', `concurrency.key: ${error.message}`);
+    }
+  };
+};

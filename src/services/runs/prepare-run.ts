@@ -1,0 +1,129 @@
+/** From what is asked for to the row of a run, checked; nothing is written. */
+import type { JsonObject, Priority } from '../../contracts/primitives.ts';
+import type { RunRequest } from '../../contracts/run.ts';
+import type { Db } from '../../db/connect.ts';
+import { findJob, jobExists } from '../../db/job.ts';
+import type { NewRun, RunOrigin } from '../../db/run.ts';
+import { AppError } from '../../errors.ts';
+import { newId } from '../ids.ts';
+import { bindJobMedia } from '../jobs/bind-job-media.ts';
+import { choiceOf, type KnownDefinition, type KnownDefinitions } from './known-definitions.ts';
+
+export interface RunJob {
+  readonly job_id: string;
+  /** Null = not read, because nothing looks at it. */
+  readonly body: JsonObject | null;
+  readonly isNew: boolean;
+}
+
+export interface RunOrder {
+  readonly known: KnownDefinition;
+  /** The definition is in the database. */
+  readonly isStored: boolean;
+  readonly job: RunJob;
+  readonly priority: Priority | undefined;
+  /** Null = none; undefined = the definition's. */
+  readonly budget_ceiling_usd: number | null | undefined;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly rerun_of?: string;
+  readonly origin?: RunOrigin;
+}
+
+export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'> {
+  readonly row: NewRun;
+}
+
+/** Whether a definition can run as things are now. @throws AppError `definition_invalid` with all findings */
+export type CheckForRun = (
+  projectId: string,
+  known: Pick<KnownDefinition, 'definition' | 'digest'>,
+) => Promise<{
+  /** Digest of the spec that it was checked against, by capability. */
+  readonly specs: Readonly<Record<string, string>>;
+}>;
+
+export interface PrepareDependencies {
+  readonly db: Db;
+  readonly definitions: KnownDefinitions;
+  readonly checkForRun: CheckForRun;
+}
+
+export const newJob = (job: JsonObject): RunJob => {
+  const job_id = newId('job');
+  return { job_id, body: bindJobMedia(job, job_id), isNew: true };
+};
+
+const looksAtJob = ({ hasJobSchema, definition }: KnownDefinition): boolean =>
+  hasJobSchema || definition.concurrency !== undefined;
+
+/** A job that is there. @throws AppError `not_found` */
+export const findRunJob = async (
+  db: Db,
+  projectId: string,
+  jobId: string,
+  known: KnownDefinition,
+): Promise<RunJob> => {
+  const key = { project_id: projectId, job_id: jobId };
+  const found = looksAtJob(known)
+    ? await findJob(db, key)
+    : (await jobExists(db, key))
+      ? { body: null }
+      : null;
+  if (found === null) throw new AppError('not_found', `there is no job ${jobId}`);
+  return { job_id: jobId, body: found.body, isNew: false };
+};
+
+/** @throws AppError `job_invalid`, `definition_invalid` when it cannot run as things are now */
+export const prepareRun = async (
+  { checkForRun }: Pick<PrepareDependencies, 'checkForRun'>,
+  projectId: string,
+  order: RunOrder,
+): Promise<PreparedRun> => {
+  const { known, job } = order;
+  const { definition, digest } = known;
+  if (job.body !== null) known.checkJob(job.body);
+  const { specs } = await checkForRun(projectId, { definition, digest });
+  const run_id = newId('run');
+  const { pipeline, version, concurrency, defaults } = definition;
+  const { job_id } = job;
+  const key =
+    concurrency === undefined
+      ? null
+      : known.concurrencyKey(job.body ?? {}, { id: run_id, job_id, attempt: 1, pipeline, version });
+  const row: NewRun = {
+    ...{ run_id, project_id: projectId, job_id, pipeline, version, digest, specs },
+    priority: order.priority ?? definition.priority ?? defaults?.priority ?? 'standard',
+    budget_ceiling_usd:
+      order.budget_ceiling_usd === undefined
+        ? (definition.budget_ceiling_usd ?? null)
+        : order.budget_ceiling_usd,
+    labels: { ...definition.labels, ...order.labels },
+    ...(order.rerun_of === undefined ? {} : { rerun_of: order.rerun_of }),
+    ...(key === null || concurrency === undefined
+      ? {}
+      : { concurrency_key: key, concurrency_limit: concurrency.limit }),
+    ...order.origin,
+  };
+  return { row, known, isStored: order.isStored, job };
+};
+
+/** What a request asks for. @throws AppError `not_found`, `definition_invalid` */
+export const readRequest = async (
+  { db, definitions }: Pick<PrepareDependencies, 'db' | 'definitions'>,
+  projectId: string,
+  request: RunRequest,
+): Promise<RunOrder> => {
+  const { definition, pipeline = '', job_id, job = {} } = request;
+  const known =
+    definition === undefined
+      ? await definitions.find(projectId, pipeline, choiceOf(request))
+      : await definitions.ofBody(definition);
+  return {
+    known,
+    isStored: definition === undefined,
+    job: job_id === undefined ? newJob(job) : await findRunJob(db, projectId, job_id, known),
+    priority: request.priority,
+    budget_ceiling_usd: request.budget_ceiling_usd,
+    labels: request.labels,
+  };
+};

@@ -1,0 +1,74 @@
+/**
+ * Closes runs that are open here and whose workflow Temporal has ended without them: terminated by hand, timed out. They
+ * are found by one query for what closed lately, not by asking for each, and now and then by one for all that closed
+ * since the oldest open run began, so that none is missed for good; a workflow that ends by itself has closed its run
+ * before. 0 in steady state.
+ */
+import type { Logger } from 'pino';
+import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import type { Db } from '../../db/connect.ts';
+import { listOpenAmong, type OpenRunRow, readOldestOpen } from '../../db/run-open.ts';
+import { closeLostRun, type LostEnd } from './close-lost-run.ts';
+
+export interface ReconcileDependencies {
+  readonly db: Db;
+  readonly workflows: Pick<RunWorkflows, 'listClosed' | 'isOpen'>;
+  readonly logger: Logger;
+}
+
+/** What Temporal tells may be so late, and so may our clock be beside its. */
+const overlapMs = 60_000;
+const wholeLookMs = 300_000;
+const batch = 1_000;
+
+const endOf = ({ cancel_requested_at, cancel_mode }: OpenRunRow): LostEnd => {
+  const mode = cancel_mode ?? 'graceful';
+  if (cancel_requested_at === null) {
+    const message = 'its workflow was ended from outside, in Temporal';
+    return { state: 'failed', error: { code: 'run_terminated', message }, mode };
+  }
+  return { state: 'cancelled', error: { code: 'run_cancelled', message: 'cancelled' }, mode };
+};
+
+export const createReconcileRuns = ({ db, workflows, logger }: ReconcileDependencies) => {
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let lookedAtAllAt = Number.NEGATIVE_INFINITY;
+
+  /** One that was reset goes on under the same id. */
+  const close = async (row: OpenRunRow): Promise<number> => {
+    if (await workflows.isOpen(row.project_id, row.run_id)) return 0;
+    await closeLostRun(db, row, endOf(row));
+    logger.warn({ run_id: row.run_id }, 'the workflow of a run had ended without closing it');
+    return 1;
+  };
+
+  const closeAll = async (runIds: readonly string[]): Promise<number> => {
+    let closed = 0;
+    for (const row of await listOpenAmong(db, runIds)) closed += await close(row);
+    return closed;
+  };
+
+  /** @returns how many it closed */
+  return async (): Promise<number> => {
+    const beganAt = Date.now();
+    const oldest = await readOldestOpen(db);
+    if (oldest === null) {
+      lookedAt = lookedAtAllAt = beganAt;
+      return 0;
+    }
+    const isWhole = beganAt - lookedAtAllAt >= wholeLookMs;
+    const since = new Date((isWhole ? oldest.getTime() : lookedAt) - overlapMs);
+    let closed = 0;
+    let runIds: string[] = [];
+    for await (const runId of workflows.listClosed(since)) {
+      runIds.push(runId);
+      if (runIds.length < batch) continue;
+      closed += await closeAll(runIds);
+      runIds = [];
+    }
+    closed += await closeAll(runIds);
+    lookedAt = beganAt;
+    if (isWhole) lookedAtAllAt = beganAt;
+    return closed;
+  };
+};

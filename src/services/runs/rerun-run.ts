@@ -1,0 +1,165 @@
+/**
+ * A run once more: the same job, or another one, with what need not happen again taken over by value. Preview and run
+ * decide by the same rule, and nothing is written for a preview.
+ */
+import type { MediaStore } from '../../clients/media/media-store.ts';
+import { parseMediaReference } from '../../contracts/media.ts';
+import type { ProblemItem } from '../../contracts/problem.ts';
+import { type RerunPreview, type RerunRequest, type Run, terminalRunStates } from '../../contracts/run.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
+import { compileDefinition } from '../../core/pipeline/compile-definition.ts';
+import { type Choice, chooseReused, type Repetition } from '../../core/run/choose-reused.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  copySteps,
+  listMentionedMedia,
+  type RepeatedRun,
+  readRepeatedRun,
+  readStepStates,
+} from '../../db/run-reuse.ts';
+import { AppError } from '../../errors.ts';
+import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
+import type { KnownDefinition } from './known-definitions.ts';
+import { placeRun } from './place-runs.ts';
+import { newJob, type PrepareDependencies, prepareRun, type RunJob } from './prepare-run.ts';
+import { newRunView } from './run-view.ts';
+import type { Submission } from './submit-run.ts';
+
+export interface RerunDependencies extends PrepareDependencies {
+  readonly media: Pick<MediaStore, 'head'>;
+}
+
+export interface RerunOrder {
+  readonly project_id: string;
+  readonly run_id: string;
+  readonly request: RerunRequest;
+  readonly idempotency: Idempotency | null;
+}
+
+interface Rerun {
+  readonly before: RepeatedRun;
+  readonly known: KnownDefinition;
+  readonly job: RunJob;
+  readonly choice: Choice;
+}
+
+const headsAtOnce = 32;
+
+const readBefore = async (db: Db, { project_id, run_id }: RerunOrder): Promise<RepeatedRun> => {
+  const before = await readRepeatedRun(db, { project_id, run_id });
+  if (before === undefined) throw new AppError('not_found', `there is no run ${run_id}`);
+  return before;
+};
+
+/** @throws AppError `request_invalid` for steps that the definition does not have */
+const requireSteps = (from: readonly string[], known: KnownDefinition): void => {
+  const ids = new Set(known.definition.steps.map(({ id }) => id));
+  const suggest = createNameSuggester(ids);
+  const errors = from.flatMap((id, index): ProblemItem[] => {
+    if (ids.has(id)) return [];
+    const suggestion = suggest(id);
+    const found = { pointer: `/from/${index}`, code: 'unknown_step', message: `there is no step ${id}` };
+    return [suggestion === undefined ? found : { ...found, suggestion }];
+  });
+  const [first] = errors;
+  if (first === undefined) return;
+  const { message, suggestion } = first;
+  throw new AppError('request_invalid', suggestion === undefined ? message : `${message}; ${suggestion}`, {
+    errors,
+  });
+};
+
+/** The first file that is gone, by step whose result names it. */
+const findMissing = async (
+  { db, media }: Pick<RerunDependencies, 'db' | 'media'>,
+  runId: string,
+  stepIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> => {
+  const mentioned = await listMentionedMedia(db, runId, stepIds);
+  const missing = new Map<string, string>();
+  for (let at = 0; at < mentioned.length; at += headsAtOnce) {
+    await Promise.all(
+      mentioned.slice(at, at + headsAtOnce).map(async ({ step_id, reference }) => {
+        const path = parseMediaReference(reference);
+        if (path !== null && (await media.head(path)) === null) missing.set(step_id, reference);
+      }),
+    );
+  }
+  return missing;
+};
+
+/** Files are looked for only where everything else speaks for keeping the result. */
+const choose = async (
+  dependencies: RerunDependencies,
+  before: RepeatedRun,
+  repetition: Omit<Repetition, 'missing'>,
+): Promise<Choice> => {
+  const first = chooseReused({ ...repetition, missing: new Map() });
+  if (first.reused.length === 0) return first;
+  const missing = await findMissing(dependencies, before.run_id, first.reused);
+  return missing.size === 0 ? first : chooseReused({ ...repetition, missing });
+};
+
+const plan = async (dependencies: RerunDependencies, order: RerunOrder): Promise<Rerun> => {
+  const { db, definitions } = dependencies;
+  const { from = null, only_failed = false, version, job: otherJob } = order.request;
+  const before = await readBefore(db, order);
+  const known =
+    version === undefined
+      ? await definitions.ofDigest(before.digest)
+      : await definitions.find(order.project_id, before.pipeline, { version });
+  if (from !== null) requireSteps(from, known);
+  const job: RunJob =
+    otherJob === undefined ? { job_id: before.job_id, body: before.job, isNew: false } : newJob(otherJob);
+  const choice = await choose(dependencies, before, {
+    compiled: compileDefinition(known.definition),
+    before: before.definition,
+    roots: { job: job.body ?? {}, run: { job_id: job.job_id, version: known.definition.version } },
+    rootsBefore: { job: before.job, run: { job_id: before.job_id, version: before.definition.version } },
+    from,
+    onlyFailed: only_failed,
+    states: await readStepStates(db, before.run_id),
+  });
+  if (choice.reused.length > 0) dependencies.definitions.requireReuse();
+  return { before, known, job, choice };
+};
+
+const start = async (dependencies: RerunDependencies, order: RerunOrder, keep: KeepAnswer): Promise<Run> => {
+  const { before, known, job, choice } = await plan(dependencies, order);
+  const { run_id: from, state, priority, budget_ceiling_usd: ceiling, labels } = before;
+  if (!terminalRunStates.has(state)) {
+    throw new AppError('state_conflict', `run ${from} is ${state}; only one that has ended can be repeated`);
+  }
+  const prepared = await prepareRun(dependencies, order.project_id, {
+    ...{ known, isStored: true, job, priority, labels, rerun_of: from },
+    budget_ceiling_usd: ceiling === null ? null : Number(ceiling),
+  });
+  const run = newRunView(prepared.row, known.definition, choice.reused);
+  await dependencies.db.transaction(async (trx) => {
+    await keep(trx, 202, run);
+    const { run_id: to } = await placeRun(trx, prepared);
+    if (choice.reused.length > 0) await copySteps(trx, { from, to, step_ids: choice.reused });
+  });
+  return run;
+};
+
+export const createRerunRun = (dependencies: RerunDependencies) => ({
+  /** @throws AppError `not_found`, `request_invalid` */
+  preview: async (order: RerunOrder): Promise<RerunPreview> => {
+    const { reused, executed } = (await plan(dependencies, order)).choice;
+    return { reused: [...reused], executed: [...executed] };
+  },
+
+  /** @throws AppError `not_found`, `state_conflict` before it has ended, `request_invalid`, `job_invalid` */
+  rerun: async (order: RerunOrder): Promise<Submission> => {
+    const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
+      project_id: order.project_id,
+      request: `POST /v1/runs/${order.run_id}/rerun`,
+      idempotency: order.idempotency,
+      work: (keep) => start(dependencies, order, keep),
+    });
+    return { run: answer, replayed };
+  },
+});
+
+export type RerunRun = ReturnType<typeof createRerunRun>;

@@ -1,0 +1,98 @@
+/** A step's own page, of one of its items too, and the list of its items. */
+import type { StepDefinition } from '../../contracts/pipeline.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import type { RunStep, StepDetail, StepState } from '../../contracts/run.ts';
+import { listStepAttempts } from '../../db/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import type { RunDetailRow } from '../../db/run-list.ts';
+import { listRunSteps, listStepItems, type RunStepRow, readStepOutput } from '../../db/step.ts';
+import { listStepRevisions } from '../../db/step-revision.ts';
+import { AppError } from '../../errors.ts';
+import { decodeNumberCursor, toPage } from '../cursor.ts';
+import type { RunContexts } from '../steps/run-context.ts';
+import type { StepResults } from '../steps/step-results.ts';
+import { resolveInput } from '../steps/step-unit.ts';
+import { toAttempt, toRunStep, toStepRevision } from './run-view.ts';
+
+export interface StepPageDependencies {
+  readonly db: Db;
+  readonly contexts: RunContexts;
+  readonly results: StepResults;
+}
+
+export interface ItemQuery {
+  readonly state?: StepState | undefined;
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+/** @throws AppError `not_found` */
+const requireStep = ({ run_id, definition }: RunDetailRow, stepId: string): StepDefinition => {
+  const step = definition.steps.find(({ id }) => id === stepId);
+  if (step === undefined) throw new AppError('not_found', `run ${run_id} has no step ${stepId}`);
+  return step;
+};
+
+export const createStepPages = ({ db, contexts, results }: StepPageDependencies) => {
+  /** Derived again from what never changes; absent while a result it needs is missing. */
+  const inputOf = async (runId: string, stepId: string, item: number): Promise<Json | undefined> => {
+    const context = await contexts.open(runId);
+    const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];
+    if (step === undefined || (step.items !== null && item === 0)) return undefined;
+    const resolved = await resolveInput(context, step, results, item);
+    return 'input' in resolved ? resolved.input : undefined;
+  };
+
+  const readRow = async (runId: string, stepId: string, item: number): Promise<RunStepRow | undefined> => {
+    if (item > 0) return (await listStepItems(db, runId, stepId, { item }))[0];
+    return (await listRunSteps(db, runId)).find(({ step_id }) => step_id === stepId);
+  };
+
+  return {
+    /**
+     * Resolved input, output, every attempt with its decision.
+     * @param item 0 = the step as a whole
+     * @throws AppError `not_found`
+     */
+    getStep: async (run: RunDetailRow, stepId: string, item: number): Promise<StepDetail> => {
+      const { run_id } = run;
+      const definition = requireStep(run, stepId);
+      const [row, attempts, revisions, output] = await Promise.all([
+        readRow(run_id, stepId, item),
+        listStepAttempts(db, run_id, stepId, item),
+        listStepRevisions(db, { run_id, step_id: stepId, item }),
+        readStepOutput(db, run_id, stepId, item),
+      ]);
+      if (item > 0 && row === undefined) {
+        throw new AppError('not_found', `step ${stepId} of run ${run_id} has no item ${item} that has begun`);
+      }
+      // What a worker has not begun yet, a look at it must not begin.
+      const isOpen = row !== undefined && run.started_at !== null;
+      const input = isOpen ? await inputOf(run_id, stepId, item) : undefined;
+      return {
+        ...toRunStep(definition, row),
+        run_id,
+        depends_on: [...(definition.depends_on ?? [])],
+        ...(input === undefined ? {} : { input }),
+        ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
+        ...(output === undefined ? {} : { output }),
+        attempt_list: attempts.map(toAttempt),
+      };
+    },
+
+    /** Those that have begun, in order. @throws AppError `not_found` */
+    listItems: async (
+      run: RunDetailRow,
+      stepId: string,
+      { state, limit, cursor }: ItemQuery,
+    ): Promise<{ items: RunStep[]; next_cursor: string | null }> => {
+      const definition = requireStep(run, stepId);
+      const after = cursor === undefined ? undefined : Number(decodeNumberCursor(cursor));
+      const rows = await listStepItems(db, run.run_id, stepId, { state, after, limit: limit + 1 });
+      return toPage(rows, limit, {
+        key: ({ item }) => String(item),
+        item: (row) => toRunStep(definition, row),
+      });
+    },
+  };
+};

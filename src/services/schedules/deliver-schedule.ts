@@ -1,0 +1,90 @@
+/**
+ * Tells Temporal what a schedule's row says. One process at a time tells of one schedule, so that an older state never
+ * comes after a newer one; it goes on until nothing newer is there.
+ */
+import type { Logger } from 'pino';
+import type { ScheduleOrder, Schedules } from '../../clients/temporal/schedules.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { readCron } from '../../core/schedule/cron.ts';
+import type { Db } from '../../db/connect.ts';
+import type { ScheduleRow } from '../../db/schedule.ts';
+import {
+  listUndeliveredSchedules,
+  markScheduleDelivered,
+  readUndeliveredSchedule,
+  tryScheduleTurn,
+} from '../../db/schedule-delivery.ts';
+import { createDeliveries } from '../deliveries.ts';
+
+export interface ScheduleDelivery {
+  /** Resolves when it was tried, or after two seconds; it goes on in the background. */
+  deliverSoon(scheduleId: string): Promise<void>;
+  /** @returns how many changes it made up for */
+  deliverOverdue(): Promise<number>;
+  /** Resolves when nothing is under way. */
+  settled(): Promise<void>;
+}
+
+/** The process that took a change delivers it within this time, or never. */
+const overdueMs = 3_000;
+const patienceMs = 2_000;
+const batch = 200;
+/** Each holds a connection to the database while Temporal is told. */
+const atOnce = 3;
+
+const toOrder = ({ project_id, schedule_id, body }: ScheduleRow): ScheduleOrder => ({
+  ...{ project_id, schedule_id, name: body.name },
+  cron: readCron(body.cron),
+  timezone: body.timezone,
+  overlap: body.overlap,
+  catch_up_ms: parseDuration(body.catch_up),
+  paused: body.paused,
+});
+
+const within = async (task: Promise<void>, ms: number): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([task, limit]);
+  clearTimeout(timer);
+};
+
+export const createScheduleDelivery = ({
+  db,
+  schedules,
+  logger,
+}: {
+  readonly db: Db;
+  readonly schedules: Pick<Schedules, 'put' | 'remove'>;
+  readonly logger: Logger;
+}): ScheduleDelivery => {
+  /** @returns whether something newer may be there */
+  const deliverOne = (scheduleId: string): Promise<boolean> =>
+    db.transaction(async (trx) => {
+      if (!(await tryScheduleTurn(trx, scheduleId))) return false;
+      const row = await readUndeliveredSchedule(trx, scheduleId);
+      if (row === undefined) return false;
+      if (row.deleted_at === null) await schedules.put(toOrder(row));
+      else await schedules.remove(row);
+      await markScheduleDelivered(trx, row);
+      return true;
+    });
+
+  const deliveries = createDeliveries<{ readonly schedule_id: string }>({
+    what: 'a schedule',
+    deliver: async ({ schedule_id }) => {
+      while (await deliverOne(schedule_id));
+    },
+    ...{ logger, atOnce },
+  });
+
+  return {
+    deliverSoon: (schedule_id) => within(deliveries.soon({ schedule_id }), patienceMs),
+    deliverOverdue: async () => {
+      const overdue = await listUndeliveredSchedules(db, overdueMs, batch);
+      return deliveries.each(overdue.map((schedule_id) => ({ schedule_id })));
+    },
+    settled: deliveries.settled,
+  };
+};

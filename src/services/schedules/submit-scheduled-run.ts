@@ -1,0 +1,60 @@
+/**
+ * A start of a schedule becomes a run, by the same door as the API. The row decides: what was deleted or paused in the
+ * meantime starts nothing. A repeated start meets the first one's run.
+ */
+import type { RunRequest } from '../../contracts/run.ts';
+import type { ScheduleRequest } from '../../contracts/schedule.ts';
+import type { ScheduledStart, ScheduledSubmission } from '../../core/run/scheduled-input.ts';
+import type { Db } from '../../db/connect.ts';
+import type { RunOrigin } from '../../db/run.ts';
+import { findScheduledRun, readSchedule } from '../../db/schedule.ts';
+import { AppError } from '../../errors.ts';
+
+export interface ScheduledRunDependencies {
+  readonly db: Db;
+  /** @returns the run's id @throws AppError when there can be no such run */
+  readonly createRun: (projectId: string, request: RunRequest, origin: RunOrigin) => Promise<string>;
+}
+
+export type SubmitScheduledRun = (start: ScheduledStart) => Promise<ScheduledSubmission>;
+
+const toRequest = (body: ScheduleRequest): RunRequest => {
+  const { pipeline, version, alias, job, priority, budget_ceiling_usd, labels } = body;
+  return { pipeline, version, alias, job, priority, budget_ceiling_usd, labels };
+};
+
+const requireActive = async (db: Db, scheduleId: string) => {
+  const row = await readSchedule(db, scheduleId);
+  if (row === undefined) throw new AppError('not_found', `there is no schedule ${scheduleId} any more`);
+  if (row.body.paused) throw new AppError('state_conflict', `schedule ${scheduleId} is paused`);
+  return row;
+};
+
+/** A limit that is reached is an answer; other passing troubles are not. */
+const isRefusal = (error: unknown): error is AppError =>
+  error instanceof AppError && (!error.retryable || error.code === 'concurrency_limit');
+
+const findSubmitted = async (db: Db, start: ScheduledStart): Promise<ScheduledSubmission | undefined> => {
+  const found = await findScheduledRun(db, start);
+  if (found === undefined) return undefined;
+  const { run_id, is_untold } = found;
+  return is_untold ? { run_id } : { run_id, has_ended: true };
+};
+
+export const createSubmitScheduledRun =
+  ({ db, createRun }: ScheduledRunDependencies): SubmitScheduledRun =>
+  async (start) => {
+    const known = await findSubmitted(db, start);
+    if (known !== undefined) return known;
+    const { schedule_id, scheduled_at, workflow_id } = start;
+    try {
+      const { project_id, body } = await requireActive(db, schedule_id);
+      const origin = { schedule_id, scheduled_at, parent_workflow_id: workflow_id };
+      return { run_id: await createRun(project_id, toRequest(body), origin) };
+    } catch (error) {
+      const first = await findSubmitted(db, start); // the same start, submitted twice at once
+      if (first !== undefined) return first;
+      if (!isRefusal(error)) throw error;
+      return { refused: { code: error.code, message: error.message } };
+    }
+  };

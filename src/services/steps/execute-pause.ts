@@ -1,0 +1,32 @@
+/** A step that only waits. Its end is by the clock of the database. */
+
+import { parseDuration } from '../../core/duration.ts';
+import type { StepKey } from '../../db/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import type { StandingStep } from '../../db/step.ts';
+import { answerStep, keepWaiting } from '../../db/step-hold.ts';
+import { readEnd, type StepExecution } from './run-step.ts';
+import type { StepUnit } from './step-unit.ts';
+import type { WaitingStep } from './wait-for-call.ts';
+
+export const executePause = async (
+  db: Db,
+  { step, key }: StepUnit,
+  standing: StandingStep | undefined,
+): Promise<StepExecution | WaitingStep> => {
+  if (standing !== undefined) return endPause(db, key, standing);
+  const for_ms = parseDuration(step.definition.wait ?? '0s');
+  const held = await keepWaiting(db, key, { awaiting: 'time', until: null, for_ms, begins: true });
+  if (held === undefined) return readEnd(db, key);
+  return { kind: 'waiting', awaiting: 'time', until: held.wait_until, ref: null };
+};
+
+const endPause = async (
+  db: Db,
+  key: StepKey,
+  { wait_until, wait_left_ms }: StandingStep,
+): Promise<StepExecution | WaitingStep> => {
+  if ((wait_left_ms ?? 0) > 0) return { kind: 'waiting', awaiting: 'time', until: wait_until, ref: null };
+  await answerStep(db, key, { state: 'succeeded', output: null, data: {} });
+  return readEnd(db, key);
+};

@@ -1,0 +1,88 @@
+/**
+ * A step that is a run of another pipeline: its input is that run's job, that run's output is its own. The run is there
+ * once for each execution of the step, however often it is asked for; whoever started it is told when it has ended.
+ */
+import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
+import type { Failure } from '../../contracts/primitives.ts';
+import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
+import type { Db } from '../../db/connect.ts';
+import { type EndedRun, readRunEnd } from '../../db/run.ts';
+import { requestCancel } from '../../db/run-control.ts';
+import { endStep, type StandingStep } from '../../db/step.ts';
+import { answerStep, keepWaiting } from '../../db/step-hold.ts';
+import type { SubmitSubRun } from '../runs/submit-sub-run.ts';
+import { readEnd, type StepExecution } from './run-step.ts';
+import type { StepResults } from './step-results.ts';
+import { resolveInput, type StepUnit } from './step-unit.ts';
+import type { WaitingStep } from './wait-for-call.ts';
+
+export interface SubRunDependencies {
+  readonly db: Db;
+  readonly results: StepResults;
+  readonly submitSubRun: SubmitSubRun;
+}
+
+type Execution = StepExecution | WaitingStep;
+
+export const executeSubRun = async (
+  dependencies: SubRunDependencies,
+  unit: StepUnit,
+  standing: StandingStep | undefined,
+): Promise<Execution> => {
+  const { db } = dependencies;
+  if (standing?.sub_run_id == null) return start(dependencies, unit);
+  const ended = await readRunEnd(db, standing.sub_run_id);
+  return ended === undefined ? waitFor(standing.sub_run_id) : take(db, unit, ended);
+};
+
+const waitFor = (run_id: string): WaitingStep => ({
+  ...{ kind: 'waiting', awaiting: 'run', until: null, ref: { run_id } },
+});
+
+const fail = async (db: Db, { key }: StepUnit, error: Failure): Promise<Execution> => {
+  await endStep(db, key, 'failed', error);
+  return { kind: 'failed', error };
+};
+
+const start = async (
+  { db, results, submitSubRun }: SubRunDependencies,
+  unit: StepUnit,
+): Promise<Execution> => {
+  const { context, step, key } = unit;
+  const resolved = await resolveInput(context, step, results, key.item);
+  if ('error' in resolved) return fail(db, unit, resolved.error);
+  const settings = resolveStepSettings(context.definition, step.definition);
+  const submitted = await submitSubRun({
+    parent: { ...key },
+    project_id: context.project_id,
+    reference: step.definition.pipeline ?? '',
+    job: resolved.input,
+    priority: settings.priority ?? context.priority,
+    ceilingUsd: step.definition.budget_ceiling_usd ?? null,
+    depth: context.depth + 1,
+    parentWorkflowId: workflowIdOf(context.project_id, key.run_id),
+  });
+  if ('error' in submitted) return fail(db, unit, submitted.error);
+  if ('closed' in submitted) return readEnd(db, key);
+  const { run_id } = submitted;
+  const wait = { awaiting: 'run', until: null, for_ms: null, begins: true, data: { run_id } } as const;
+  const held = await keepWaiting(db, key, { ...wait, sub_run_id: run_id });
+  if (held !== undefined) return waitFor(run_id);
+  const reason = 'the step that started it has ended';
+  await requestCancel(db, { project_id: context.project_id, run_id }, { reason, mode: 'graceful' });
+  return readEnd(db, key);
+};
+
+const take = async (db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> => {
+  const { run_id, pipeline, version, state, error } = run;
+  if (state === 'succeeded') {
+    await answerStep(db, unit.key, { state: 'succeeded', output: run.output, data: { run_id } });
+    return readEnd(db, unit.key);
+  }
+  const why = error === null ? '' : `: ${error.message}`;
+  return fail(db, unit, {
+    code: 'sub_run_failed',
+    message: `run ${run_id} of ${pipeline}@${version} ended as ${state}${why}`,
+    details: { run_id, code: error?.code ?? 'run_cancelled' },
+  });
+};

@@ -1,0 +1,38 @@
+/** Lists of `for_each` that were worked out, so that their items do not all do it again. */
+import { LRUCache } from 'lru-cache';
+import type { Failure, Json } from '../../contracts/primitives.ts';
+
+export type Evaluated<Value> = { readonly value: Value } | { readonly error: Failure };
+
+type List = Evaluated<readonly Json[]>;
+
+export interface ItemLists {
+  /** The list under this name; asked for twice at once, it is made once. */
+  of(name: string, make: () => Promise<List>): Promise<List>;
+}
+
+const cacheBytes = 64 * 1_048_576;
+
+export const createItemLists = (): ItemLists => {
+  const kept = new LRUCache<string, { list: List; size: number }>({
+    maxSize: cacheBytes,
+    sizeCalculation: ({ size }) => size,
+  });
+  const underWay = new Map<string, Promise<List>>();
+
+  const makeAndKeep = async (name: string, make: () => Promise<List>): Promise<List> => {
+    const list = await make();
+    if ('value' in list) kept.set(name, { list, size: JSON.stringify(list.value).length + 100 });
+    return list;
+  };
+
+  return {
+    of: (name, make) => {
+      const known = kept.get(name);
+      if (known !== undefined) return Promise.resolve(known.list);
+      const made = underWay.get(name) ?? makeAndKeep(name, make).finally(() => underWay.delete(name));
+      underWay.set(name, made);
+      return made;
+    },
+  };
+};

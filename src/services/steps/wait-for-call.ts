@@ -1,0 +1,152 @@
+/**
+ * A call that nothing took and that time alone does not cure: for want of money the step waits until somebody raises the
+ * limit or a new window begins, and a person is asked once per budget; for want of any instance it waits as long as its
+ * author allows. Waiting takes no room in the run.
+ */
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { BudgetRefusal } from '../../contracts/money.ts';
+import type { Failure } from '../../contracts/primitives.ts';
+import type { Awaiting } from '../../contracts/run.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import { capabilityOf } from '../../core/pipeline/step-kind.ts';
+import type { StepKey } from '../../db/attempt.ts';
+import { hasRoomFor } from '../../db/budget-headroom.ts';
+import { isRegistered } from '../../db/capability-names.ts';
+import type { Db } from '../../db/connect.ts';
+import { readUnixTime } from '../../db/escalation-transition.ts';
+import { endStep } from '../../db/step.ts';
+import { isUnderWay, keepWaiting } from '../../db/step-hold.ts';
+import { openReview } from '../reviews/open-review.ts';
+import { callKeyOf, readEnd, type StepExecution, type StepWork } from './run-step.ts';
+
+/** What else a workflow has to know to wait for it. */
+export interface WaitReference {
+  readonly review_id?: string;
+  readonly run_id?: string;
+}
+
+export interface WaitingStep {
+  readonly kind: 'waiting';
+  readonly awaiting: Awaiting;
+  /** When it is over at the latest; null = only when somebody says so. */
+  readonly until: Date | null;
+  readonly ref: WaitReference | null;
+}
+
+type Waited = StepExecution | WaitingStep;
+type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
+
+/** Of a budget that nothing resets. */
+const longestAskMs = 30 * 86_400_000;
+const shortestAskMs = 60_000;
+/** The limit was raised while the call was refused. */
+const atOnceMs = 500;
+
+/**
+ * While a call is on its way, nothing is missing: whoever made it may still tell its answer.
+ * @returns null when the failure is none to wait for
+ */
+export const waitForCall = async (
+  db: Db,
+  work: Work,
+  code: ErrorCode,
+  error: Failure,
+): Promise<Waited | null> => {
+  if (code === 'budget_exhausted') return waitForBudget(db, work, error);
+  if (code !== 'no_instance') return null;
+  const capability = capabilityOf(work.step.definition);
+  if ((await isRegistered(db, capability)) || (await isUnderWay(db, callKeyOf(work.key)))) return null;
+  return waitForCapability(db, work, capability);
+};
+
+const runOf = ({ run_id }: BudgetRefusal, { context }: Work): string => run_id ?? context.run_id;
+
+const scopeOf = (refusal: BudgetRefusal, work: Work): string => {
+  const { scope } = refusal;
+  if (scope === 'project') return `project:${work.context.project_id}`;
+  return scope === 'global' ? 'global' : `run:${runOf(refusal, work)}`;
+};
+
+const nameOf = {
+  call: 'the call',
+  run: 'the run',
+  project: 'the project’s day',
+  global: 'the day of all projects',
+};
+
+const askForMoney = async (trx: Db, work: Work, refusal: BudgetRefusal, subject: string) => {
+  const { context, step, key } = work;
+  const { scope, limit_usd, spent_usd, reserved_usd, minimum_usd, resets_at } = refusal;
+  const seen = `limit ${limit_usd} USD, spent ${spent_usd}, reserved ${reserved_usd}`;
+  const reset = resets_at === null ? '' : `; it resets at ${resets_at}`;
+  const left = resets_at === null ? longestAskMs : Date.parse(resets_at) - (await readUnixTime(trx)) * 1_000;
+  return openReview(trx, {
+    ...{ project_id: context.project_id, kind: 'budget', subject },
+    ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
+    reason: `the budget of ${nameOf[scope]} is used up: ${seen}; step ${key.step_id} needs ${minimum_usd}${reset}`,
+    payload: {
+      optional: step.definition.optional ?? false,
+      details: {
+        ...{ scope, limit_usd, spent_usd, reserved_usd, minimum_usd, resets_at },
+        ...{ run_id: key.run_id, step_id: key.step_id },
+      },
+    },
+    due_in_ms: Math.max(shortestAskMs, left),
+  });
+};
+
+/** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
+const writeBudgetWait = async (
+  trx: Db,
+  work: Work,
+  refusal: BudgetRefusal,
+): Promise<WaitingStep | 'room' | 'ended'> => {
+  const scope = scopeOf(refusal, work);
+  const { review_id } = await askForMoney(trx, work, refusal, scope);
+  if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) return 'room';
+  const held = await keepWaiting(trx, work.key, {
+    ...{ awaiting: 'budget', until: refusal.resets_at, for_ms: null, begins: false },
+    ...{ budget_scope: scope, data: { review_id, scope } },
+  });
+  if (held === undefined) return 'ended';
+  return { kind: 'waiting', awaiting: 'budget', until: held.wait_until, ref: { review_id } };
+};
+
+const waitForBudget = async (db: Db, work: Work, error: Failure): Promise<Waited> => {
+  const trx = await db.transaction();
+  try {
+    const waiting = await writeBudgetWait(trx, work, error.details as unknown as BudgetRefusal);
+    if (typeof waiting !== 'string') {
+      await trx.commit();
+      return waiting;
+    }
+    await trx.rollback();
+    return waiting === 'room' ? { kind: 'retry', error, delayMs: atOnceMs } : readEnd(db, work.key);
+  } catch (fault) {
+    await trx.rollback();
+    throw fault;
+  }
+};
+
+const waitForCapability = async (db: Db, { step, key }: Work, capability: string): Promise<Waited> => {
+  const allowed = step.definition.wait_for_capability ?? '0s';
+  const for_ms = parseDuration(allowed);
+  const begun = { awaiting: 'capability', capability, until: null, for_ms, begins: false } as const;
+  const held = for_ms === 0 ? null : await keepWaiting(db, key, begun);
+  if (held === undefined) return readEnd(db, key);
+  if (held?.wait_left_ms != null && held.wait_left_ms > 0) {
+    return { kind: 'waiting', awaiting: 'capability', until: held.wait_until, ref: null };
+  }
+  return failForWant(
+    db,
+    key,
+    `no instance of ${capability} is registered; wait_for_capability is ${allowed}`,
+  );
+};
+
+const failForWant = async (db: Db, key: StepKey, message: string): Promise<StepExecution> => {
+  const error: Failure = { code: 'no_instance', message };
+  await endStep(db, key, 'failed', error);
+  return { kind: 'failed', error };
+};

@@ -1,0 +1,20 @@
+/** What users say to a run that is under way: pause, resume, another ceiling. The highest version counts. */
+import { defineSignal, setHandler } from '@temporalio/workflow';
+import type { ControlSignal } from '../core/run/workflow-input.ts';
+
+const controlSignal = defineSignal<[ControlSignal]>('control');
+
+/** Once in a workflow: it takes the signal. @returns how the run's row stands, as far as it was told */
+export const createRunControl = (
+  carried: ControlSignal | undefined,
+  onPause: (isPaused: boolean) => void,
+): (() => ControlSignal) => {
+  let known: ControlSignal = carried ?? { version: 0, paused: false, budget_version: 0 };
+  setHandler(controlSignal, (told) => {
+    if (told.version <= known.version) return;
+    const isChanged = told.paused !== known.paused;
+    known = told;
+    if (isChanged) onPause(told.paused);
+  });
+  return () => known;
+};

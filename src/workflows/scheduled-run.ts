@@ -1,0 +1,70 @@
+/**
+ * One start of a schedule. It lasts as long as its run, so that Temporal's own overlap policies hold: skip and buffer
+ * see that it is still under way, and cancelling it cancels the run and waits for its end.
+ */
+import {
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  defineSignal,
+  isCancellation,
+  proxyActivities,
+  proxyLocalActivities,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { Activities } from '../activities/create-activities.ts';
+import type { ScheduledRunInput } from '../core/run/scheduled-input.ts';
+
+/** Its run has ended. */
+const woken = defineSignal('woken');
+
+const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '30 seconds' } as const;
+
+/** A start that could not be submitted for so long is not made up for. */
+const { submitRun } = proxyActivities<Activities>({
+  scheduleToCloseTimeout: '1 hour',
+  startToCloseTimeout: '60 seconds',
+  retry,
+});
+
+const { cancelScheduledRun } = proxyLocalActivities<Activities>({
+  startToCloseTimeout: '60 seconds',
+  retry,
+});
+
+/** @throws ApplicationFailure with the code of the refusal when there is to be no run */
+export async function scheduledRun(input: ScheduledRunInput): Promise<{ run_id: string }> {
+  let hasEnded = false;
+  setHandler(woken, () => {
+    hasEnded = true;
+  });
+  const { run_id, has_ended } = await CancellationScope.nonCancellable(() => submit(input));
+  hasEnded ||= has_ended === true;
+  try {
+    await condition(() => hasEnded);
+    return { run_id };
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    await CancellationScope.nonCancellable(async () => {
+      await cancelScheduledRun({ project_id: input.project_id, run_id });
+      await condition(() => hasEnded);
+    });
+    throw error;
+  }
+}
+
+const submit = async ({ schedule_id }: ScheduledRunInput) => {
+  const submitted = await submitRun({ schedule_id, ...whatAndWhen() });
+  if ('run_id' in submitted) return submitted;
+  const { code: type, message } = submitted.refused;
+  throw ApplicationFailure.create({ type, message, nonRetryable: true });
+};
+
+/** The calendar means whole minutes. Starts by hand are told apart by when they began; Temporal rounds their time. */
+const whatAndWhen = () => {
+  const { workflowId, startTime, searchAttributes } = workflowInfo();
+  const [meant] = (searchAttributes.TemporalScheduledStartTime ?? []) as Date[];
+  const at = meant === undefined || meant.getTime() % 60_000 !== 0 ? startTime : meant;
+  return { scheduled_at: at.toISOString(), workflow_id: workflowId };
+};

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import {
+  finalFailure,
+  isHopeless,
+  laterFailure,
+  toApplicationFailure,
+} from '../../src/activities/failures.ts';
+import { AppError } from '../../src/errors.ts';
+
+it('Temporal, which takes only whole characters, is told nothing else', () => {
+  const message = 'a\ud800b \udc00\ud83d\ude00\udc00 \ud800';
+  const whole = 'a\ufffdb \ufffd\ud83d\ude00\ufffd \ufffd';
+  const failure = { code: 'input_rejected', message };
+  const told = [
+    finalFailure(failure),
+    laterFailure(failure, 1),
+    toApplicationFailure(new AppError('unavailable', message)),
+  ];
+  expect(told.map((one) => (one as Error).message)).toEqual([whole, whole, whole]);
+});
+
+it('what comes back every time is given up, what only waits for a part never', () => {
+  const coded = (code: string) => Object.assign(new Error(code), { code });
+  const fault = new TypeError('a fault of ours');
+  const away = [coded('ECONNREFUSED'), coded('57P01'), new AppError('unavailable', 'no database')];
+  expect([coded('22P02'), coded('23505')].map((one) => isHopeless(one, 1))).toEqual([true, true]);
+  expect([1, 19, 20].map((attempt) => isHopeless(fault, attempt))).toEqual([false, false, true]);
+  expect(away.map((one) => isHopeless(one, 1_000))).toEqual([false, false, false]);
+  const given = toApplicationFailure(new AppError('output_too_large', 'too large'), true);
+  expect(given).toMatchObject({ type: 'output_too_large', nonRetryable: true });
+});

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Run, RunStep } from '../../src/contracts/run.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
+
+let api: TestApi;
+let run: Run;
+const all = 10_000;
+beforeAll(async () => {
+  api = await startTestApi();
+  await anInstance(api.db, { name: 'x' });
+  const steps = [
+    { id: 'each', capability: 'x', for_each: { items: '{{ job.list }}' }, input: { n: '{{ item.n }}' } },
+    { id: 'other', wait: '1s' },
+  ];
+  const job = { list: [{ n: 'one' }, { n: 'two' }] };
+  const body = { definition: { pipeline: 'many', version: '1', steps }, job };
+  [, run] = await readJson<Run>(api.call('/v1/runs', { body }));
+  await api.db.raw(
+    `insert into step (run_id, step_id, item, state, awaiting, items)
+     values (?, 'each', 0, 'running', null, ?)`,
+    [run.run_id, all + 5],
+  );
+  await api.db.raw(
+    `insert into step (run_id, step_id, item, state, awaiting, output)
+     select ?, 'each', n, case when n % 10 = 0 then 'waiting' else 'succeeded' end,
+       case when n % 10 = 0 then 'budget' end, to_json(n) from generate_series(1, ?) n`,
+    [run.run_id, all],
+  );
+  await api.db('run').where({ run_id: run.run_id }).update({ state: 'running', started_at: new Date() });
+});
+afterAll(() => api.close());
+
+const list = (query: string) =>
+  readJson<{ items: RunStep[]; next_cursor: string | null }>(
+    api.call(`/v1/runs/${run.run_id}/steps/each/items${query}`),
+  );
+
+test('a run counts the items of its steps, and says what some of them wait for', async () => {
+  const began = performance.now();
+  const [, shown] = await readJson<Run>(api.call(`/v1/runs/${run.run_id}`));
+  expect(performance.now() - began).toBeLessThan(2_000);
+  expect(shown.awaiting).toEqual(['budget']);
+  expect(shown.steps).toMatchObject([
+    { id: 'each', state: 'running', items: { succeeded: 9_000, waiting: 1_000, pending: 5 } },
+    { id: 'other', wait: '1s', state: 'pending' },
+  ]);
+  expect(shown.steps).toHaveLength(2);
+});
+
+test('items are listed in order, page by page, and by state', async () => {
+  const seen: number[] = [];
+  let cursor = '';
+  for (let page = 0; page < 3; page++) {
+    const [, { items, next_cursor }] = await list(`?state=waiting&limit=2${cursor}`);
+    seen.push(...items.map(({ item = 0 }) => item));
+    cursor = `&cursor=${next_cursor}`;
+  }
+  expect(seen).toEqual([10, 20, 30, 40, 50, 60]);
+  const [, last] = await list(`?cursor=${Buffer.from(String(all - 1)).toString('base64url')}`);
+  expect(last).toMatchObject({
+    items: [{ id: 'each', item: all, state: 'waiting', awaiting: 'budget' }],
+    next_cursor: null,
+  });
+});
+
+test('an item has a page of its own, with the input that its place in the list gives', async () => {
+  const [, item] = await readJson(api.call(`/v1/runs/${run.run_id}/steps/each?item=2`));
+  expect(item).toMatchObject({ id: 'each', item: 2, state: 'succeeded', input: { n: 'two' }, output: 2 });
+  const [, whole] = await readJson<RunStep>(api.call(`/v1/runs/${run.run_id}/steps/each`));
+  expect([whole.item, 'input' in whole, 'output' in whole]).toEqual([undefined, false, false]);
+});
+
+test.each([
+  ['/steps/each?item=10001', 422],
+  ['/steps/each?item=-1', 422],
+  ['/steps/other?item=1', 404],
+  ['/steps/none/items', 404],
+  ['/steps/each/items?cursor=x', 422],
+  ['/steps/each/items?state=gone', 422],
+])('%s answers %d', async (path, status) => {
+  expect((await api.call(`/v1/runs/${run.run_id}${path}`)).status).toBe(status);
+});

@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { BulkAnswer, Run } from '../../src/contracts/run.ts';
+import { finishRun } from '../../src/db/run.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
+import { waitFor } from '../support/wait.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi({ MAINTENANCE_MS: 100 });
+  await anInstance(api.db, { name: 'x' });
+  const steps = [{ id: 'a', capability: 'x' }];
+  const schema = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } };
+  const concurrency = { key: 'user {{ job.user }}', limit: 2 };
+  for (const body of [
+    { pipeline: 'plain', version: '1', steps },
+    {
+      pipeline: 'checked',
+      version: '1',
+      steps,
+      job_schema: schema,
+      priority: 'batch',
+      budget_ceiling_usd: 2,
+    },
+    { pipeline: 'queued', version: '1', steps, concurrency },
+    { pipeline: 'strict', version: '1', steps, concurrency: { ...concurrency, on_limit: 'reject' } },
+    { pipeline: 'missing', version: '1', steps: [{ id: 'a', capability: 'nobody-has-it' }] },
+    {
+      ...{ pipeline: 'patient', version: '1' },
+      steps: [{ id: 'a', capability: 'nobody-has-it', wait_for_capability: '1h' }],
+    },
+  ]) {
+    await api.call('/v1/pipelines', { body });
+  }
+});
+afterAll(() => api.close());
+
+const submit = <Body = Run>(body: object) => readJson<Body>(api.call('/v1/runs', { body }));
+const bulk = (runs: object[], headers: Record<string, string> = {}) =>
+  readJson<BulkAnswer>(api.call('/v1/runs/bulk', { body: { runs }, headers }));
+const end = (run_id: string) =>
+  finishRun(api.db, { run_id, state: 'succeeded', output: null, error: null, step_ids: [] });
+const isStarted = async (run_id: string): Promise<boolean> => {
+  const row = await api.db('run').where({ run_id }).first('start_delivered_at');
+  return row?.start_delivered_at != null;
+};
+
+describe('a submission', () => {
+  test('is checked against the job_schema, with pointers', async () => {
+    expect(await submit({ pipeline: 'checked', job: { n: 'one' } })).toEqual([
+      422,
+      expect.objectContaining({
+        code: 'job_invalid',
+        errors: [expect.objectContaining({ pointer: '/job/n', message: expect.stringContaining('integer') })],
+      }),
+    ]);
+    const [, { job_id }] = await readJson<{ job_id: string }>(api.call('/v1/jobs', { body: { job: {} } }));
+    expect((await submit({ pipeline: 'checked', job_id }))[1]).toMatchObject({ code: 'job_invalid' });
+  });
+
+  test('takes priority and ceiling from the definition, unless it says otherwise', async () => {
+    const job = { n: 1 };
+    expect((await submit({ pipeline: 'checked', job }))[1]).toMatchObject({
+      ...{ priority: 'batch', budget_ceiling_usd: 2 },
+    });
+    const own = { priority: 'interactive', budget_ceiling_usd: 1 };
+    expect((await submit({ pipeline: 'checked', job, ...own }))[1]).toMatchObject(own);
+  });
+
+  test('of a capability that nobody has is refused, unless the step waits for it', async () => {
+    expect(await submit({ pipeline: 'missing' })).toEqual([
+      422,
+      expect.objectContaining({ code: 'definition_invalid', errors: [expect.anything()] }),
+    ]);
+    expect((await submit({ pipeline: 'patient' }))[0]).toBe(202);
+  });
+});
+
+describe('runs in bulk', () => {
+  test('bring at most 20 different definitions', async () => {
+    const inline = (version: number) => ({
+      definition: { pipeline: 'inline', version: `${version}`, steps: [{ id: 'a', capability: 'x' }] },
+    });
+    const [, { items }] = await bulk([...Array.from({ length: 22 }, (_, n) => inline(n)), inline(0)]);
+    expect(items.map(({ status }) => status)).toEqual([...Array(20).fill(202), 422, 422, 202]);
+  });
+
+  test('are taken or refused each by itself, in their order', async () => {
+    const [status, { items }] = await bulk([
+      { pipeline: 'plain', job: { n: 1 } },
+      { pipeline: 'nothing' },
+      { pipeline: 'checked', job: {} },
+      { definition: { pipeline: 'inline', version: '1', steps: [{ id: 'a', capability: 'x' }] } },
+      { pipeline: 'plain', job: { texts: Array.from({ length: 5 }, () => 'x'.repeat(250_000)) } },
+      { pipeline: 'checked', job: { n: 2 } },
+    ]);
+    expect([status, items.map((item) => item.status)]).toEqual([200, [202, 404, 422, 202, 422, 202]]);
+    expect(items.map(({ error }) => error?.code)).toEqual([
+      ...[undefined, 'not_found', 'job_invalid', undefined, 'job_invalid', undefined],
+    ]);
+    for (const { run_id } of items)
+      if (run_id !== undefined) await waitFor('its start', () => isStarted(run_id));
+  });
+
+  test('with a key are the same runs, however often they are asked for', async () => {
+    const runs = [{ pipeline: 'plain' }, { pipeline: 'nothing' }];
+    const count = async () => Number((await api.db('run').count('* as n').first())?.n);
+    const before = await count();
+    const [first, ...others] = await Promise.all(
+      Array.from({ length: 5 }, () => bulk(runs, { 'idempotency-key': 'many' })),
+    );
+    for (const other of others) expect(other[1].items[0]).toEqual(first?.[1].items[0]);
+    expect(await count()).toBe(before + 1);
+  });
+
+  test('of five hundred are taken at once, and no more than a thousand at all', async () => {
+    const runs = Array.from({ length: 500 }, (_, n) => ({ pipeline: 'plain', job: { n } }));
+    const began = performance.now();
+    const [, { items }] = await bulk(runs);
+    const took = performance.now() - began;
+    expect(items.filter(({ status }) => status === 202)).toHaveLength(500);
+    expect(took).toBeLessThan(5_000);
+    expect((await bulk(Array.from({ length: 1_001 }, () => ({ pipeline: 'plain' }))))[0]).toBe(422);
+  });
+});
+
+describe('runs with the same concurrency key', () => {
+  test('above the limit wait their turn, in their order, and start when there is room', async () => {
+    const job = { user: 'ann' };
+    const runs: Run[] = [];
+    for (let n = 0; n < 4; n++) runs.push((await submit({ pipeline: 'queued', job }))[1]);
+    const ids = runs.map(({ run_id }) => run_id);
+    const [other] = await submit({ pipeline: 'queued', job: { user: 'bob' } });
+    expect(other).toBe(202);
+    const admitted = async (): Promise<boolean[]> =>
+      Promise.all(
+        ids.map(
+          async (run_id) =>
+            (await api.db('run').where({ run_id }).first('admitted_at'))?.admitted_at !== null,
+        ),
+      );
+    await waitFor('the first two', async () => (await isStarted(ids[0] ?? '')) && isStarted(ids[1] ?? ''));
+    expect(await admitted()).toEqual([true, true, false, false]);
+    await end(ids[1] ?? '');
+    await waitFor('the third', () => isStarted(ids[2] ?? ''));
+    expect(await admitted()).toEqual([true, true, true, false]);
+  });
+
+  test('a run that waits its turn is cancelled at once, and one that is paused lets others by', async () => {
+    const job = { user: 'cid' };
+    const runs: Run[] = [];
+    for (let n = 0; n < 5; n++) runs.push((await submit({ pipeline: 'queued', job }))[1]);
+    const [first, , third, fourth, fifth] = runs.map(({ run_id }) => run_id);
+    const [, cancelled] = await readJson<Run>(api.call(`/v1/runs/${third}/cancel`, { method: 'POST' }));
+    expect(cancelled).toMatchObject({ state: 'cancelled', started_at: null });
+    await api.call(`/v1/runs/${fourth}/pause`, { method: 'POST' });
+    await end(first ?? '');
+    await waitFor('the fifth', () => isStarted(fifth ?? ''));
+    await api.call(`/v1/runs/${fourth}/resume`, { method: 'POST' });
+    expect(await isStarted(fourth ?? '')).toBe(false);
+    await end(fifth ?? '');
+    await waitFor('the fourth', () => isStarted(fourth ?? ''));
+  });
+
+  test('are refused above the limit where the definition says so, also in bulk and at once', async () => {
+    const request = { pipeline: 'strict', job: { user: 'dan' } };
+    const [, { items }] = await bulk([request, request, request]);
+    expect(items.map(({ status }) => status)).toEqual([202, 202, 429]);
+    expect(await submit(request)).toEqual([
+      429,
+      expect.objectContaining({
+        code: 'concurrency_limit',
+        detail: expect.stringContaining('allowed are 2'),
+      }),
+    ]);
+    const eve = { pipeline: 'strict', job: { user: 'eve' } };
+    const answers = await Promise.all(Array.from({ length: 10 }, () => submit(eve)));
+    expect(answers.map(([status]) => status).filter((status) => status === 202)).toHaveLength(2);
+  });
+
+  test('need the values that the key mentions', async () => {
+    expect((await submit({ pipeline: 'queued', job: {} }))[1]).toMatchObject({ code: 'job_invalid' });
+  });
+});
+
+describe('an alias', () => {
+  test('stands for a version, may be moved, and latest follows what is stored', async () => {
+    const steps = [{ id: 'a', capability: 'x' }];
+    const path = '/v1/pipelines/aliased/aliases';
+    for (const version of ['1', '2']) {
+      await api.call('/v1/pipelines', { body: { pipeline: 'aliased', version, steps } });
+    }
+    const set = (alias: string, version: string) =>
+      readJson(api.call(`${path}/${alias}`, { method: 'PUT', body: { version } }));
+    const runOf = async (body: object) => (await submit({ pipeline: 'aliased', ...body }))[1].version;
+    expect((await set('production', '1'))[0]).toBe(200);
+    expect(await runOf({ alias: 'production' })).toBe('1');
+    expect((await set('production', '2'))[0]).toBe(200);
+    expect(
+      await Promise.all([runOf({ alias: 'production' }), runOf({ alias: 'latest' }), runOf({})]),
+    ).toEqual([...['2', '2', '2']]);
+    const [, { items }] = await readJson<{ items: object[] }>(api.call(path));
+    expect(items).toMatchObject([
+      { alias: 'latest', version: '2' },
+      { alias: 'production', version: '2' },
+    ]);
+    expect([
+      await set('latest', '1'),
+      await set('x', '9'),
+      await submit({ pipeline: 'aliased', alias: 'y' }),
+    ]).toEqual([
+      [422, expect.objectContaining({ code: 'request_invalid' })],
+      [404, expect.anything()],
+      [404, expect.anything()],
+    ]);
+    expect((await api.call('/v1/pipelines/none/aliases')).status).toBe(404);
+  });
+});

@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunEvent } from '../../src/contracts/event.ts';
+import type { RerunPreview, Run } from '../../src/contracts/run.ts';
+import { finishRun } from '../../src/db/run.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
+import { waitFor } from '../support/wait.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi();
+  await anInstance(api.db, { name: 'x' });
+  for (const version of ['1', '2']) {
+    await api.call('/v1/pipelines', { body: { ...definition, version, steps: stepsOf(version) } });
+  }
+});
+afterAll(() => api.close());
+
+const stepsOf = (version: string) => [
+  { id: 'cut', capability: 'x', input: { clip: '{{ job.clip }}' } },
+  { id: 'each', capability: 'x', for_each: { items: '{{ job.list }}' }, input: { n: '{{ item }}' } },
+  {
+    ...{ id: 'send', capability: 'x', depends_on: ['cut', 'each'] },
+    input: { version: version === '2' ? 'second' : 'first' },
+  },
+];
+const definition = { pipeline: 'again', labels: { team: 'a' } };
+
+/** It ran: `cut` succeeded, `each` too with one item tolerated, `send` failed. */
+const anEndedRun = async (cutOutput: object = { path: 'nothing' }): Promise<Run> => {
+  const body = { pipeline: 'again', version: '1', job: { clip: 'a', list: [1, 2] }, budget_ceiling_usd: 3 };
+  const [, run] = await readJson<Run>(api.call('/v1/runs', { body }));
+  const step = { run_id: run.run_id, state: 'succeeded', finished_at: new Date() };
+  await api.db('step').insert([
+    { ...step, step_id: 'cut', output: JSON.stringify(cutOutput), revision: 2 },
+    { ...step, step_id: 'each', items: 2 },
+    { ...step, step_id: 'each', item: 1, output: '"one"' },
+    { ...step, step_id: 'each', item: 2, state: 'failed', error: { code: 'gave_up', message: 'no' } },
+    { ...step, step_id: 'send', state: 'failed', error: { code: 'input_rejected', message: 'no' } },
+  ]);
+  await finishRun(api.db, {
+    ...{ run_id: run.run_id, state: 'failed', output: undefined },
+    error: null,
+    step_ids: [],
+  });
+  return run;
+};
+
+const rerun = <Body = Run>(
+  { run_id }: Pick<Run, 'run_id'>,
+  body: object,
+  headers: Record<string, string> = {},
+) => readJson<Body>(api.call(`/v1/runs/${run_id}/rerun`, { body, headers }));
+const preview = async (run: Run, body: object): Promise<RerunPreview> =>
+  (await rerun<RerunPreview>(run, { ...body, preview: true }))[1];
+const countRuns = async (): Promise<number> => Number((await api.db('run').count('* as n').first())?.n);
+
+describe('a rerun', () => {
+  test('of what failed takes the results of the rest over by value, with their items', async () => {
+    const old = await anEndedRun();
+    const [status, run] = await rerun(old, { only_failed: true });
+    expect([status, run.rerun_of, run.job_id]).toEqual([202, old.run_id, old.job_id]);
+    expect(run).toMatchObject({ labels: { team: 'a' }, budget_ceiling_usd: 3 });
+    const [, shown] = await readJson<Run>(api.call(`/v1/runs/${run.run_id}`));
+    expect(shown.steps).toMatchObject([
+      { id: 'cut', state: 'reused', reused_from: old.run_id, revision: 2, cost_usd: 0 },
+      { id: 'each', state: 'reused', items: { reused: 1, failed: 1 } },
+      { id: 'send', state: 'pending' },
+    ]);
+    expect(run.steps.map(({ state }) => state)).toEqual(shown.steps.map(({ state }) => state));
+    const [, item] = await readJson(api.call(`/v1/runs/${run.run_id}/steps/each?item=1`));
+    expect(item).toMatchObject({ id: 'each', item: 1, state: 'reused', output: 'one' });
+    const events: RunEvent[] = await api.db('event').where({ run_id: run.run_id, type: 'step.reused' });
+    expect(events.map(({ step_id, data }) => [step_id, data])).toEqual([
+      ['cut', { reused_from: old.run_id }],
+      ['each', { reused_from: old.run_id }],
+    ]);
+    // And once more: it is the first run that really made them.
+    await finishRun(api.db, {
+      ...{ run_id: run.run_id, state: 'cancelled', output: undefined },
+      error: null,
+      step_ids: [],
+    });
+    const [, third] = await rerun(run, { only_failed: true });
+    const [, again] = await readJson<Run>(api.call(`/v1/runs/${third.run_id}`));
+    expect(again.steps[0]).toMatchObject({ state: 'reused', reused_from: old.run_id });
+  });
+
+  test('without a wish does everything again, and with a preview nothing at all', async () => {
+    const old = await anEndedRun();
+    const before = await countRuns();
+    const { reused, executed } = await preview(old, {});
+    expect([reused, executed.map(({ id }) => id)]).toEqual([[], ['cut', 'each', 'send']]);
+    expect(await countRuns()).toBe(before);
+    const [, run] = await rerun(old, {});
+    expect(run.steps.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
+  });
+
+  test('of another job, or another version, does again what differs', async () => {
+    const old = await anEndedRun();
+    expect(await preview(old, { only_failed: true, job: { clip: 'b', list: [1, 2] } })).toEqual({
+      reused: ['each'],
+      executed: [
+        { id: 'cut', reason: 'job.clip is another value' },
+        { id: 'send', reason: 'it did not succeed before: failed' },
+      ],
+    });
+    await api.db('step').where({ run_id: old.run_id, step_id: 'send' }).update({ state: 'succeeded' });
+    expect(await preview(old, { only_failed: true, version: '2' })).toEqual({
+      reused: ['cut', 'each'],
+      executed: [{ id: 'send', reason: 'its definition is another one' }],
+    });
+    const [, run] = await rerun(old, { only_failed: true, job: { clip: 'b', list: [1, 2] }, version: '2' });
+    expect([run.version, run.job_id === old.job_id]).toEqual(['2', false]);
+  });
+
+  test('makes again what names a file that is gone', async () => {
+    const old = await anEndedRun();
+    const here = `media://${old.job_id}/a.mp4`;
+    const gone = `media://${old.job_id}/b.mp4`;
+    await api.call(`/v1/media/${old.job_id}/a.mp4`, {
+      method: 'PUT',
+      body: 'film',
+      headers: { 'content-type': 'video/mp4' },
+    });
+    const setOutput = (output: object) =>
+      api
+        .db('step')
+        .where({ run_id: old.run_id, step_id: 'cut' })
+        .update({ output: JSON.stringify(output) });
+    await setOutput({ path: here, text: `it is not ${gone}.` });
+    expect((await preview(old, { only_failed: true })).reused).toEqual(['cut', 'each']);
+    await setOutput({ files: [here, gone] });
+    expect((await preview(old, { only_failed: true })).executed).toMatchObject([
+      { id: 'cut', reason: `${gone}, which its result names, is gone` },
+      { id: 'send' },
+    ]);
+  });
+
+  test('with a key is one run, however often it is asked for', async () => {
+    const old = await anEndedRun();
+    const headers = { 'idempotency-key': 'once' };
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => rerun(old, { only_failed: true }, headers)),
+    );
+    expect(new Set(answers.map(([, { run_id }]) => run_id)).size).toBe(1);
+    expect((await rerun(old, {}, headers))[1]).toMatchObject({ code: 'idempotency_key_reuse' });
+  });
+
+  test('of a run that goes on is refused, but not its preview', async () => {
+    const [, run] = await readJson<Run>(
+      api.call('/v1/runs', { body: { pipeline: 'again', job: { clip: 'a', list: [] } } }),
+    );
+    expect(await rerun(run, {})).toEqual([409, expect.objectContaining({ code: 'state_conflict' })]);
+    expect((await preview(run, { only_failed: true })).executed).toHaveLength(3);
+  });
+
+  test('from a step that there is not, or of a version that there is not, is refused', async () => {
+    const old = await anEndedRun();
+    expect(await rerun(old, { from: ['cut', 'sned'] })).toEqual([
+      422,
+      expect.objectContaining({
+        code: 'request_invalid',
+        errors: [expect.objectContaining({ pointer: '/from/1', suggestion: 'did you mean "send"?' })],
+      }),
+    ]);
+    expect((await rerun(old, { version: '9' }))[0]).toBe(404);
+  });
+
+  test('is started like any run', async () => {
+    const [, run] = await rerun(await anEndedRun(), { from: ['send'] });
+    await waitFor('its start', async () => {
+      const row = await api.db('run').where({ run_id: run.run_id }).first('start_delivered_at');
+      return row?.start_delivered_at != null;
+    });
+  });
+});

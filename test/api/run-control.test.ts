@@ -1,0 +1,226 @@
+import type { Client } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectTemporal } from '../../src/clients/temporal/connect.ts';
+import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
+import type { RunEvent } from '../../src/contracts/event.ts';
+import type { Review } from '../../src/contracts/review.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { finishRun, insertRuns, openRun } from '../../src/db/run.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
+import { waitFor } from '../support/wait.ts';
+import { isWoken, waitForBudget } from '../support/waiting.ts';
+
+let api: TestApi;
+let temporal: Client;
+beforeAll(async () => {
+  api = await startTestApi({ MAINTENANCE_MS: 100 });
+  temporal = await connectTemporal();
+  await anInstance(api.db, { name: 'x' });
+  await api.call('/v1/pipelines', { body: definition });
+});
+afterAll(async () => {
+  await temporal.connection.close();
+  await api.close();
+});
+
+const definition = {
+  pipeline: 'stored',
+  version: '1',
+  steps: [
+    { id: 'a', capability: 'x' },
+    { id: 'b', capability: 'x', depends_on: ['a'] },
+  ],
+};
+
+const submitted = async (body: object = {}): Promise<Run> => {
+  const [, run] = await readJson<Run>(api.call('/v1/runs', { body: { pipeline: 'stored', ...body } }));
+  return run;
+};
+const post = <Body = Run>(run: Pick<Run, 'run_id'>, action: string, body?: object) =>
+  readJson<Body>(
+    api.call(`/v1/runs/${run.run_id}/${action}`, { method: 'POST', ...(body === undefined ? {} : { body }) }),
+  );
+const read = async ({ run_id }: Pick<Run, 'run_id'>): Promise<Run> =>
+  (await readJson<Run>(api.call(`/v1/runs/${run_id}`)))[1];
+
+/** A worker has taken its first step. */
+const begin = (run: Run) => openRun(api.db, run.run_id);
+const end = (run: Run, state: 'succeeded' | 'cancelled' = 'succeeded') =>
+  finishRun(api.db, { ...{ run_id: run.run_id, state, output: null, error: null }, step_ids: [] });
+
+const eventsOf = async ({ run_id }: Run): Promise<string[]> => {
+  const rows: RunEvent[] = await api.db('event').where({ run_id }).orderBy(['xid', 'id']).select('*');
+  return rows.map(({ type }) => type);
+};
+
+const handleOf = ({ run_id }: Pick<Run, 'run_id'>) =>
+  temporal.workflow.getHandle(workflowIdOf(api.projectId, run_id));
+
+/** What Temporal was told, each once: names and contents of signals, and whether a cancel was asked for. */
+const toldOf = async (run: Run): Promise<unknown[]> => {
+  const { events = [] } = await handleOf(run).fetchHistory();
+  const told = (events ?? []).flatMap((event): unknown[] => {
+    const signal = event.workflowExecutionSignaledEventAttributes;
+    if (signal) {
+      const [payload] = signal.input?.payloads ?? [];
+      return [[signal.signalName, JSON.parse(Buffer.from(payload?.data ?? []).toString())]];
+    }
+    return event.workflowExecutionCancelRequestedEventAttributes ? ['cancel'] : [];
+  });
+  return [...new Map(told.map((one) => [JSON.stringify(one), one])).values()];
+};
+const delivered = (run: Run) =>
+  waitFor('the start', async () => {
+    const row = await api.db('run').where({ run_id: run.run_id }).first('start_delivered_at');
+    return row?.start_delivered_at != null;
+  });
+
+describe('pause and resume', () => {
+  test('are told to the run, once each however often they are asked for', async () => {
+    const run = await submitted();
+    await delivered(run);
+    for (const action of ['pause', 'pause']) {
+      expect(await post(run, action)).toEqual([202, expect.objectContaining({ state: 'paused' })]);
+    }
+    await waitFor('the pause', async () => (await toldOf(run)).length === 1);
+    for (const action of ['resume', 'resume']) {
+      expect(await post(run, action)).toEqual([202, expect.objectContaining({ state: 'queued' })]);
+    }
+    const control = { paused: false, budget_version: 0 };
+    await waitFor('the resume', async () => (await toldOf(run)).length === 2);
+    expect(await toldOf(run)).toEqual([
+      ['control', { ...control, version: 1, paused: true }],
+      ['control', { ...control, version: 2 }],
+    ]);
+    expect(await eventsOf(run)).toEqual(['run.queued', 'run.paused', 'run.resumed']);
+  });
+
+  test('a run that had begun runs on', async () => {
+    const run = await submitted();
+    await begin(run);
+    await post(run, 'pause');
+    await begin(run); // by a worker that does not know it yet
+    expect((await read(run)).state).toBe('paused');
+    expect(await post(run, 'resume')).toEqual([202, expect.objectContaining({ state: 'running' })]);
+    const other = await submitted();
+    await post(other, 'pause');
+    await begin(other); // for the first time
+    expect((await read(other)).state).toBe('paused');
+    expect(await post(other, 'resume')).toEqual([202, expect.objectContaining({ state: 'running' })]);
+  });
+
+  test.each(['pause', 'resume'])('%s of a run that is over is refused with what it is', async (action) => {
+    const run = await submitted();
+    await end(run);
+    expect(await post(run, action)).toEqual([
+      409,
+      expect.objectContaining({ code: 'state_conflict', detail: expect.stringContaining('is succeeded') }),
+    ]);
+    const cancelling = await submitted();
+    await delivered(cancelling);
+    await post(cancelling, 'cancel');
+    expect((await post(cancelling, action))[0]).toBe(409);
+  });
+
+  test.each(['pause', 'resume', 'cancel', 'rerun'])(
+    '%s of no run, or of another project’s, is 404',
+    async (action) => {
+      const { apiKey } = await api.createProject('other');
+      const run = await submitted();
+      const headers = { authorization: `Bearer ${apiKey}` };
+      const foreign = await api.call(`/v1/runs/${run.run_id}/${action}`, { method: 'POST', headers });
+      expect([foreign.status, (await post({ run_id: 'run_none' }, action))[0]]).toEqual([404, 404]);
+    },
+  );
+});
+
+describe('cancel', () => {
+  test('asks the workflow, and asked again with terminate ends it at once, with the runs below it', async () => {
+    const run = await submitted();
+    await delivered(run);
+    const child = { ...run, run_id: `${run.run_id}-child` };
+    const row = await api.db('run').where({ run_id: run.run_id }).first('digest');
+    await insertRuns(api.db, [
+      {
+        ...{ run_id: child.run_id, project_id: api.projectId, job_id: run.job_id, pipeline: 'stored' },
+        ...{
+          version: '1',
+          digest: row?.digest ?? '',
+          priority: 'standard',
+          budget_ceiling_usd: null,
+          labels: {},
+        },
+        ...{ parent_run_id: run.run_id, parent_step_id: 'a', parent_item: 0, parent_revision: 0, depth: 1 },
+        parent_workflow_id: workflowIdOf(api.projectId, run.run_id),
+      },
+    ]);
+    await delivered(child); // nobody but maintenance does it
+    expect(await read(child)).toMatchObject({ parent: { run_id: run.run_id, step_id: 'a', item: 0 } });
+
+    expect((await post(run, 'cancel', { reason: 'enough' }))[1].state).toBe('cancelling');
+    await waitFor('the cancel', async () => (await toldOf(run)).includes('cancel'));
+    await post(run, 'cancel', { mode: 'terminate' });
+    const ended = await waitFor('the end', async () => {
+      const now = await read(run);
+      return now.finished_at === null ? null : now;
+    });
+    expect(ended).toMatchObject({ state: 'cancelled', error: { code: 'run_cancelled' } });
+    expect(ended.steps.map(({ state }) => state)).toEqual(['cancelled', 'cancelled']);
+    expect((await handleOf(run).describe()).status.name).toBe('TERMINATED');
+    await waitFor('the end of the child', async () => (await read(child)).state === 'cancelled');
+    expect((await handleOf(child).describe()).status.name).toBe('TERMINATED');
+    expect((await post(run, 'cancel', { mode: 'terminate' }))[0]).toBe(202);
+  });
+});
+
+describe('the ceiling of a run', () => {
+  const inputFor = (run: Run) => ({ run_id: run.run_id, project_id: api.projectId });
+
+  test('that is raised wakes the steps that wait for it, and answers the question', async () => {
+    const run = await submitted({ budget_ceiling_usd: 0.5 });
+    await delivered(run);
+    const review_id = await waitForBudget(api.db, inputFor(run), {
+      ...{ step_id: 'a', scope: `run:${run.run_id}`, limit_usd: 0.5 },
+    });
+    expect(await read(run)).toMatchObject({
+      awaiting: ['budget'],
+      steps: [{ state: 'waiting', review_id }, {}],
+    });
+    expect(await post(run, 'budget', { budget_ceiling_usd: 2 })).toEqual([
+      200,
+      expect.objectContaining({ budget_ceiling_usd: 2 }),
+    ]);
+    await waitFor('the wake', async () => (await toldOf(run)).length === 2);
+    expect(await toldOf(run)).toEqual(
+      expect.arrayContaining([
+        ['control', { version: 1, paused: false, budget_version: 1 }],
+        ['woken', { step_id: 'a', item: 0 }],
+      ]),
+    );
+    await waitFor('the wake to be forgotten', async () => !(await isWoken(api.db, run.run_id, 'a')));
+    const [, review] = await readJson<Review>(api.call(`/v1/reviews/${review_id}`));
+    expect(review).toMatchObject({ state: 'resolved', decision: { action: 'raise', budget_ceiling_usd: 2 } });
+    const budget = await api
+      .db('budget')
+      .where({ scope: `run:${run.run_id}` })
+      .first('limit_nano');
+    expect(budget?.limit_nano).toBe('2000000000');
+    const raised = await api
+      .db('event')
+      .where({ run_id: run.run_id, type: 'run.budget_raised' })
+      .first('data');
+    expect(raised?.data).toEqual({ from: 0.5, to: 2 });
+  });
+
+  test('may be taken away, and not changed when the run is over', async () => {
+    const run = await submitted({ budget_ceiling_usd: 0.5 });
+    expect((await post(run, 'budget', { budget_ceiling_usd: null }))[1].budget_ceiling_usd).toBeNull();
+    await end(run);
+    expect(await post(run, 'budget', { budget_ceiling_usd: 3 })).toEqual([
+      409,
+      expect.objectContaining({ code: 'state_conflict' }),
+    ]);
+    expect((await post(run, 'budget', { budget_ceiling_usd: -1 }))[0]).toBe(422);
+  });
+});

@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { connectTemporal } from '../../src/clients/temporal/connect.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
+import type { Schedule, ScheduleList } from '../../src/contracts/schedule.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi();
+  const steps = [{ id: 'a', capability: 'concat', input: {} }];
+  const job_schema = { type: 'object', properties: { n: { type: 'integer' } } };
+  for (const version of ['1.0', '1.1']) {
+    await api.call('/v1/pipelines', { body: { pipeline: 'trailer', version, steps, job_schema } });
+  }
+  await api.call('/v1/pipelines/trailer/aliases/stable', { method: 'PUT', body: { version: '1.0' } });
+});
+afterAll(() => api?.close());
+
+const aBody = (body: object = {}) => ({ name: 'nightly', pipeline: 'trailer', cron: '30 4 * * *', ...body });
+
+let names = 0;
+const create = async (body: object = {}): Promise<Schedule> => {
+  const [status, schedule] = await readJson<Schedule>(
+    api.call('/v1/schedules', { body: aBody({ name: `s${names++}`, ...body }) }),
+  );
+  expect(status).toBe(201);
+  return schedule;
+};
+const get = (id: string) => readJson<Schedule>(api.call(`/v1/schedules/${id}`));
+const ask = (id: string, act: string) =>
+  readJson<Schedule>(api.call(`/v1/schedules/${id}/${act}`, { method: 'POST' }));
+
+const inTemporal = async (id: string) => {
+  process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
+  const client = await connectTemporal();
+  try {
+    return await client.schedule.getHandle(`schedule/${api.projectId}/${id}`).describe();
+  } catch {
+    return null;
+  } finally {
+    await client.connection.close();
+  }
+};
+
+it('answers a schedule with its defaults and its next five starts, in summer and winter at the same hour', async () => {
+  const body = aBody({ alias: 'stable', cron: '0 9 1 */3 *', timezone: 'Europe/Berlin', job: { n: 1 } });
+  const answer = await api.call('/v1/schedules', { body });
+  const schedule = (await answer.json()) as Schedule;
+  expect([answer.status, answer.headers.get('location')]).toEqual([
+    201,
+    `/v1/schedules/${schedule.schedule_id}`,
+  ]);
+  expect(schedule).toEqual({
+    ...{ ...body, overlap: 'skip', catch_up: '1m', paused: false, delivered: true },
+    ...{ schedule_id: expect.stringMatching(/^sch_/), next_at: expect.any(Array) },
+    ...{ created_at: expect.any(String), updated_at: expect.any(String) },
+  });
+  expect(schedule.next_at).toHaveLength(5);
+  expect(new Set(schedule.next_at.map((at) => at.slice(11)))).toEqual(
+    new Set(['07:00:00.000Z', '08:00:00.000Z']),
+  );
+  expect(await get(schedule.schedule_id)).toEqual([200, schedule]);
+});
+
+it('replaces a schedule, in Temporal too', async () => {
+  const { schedule_id } = await create();
+  const body = aBody({ name: 'hourly', cron: '@hourly', overlap: 'allow_all', version: '1.1' });
+  const [status, schedule] = await readJson<Schedule>(
+    api.call(`/v1/schedules/${schedule_id}`, { method: 'PUT', body }),
+  );
+  expect([status, schedule]).toMatchObject([200, { ...body, delivered: true }]);
+  expect(schedule.next_at.every((at) => at.slice(14) === '00:00.000Z')).toBe(true);
+  expect(await inTemporal(schedule_id)).toMatchObject({ policies: { overlap: 'ALLOW_ALL' } });
+});
+
+it('pauses and resumes', async () => {
+  const { schedule_id } = await create();
+  expect(await ask(schedule_id, 'pause')).toMatchObject([200, { paused: true, next_at: [] }]);
+  expect(await ask(schedule_id, 'pause')).toMatchObject([200, { paused: true, delivered: true }]);
+  expect(await inTemporal(schedule_id)).toMatchObject({ state: { paused: true } });
+  expect((await ask(schedule_id, 'trigger'))[0]).toBe(409);
+  const [, resumed] = await ask(schedule_id, 'resume');
+  expect(resumed).toMatchObject({ paused: false, delivered: true });
+  expect(resumed.next_at).toHaveLength(5);
+});
+
+it('lists by name, page by page', async () => {
+  for (const name of ['zz2', 'zz1', 'zz3']) await create({ name });
+  const [, all] = await readJson<ScheduleList>(api.call('/v1/schedules?limit=200'));
+  const listed = all.items.map(({ name }) => name);
+  expect(listed.slice(-3)).toEqual(['zz1', 'zz2', 'zz3']);
+  expect(listed).toEqual([...listed].sort());
+  const seen: string[] = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const query: string = cursor === '' ? '' : `&cursor=${cursor}`;
+    const [, page] = await readJson<ScheduleList>(api.call(`/v1/schedules?limit=2${query}`));
+    seen.push(...page.items.map(({ name }) => name));
+    cursor = page.next_cursor;
+  }
+  expect(seen).toEqual(listed);
+});
+
+it('deletes, here and in Temporal, and frees the name', async () => {
+  const { schedule_id } = await create({ name: 'gone' });
+  const path = `/v1/schedules/${schedule_id}`;
+  expect((await api.call(path, { method: 'DELETE' })).status).toBe(204);
+  expect(await inTemporal(schedule_id)).toBeNull();
+  expect((await get(schedule_id))[0]).toBe(404);
+  expect((await api.call(path, { method: 'DELETE' })).status).toBe(404);
+  await create({ name: 'gone' });
+});
+
+it.each([
+  [{ cron: '61 * * * *' }, '/cron', 'cron_invalid', undefined],
+  [{ timezone: 'Europe/Berlni' }, '/timezone', 'timezone_unknown', 'did you mean "Europe/Berlin"?'],
+  [{ catch_up: '5s' }, '/catch_up', 'catch_up_invalid', undefined],
+  [{ pipeline: 'trialer' }, '/pipeline', 'pipeline_unknown', 'did you mean "trailer"?'],
+  [{ version: '1.2' }, '/version', 'version_unknown', 'did you mean "1.1"?'],
+  [{ alias: 'stabel' }, '/alias', 'alias_unknown', 'did you mean "stable"?'],
+])('refuses %j', async (body, pointer, code, suggestion) => {
+  const [status, problem] = await readJson(
+    api.call('/v1/schedules', { body: aBody({ name: 'bad', ...body }) }),
+  );
+  expect([status, problem.code, problem.errors]).toEqual([
+    422,
+    'request_invalid',
+    [{ pointer, code, message: expect.any(String), ...(suggestion && { suggestion }) }],
+  ]);
+});
+
+it('names everything that is wrong at once, and checks a changed schedule like a new one', async () => {
+  const body = aBody({ name: 'bad', cron: 'x', timezone: 'Nowhere', pipeline: 'none' });
+  const { schedule_id } = await create();
+  const asked: [string, string][] = [
+    ['POST', '/v1/schedules'],
+    ['PUT', `/v1/schedules/${schedule_id}`],
+  ];
+  for (const [method, path] of asked) {
+    const [status, problem] = await readJson<Problem>(api.call(path, { method, body }));
+    expect([status, problem.errors?.map(({ pointer }) => pointer)]).toEqual([
+      422,
+      ['/cron', '/timezone', '/pipeline'],
+    ]);
+  }
+});
+
+it('refuses a job that its pipeline would refuse', async () => {
+  const [status, problem] = await readJson(api.call('/v1/schedules', { body: aBody({ job: { n: 'one' } }) }));
+  expect([status, problem.code, problem.errors]).toMatchObject([422, 'job_invalid', [{ pointer: '/job/n' }]]);
+});
+
+it('gives a name to one schedule only', async () => {
+  await create({ name: 'mine' });
+  const { schedule_id } = await create({ name: 'other' });
+  const body = aBody({ name: 'mine' });
+  expect((await api.call('/v1/schedules', { body })).status).toBe(409);
+  expect((await api.call(`/v1/schedules/${schedule_id}`, { method: 'PUT', body })).status).toBe(409);
+});
+
+it('tells Temporal again when it has forgotten a schedule', async () => {
+  const { schedule_id } = await create();
+  const client = await connectTemporal();
+  await client.schedule.getHandle(`schedule/${api.projectId}/${schedule_id}`).delete();
+  await client.connection.close();
+  expect(await get(schedule_id)).toMatchObject([200, { delivered: false, next_at: [] }]);
+  expect(await ask(schedule_id, 'trigger')).toMatchObject([202, { delivered: true }]);
+});
+
+it('shows a schedule to its own project only', async () => {
+  const { schedule_id } = await create();
+  const { apiKey } = await api.createProject('others');
+  const headers = { authorization: `Bearer ${apiKey}` };
+  for (const [method, path] of [
+    ['GET', ''],
+    ['PUT', ''],
+    ['DELETE', ''],
+    ['POST', '/pause'],
+    ['POST', '/trigger'],
+  ] as const) {
+    const body = method === 'PUT' ? { body: aBody() } : {};
+    const answer = await api.call(`/v1/schedules/${schedule_id}${path}`, { method, headers, ...body });
+    expect(answer.status).toBe(404);
+  }
+  expect((await get(schedule_id))[0]).toBe(200);
+});
+
+it('takes changes from keys that may start runs, and shows them to keys that may see runs', async () => {
+  const key = await api.createKey({ scopes: ['run:read'] });
+  const headers = { authorization: `Bearer ${key}` };
+  expect((await api.call('/v1/schedules', { headers })).status).toBe(200);
+  expect((await api.call('/v1/schedules', { headers, body: aBody() })).status).toBe(403);
+});

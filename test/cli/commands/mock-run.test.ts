@@ -1,0 +1,85 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
+import { aShell } from '../support/shell.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const pipeline = [
+  'pipeline: greet',
+  'version: "1"',
+  'steps:',
+  '  - { id: hello, capability: say, input: { to: "{{ job.name }}" } }',
+  'output: "{{ steps.hello.output.said }}"',
+].join('\n');
+
+const run = async (mocks: string, { definition = pipeline, words = [] as string[] } = {}) => {
+  const [file, mock] = [join(folder, 'pipeline.yaml'), join(folder, 'mocks.yaml')];
+  await Promise.all([writeFile(file, definition), writeFile(mock, mocks)]);
+  const { shell, seen } = aShell();
+  await runCapstan(['run', file, '--mock', mock, ...words], shell);
+  return seen;
+};
+
+const says = 'capabilities: { say: { replies: [{ output: { said: "hello {{ input.to }}" } }] } }';
+
+describe('capstan run --mock', () => {
+  it('shows the steps and the output, and exits as the run ended', async () => {
+    const seen = await run(says, { words: ['--job', '{"name": "ada"}'] });
+    expect(seen.stdout).toMatch(/✓ succeeded {2}greet@1/);
+    expect(seen.stdout).toMatch(/hello +✓ succeeded +1/);
+    expect(seen.stdout).toContain('"hello ada"');
+    expect(seen.exitCode).toBe(0);
+    expect((await run(says, { words: ['--job', '{}'] })).exitCode).toBe(1);
+  });
+
+  it('answers everything as JSON', async () => {
+    const { stdout } = await run(`job: { name: ada }\n${says}`, { words: ['--json'] });
+    expect(JSON.parse(stdout)).toMatchObject({
+      outcome: 'succeeded',
+      output: 'hello ada',
+      calls: { say: 1 },
+    });
+  });
+
+  it('is a test: exits 1 with the differences when it comes out otherwise', async () => {
+    const expected = 'expect: { outcome: succeeded, output: hello bob, calls: { say: 2 } }';
+    const seen = await run(`job: { name: ada }\n${says}\n${expected}`);
+    expect(seen.exitCode).toBe(1);
+    expect(seen.stdout).toContain('output\n  expected "hello bob"\n  actual   "hello ada"');
+    expect(seen.stdout).toContain('calls.say\n  expected 2\n  actual   1');
+    expect(seen.stdout).not.toContain('outcome\n  expected');
+  });
+
+  it('expects a failure as well', async () => {
+    const fails = 'capabilities: { say: { replies: [{ error: { status: 422, message: mute } }] } }';
+    const expected = 'expect: { outcome: failed, steps: { hello: { error: review_rejected } } }';
+    const reviews = 'reviews: { hello: [{ action: reject }] }';
+    const seen = await run(`job: { name: ada }\n${fails}\n${reviews}\n${expected}`);
+    expect(seen.exitCode).toBe(0);
+    expect(seen.stdout).toContain('✓ as expected');
+  });
+
+  it('shows findings before anything runs: an unmocked capability by name, and a type that does not fit', async () => {
+    const unmocked = await run('capabilities: { sai: {} }');
+    expect(unmocked.exitCode).toBe(1);
+    expect(unmocked.stderr).toContain('capability_not_mocked the mocks mock sai, not this capability');
+    expect(unmocked.stderr).toContain('did you mean "sai"?');
+    expect(unmocked.stdout).toBe('');
+    const typed = 'capabilities: { say: { input: { type: object, properties: { to: { type: number } } } } }';
+    const definition = pipeline.replace('{{ job.name }}', 'ada');
+    expect((await run(typed, { definition })).stderr).toContain('number');
+  });
+
+  it('needs no server, and takes none of its options', async () => {
+    const seen = await run(says, { words: ['--watch'] });
+    expect(seen.exitCode).toBe(1);
+    expect(seen.stderr).toContain('--watch needs a server');
+  });
+});

@@ -1,0 +1,172 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
+import type { Alias } from '../../../src/contracts/pipeline.ts';
+import type { BulkAnswer, RerunPreview, Run, RunStep, StepDetail } from '../../../src/contracts/run.ts';
+import { serve } from '../support/http-server.ts';
+import { aShell } from '../support/shell.ts';
+
+const step: RunStep = {
+  ...{ id: 'cut', state: 'succeeded', capability: 'x', attempts: 1, revision: 0, cost_usd: 0.5 },
+  ...{ started_at: '2026-01-01T00:00:00.000Z', finished_at: '2026-01-01T00:00:02.000Z' },
+};
+const run: Run = {
+  ...{ run_id: 'run_1', job_id: 'job_1', pipeline: 'p', version: '1', state: 'paused', priority: 'standard' },
+  ...{ budget_ceiling_usd: 2.5, cost_usd: 0.5, reserved_usd: 0, labels: {}, finished_at: null },
+  ...{ created_at: '2026-01-01T00:00:00.000Z', started_at: '2026-01-01T00:00:00.000Z', steps: [step] },
+  links: { self: '/v1/runs/run_1', events: '/v1/runs/run_1/events' },
+};
+
+/** Runs a command against an API that gives this answer. @returns what was printed and asked */
+const capstan = async (words: readonly string[], answer: object, stdin = '') => {
+  const asked: string[] = [];
+  const url = await serve(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    const key = request.headers['idempotency-key'];
+    asked.push([request.method, request.url, body, key].filter((part) => part).join(' '));
+    response.end(JSON.stringify(answer));
+  });
+  const { shell, seen } = aShell({ stdin });
+  await runCapstan([...words, '--url', url, '--key', 'k'], shell);
+  return { ...seen, asked };
+};
+
+describe('what is done to a run', () => {
+  test.each([
+    [['pause', 'run_1'], 'POST /v1/runs/run_1/pause {}', '‖ paused  run_1\n'],
+    [['resume', 'run_1'], 'POST /v1/runs/run_1/resume {}', '‖ paused  run_1\n'],
+    [
+      ['budget', 'run_1', '2.5'],
+      'POST /v1/runs/run_1/budget {"budget_ceiling_usd":2.5}',
+      'ceiling $2.50, spent $0.50  run_1\n',
+    ],
+    [
+      ['budget', 'run_1', 'none'],
+      'POST /v1/runs/run_1/budget {"budget_ceiling_usd":null}',
+      'ceiling $2.50, spent $0.50  run_1\n',
+    ],
+  ])('%j', async (words, request, printed) => {
+    const { asked, stdout } = await capstan(words, run);
+    expect([asked, stdout]).toEqual([[request], printed]);
+  });
+
+  test('a cancel is graceful unless it says terminate', async () => {
+    const graceful = await capstan(['cancel', 'run_1', '-r', 'enough'], run);
+    expect(graceful.asked[0]).toBe('POST /v1/runs/run_1/cancel {"reason":"enough","mode":"graceful"}');
+    const hard = await capstan(['cancel', 'run_1', '--terminate'], run);
+    expect(hard.asked[0]).toBe('POST /v1/runs/run_1/cancel {"mode":"terminate"}');
+  });
+
+  test.each([
+    [['budget', 'run_1', 'lots']],
+    [['rerun', 'run_1', '--from', 'a,,b']],
+    [['show', 'run_1', '--item', '1']],
+  ])('refuses %j without asking', async (words) => {
+    const { asked, exitCode } = await capstan(words, run);
+    expect([asked, exitCode]).toEqual([[], 1]);
+  });
+});
+
+describe('a rerun', () => {
+  test('says how many results are kept', async () => {
+    const again: Run = {
+      ...run,
+      steps: [
+        { ...step, state: 'reused' },
+        { ...step, id: 'send', state: 'pending' },
+      ],
+    };
+    const words = ['rerun', 'run_1', '--from', 'send, mail', '--version', '2', '--idempotency-key', 'k1'];
+    const { asked, stdout, stderr } = await capstan([...words, '--job', '{"n": 1}'], again);
+    expect(asked).toEqual([
+      'POST /v1/runs/run_1/rerun {"from":["send","mail"],"job":{"n":1},"version":"2"} k1',
+    ]);
+    expect([stdout, stderr.startsWith('1 of 2 results are kept')]).toEqual(['run_1\n', true]);
+  });
+
+  test('shows beforehand what would happen again, and why', async () => {
+    const preview: RerunPreview = {
+      reused: ['cut'],
+      executed: [{ id: 'send', reason: 'it was named in from' }],
+    };
+    const { asked, stdout } = await capstan(['rerun', 'run_1', '--only-failed', '--preview'], preview);
+    expect(asked).toEqual(['POST /v1/runs/run_1/rerun {"only_failed":true,"preview":true}']);
+    expect(stdout).toBe('STEP           WHY\ncut   ✓ kept\nsend  ● again  it was named in from\n');
+  });
+});
+
+describe('runs of a stored pipeline', () => {
+  test('may be of an alias', async () => {
+    const { asked } = await capstan(['run', 'p', '--alias', 'production'], { ...run, state: 'queued' });
+    expect(asked).toEqual(['POST /v1/runs {"pipeline":"p","alias":"production","job":{}}']);
+  });
+
+  test('are started in bulk, a job per line, and what is refused is told', async () => {
+    const answer: BulkAnswer = {
+      items: [
+        { status: 202, run_id: 'run_1' },
+        {
+          status: 422,
+          error: {
+            ...{
+              type: 't',
+              title: 't',
+              status: 422,
+              detail: '/n is required',
+              instance: '/',
+              request_id: 'r',
+            },
+            code: 'job_invalid',
+          },
+        },
+      ],
+    };
+    const words = ['run', 'p', '--bulk', '-', '--priority', 'batch', '--idempotency-key', 'k'];
+    const { asked, stdout, stderr, exitCode } = await capstan(words, answer, '{"n": 1}\n\n{}\n');
+    expect(asked).toEqual([
+      'POST /v1/runs/bulk {"runs":[{"pipeline":"p","priority":"batch","job":{"n":1}},{"pipeline":"p","priority":"batch","job":{}}]} k.0',
+    ]);
+    expect([stdout, exitCode]).toEqual(['run_1\n', 1]);
+    expect(stderr).toBe('job 2: job_invalid: /n is required\n1 of 2 runs were started\n');
+  });
+
+  test('in bulk name the line that is no JSON, and take no file as the pipeline', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'capstan-bulk-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const jobs = join(folder, 'jobs.jsonl');
+    await writeFile(jobs, '{}\n{"n":\n');
+    const broken = await capstan(['run', 'p', '--bulk', jobs], {});
+    expect([broken.asked, broken.exitCode, broken.stderr.includes('line 2')]).toEqual([[], 1, true]);
+    const file = await capstan(['run', 'p.yaml', '--bulk', jobs], {});
+    expect([file.asked, file.exitCode]).toEqual([[], 1]);
+  });
+});
+
+describe('aliases of a pipeline', () => {
+  const alias: Alias = { alias: 'production', version: '1.4', updated_at: '2026-01-01T00:00:00.000Z' };
+
+  test('are set and listed', async () => {
+    const set = await capstan(['pipelines', 'alias', 'set', 'p', 'production', '1.4'], alias);
+    expect(set.asked).toEqual(['PUT /v1/pipelines/p/aliases/production {"version":"1.4"}']);
+    expect(set.stdout).toBe('p@production is 1.4\n');
+    const listed = await capstan(['pipelines', 'alias', 'ls', 'p'], { items: [alias] });
+    expect(listed.asked).toEqual(['GET /v1/pipelines/p/aliases']);
+    expect(listed.stdout.split('\n')[1]).toMatch(/^production {2}1\.4 /);
+  });
+});
+
+test('an item of a step has a page of its own, and a step says what it waits for', async () => {
+  const detail: StepDetail = {
+    ...{ ...step, item: 3, state: 'waiting', awaiting: 'budget', review_id: 'rev_1' },
+    ...{ run_id: 'run_1', depends_on: [], attempt_list: [] },
+  };
+  const { asked, stdout } = await capstan(['show', 'run_1', '--step', 'cut', '--item', '3'], detail);
+  expect(asked).toEqual(['GET /v1/runs/run_1/steps/cut?item=3']);
+  expect(stdout.split('\n').slice(0, 2)).toEqual([
+    'cut[3]  ◔ waiting (budget)  x  2.0s  $0.50',
+    'review rev_1',
+  ]);
+});

@@ -1,0 +1,18 @@
+import type { ConformanceCase } from '../case.ts';
+import { callCases } from './call-cases.ts';
+import { combinedCases } from './combined-cases.ts';
+import { escalationCases } from './escalation-cases.ts';
+import { fanOutCases } from './fan-out-cases.ts';
+import { kindCases } from './kind-cases.ts';
+import { orderCases } from './order-cases.ts';
+import { pipelineCases } from './pipeline-cases.ts';
+
+export const allCases: readonly ConformanceCase[] = [
+  ...pipelineCases,
+  ...kindCases,
+  ...orderCases,
+  ...fanOutCases,
+  ...callCases,
+  ...escalationCases,
+  ...combinedCases,
+];

@@ -1,0 +1,238 @@
+import {
+  type ConformanceCase,
+  echo,
+  fails,
+  failsOnce,
+  happy,
+  onceMore,
+  refused,
+  succeeded,
+  unhappy,
+} from '../case.ts';
+
+const script = { capabilities: { x: echo } };
+const broken = { capabilities: { x: fails } };
+const recovers = { capabilities: { x: failsOnce } };
+const step = (part: object) => ({ steps: [{ id: 'a', capability: 'x', ...part }] });
+const failed = (error: string, calls?: number) => ({
+  ...({ outcome: 'failed', error: 'step_failed', steps: { a: { state: 'failed', error } } } as const),
+  ...(calls === undefined ? {} : { calls: { x: calls } }),
+});
+const twice = { ...succeeded, steps: { a: { state: 'succeeded', attempts: 2 } }, calls: { x: 2 } } as const;
+const versions = {
+  capabilities: {
+    x: {
+      instances: [
+        { version: '1.4.0', tags: ['local', 'gpu'] },
+        { version: '2.0.1', tags: ['local'] },
+      ],
+      replies: [{ instance: 1, output: { by: 1 } }, { output: { by: 2 } }],
+    },
+  },
+};
+const paid = { capabilities: { x: { cost_model: { type: 'per_call', rate_usd: 0.5 } } } } as const;
+
+export const callCases: readonly ConformanceCase[] = [
+  happy(
+    'step.input',
+    'an expression alone keeps the type of its value; text around it makes it text',
+    step({
+      input: {
+        n: '{{ job.n }}',
+        text: 'n is {{ job.n }}',
+        list: ['{{ job.none ?? 0 }}'],
+        raw: { $literal: '{{ job.n }}' },
+      },
+    }),
+    {
+      script,
+      job: { n: 4 },
+      expected: {
+        ...succeeded,
+        steps: { a: { output: { n: 4, text: 'n is 4', list: [0], raw: '{{ job.n }}' } } },
+      },
+    },
+  ),
+  unhappy(
+    'step.input',
+    'a value that is missing makes the step fail before anything is called',
+    step({ input: { n: '{{ job.n }}' } }),
+    { script, expected: failed('expression_unresolved', 0) },
+  ),
+  happy(
+    'step.retry',
+    'a fault that passes is tried again',
+    step({ retry: { max: 2, initial: '10ms', factor: 1 } }),
+    {
+      script: {
+        capabilities: { x: { replies: [{ times: 2, error: { status: 500, message: 'broken' } }, {}] } },
+      },
+      expected: { ...succeeded, steps: { a: { state: 'succeeded', attempts: 3 } } },
+    },
+  ),
+  unhappy('step.retry', 'a fault that stays ends the step', step({ retry: onceMore }), {
+    script: broken,
+    expected: failed('capability_failed', 2),
+  }),
+  happy('retry.max', 'one retry is two deliveries', step({ retry: onceMore }), {
+    script: recovers,
+    expected: twice,
+  }),
+  unhappy(
+    'retry.max',
+    'without retries, a delivery of which contact was lost ends as unknown',
+    step({ retry: { max: 0 } }),
+    {
+      script: { capabilities: { x: { replies: [{ lost: true }] } } },
+      expected: {
+        outcome: 'failed',
+        steps: { a: { state: 'unknown', error: 'delivery_unknown' } },
+        calls: { x: 1 },
+      },
+    },
+  ),
+  happy('retry.initial', 'the pause before a retry', step({ retry: { max: 1, initial: '100ms' } }), {
+    script: recovers,
+    expected: twice,
+  }),
+  unhappy(
+    'retry.initial',
+    'a pause of more than a day is refused',
+    step({ retry: { initial: '25h' } }),
+    refused('duration_out_of_range', '/steps/0/retry/initial'),
+  ),
+  happy('retry.factor', 'pauses may stay the same', step({ retry: { max: 1, initial: '10ms', factor: 1 } }), {
+    script: recovers,
+    expected: twice,
+  }),
+  unhappy(
+    'retry.factor',
+    'pauses that become shorter are refused',
+    step({ retry: { factor: 0.5 } }),
+    refused('value_invalid', '/steps/0/retry/factor'),
+  ),
+  happy(
+    'retry.max_delay',
+    'no pause is longer than it',
+    step({ total_timeout: '20s', retry: { max: 1, initial: '1h', max_delay: '20ms' } }),
+    { script: recovers, expected: twice },
+  ),
+  unhappy(
+    'retry.max_delay',
+    'one of more than a day is refused',
+    step({ retry: { max_delay: '25h' } }),
+    refused('duration_out_of_range', '/steps/0/retry/max_delay'),
+  ),
+  happy('step.timeout', 'an answer in time counts', step({ timeout: '20s' }), {
+    script: { capabilities: { x: { replies: [{ delay: '100ms' }] } } },
+    expected: { ...succeeded, steps: { a: { attempts: 1 } } },
+  }),
+  unhappy(
+    'step.timeout',
+    'an attempt without an answer in time is a fault that may pass',
+    step({ timeout: '300ms', retry: onceMore }),
+    {
+      script: { capabilities: { x: { replies: [{ delay: '60s' }] } } },
+      expected: failed('attempt_timeout', 2),
+    },
+  ),
+  happy(
+    'step.total_timeout',
+    'a step that ends in time succeeds',
+    step({ total_timeout: '30s', retry: onceMore }),
+    {
+      script: recovers,
+      expected: twice,
+    },
+  ),
+  unhappy(
+    'step.total_timeout',
+    'waiting for an instance that refuses work ends with it',
+    step({ total_timeout: '400ms' }),
+    {
+      script: { capabilities: { x: { replies: [{ error: { status: 503, message: 'full' } }] } } },
+      expected: failed('step_timeout'),
+    },
+  ),
+  happy('step.priority', 'a step may be interactive', step({ priority: 'interactive' }), {
+    script,
+    expected: succeeded,
+  }),
+  unhappy(
+    'step.priority',
+    'a priority that does not exist is refused',
+    step({ priority: 'low' }),
+    refused('value_invalid', '/steps/0/priority'),
+  ),
+  happy('step.budget_ceiling_usd', 'a call below the ceiling happens', step({ budget_ceiling_usd: 0.5 }), {
+    script: paid,
+    expected: { ...succeeded, calls: { x: 1 } },
+  }),
+  unhappy(
+    'step.budget_ceiling_usd',
+    'a call that every instance takes more for fails at no cost',
+    step({ budget_ceiling_usd: 0.4 }),
+    { script: paid, expected: failed('ceiling_too_low', 0) },
+  ),
+  happy(
+    'step.capability_version',
+    'only an instance in the range is called',
+    step({ capability_version: '^2.0.0' }),
+    {
+      script: versions,
+      expected: { ...succeeded, steps: { a: { output: { by: 2 } } } },
+    },
+  ),
+  unhappy(
+    'step.capability_version',
+    'instances of other versions are waited for until the time is over',
+    step({ capability_version: '^3.0.0', total_timeout: '400ms' }),
+    { script: versions, expected: failed('step_timeout', 0) },
+  ),
+  unhappy(
+    'step.capability_version',
+    'a range that is none is refused',
+    step({ capability_version: 'newest' }),
+    refused('semver_range_invalid', '/steps/0/capability_version'),
+  ),
+  happy('step.tags', 'only an instance with all the tags is called', step({ tags: ['gpu'] }), {
+    script: versions,
+    expected: { ...succeeded, steps: { a: { output: { by: 1 } } } },
+  }),
+  unhappy(
+    'step.tags',
+    'instances without the tags are waited for until the time is over',
+    step({ tags: ['tpu'], total_timeout: '400ms' }),
+    { script: versions, expected: failed('step_timeout', 0) },
+  ),
+  happy(
+    'step.dispatch',
+    'short steps without a queue do what queued ones do',
+    {
+      steps: [
+        { id: 'a', capability: 'x', dispatch: 'inline', input: { n: 1 }, retry: onceMore },
+        { id: 'b', capability: 'x', dispatch: 'inline', input: { n: '{{ steps.a.output.n }}' } },
+      ],
+    },
+    { script: recovers, expected: { ...succeeded, output: { b: { n: 1 } }, calls: { x: 3 } } },
+  ),
+  unhappy('step.dispatch', 'and fail as they do', step({ dispatch: 'inline', retry: onceMore }), {
+    script: broken,
+    expected: failed('capability_failed', 2),
+  }),
+  happy(
+    'step.wait_for_capability',
+    'an instance that is registered in time is called',
+    step({ wait_for_capability: '30s' }),
+    {
+      script: { capabilities: { x: { registered_after: '500ms' } } },
+      expected: { ...succeeded, calls: { x: 1 } },
+    },
+  ),
+  unhappy(
+    'step.wait_for_capability',
+    'nobody is registered in time',
+    step({ wait_for_capability: '200ms' }),
+    { script: { capabilities: { x: { instances: [] } } }, expected: failed('no_instance', 0) },
+  ),
+];

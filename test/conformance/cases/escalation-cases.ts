@@ -1,0 +1,180 @@
+import {
+  type ConformanceCase,
+  echo,
+  happy,
+  refused,
+  rejects,
+  type Script,
+  succeeded,
+  takesNumber,
+  unhappy,
+} from '../case.ts';
+
+/** A number as text, where a number is wanted. */
+const job = { n: '5' };
+const mistaken = { capabilities: { x: takesNumber } };
+const step = (escalate: object, part: object = {}) => ({
+  steps: [{ id: 'a', capability: 'x', input: { n: '{{ job.n }}' }, escalate, ...part }],
+});
+const repaired = {
+  ...succeeded,
+  steps: { a: { state: 'succeeded', output: { n: 5 } } },
+  calls: { x: 1 },
+} as const;
+const failed = (error: string, calls = 0) =>
+  ({ outcome: 'failed', steps: { a: { state: 'failed', error } }, calls: { x: calls } }) as const;
+const corrected: Script = { ...mistaken, reviews: { a: [{ action: 'edit', input: { n: 6 } }] } };
+const dependent = (part: object) => ({
+  steps: [
+    { id: 'a', capability: 'x', input: { n: '{{ job.n }}' }, ...part },
+    { id: 'b', capability: 'y', depends_on: ['a'] },
+  ],
+});
+
+export const escalationCases: readonly ConformanceCase[] = [
+  happy(
+    'step.escalate',
+    'an input that its schema repairs in one way is repaired',
+    step({ repair: 'apply' }),
+    {
+      job,
+      script: mistaken,
+      expected: repaired,
+    },
+  ),
+  happy('step.escalate', 'a person corrects what is not repaired, and the run goes on', step({}), {
+    job,
+    script: corrected,
+    expected: { ...succeeded, steps: { a: { output: { n: 6 } } }, calls: { x: 1 } },
+  }),
+  unhappy('step.escalate', 'a person who rejects makes the step fail', step({}), {
+    job,
+    script: { ...mistaken, reviews: { a: [{ action: 'reject' }] } },
+    expected: failed('review_rejected'),
+  }),
+  happy('escalate.enabled', 'by default a refused input is asked about', step({ enabled: true }), {
+    job,
+    script: corrected,
+    expected: { ...succeeded, steps: { a: { output: { n: 6 } } } },
+  }),
+  unhappy('escalate.enabled', 'switched off, the step fails with what was said', step({ enabled: false }), {
+    job,
+    script: { capabilities: { x: rejects } },
+    expected: failed('input_rejected', 1),
+  }),
+  happy(
+    'escalate.start_level',
+    'rules are tried whatever the lowest level of models is',
+    step({ start_level: 2, repair: 'apply' }),
+    {
+      job,
+      script: mistaken,
+      expected: repaired,
+    },
+  ),
+  unhappy(
+    'escalate.start_level',
+    'a lowest level above the highest is refused',
+    step({ start_level: 3, max_level: 2 }),
+    refused('escalation_levels_swapped', '/steps/0/escalate/start_level'),
+  ),
+  happy(
+    'escalate.max_level',
+    'without models there are still rules',
+    step({ max_level: 0, repair: 'apply' }),
+    {
+      job,
+      script: mistaken,
+      expected: repaired,
+    },
+  ),
+  unhappy(
+    'escalate.max_level',
+    'without models and rules a person is next',
+    step({ max_level: 0, on_exhausted: 'fail' }),
+    {
+      job,
+      script: mistaken,
+      expected: failed('ladder_exhausted'),
+    },
+  ),
+  happy('escalate.max_usd', 'rules cost nothing', step({ max_usd: 0, repair: 'apply' }), {
+    job,
+    script: mistaken,
+    expected: repaired,
+  }),
+  unhappy(
+    'escalate.max_usd',
+    'less than nothing is refused',
+    step({ max_usd: -1 }),
+    refused('value_invalid', '/steps/0/escalate/max_usd'),
+  ),
+  happy('escalate.repair', 'a proposal is approved by a person', step({ repair: 'propose' }), {
+    job,
+    script: { ...mistaken, reviews: { a: [{ action: 'approve' }] } },
+    expected: repaired,
+  }),
+  unhappy(
+    'escalate.repair',
+    'switched off, nothing is repaired',
+    step({ repair: 'off', on_exhausted: 'fail' }),
+    {
+      job,
+      script: mistaken,
+      expected: failed('ladder_exhausted'),
+    },
+  ),
+  happy(
+    'escalate.on_exhausted',
+    'wait: the step waits for a person while others go on',
+    {
+      steps: [...step({ on_exhausted: 'wait' }).steps, { id: 'b', capability: 'y' }],
+    },
+    {
+      job,
+      script: {
+        capabilities: { ...mistaken.capabilities, y: echo },
+        reviews: { a: [{ after: '200ms', action: 'edit', input: { n: 1 } }] },
+      },
+      expected: { ...succeeded, steps: { a: 'succeeded', b: 'succeeded' } },
+    },
+  ),
+  unhappy('escalate.on_exhausted', 'fail: the step fails at once', step({ on_exhausted: 'fail' }), {
+    job,
+    script: mistaken,
+    expected: failed('ladder_exhausted'),
+  }),
+  happy('step.allow_output', 'a person gives the output instead', step({}, { allow_output: true }), {
+    job,
+    script: { ...mistaken, reviews: { a: [{ action: 'output', output: { by: 'hand' } }] } },
+    expected: { ...succeeded, steps: { a: { state: 'succeeded', output: { by: 'hand' } } }, calls: { x: 0 } },
+  }),
+  unhappy('step.allow_output', 'or rejects all the same', step({}, { allow_output: true }), {
+    job,
+    script: { ...mistaken, reviews: { a: [{ action: 'reject' }] } },
+    expected: failed('review_rejected'),
+  }),
+  happy(
+    'step.optional',
+    'a person leaves the step out, with all that follows',
+    dependent({ optional: true }),
+    {
+      job,
+      script: {
+        capabilities: { ...mistaken.capabilities, y: echo },
+        reviews: { a: [{ action: 'skip' }] },
+      },
+      expected: { ...succeeded, steps: { a: 'skipped', b: 'skipped' }, calls: { x: 0, y: 0 } },
+    },
+  ),
+  unhappy(
+    'step.optional',
+    'that it may be left out does not make a failure less of one',
+    dependent({ optional: true, escalate: { enabled: false } }),
+    {
+      job,
+      script: { capabilities: { x: rejects, y: echo } },
+      expected: { outcome: 'failed', steps: { a: 'failed', b: 'skipped' } },
+    },
+  ),
+];

@@ -1,0 +1,195 @@
+import { type ConformanceCase, echo, fails, happy, refused, succeeded, unhappy } from '../case.ts';
+
+const script = { capabilities: { x: echo } };
+const sub = (name: string, steps: object[], output?: unknown) =>
+  ({ pipeline: name, version: '1', steps, ...(output === undefined ? {} : { output }) }) as never;
+
+export const kindCases: readonly ConformanceCase[] = [
+  happy(
+    'step.id',
+    'expressions name a step by its id, whatever is in it',
+    {
+      steps: [
+        { id: 'first-one', capability: 'x', input: { n: 1 } },
+        { id: '_second', capability: 'x', input: { n: '{{ steps["first-one"].output.n }}' } },
+      ],
+    },
+    { script, expected: { ...succeeded, steps: { _second: { output: { n: 1 } } } } },
+  ),
+  unhappy(
+    'step.id',
+    'an id that is taken is refused',
+    {
+      steps: [
+        { id: 'a', capability: 'x' },
+        { id: 'a', capability: 'x' },
+      ],
+    },
+    refused('step_duplicate', '/steps/1/id'),
+  ),
+  happy(
+    'step.description',
+    'a description changes nothing',
+    { steps: [{ id: 'a', capability: 'x', description: 'echoes' }] },
+    { script, expected: succeeded },
+  ),
+  unhappy(
+    'step.description',
+    'a description that is no text is refused',
+    { steps: [{ id: 'a', capability: 'x', description: 1 }] },
+    refused('type_invalid', '/steps/0/description'),
+  ),
+  happy(
+    'step.capability',
+    'a step calls its capability once',
+    { steps: [{ id: 'a', capability: 'x', input: { n: 1 } }] },
+    { script, expected: { ...succeeded, steps: { a: { output: { n: 1 }, attempts: 1 } }, calls: { x: 1 } } },
+  ),
+  unhappy(
+    'step.capability',
+    'a run of a capability that nobody has registered is refused',
+    { steps: [{ id: 'a', capability: 'x' }] },
+    { script: { capabilities: { x: { instances: [] } } }, expected: { refused: 'definition_invalid' } },
+  ),
+  happy(
+    'step.pipeline',
+    'the output of a run of another pipeline is that of the step',
+    {
+      steps: [
+        { id: 'a', pipeline: 'conformance-double@1', input: { n: 2 } },
+        { id: 'b', capability: 'x', input: { got: '{{ steps.a.output.twice }}' } },
+      ],
+    },
+    {
+      script: {
+        ...script,
+        pipelines: [
+          sub('conformance-double', [{ id: 'c', capability: 'x', input: { n: '{{ job.n }}' } }], {
+            twice: ['{{ steps.c.output.n }}', '{{ job.n }}'],
+          }),
+        ],
+      },
+      expected: { ...succeeded, steps: { b: { output: { got: [2, 2] } } }, calls: { x: 2 } },
+    },
+  ),
+  unhappy(
+    'step.pipeline',
+    'a run that fails makes its step fail',
+    {
+      steps: [
+        { id: 'a', pipeline: 'conformance-broken@1' },
+        { id: 'b', capability: 'x', depends_on: ['a'] },
+      ],
+    },
+    {
+      script: {
+        capabilities: { x: fails },
+        pipelines: [sub('conformance-broken', [{ id: 'c', capability: 'x', retry: { max: 0 } }])],
+      },
+      expected: {
+        ...{ outcome: 'failed', error: 'step_failed', calls: { x: 1 } },
+        steps: { a: { state: 'failed', error: 'sub_run_failed' }, b: 'skipped' },
+      },
+    },
+  ),
+  happy(
+    'step.wait',
+    'a pause ends by itself, without an output',
+    {
+      steps: [
+        { id: 'a', wait: '100ms' },
+        { id: 'b', capability: 'x', depends_on: ['a'] },
+      ],
+      output: '{{ steps.a.output ?? "nothing" }}',
+    },
+    { script, expected: { ...succeeded, output: 'nothing', calls: { x: 1 } } },
+  ),
+  unhappy(
+    'step.wait',
+    'a pause without a unit is refused',
+    { steps: [{ id: 'a', wait: '30' }] },
+    refused('value_invalid', '/steps/0/wait'),
+  ),
+  happy(
+    'step.review',
+    'what a person answers is the output of the step',
+    {
+      steps: [
+        { id: 'a', review: { title: 'Which one?' } },
+        { id: 'b', capability: 'x', input: { chosen: '{{ steps.a.output.chosen }}' } },
+      ],
+    },
+    {
+      script: { ...script, reviews: { a: [{ action: 'output', output: { chosen: 2 } }] } },
+      expected: { ...succeeded, steps: { b: { output: { chosen: 2 } } } },
+    },
+  ),
+  unhappy(
+    'step.review',
+    'a person who rejects makes the step fail',
+    { steps: [{ id: 'a', review: { title: 'Go on?' } }] },
+    {
+      script: { reviews: { a: [{ action: 'reject', note: 'not like this' }] } },
+      expected: { outcome: 'failed', steps: { a: { state: 'failed', error: 'review_rejected' } } },
+    },
+  ),
+  happy(
+    'review.title',
+    'the title is what the person reads',
+    { steps: [{ id: 'a', review: { title: 'Is the picture sharp?' } }] },
+    {
+      script: { reviews: { a: [{ action: 'output', output: true }] } },
+      expected: { ...succeeded, output: { a: true } },
+    },
+  ),
+  unhappy(
+    'review.title',
+    'a question without words is refused',
+    { steps: [{ id: 'a', review: { title: '' } }] },
+    refused('value_invalid', '/steps/0/review/title'),
+  ),
+  happy(
+    'review.schema',
+    'an answer that matches is taken',
+    { steps: [{ id: 'a', review: { title: 'How many?', schema: { type: 'integer' } } }] },
+    {
+      script: { reviews: { a: [{ action: 'output', output: 3 }] } },
+      expected: { ...succeeded, output: { a: 3 } },
+    },
+  ),
+  unhappy(
+    'review.schema',
+    'a schema that is no object is refused',
+    { steps: [{ id: 'a', review: { title: 'How many?', schema: 'integer' } }] },
+    refused('type_invalid', '/steps/0/review/schema'),
+  ),
+  happy(
+    'review.timeout',
+    'an answer in time counts',
+    { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '60s' } }] },
+    { script: { reviews: { a: [{ after: '100ms', action: 'output', output: 1 }] } }, expected: succeeded },
+  ),
+  unhappy(
+    'review.timeout',
+    'a question that nobody answers in time makes the step fail',
+    { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '200ms' } }] },
+    { expected: { outcome: 'failed', steps: { a: { state: 'failed', error: 'step_timeout' } } } },
+  ),
+  happy(
+    'review.on_timeout',
+    'a question that nobody answers in time may be left out',
+    {
+      steps: [
+        { id: 'a', review: { title: 'Go on?', timeout: '200ms', on_timeout: 'skip' } },
+        { id: 'b', capability: 'x', depends_on: ['a'] },
+      ],
+    },
+    { script, expected: { ...succeeded, steps: { a: 'skipped', b: 'skipped' }, calls: { x: 0 } } },
+  ),
+  unhappy(
+    'review.on_timeout',
+    'nobody answered: fail is what it says',
+    { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '200ms', on_timeout: 'fail' } }] },
+    { expected: { outcome: 'failed', steps: { a: { state: 'failed', error: 'step_timeout' } } } },
+  ),
+];

@@ -1,0 +1,24 @@
+/** The keys of the definition contract, read from it. */
+import {
+  Concurrency,
+  EscalatePolicy,
+  ForEach,
+  PipelineDefinition,
+  RetryPolicy,
+  ReviewStep,
+  StepDefinition,
+} from '../../src/contracts/pipeline.ts';
+
+const contracts = {
+  pipeline: PipelineDefinition,
+  concurrency: Concurrency,
+  step: StepDefinition,
+  for_each: ForEach,
+  retry: RetryPolicy,
+  escalate: EscalatePolicy,
+  review: ReviewStep,
+};
+
+/** As `step.when`, in the order of the contract. */
+export const listKeys = (): string[] =>
+  Object.entries(contracts).flatMap(([name, { shape }]) => Object.keys(shape).map((key) => `${name}.${key}`));

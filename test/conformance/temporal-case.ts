@@ -1,0 +1,96 @@
+/** A case on the real stack: instances, people and the run, and what a caller of the API sees of it in the end. */
+import type { PipelineDefinition, Validation } from '../../src/contracts/pipeline.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
+import type { Run, RunStep, StepDetail } from '../../src/contracts/run.ts';
+import type { LocalResult } from '../../src/local/run-locally.ts';
+import type { Capstan } from '../support/capstan.ts';
+import { type ConformanceCase, completeDefinition, isRefusal, type Refusal } from './case.ts';
+import { startFleet } from './temporal-fleet.ts';
+import { answerReviews, controlRun } from './temporal-people.ts';
+
+type Step = LocalResult['steps'][number];
+
+/** What `findDifferences` looks at. */
+export type SeenRun = Pick<LocalResult, 'outcome' | 'error' | 'output' | 'steps' | 'calls'>;
+
+/** Cases run at the same time, so each has capabilities of its own. */
+const renameCapabilities = (
+  definition: JsonObject | PipelineDefinition,
+  nameOf: (capability: string) => string,
+): JsonObject => {
+  const { steps } = definition as unknown as { readonly steps: readonly JsonObject[] };
+  const renamed = steps.map((step) =>
+    typeof step.capability === 'string' ? { ...step, capability: nameOf(step.capability) } : step,
+  );
+  return { ...(definition as JsonObject), steps: renamed };
+};
+
+const post = async <Body>(
+  { request }: Capstan,
+  path: string,
+  body: unknown,
+  wanted: number,
+): Promise<Body> => {
+  const answered = await request<Body>('POST', path, body);
+  if (answered.status === wanted) return answered.body;
+  throw new Error(`POST ${path}: ${answered.status} ${JSON.stringify(answered.body)}`);
+};
+
+const toStep = (id: string, step: RunStep, output: StepDetail['output']): Step => ({
+  ...{ id, item: step.item ?? 0, state: step.state, attempts: step.attempts, cost_usd: step.cost_usd },
+  ...(output === undefined ? {} : { output }),
+  ...(step.error === undefined ? {} : { error: step.error }),
+  ...{ started_at_ms: null, finished_at_ms: null },
+});
+
+const readStep = async ({ request }: Capstan, runId: string, step: RunStep): Promise<Step[]> => {
+  const path = `/v1/runs/${runId}/steps/${step.id}`;
+  const { output } = (await request<StepDetail>('GET', path)).body;
+  const whole = toStep(step.id, step, output);
+  if (step.items === undefined) return [whole];
+  const { items } = (await request<{ items: RunStep[] }>('GET', `${path}/items?limit=200`)).body;
+  return [whole, ...items.map((item) => toStep(step.id, item, undefined))];
+};
+
+/** @param suffix of the names of its capabilities */
+export const playCase = async (capstan: Capstan, one: ConformanceCase, suffix: string): Promise<SeenRun> => {
+  const nameOf = (capability: string): string => `${capability}-${suffix}`;
+  const fleet = await startFleet(capstan, one, nameOf);
+  const stop = new AbortController();
+  try {
+    for (const definition of one.script?.pipelines ?? []) {
+      await post(capstan, '/v1/pipelines', renameCapabilities(definition, nameOf), 201);
+    }
+    const definition = renameCapabilities(completeDefinition(one), nameOf);
+    const { run_id } = await post<Run>(capstan, '/v1/runs', { definition, job: one.job ?? {} }, 202);
+    const people = Promise.all([
+      answerReviews(capstan, run_id, one, stop.signal),
+      controlRun(capstan, run_id, one),
+    ]);
+    const run = await Promise.race([capstan.ended(run_id, 60_000), people.then(() => capstan.ended(run_id))]);
+    stop.abort();
+    await people;
+    const steps = await Promise.all(run.steps.map((step) => readStep(capstan, run_id, step)));
+    return {
+      ...{ outcome: run.state as SeenRun['outcome'], error: run.error ?? null, output: run.output ?? null },
+      ...{ steps: steps.flat(), calls: fleet.calls() },
+    };
+  } finally {
+    stop.abort();
+    await fleet.stop();
+  }
+};
+
+/** How the API refuses a definition, or a job. */
+export const seeRefusal = async (capstan: Capstan, one: ConformanceCase): Promise<readonly Refusal[]> => {
+  const definition = completeDefinition(one);
+  if (isRefusal(one.expected) && one.expected.pointer === undefined) {
+    const { status, body } = await capstan.request<Problem>('POST', '/v1/runs', { definition, job: one.job });
+    return status === 422 ? [{ refused: body.code }] : [];
+  }
+  const { body } = await capstan.request<Validation>('POST', '/v1/pipelines/validate', definition);
+  return body.findings.flatMap(({ severity, code, pointer }) =>
+    severity === 'error' ? [{ refused: code, pointer }] : [],
+  );
+};

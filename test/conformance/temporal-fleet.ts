@@ -1,0 +1,92 @@
+/** The capabilities of a case as instances in earnest: HTTP servers that do what the script says. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import { parseDuration } from '../../src/core/duration.ts';
+import { createMockCapability, type MockAnswer } from '../../src/local/mock-capability.ts';
+import type { MockCapability } from '../../src/local/mocks.ts';
+import type { Capstan } from '../support/capstan.ts';
+import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
+import type { ConformanceCase } from './case.ts';
+
+export interface CaseFleet {
+  /** Calls received so far, by the name that the case uses. */
+  calls(): Record<string, number>;
+  stop(): Promise<void>;
+}
+
+type Response = Parameters<Instance['handle']>[1];
+
+/** `<run>.<step>.<item>.<revision>` */
+const stepOf = ({ headers }: Exec): string => String(headers['idempotency-key']).split('.')[1] ?? '';
+
+const respond = async (response: Response, given: MockAnswer): Promise<void> => {
+  await sleep(given.delayMs);
+  switch (given.kind) {
+    case 'output':
+      return answer(response, 200, { ok: true, output: given.output });
+    case 'error':
+      return answer(response, given.status, { ok: false, error: given.message });
+    case 'garbage':
+      response.writeHead(200, { 'content-type': 'text/html' });
+      response.end('<html></html>');
+      return;
+    case 'lost':
+    case 'refused':
+      response.socket?.destroy();
+  }
+};
+
+/** @param nameOf the name under which a capability of the case is registered */
+export const startFleet = async (
+  capstan: Capstan,
+  { script = {} }: ConformanceCase,
+  nameOf: (capability: string) => string,
+): Promise<CaseFleet> => {
+  const instances: { readonly capability: string; readonly instance: Instance }[] = [];
+  const late: Promise<void>[] = [];
+
+  const startOne = async (capability: string, mock: MockCapability, position: number): Promise<void> => {
+    const { version, tags, cost_model, max_concurrency, input } = mock;
+    const instance = await startInstance(capstan, {
+      name: nameOf(capability),
+      ...(version === undefined ? {} : { version }),
+      ...(tags === undefined ? {} : { tags }),
+      ...(cost_model === undefined ? {} : { cost_model }),
+      ...(max_concurrency === undefined ? {} : { max_concurrency }),
+      ...(input === undefined ? {} : { input }),
+      output: mock.output ?? {},
+    });
+    const give = answers.get(capability) as ReturnType<typeof createMockCapability>;
+    instance.handle = (exec, response) => {
+      const call = { input: exec.input as JsonObject, step_id: stepOf(exec), instance: position };
+      return respond(response, give(call));
+    };
+    instances.push({ capability, instance });
+  };
+
+  const answers = new Map(
+    Object.entries(script.capabilities ?? {}).map(([name, mock]) => [name, createMockCapability(name, mock)]),
+  );
+  for (const [capability, mock] of Object.entries(script.capabilities ?? {})) {
+    for (const [at, own] of (mock.instances ?? [{}]).entries()) {
+      const one = { ...mock, ...own };
+      const start = (): Promise<void> => startOne(capability, one, at + 1);
+      if (one.registered_after === undefined) await start();
+      else late.push(sleep(parseDuration(one.registered_after)).then(start));
+    }
+  }
+
+  return {
+    calls: () => {
+      const counts = Object.fromEntries(Object.keys(script.capabilities ?? {}).map((name) => [name, 0]));
+      for (const { capability, instance } of instances) {
+        counts[capability] = (counts[capability] ?? 0) + instance.execs.length;
+      }
+      return counts;
+    },
+    stop: async () => {
+      await Promise.all(late);
+      await Promise.all(instances.map(({ instance }) => instance.stop()));
+    },
+  };
+};

@@ -1,0 +1,56 @@
+/** What people do in a case, by the API: decisions about reviews, and control of the run. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Review, ReviewDecision, ReviewSummary } from '../../src/contracts/review.ts';
+import { parseDuration } from '../../src/core/duration.ts';
+import type { MockControl, MockDecision } from '../../src/local/mocks.ts';
+import type { Capstan } from '../support/capstan.ts';
+import { decide } from '../support/reviews.ts';
+import type { ConformanceCase } from './case.ts';
+
+const toDecision = ({ after: _, ...decision }: MockDecision): ReviewDecision => decision as ReviewDecision;
+
+/** Decides every review of the run as the script says, until it is stopped. */
+export const answerReviews = async (
+  capstan: Capstan,
+  runId: string,
+  { script = {} }: ConformanceCase,
+  signal: AbortSignal,
+): Promise<void> => {
+  const left = new Map(Object.entries(script.reviews ?? {}).map(([step, list]) => [step, [...list]]));
+  const budgetLeft = [...(script.budget_reviews ?? [])];
+  const seen = new Set<string>();
+  while (!signal.aborted) {
+    const path = `/v1/reviews?run_id=${runId}&state=open`;
+    const { body } = await capstan.request<{ items: ReviewSummary[] }>('GET', path);
+    for (const { review_id, round, kind, step_id = '' } of body.items) {
+      if (seen.has(`${review_id}/${round}`)) continue;
+      seen.add(`${review_id}/${round}`);
+      const next = kind === 'budget' ? budgetLeft.shift() : left.get(step_id)?.shift();
+      if (next === undefined) continue;
+      await sleep(parseDuration(next.after ?? '0s'));
+      const review = await capstan.request<Review>('GET', `/v1/reviews/${review_id}`);
+      await decide(capstan, review.body, toDecision(next));
+    }
+    await sleep(50);
+  }
+};
+
+const controlOnce = async (
+  { request }: Capstan,
+  runId: string,
+  { at, action, budget_ceiling_usd }: MockControl,
+): Promise<void> => {
+  await sleep(parseDuration(at));
+  const [path, body] =
+    action === 'raise' ? ['budget', { budget_ceiling_usd: budget_ceiling_usd ?? null }] : [action, {}];
+  const { status } = await request('POST', `/v1/runs/${runId}/${path}`, body);
+  if (status >= 300) throw new Error(`POST /v1/runs/${runId}/${path}: ${status}`);
+};
+
+export const controlRun = async (
+  capstan: Capstan,
+  runId: string,
+  { script = {} }: ConformanceCase,
+): Promise<void> => {
+  await Promise.all((script.control ?? []).map((entry) => controlOnce(capstan, runId, entry)));
+};

@@ -1,0 +1,193 @@
+/** The examples of the reference page (scripts/docs/expressions-page.ts); examples.test.ts runs each of them. */
+import type { Json } from '../../../src/contracts/primitives.ts';
+import type { ExpressionScope, SkillScope } from '../../../src/core/expression/evaluation.ts';
+import type { FilterName } from '../../../src/core/expression/filters.ts';
+import type { SkillFilterName } from '../../../src/core/expression/skill-filters.ts';
+
+export interface Example {
+  readonly template: Json;
+  readonly value: Json;
+}
+
+export interface BrokenExample {
+  readonly template: Json;
+  /** `submission`: refused with the definition. `run`: the step fails. */
+  readonly found: 'submission' | 'run';
+  readonly error: string;
+}
+
+export const exampleScope: ExpressionScope = {
+  job: {
+    title: 'Day one',
+    results: [{ path: 'a.mp4' }, null],
+    take: 3,
+    draft: false,
+    rate: '1.5',
+    public: 'true',
+    note: null,
+    tags: ['sea', 'sun'],
+    clips: [
+      { path: 'media://job_1/in/a.mp4', ms: 2000 },
+      { path: 'media://job_1/in/b.mp4', ms: 3000 },
+    ],
+  },
+  steps: {
+    join: { output: { output_path: 'media://job_1/all.mp4' }, status: 'succeeded', cost_usd: 0.25 },
+  },
+  run: { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'reel', version: '1.0' },
+};
+
+/** Inside `for_each` over `job.clips`, at its second item. */
+export const itemScope: ExpressionScope = {
+  ...exampleScope,
+  item: { path: 'media://job_1/in/b.mp4', ms: 3000 },
+  index: 1,
+};
+
+export const filterExamples: Record<FilterName, Example> = {
+  json: { template: 'tags: {{ job.tags | json }}', value: 'tags: ["sea","sun"]' },
+  string: { template: '{{ job.take | string }}', value: '3' },
+  number: { template: '{{ job.rate | number }}', value: 1.5 },
+  bool: { template: '{{ job.public | bool }}', value: true },
+  length: { template: '{{ job.clips | length }}', value: 2 },
+  first: { template: '{{ job.tags | first }}', value: 'sea' },
+  last: { template: '{{ job.tags | last }}', value: 'sun' },
+  join: { template: '{{ job.tags | join(", ") }}', value: 'sea, sun' },
+  basename: { template: '{{ job.clips[0].path | basename }}', value: 'a.mp4' },
+};
+
+export const examples: readonly Example[] = [
+  { template: '{{ job.take }}', value: 3 },
+  { template: 'take {{ job.take }} of {{ job.title }}', value: 'take 3 of Day one' },
+  {
+    template: '{{ job.clips[*].path }}',
+    value: ['media://job_1/in/a.mp4', 'media://job_1/in/b.mp4'],
+  },
+  { template: '{{ job.results[*].path }}', value: ['a.mp4', null] },
+  { template: '{{ job["title"] }}', value: 'Day one' },
+  { template: '{{ job.subtitle ?? job.title }}', value: 'Day one' },
+  { template: '{{ job.note ?? "none" }}', value: 'none' },
+  { template: '{{ ( job.take > 2 && !job.draft ) }}', value: true },
+  { template: '{{ ( "sea" in job.tags ) }}', value: true },
+  { template: '{{ ( job.clips[0] == job.clips[1] ) }}', value: false },
+  { template: '{{ ( 3 > 2 == true ) }}', value: true },
+  { template: '{{ ( job.draft && job.subtitle == "x" ) }}', value: false },
+  { template: '{{ "\\u00e9" }}', value: 'é' },
+  { template: "{{ '\\u00e9' }}", value: '\\u00e9' },
+  { template: 'media://{{ run.job_id }}/cover.jpg', value: 'media://job_1/cover.jpg' },
+  { template: "{{ '{{' }} as it is }}", value: '{{ as it is }}' },
+  { template: { $literal: '{{ not an expression }}' }, value: '{{ not an expression }}' },
+];
+
+export const itemExamples: readonly Example[] = [
+  { template: '{{ item.path | basename }}', value: 'b.mp4' },
+  { template: 'clip {{ index }} of {{ job.clips | length }}', value: 'clip 1 of 2' },
+];
+
+/** `when` values. */
+export const conditionExamples: readonly Example[] = [
+  { template: 'job.take > 2 && !job.draft', value: true },
+  { template: 'steps.join.status == "succeeded"', value: true },
+  { template: '{{ job.public | bool }}', value: true },
+  { template: '(job.subtitle ?? "") != ""', value: false },
+];
+
+export const brokenExamples: readonly BrokenExample[] = [
+  {
+    template: '{{ job.take == 3 }}',
+    found: 'submission',
+    error: '== needs parentheses',
+  },
+  {
+    template: '{{ (job.clips)[0] }}',
+    found: 'submission',
+    error: 'only an operator or a filter may follow a closing parenthesis',
+  },
+  {
+    template: '{{ job.tags[-1] }}',
+    found: 'submission',
+    error: '-1 is no index; an index is 0, 1, 2, ...',
+  },
+  {
+    template: '{{ title }}',
+    found: 'submission',
+    error: '"title" is no root; there are job, steps, run, item, index',
+  },
+  {
+    template: '{{ job.tags | size }}',
+    found: 'submission',
+    error: '"size" is no filter; there are json, string, number, bool, length, first, last, join, basename',
+  },
+  {
+    template: '{{ job.title }',
+    found: 'submission',
+    error: 'unexpected "}"',
+  },
+  {
+    template: '{{ job.__proto__ }}',
+    found: 'submission',
+    error: 'the name __proto__ is not allowed',
+  },
+  {
+    template: '{{ job.subtitle }}',
+    found: 'run',
+    error:
+      'job.subtitle does not exist: job is an object with the keys title, results, take, draft, rate, public, note, tags, clips',
+  },
+  {
+    template: 'tags: {{ job.tags }}',
+    found: 'run',
+    error: 'text takes strings, numbers and booleans, not a list of 2; use ?? "" or | json',
+  },
+  {
+    template: '{{ job.clips["0"] ?? "none" }}',
+    found: 'run',
+    error: '["0"] does not apply to job.clips, which is a list of 2',
+  },
+  {
+    template: '{{ ( job.take && true ) }}',
+    found: 'run',
+    error: '&& takes booleans, not a number',
+  },
+  {
+    template: '{{ ( job.rate < 2 ) }}',
+    found: 'run',
+    error: '< orders two numbers or two strings, not a string and a number',
+  },
+  {
+    template: '{{ ( 1 < 2 < 3 ) }}',
+    found: 'run',
+    error: '< orders two numbers or two strings, not a boolean and a number',
+  },
+];
+
+/** `when` values. */
+export const brokenConditions: readonly BrokenExample[] = [
+  {
+    template: '{{ job.draft }} && true',
+    found: 'submission',
+    error: 'one {{ }} holds the whole condition; nothing follows it',
+  },
+  {
+    template: 'job.take >',
+    found: 'submission',
+    error: 'the condition ends where a path, a value or ( was expected',
+  },
+  {
+    template: 'job.title',
+    found: 'run',
+    error: 'when takes a boolean, not a string; compare instead',
+  },
+];
+
+export const skillScope: SkillScope = {
+  input: { width: '1919.5', codec: 'H264', note: null },
+  match: { g1: '4096' },
+};
+
+export const skillFilterExamples: Record<SkillFilterName, Example> = {
+  int: { template: '{{ match.g1 | int }}', value: 4096 },
+  even: { template: '{{ input.width | even }}', value: 1918 },
+  lower: { template: '{{ input.codec | lower }}', value: 'h264' },
+  default: { template: '{{ input.note | default(30) }}', value: 30 },
+};

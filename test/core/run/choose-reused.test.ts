@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import type { StepState } from '../../../src/contracts/run.ts';
+import { compileDefinition } from '../../../src/core/pipeline/compile-definition.ts';
+import { chooseReused, type Repetition } from '../../../src/core/run/choose-reused.ts';
+
+const steps: StepDefinition[] = [
+  { id: 'cut', capability: 'x', input: { clip: '{{ job.clips[0] }}', at: '{{ job.at ?? 0 }}' } },
+  { id: 'tone', capability: 'x', when: 'job.loud == true', input: { level: 3 } },
+  { id: 'each', capability: 'x', for_each: { items: '{{ job.clips[*].name }}' } },
+  { id: 'join', capability: 'x', input: { cut: '{{ steps.cut.output }}', tone: '{{ steps.tone.output }}' } },
+  { id: 'send', capability: 'x', depends_on: ['join'] },
+];
+
+const definitionOf = (
+  changed: Partial<Record<string, Partial<StepDefinition>>> = {},
+): PipelineDefinition => ({
+  pipeline: 'p',
+  version: '1',
+  steps: steps.map((step) => ({ ...step, ...changed[step.id] })),
+});
+
+const job: JsonObject = { clips: [{ name: 'a', size: 1 }], loud: true };
+const all = ['cut', 'tone', 'each', 'join', 'send'];
+
+const choose = ({
+  states = {},
+  definition = definitionOf(),
+  before = definitionOf(),
+  job: otherJob = job,
+  run = { job_id: 'job_1', version: '1' },
+  ...rest
+}: Partial<Omit<Repetition, 'states' | 'compiled' | 'roots'>> & {
+  job?: JsonObject;
+  run?: Repetition['roots']['run'];
+  states?: Partial<Record<string, StepState | undefined>>;
+  definition?: PipelineDefinition;
+} = {}) => {
+  const ended = Object.entries({ ...Object.fromEntries(all.map((id) => [id, 'succeeded'])), ...states });
+  return chooseReused({
+    ...{ compiled: compileDefinition(definition), before, roots: { job: otherJob, run } },
+    rootsBefore: { job, run: { job_id: 'job_1', version: '1' } },
+    ...{ from: null, onlyFailed: true, missing: new Map() },
+    states: new Map(ended.filter((entry): entry is [string, StepState] => entry[1] !== undefined)),
+    ...rest,
+  });
+};
+
+const reasonsOf = (...args: Parameters<typeof choose>) =>
+  Object.fromEntries(choose(...args).executed.map(({ id, reason }) => [id, reason]));
+
+describe('a run that is repeated', () => {
+  it('keeps nothing unless that is asked for', () => {
+    const { reused, executed } = choose({ onlyFailed: false });
+    expect([reused, executed.map(({ id }) => id)]).toEqual([[], all]);
+  });
+
+  it('keeps every result when nothing differs, also of a step that was kept before', () => {
+    expect(choose({ states: { cut: 'reused' } })).toEqual({ reused: all, executed: [] });
+  });
+
+  it('does again what is named, and all that depends on it, however far', () => {
+    expect(reasonsOf({ from: ['cut'], onlyFailed: false })).toEqual({
+      cut: 'it was named in from',
+      join: 'it depends on cut, which happens again',
+      send: 'it depends on join, which happens again',
+    });
+  });
+
+  it.each<[string, StepState | undefined, string]>([
+    ['failed', 'failed', 'it did not succeed before: failed'],
+    ['was skipped', 'skipped', 'it did not succeed before: skipped'],
+    ['was cut off', 'unknown', 'it did not succeed before: unknown'],
+    ['never began', undefined, 'it did not happen before'],
+  ])('does again what %s', (_, state, reason) => {
+    expect(reasonsOf({ states: { send: state } })).toEqual({ send: reason });
+  });
+
+  it('does again a step whose definition is another one, whatever the order of its keys', () => {
+    const reordered = definitionOf({ tone: { input: { level: 4 } } });
+    const [first, ...others] = definitionOf().steps;
+    const { id, capability, input } = first as StepDefinition;
+    const before = { ...definitionOf(), steps: [{ input, capability, id }, ...others] };
+    expect(choose({ before }).executed).toEqual([]);
+    expect(Object.keys(reasonsOf({ definition: reordered }))).toEqual(['tone', 'join', 'send']);
+  });
+
+  it.each<[string, JsonObject, Record<string, string>]>([
+    ['nothing mentions', { ...job, other: 1 }, {}],
+    ['only a condition mentions', { ...job, loud: false }, { tone: 'job.loud is another value' }],
+    ['is optional, and was missing', { ...job, at: 2 }, { cut: 'job.at is another value' }],
+    [
+      'is part of a value that is mentioned, and of a list',
+      { ...job, clips: [{ name: 'a', size: 2 }] },
+      { cut: 'job.clips[0] is another value', each: 'job.clips is another value' },
+    ],
+  ])('with another job does again steps of a value that %s', (_, other, expected) => {
+    const found = Object.entries(reasonsOf({ job: other })).filter(([, why]) => why.startsWith('job'));
+    expect(Object.fromEntries(found)).toEqual(expected);
+  });
+
+  it.each<[string, Repetition['roots']['run'], Record<string, string>]>([
+    [
+      'of another version',
+      { job_id: 'job_1', version: '2' },
+      { cut: 'run.version is another value', each: 'run is another value' },
+    ],
+    [
+      'with another job',
+      { job_id: 'job_2', version: '1' },
+      { tone: 'run.job_id is another value', each: 'run is another value' },
+    ],
+    ['with nothing else but an id of its own', { job_id: 'job_1', version: '1' }, {}],
+  ])('%s does again steps that read what is another value of the run', (_, run, expected) => {
+    const definition = definitionOf({
+      cut: { input: { version: '{{ run.version }}' } },
+      tone: { when: 'run.job_id != ""' },
+      each: { input: { run: '{{ run }}' } },
+      send: { input: { id: '{{ run.id }}', attempt: '{{ run.attempt }}' } },
+    });
+    const found = Object.entries(reasonsOf({ definition, before: definition, run }));
+    expect(Object.fromEntries(found.filter(([, why]) => why.startsWith('run')))).toEqual(expected);
+  });
+
+  it('does again a step whose result names a file that is gone', () => {
+    expect(reasonsOf({ missing: new Map([['send', 'media://j/a.mp4']]) })).toEqual({
+      send: 'media://j/a.mp4, which its result names, is gone',
+    });
+  });
+});

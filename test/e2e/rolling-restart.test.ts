@@ -1,0 +1,192 @@
+/**
+ * A fleet that is replaced process by process while runs are under way: nothing fails, nothing is done twice, and runs
+ * keep the engine version that they began with.
+ */
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { engineVersion } from '../../src/core/run/workflow-input.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
+import { answer, type Instance, startInstance } from '../support/fleet.ts';
+import { countExecutions, findLeftovers } from '../support/leftovers.ts';
+import { waitFor } from '../support/wait.ts';
+
+let capstan: Capstan;
+let another: AddedWorker;
+let db: Db;
+let gate: Instance;
+
+/** Calls of a later phase are not answered yet. */
+let phase = 0;
+const held: { readonly phase: number; readonly answer: () => void }[] = [];
+
+const enterPhase = (next: number): void => {
+  phase = next;
+  const open = held.filter((call) => call.phase <= phase);
+  held.splice(0, held.length, ...held.filter((call) => call.phase > phase));
+  for (const call of open) call.answer();
+};
+
+/** Every run has come as far as it can. */
+const heldInPhase = (wanted: number, calls: number): Promise<unknown> =>
+  waitFor(
+    `${calls} calls of phase ${wanted}`,
+    () => held.filter((call) => call.phase === wanted).length >= calls,
+    120_000,
+  );
+
+beforeAll(async () => {
+  capstan = await startCapstan({ ENGINE_VERSION: '2' });
+  db = connectDatabase(capstan.databaseUrl, 2);
+  gate = await startInstance(capstan, { name: 'gate', max_concurrency: 500 });
+  gate.handle = (exec, response) => {
+    const end = () => answer(response, 200, { ok: true, output: { phase: exec.input.phase } });
+    if (Number(exec.input.phase) <= phase) end();
+    else held.push({ phase: Number(exec.input.phase), answer: end });
+  };
+  another = await capstan.addWorker();
+}, 240_000);
+afterAll(async () => {
+  await gate?.stop();
+  await db?.destroy();
+  await capstan?.stop();
+});
+
+const last = 5;
+const phases = Array.from({ length: last }, (_, at) => at + 1);
+const call = (id: string, at: number, before: readonly string[] = []) => ({
+  ...{ id, capability: 'gate', depends_on: before, input: { phase: at } },
+});
+
+/** One call at a time in each phase, whatever the shape. */
+const shapes: Readonly<Record<string, readonly object[]>> = {
+  chain: phases.map((at) => call(`s${at}`, at, at === 1 ? [] : [`s${at - 1}`])),
+  decided: phases.flatMap((at) => {
+    const before = at === 1 ? [] : [`yes${at - 1}`, `no${at - 1}`];
+    return [
+      { ...call(`yes${at}`, at, before), when: 'job.yes', run_if: 'any_succeeded' },
+      { ...call(`no${at}`, at, before), when: '!job.yes', run_if: 'any_succeeded', dispatch: 'inline' },
+    ].map((step) => (at === 1 ? { ...step, run_if: 'all_succeeded' } : step));
+  }),
+  items: [
+    {
+      ...{ id: 'each', capability: 'gate', for_each: { items: [1, 2, 3], max_parallel: 1 } },
+      input: { phase: '{{ item }}' },
+    },
+    { id: 'pause', depends_on: ['each'], wait: '200ms' },
+    ...[4, 5].map((at) => call(`s${at}`, at, [at === 4 ? 'pause' : 's4'])),
+  ],
+};
+
+const start = (shape: readonly object[], count: number): Promise<readonly Run[]> =>
+  Promise.all(Array.from({ length: count }, () => capstan.submit(shape, { yes: true })));
+
+const endAll = async (runs: readonly Run[]): Promise<void> => {
+  for (const { run_id } of runs) {
+    const { state, error } = await capstan.ended(run_id, 120_000);
+    expect({ run_id, state, error }).toEqual({ run_id, state: 'succeeded' });
+  }
+};
+
+const wordOfStop = 'stopping: waiting for calls to end';
+const countStops = (): number => capstan.logs().split(wordOfStop).length - 1;
+
+/** It ends the calls that it has. */
+const retire = async (worker: Pick<AddedWorker, 'kill'>, next: number): Promise<void> => {
+  const stops = countStops();
+  const gone = worker.kill('SIGTERM');
+  await waitFor('it to hear of its end', () => countStops() > stops);
+  enterPhase(next);
+  await gone;
+};
+
+const versionsOf = async (runs: readonly Run[]): Promise<unknown[]> => {
+  const { body } = await capstan.request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
+  const projectId = body.items[0]?.project_id ?? '';
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const { workflow } = new Client({ connection });
+  const versionOf = async ({ run_id }: Run): Promise<unknown> => {
+    const { events } = await workflow.getHandle(workflowIdOf(projectId, run_id)).fetchHistory();
+    const data = events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]?.data;
+    return JSON.parse(Buffer.from(data ?? []).toString()).engine_version;
+  };
+  try {
+    return await Promise.all(runs.map(versionOf));
+  } finally {
+    await connection.close();
+  }
+};
+
+const newer = {
+  when: { when: 'true' },
+  run_if: { run_if: 'all_done' },
+  for_each: { for_each: { items: [1] } },
+  on_error: { on_error: 'continue' },
+  dispatch: { dispatch: 'inline' },
+  wait_for_capability: { wait_for_capability: '1m' },
+};
+
+test('runs keep the engine version that they began with; what an old one does not know is refused', async () => {
+  const [middle, end] = [1, 2];
+  const chain = [call('a', middle), call('b', end, ['a'])];
+  const old = await start(chain, 10);
+  for (const [key, settings] of Object.entries(newer)) {
+    const definition = { pipeline: 'new', version: '1', steps: [{ ...call('a', 0), ...settings }] };
+    const { status, body } = await capstan.request<Problem>('POST', '/v1/runs', { definition });
+    expect([key, status, body.code, body.errors?.[0]]).toEqual([
+      ...[key, 422, 'definition_invalid'],
+      {
+        pointer: `/steps/0/${key}`,
+        code: 'engine_too_old',
+        message: expect.stringContaining('ENGINE_VERSION'),
+      },
+    ]);
+  }
+  await heldInPhase(middle, old.length);
+  await capstan.killServer('SIGTERM');
+  await capstan.startServer({ ENGINE_VERSION: String(engineVersion) });
+  const recent = await start([{ ...call('zero', 0), when: 'job.yes' }, ...chain], 10);
+  await heldInPhase(middle, old.length + recent.length);
+  enterPhase(middle);
+  await heldInPhase(end, old.length + recent.length);
+  enterPhase(end);
+
+  await endAll([...old, ...recent]);
+  expect(await versionsOf(old)).toEqual(old.map(() => 2));
+  expect(await versionsOf(recent)).toEqual(recent.map(() => engineVersion));
+  expect(capstan.logs()).not.toMatch(/TMPRL1100|nondeterminism|failing workflow task/i);
+}, 200_000);
+
+test('60 runs under way do not notice that both workers are replaced, and replaced again', async () => {
+  phase = 0;
+  const callsBefore = gate.execs.length;
+  const runs = (await Promise.all(Object.values(shapes).map((shape) => start(shape, 20)))).flat();
+  let workers: readonly Pick<AddedWorker, 'kill'>[] = [{ kill: capstan.killWorker }, another];
+  let next = 0;
+  for (let round = 0; round < 2; round++) {
+    const replacements = await Promise.all([capstan.addWorker(), capstan.addWorker()]);
+    for (const old of workers) {
+      next += 1;
+      await heldInPhase(next, runs.length);
+      await retire(old, next);
+    }
+    workers = replacements;
+  }
+  await heldInPhase(last, runs.length);
+  enterPhase(last);
+
+  await endAll(runs);
+  const keys = gate.execs.slice(callsBefore).map(({ headers }) => String(headers['idempotency-key']));
+  expect(keys).toHaveLength(runs.length * last);
+  expect(new Set(keys).size).toBe(keys.length);
+  await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0);
+  const [{ all } = { all: 0 }] = await db('run').count('* as all');
+  await waitFor('all to be completed', async () => {
+    const { COMPLETED, ...others } = await countExecutions(capstan.taskQueue);
+    return COMPLETED === Number(all) && Object.keys(others).length === 0;
+  });
+  expect(capstan.logs()).not.toMatch(/TMPRL1100|nondeterminism|failing workflow task/i);
+}, 400_000);

@@ -1,0 +1,109 @@
+/** A planner on a database of the test, whose instances are rows: nobody could be called. */
+import { pino } from 'pino';
+import { beforeAll } from 'vitest';
+import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
+import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import { engineVersion } from '../../../src/core/run/workflow-input.ts';
+import { insertSpec } from '../../../src/db/capability-spec.ts';
+import type { Db } from '../../../src/db/connect.ts';
+import type { InstanceColumns } from '../../../src/db/instance.ts';
+import { insertVersion } from '../../../src/db/pipeline.ts';
+import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
+import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
+import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
+import { createInstanceFeed } from '../../../src/services/registry/instance-feed.ts';
+import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
+import {
+  createDecisionService,
+  type DecisionService,
+} from '../../../src/services/routing/decision-service.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
+import { anInstance, aProject } from '../../support/factories.ts';
+
+type Over = Parameters<typeof anInstance>[1] & {
+  readonly duration_ms?: number;
+  readonly spec_digest?: string;
+};
+
+export interface Planner {
+  readonly projectId: string;
+  readonly plans: PlanService;
+  readonly decisions: DecisionService;
+  /** An instance that has been called before; the planner sees it when this resolves. */
+  add(name: string, over?: Over): Promise<InstanceColumns>;
+  /** @returns digest of a spec that takes such inputs */
+  addSpec(name: string, input: JsonObject): Promise<string>;
+  /** Stores a version of a pipeline. */
+  store(
+    pipeline: string,
+    steps: readonly StepDefinition[],
+    over?: Partial<PipelineDefinition>,
+  ): Promise<void>;
+  plan(
+    steps: readonly StepDefinition[],
+    over?: Partial<PlanDefinitionRequest['definition']> & Wish,
+  ): Promise<Plan>;
+}
+
+type Wish = Omit<PlanDefinitionRequest, 'definition' | 'priority' | 'budget_ceiling_usd'> & {
+  readonly ceiling?: number;
+};
+
+const output = { type: 'object' };
+
+const createPlanner = async (db: Db): Promise<Planner> => {
+  const { project_id: projectId } = await aProject(db, { daily_limit_nano: 20_000_000_000n });
+  const feed = createInstanceFeed({ db, intervalMs: 3_600_000, logger: pino({ level: 'silent' }) });
+  const validator = createSchemaValidator({ db });
+  const pipelines = createPipelineService(db, { feed });
+  const plans = createPlanService({
+    ...{
+      db,
+      feed,
+      validator,
+      pipelines,
+      definitions: createKnownDefinitions({ db, pipelines, engineVersion }),
+    },
+  });
+  return {
+    ...{ projectId, plans, decisions: createDecisionService({ db, feed, validator }) },
+    add: async (name, over) => {
+      const row = await anInstance(db, { name, duration_ms: 1_000, ...over } as Over);
+      await feed.refresh();
+      return row;
+    },
+    addSpec: async (name, input) => {
+      const digest = `${name}-${JSON.stringify(input)}`;
+      const spec = { ...{ name, version: '1.0.0', description: name, input, output } };
+      await insertSpec(db, { name, version: '1.0.0', digest, spec: spec as never });
+      return digest;
+    },
+    store: async (pipeline, steps, over) => {
+      const definition = { pipeline, version: '1', steps: [...steps], ...over };
+      const key = { project_id: projectId, pipeline, version: definition.version };
+      await insertVersion(db, key, await storeDefinition(db, definition));
+    },
+    plan: (steps, { job, job_id, ceiling, ...over } = {}) =>
+      plans.planDefinition(projectId, {
+        definition: { pipeline: 'test', version: '1', steps: [...steps], ...over },
+        ...(job === undefined ? {} : { job }),
+        ...(job_id === undefined ? {} : { job_id }),
+        ...(ceiling === undefined ? {} : { budget_ceiling_usd: ceiling }),
+      }),
+  };
+};
+
+export const usePlanner = (db: Db): { readonly get: () => Planner } => {
+  let planner: Planner;
+  beforeAll(async () => {
+    planner = await createPlanner(db);
+  });
+  return { get: () => planner };
+};
+
+export const stepOf = ({ steps }: Plan, id: string): PlannedStepView => {
+  const step = steps.find((one) => one.id === id);
+  if (step === undefined) throw new Error(`the plan has no step ${id}`);
+  return step;
+};

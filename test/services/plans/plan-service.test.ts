@@ -1,0 +1,330 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import type { Plan } from '../../../src/contracts/plan.ts';
+import { useDatabase } from '../../support/database.ts';
+import { stepOf, usePlanner } from './a-planner.ts';
+
+const { db } = useDatabase();
+const planner = usePlanner(db);
+const plan: ReturnType<typeof planner.get>['plan'] = (...about) => planner.get().plan(...about);
+
+/** `free` is free, `paid` costs 0.2 USD a call, or 0.3 on the slower one. */
+beforeAll(async () => {
+  const { add, addSpec } = planner.get();
+  await add('free', { duration_ms: 2_000 });
+  await add('paid', { cost_type: 'per_call', rate_usd: 0.2, endpoint: 'http://paid.test', tags: [] });
+  await add('paid', { cost_type: 'per_call', rate_usd: 0.3, duration_ms: 9_000, tags: ['big'] });
+  await add('timed', { cost_type: 'per_second', rate_usd: 0.01, duration_ms: 3_000, tags: [] });
+  const spec_digest = await addSpec('strict', {
+    ...{ type: 'object', required: ['clip'], properties: { clip: { type: 'string' } } },
+  });
+  await add('strict', { spec_digest });
+  await add('away', { state: 'down', cost_type: 'per_call', rate_usd: 0.1 });
+});
+
+const call = (id: string, capability: string, over: Partial<StepDefinition> = {}): StepDefinition => ({
+  ...{ id, capability },
+  ...over,
+});
+
+const happens = ({ steps }: Plan) => Object.fromEntries(steps.map((step) => [step.id, step.happens]));
+/** Without what the checks of types say. */
+const codesOf = ({ findings }: Plan) =>
+  findings.map(({ severity, code }) => `${severity} ${code}`).filter((text) => !text.includes(' path_'));
+const once = { retry: { max: 0 } };
+
+describe('a plan', () => {
+  it('says what the router would choose, what it costs and how long it takes', async () => {
+    const seen = await plan([
+      call('a', 'free'),
+      call('b', 'paid', { depends_on: ['a'] }),
+      call('c', 'timed'),
+    ]);
+    expect(seen).toMatchObject({
+      ...{ pipeline: 'test', version: '1', missing: [], within_ceiling: true, findings: [] },
+      steps: [
+        { id: 'a', happens: 'yes', cost_usd: { min: 0, expected: 0, worst: 0 }, duration_ms: 2_000 },
+        { id: 'b', chosen: 'http://paid.test', cost_usd: { min: 0.2, expected: 0.2, worst: 1.2 } },
+        { id: 'c', cost_usd: { min: 0.03, expected: 0.03, worst: 12 }, duration_ms: 3_000 },
+      ],
+      cost_usd: { min: 0.23, expected: 0.23, worst: 13.2 },
+      critical_path: { steps: ['a', 'b'], duration_ms: 3_000 },
+    });
+    expect(stepOf(seen, 'b').candidates.map(({ verdict }) => verdict)).toEqual(['chosen', 'worse']);
+  });
+
+  it('chooses as a call of the step would', async () => {
+    const tags = ['big'];
+    const settings: Partial<StepDefinition> = {
+      ...{ tags, priority: 'batch', budget_ceiling_usd: 0.4, timeout: '1m' },
+    };
+    const seen = await plan([call('a', 'paid', settings)]);
+    const asked = await planner.get().decisions.preview(planner.get().projectId, {
+      ...{
+        capability: 'paid',
+        tags: ['big'],
+        priority: 'batch',
+        budget_ceiling_usd: 0.4,
+        timeout_ms: 60_000,
+      },
+    });
+    const { chosen, reason, candidates } = stepOf(seen, 'a');
+    expect({ chosen, reason, candidates }).toEqual({
+      ...{ chosen: asked.chosen, reason: asked.reason, candidates: asked.candidates },
+    });
+  });
+
+  it('counts a lost delivery with all it reserved, once for each that the retries allow', async () => {
+    const worst = async (over: Partial<StepDefinition>, capability = 'timed') =>
+      stepOf(await plan([call('a', capability, over)]), 'a').cost_usd.worst;
+    expect(await worst({ ...once, timeout: '30s' })).toBe(0.3);
+    expect(await worst({ retry: { max: 2 }, timeout: '30s' })).toBe(0.9);
+    expect(await worst({ retry: { max: 2 }, timeout: '30s', budget_ceiling_usd: 0.1 })).toBe(0.3);
+    expect(await worst({ ...once, tags: ['big'] }, 'paid')).toBe(0.3);
+  });
+
+  it('writes nothing', async () => {
+    await plan([call('a', 'paid')], { job: {} });
+    const counts = await Promise.all(
+      ['attempt', 'run', 'step', 'job', 'event', 'ledger_entry'].map((table) =>
+        db(table).count('* as rows').first(),
+      ),
+    );
+    expect(counts.map((count) => Number(count?.rows))).toEqual([0, 0, 0, 0, 0, 0]);
+  });
+});
+
+describe('what happens', () => {
+  const branches: StepDefinition[] = [
+    call('probe', 'free'),
+    call('known', 'paid', { when: 'job.wanted' }),
+    call('after', 'paid', { depends_on: ['known'] }),
+    call('open', 'paid', { ...once, when: 'steps.probe.output.ok' }),
+    call('any', 'free', { depends_on: ['after', 'probe'], run_if: 'any_succeeded' }),
+    call('careful', 'free', { on_error: 'continue' }),
+    call('rescue', 'paid', { ...once, depends_on: ['careful'], run_if: 'any_failed' }),
+  ];
+
+  it('is certain where it depends on the job alone', async () => {
+    const seen = await plan(branches, { job: { wanted: false } });
+    expect(happens(seen)).toEqual({
+      ...{ probe: 'yes', known: 'no', after: 'no', open: 'unknown', any: 'yes' },
+      ...{ careful: 'yes', rescue: 'unknown' },
+    });
+    expect(stepOf(seen, 'after')).toMatchObject({ chosen: null, candidates: [], duration_ms: 0 });
+    expect(seen.cost_usd).toEqual({ min: 0, expected: 0.2, worst: 0.6 });
+    expect(happens(await plan(branches, { job: { wanted: true } }))).toMatchObject({
+      known: 'yes',
+      after: 'yes',
+    });
+  });
+
+  it('is not certain without a job', async () => {
+    expect(happens(await plan(branches))).toMatchObject({ known: 'unknown', after: 'unknown' });
+  });
+
+  it('is told with what would fail for certain', async () => {
+    const steps = [
+      call('a', 'free', { when: 'job.nothing' }),
+      call('b', 'free', { input: { x: '{{ job.no }}' } }),
+    ];
+    const { findings } = await plan(steps, { job: {} });
+    expect(findings).toMatchObject([
+      { severity: 'error', code: 'expression_unresolved', pointer: '/steps/0/when' },
+      { severity: 'error', code: 'expression_unresolved', pointer: '/steps/1/input/x' },
+    ]);
+  });
+});
+
+describe('the input of a step', () => {
+  const steps = [call('a', 'strict', { input: { clip: '{{ job.clip }}' } })];
+
+  it('that is known is shown to the instances', async () => {
+    expect(stepOf(await plan(steps, { job: { clip: 'x' } }), 'a').chosen).not.toBeNull();
+    const refused = await plan(steps, { job: { clip: 7 } });
+    expect(stepOf(refused, 'a')).toMatchObject({
+      ...{ chosen: null, candidates: [{ verdict: 'input_invalid' }] },
+    });
+    expect(refused.findings).toMatchObject([
+      { severity: 'error', code: 'input_invalid', pointer: '/steps/0/input' },
+    ]);
+    expect(refused.findings[0]?.message).toContain('/clip must be string');
+  });
+
+  it('that is not known is not', async () => {
+    expect(await plan(steps)).toMatchObject({ findings: [], steps: [{ chosen: expect.any(String) }] });
+  });
+
+  it('that the checks of the definition refuse is told once', async () => {
+    const { findings } = await plan([call('a', 'strict', { input: { clip: 7 } })]);
+    expect(findings).toMatchObject([{ severity: 'error', pointer: '/steps/0/input/clip' }]);
+  });
+});
+
+describe('items', () => {
+  const each = (items: string, over: Partial<StepDefinition> = {}) =>
+    call('a', 'paid', { ...once, for_each: { items, max_parallel: 2 }, ...over });
+
+  it('cost what each of them costs, and take turns', async () => {
+    const seen = await plan([each('{{ job.clips }}')], { job: { clips: [1, 2, 3] } });
+    expect(stepOf(seen, 'a')).toMatchObject({
+      ...{ items: 3, duration_ms: 2_000, cost_usd: { min: 0.6, expected: 0.6, worst: 0.9 } },
+    });
+    const none = await plan([each('{{ job.clips }}')], { job: { clips: [] } });
+    expect(stepOf(none, 'a')).toMatchObject({
+      items: 0,
+      happens: 'yes',
+      duration_ms: 0,
+      cost_usd: { worst: 0 },
+    });
+  });
+
+  it('whose number is not known are planned as one, and no ceiling is promised', async () => {
+    const steps = [call('list', 'free'), each('{{ steps.list.output.clips }}')];
+    const seen = await plan(steps, { ceiling: 100 });
+    expect(stepOf(seen, 'a')).toMatchObject({
+      ...{ items: null, duration_ms: 1_000, cost_usd: { min: 0, expected: 0.2, worst: 0.3 } },
+    });
+    expect([seen.within_ceiling, codesOf(seen)]).toEqual([
+      false,
+      ['note items_unknown', 'warning ceiling_exceeded', 'warning budget_low'],
+    ]);
+    const free = call('a', 'free', { for_each: { items: '{{ steps.list.output.clips }}' } });
+    expect((await plan([call('list', 'free'), free], { ceiling: 0 })).within_ceiling).toBe(true);
+  });
+
+  it('that an instance would refuse are told once for all that are like it', async () => {
+    const step = call('a', 'strict', {
+      ...{ for_each: { items: '{{ job.clips }}' }, input: { clip: '{{ item }}' } },
+    });
+    const { findings } = await plan([step], { job: { clips: ['a', 7, 'b', 7] } });
+    expect(findings).toMatchObject([
+      {
+        code: 'input_invalid',
+        message: expect.stringMatching(/^2 items, the first is 2: .*\/clip must be string/),
+      },
+    ]);
+  });
+
+  it('that are no list, or too many, are told', async () => {
+    const seen = async (clips: unknown) =>
+      codesOf(await plan([each('{{ job.clips }}')], { job: { clips } as never }));
+    expect(await seen('x')).toContain('error expression_unresolved');
+    expect(await seen(Array.from({ length: 10_001 }, () => 0))).toContain('error too_many_items');
+  });
+});
+
+describe('other steps', () => {
+  it('take their time and ask nobody', async () => {
+    const steps: StepDefinition[] = [
+      { id: 'pause', wait: '30s' },
+      { id: 'ask', review: { title: 'Good?' }, depends_on: ['pause'] },
+    ];
+    const seen = await plan(steps);
+    expect(seen).toMatchObject({
+      steps: [
+        { id: 'pause', wait: '30s', chosen: null, duration_ms: 30_000 },
+        { id: 'ask', review: 'Good?', chosen: null, duration_ms: 0, cost_usd: { worst: 0 } },
+      ],
+      critical_path: { steps: ['pause', 'ask'], duration_ms: 30_000 },
+    });
+    expect(codesOf(seen)).toEqual(['note person_asked']);
+  });
+
+  it('that run another pipeline cost and take what its run does', async () => {
+    await planner
+      .get()
+      .store('reel', [
+        call('x', 'paid', { ...once, input: {}, when: 'job.fine' }),
+        call('y', 'strict', { input: { clip: '{{ job.clip }}' } }),
+      ]);
+    const step = (input: StepDefinition['input']): StepDefinition => ({ id: 'a', pipeline: 'reel@1', input });
+    const seen = await plan([
+      step({ fine: true, clip: 'x' }),
+      { ...step({ fine: false, clip: 'x' }), id: 'b' },
+    ]);
+    expect(seen.steps).toMatchObject([
+      { reason: 'a run of reel@1: 2 steps', cost_usd: { min: 0.2, worst: 0.3 }, duration_ms: 1_000 },
+      { cost_usd: { min: 0, worst: 0 } },
+    ]);
+    const broken = await plan([step({ fine: false })]);
+    expect(broken.findings).toMatchObject([
+      {
+        code: 'expression_unresolved',
+        pointer: '/steps/0/pipeline',
+        message: expect.stringMatching(/^reel@1 at /),
+      },
+    ]);
+  });
+
+  it('that run a pipeline that is not there, refuses the job, or runs itself, would fail', async () => {
+    const { store } = planner.get();
+    const job_schema = { type: 'object', properties: { clip: { type: 'string' } } };
+    await store('picky', [call('x', 'free')], { job_schema });
+    await store('loop', [{ id: 'again', pipeline: 'loop@latest', input: {} }, call('x', 'paid', once)]);
+    const codes = async (pipeline: string) =>
+      codesOf(await plan([{ id: 'a', pipeline, input: { clip: '{{ job.clip }}' } }], { job: { clip: 7 } }));
+    expect(await codes('nothing@1')).toEqual(['error pipeline_unknown']);
+    expect(await codes('picky@1')).toEqual(['error job_invalid']);
+    const loop = await plan([{ id: 'a', pipeline: 'loop@1', input: {} }]);
+    expect(codesOf(loop)).toEqual(['error pipeline_cycle']);
+    expect(loop.cost_usd.worst).toBe(1.5);
+  });
+});
+
+describe('who is not there', () => {
+  it('is listed once', async () => {
+    const seen = await plan([
+      call('a', 'nobody'),
+      call('b', 'nobody'),
+      call('c', 'ghost', { when: 'false', wait_for_capability: '1m' }),
+    ]);
+    expect([seen.missing, codesOf(seen)]).toEqual([
+      ['nobody'],
+      ['error capability_unknown', 'error capability_unknown', 'warning capability_unknown'],
+    ]);
+  });
+
+  it('but may come back costs what it will cost', async () => {
+    const seen = await plan([call('a', 'away', once)]);
+    expect(stepOf(seen, 'a')).toMatchObject({
+      chosen: null,
+      cost_usd: { min: 0.1, expected: 0.1, worst: 0.1 },
+    });
+    expect(codesOf(seen)).toEqual(['warning no_instance']);
+  });
+});
+
+describe('money', () => {
+  it('is held against the ceiling of the run and what the day leaves', async () => {
+    const steps = [call('a', 'paid'), call('b', 'paid')];
+    expect(await plan(steps, { ceiling: 2.4 })).toMatchObject({ within_ceiling: true, findings: [] });
+    expect(codesOf(await plan(steps, { ceiling: 2 }))).toEqual(['warning ceiling_exceeded']);
+    const many = Array.from({ length: 20 }, (_, at) => call(`s${at}`, 'paid'));
+    expect(codesOf(await plan(many))).toEqual(['warning budget_low']);
+  });
+
+  it('that is not enough for a call is told by the step', async () => {
+    const seen = await plan([call('a', 'paid', { budget_ceiling_usd: 0.1 })]);
+    expect(seen.findings).toMatchObject([
+      { severity: 'error', code: 'ceiling_too_low', pointer: '/steps/0' },
+    ]);
+  });
+});
+
+it('takes less than a second for a thousand steps, each with a choice of twenty instances', async () => {
+  const { add } = planner.get();
+  for (let at = 0; at < 20; at++) await add('busy', { duration_ms: 1_000 + at });
+  const steps = Array.from({ length: 1_000 }, (_, at) =>
+    call(`s${at}`, 'busy', at === 0 ? {} : { input: { at, before: `{{ steps.s${at - 1}.output }}` } }),
+  );
+  const seconds: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    const before = process.cpuUsage();
+    const seen = await plan(steps);
+    expect(seen.critical_path.steps).toHaveLength(1_000);
+    const { user, system } = process.cpuUsage(before);
+    seconds.push((user + system) / 1e6);
+  }
+  expect(Math.min(...seconds)).toBeLessThan(1);
+});

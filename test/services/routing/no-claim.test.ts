@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import type { Verdict } from '../../../src/contracts/decision.ts';
+import type { Choice, InstanceSnapshot } from '../../../src/core/routing/types.ts';
+import { mayComeBack } from '../../../src/services/routing/no-claim.ts';
+import { anInstance } from '../../core/routing/a-snapshot.ts';
+
+const choiceOf = (...excluded: readonly (readonly [Verdict, Partial<InstanceSnapshot>])[]): Choice =>
+  ({
+    excluded: excluded.map(([verdict, part]) => ({ verdict, instance: anInstance('one', part) })),
+  }) as unknown as Choice;
+
+const refused = ['input_invalid', { name: 'echo', version: '1.0.0', spec_digest: 'd1' }] as const;
+
+test('a dead instance whose spec was never read is no hope against a refusal by its own version', () => {
+  const dead = { name: 'echo', version: '1.0.0', spec_digest: null, rate_usd: 0 };
+  expect(mayComeBack(choiceOf(refused, ['down', dead]))).toBe(false);
+});
+
+test('one of another version, or with another spec, may still take what was refused', () => {
+  const other = { name: 'echo', version: '2.0.0', spec_digest: null, rate_usd: 0 };
+  expect(mayComeBack(choiceOf(refused, ['down', other]))).toBe(true);
+  expect(mayComeBack(choiceOf(refused, ['breaker_open', { ...other, spec_digest: 'd2' }]))).toBe(true);
+  expect(mayComeBack(choiceOf(refused, ['down', { ...other, spec_digest: 'd1' }]))).toBe(false);
+});

@@ -1,0 +1,278 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
+import { finishRun } from '../../../src/db/run.ts';
+import { requestCancel } from '../../../src/db/run-control.ts';
+import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step-wait.ts';
+import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
+import { createDueWork } from '../../../src/services/runs/due-work.ts';
+import { createReconcileRuns } from '../../../src/services/runs/reconcile-runs.ts';
+import { createWatchCapabilities } from '../../../src/services/runs/watch-capabilities.ts';
+import { useDatabase } from '../../support/database.ts';
+import { anInstance, aRun, type RunOverrides } from '../../support/factories.ts';
+import { untilLocked } from '../../support/locks.ts';
+import { fakeWorkflows } from '../../support/run-workflows.ts';
+import { isWoken, waitForBudget, waitForCapability } from '../../support/waiting.ts';
+import { silentLogger } from '../registry/registry-bench.ts';
+
+const { db } = useDatabase();
+
+/** Temporal as a test wants it, and what it was told. */
+const aServer = (known: Partial<RunWorkflows> = {}) => {
+  const told: unknown[] = [];
+  const workflows = fakeWorkflows({
+    start: async ({ run_id, plan }, _, control) => void told.push(['start', run_id, plan.reused, control]),
+    signalWoken: async (workflowId, woken) => {
+      told.push([workflowId, woken]);
+      return 'sent';
+    },
+    signalControl: async (_, runId, control) => {
+      told.push(['control', runId, control]);
+      return 'sent';
+    },
+    cancel: async (_, runId) => {
+      told.push(['cancel', runId]);
+      return 'asked';
+    },
+    terminate: async (_, runId) => {
+      told.push(['terminate', runId]);
+      return 'ended';
+    },
+    ...known,
+  });
+  const delivery = createRunDelivery({
+    ...{
+      db,
+      workflows,
+      heartbeatTimeoutMs: 1_000,
+      engineVersion: 3,
+      historyEvents: 4_096,
+      logger: silentLogger,
+    },
+    publicUrl: () => 'http://capstan.test',
+  });
+  return {
+    told,
+    delivery,
+    workflows,
+    dueWork: createDueWork({ db, workflows, delivery, logger: silentLogger }),
+  };
+};
+
+/** Temporal has its start. */
+const aStartedRun = async (overrides: RunOverrides = {}) => {
+  const run = await aRun(db, overrides);
+  await db('run').where({ run_id: run.run_id }).update({ start_delivered_at: db.fn.now() });
+  return run;
+};
+const rowOf = ({ run_id }: { run_id: string }) => db('run').where({ run_id }).first('*');
+const away = async (): Promise<never> => {
+  throw new Error('Temporal is away');
+};
+
+describe('the end of a wait', () => {
+  it('is told to the run once it was, and again when it is asked for again meanwhile', async () => {
+    const run = await aStartedRun();
+    const scope = `run:${run.run_id}`;
+    await waitForBudget(db, run, { step_id: 'a', scope });
+    await wakeScope(db, scope);
+    const woken = [`run/${run.project_id}/${run.run_id}`, { step_id: 'a', item: 0 }];
+    const { told, dueWork } = aServer();
+    expect([await dueWork.attend(), told]).toEqual([1, [woken]]);
+    expect([await dueWork.attend(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]);
+
+    await wakeScope(db, scope);
+    const slow = aServer({
+      signalWoken: async () => {
+        await wakeScope(db, scope); // while it is told
+        return 'sent';
+      },
+    });
+    await slow.dueWork.attend();
+    expect(await isWoken(db, run.run_id, 'a')).toBe(true);
+    await aServer().dueWork.attend();
+  });
+
+  it('is not lost when one before it is taken back at the same moment', async () => {
+    const run = await aStartedRun();
+    const scope = `run:${run.run_id}`;
+    await waitForBudget(db, run, { step_id: 'a', scope });
+    await db.transaction((trx) => wakeScope(trx, scope));
+    const [wake] = (await listWakes(db, 100)).filter(({ run_id }) => run_id === run.run_id);
+    const clearing = await db.transaction();
+    await clearWake(clearing, wake as WakeRow);
+    const waking = db.transaction((trx) => wakeScope(trx, scope));
+    await Promise.race([waking, untilLocked(db)]);
+    await clearing.commit();
+    expect([await waking, await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);
+    await aServer().dueWork.attend();
+  });
+
+  it('stays while Temporal is away, which holds up nothing for long', async () => {
+    const run = await aStartedRun();
+    await waitForBudget(db, run, { step_id: 'a', scope: 'global' });
+    await wakeScope(db, 'global');
+    const { dueWork } = aServer({ signalWoken: away });
+    expect([await dueWork.attend(), await isWoken(db, run.run_id, 'a')]).toEqual([0, true]);
+    expect(await aServer().dueWork.attend()).toBe(1);
+  });
+});
+
+it('whoever started a run is told of its end, once, also when it is gone', async () => {
+  const run = await aStartedRun();
+  await db('run')
+    .where({ run_id: run.run_id })
+    .update({
+      ...{ parent_workflow_id: 'run/p/parent', parent_step_id: 'sub', parent_item: 3 },
+    });
+  const { told, dueWork } = aServer();
+  expect([await dueWork.attend(), told]).toEqual([0, []]);
+  await finishRun(db, {
+    ...{ run_id: run.run_id, state: 'failed', output: undefined },
+    error: null,
+    step_ids: [],
+  });
+  await aServer({ signalWoken: away }).dueWork.attend();
+  expect([await dueWork.attend(), told]).toEqual([1, [['run/p/parent', { step_id: 'sub', item: 3 }]]]);
+  expect([await dueWork.attend(), told.length]).toEqual([0, 1]);
+});
+
+describe('a run that is paused', () => {
+  it('before it was started learns of it with its start', async () => {
+    const run = await aRun(db);
+    await db('run').where({ run_id: run.run_id }).update({ state: 'paused', control_version: 1 });
+    const { told, delivery } = aServer();
+    delivery.controlSoon(run.run_id);
+    await delivery.settled();
+    const control = { version: 1, paused: true, budget_version: 0 };
+    expect(told).toEqual([['start', run.run_id, undefined, control]]);
+    expect(await rowOf(run)).toMatchObject({ control_delivered: 1 });
+  });
+
+  it('while Temporal is away is told of it later, and of what holds then', async () => {
+    const run = await aStartedRun();
+    const change = (control: object) => db('run').where({ run_id: run.run_id }).update(control);
+    await change({ state: 'paused', control_version: 1 });
+    const lost = aServer({ signalControl: away });
+    lost.delivery.controlSoon(run.run_id);
+    await lost.delivery.settled();
+    await change({ state: 'running', control_version: 2 });
+    const { told, dueWork } = aServer();
+    await dueWork.attend();
+    expect(told).toEqual([['control', run.run_id, { version: 2, paused: false, budget_version: 0 }]]);
+    expect(await dueWork.attend()).toBe(0);
+  });
+});
+
+describe('a run that is terminated', () => {
+  const terminate = (run: { run_id: string; project_id: string }) =>
+    requestCancel(db, run, { reason: null, mode: 'terminate' });
+
+  it('is closed by the server when Temporal is back, with what it left open', async () => {
+    const run = await aStartedRun();
+    await waitForBudget(db, run, { step_id: 'a', scope: `run:${run.run_id}` });
+    await terminate(run);
+    await aServer({ terminate: away }).dueWork.attend();
+    expect(await rowOf(run)).toMatchObject({ state: 'cancelling' });
+    const { told, dueWork } = aServer();
+    await dueWork.attend();
+    expect(told).toEqual([['terminate', run.run_id]]);
+    expect(await rowOf(run)).toMatchObject({ state: 'cancelled', error: { code: 'run_cancelled' } });
+    const steps = await db('step')
+      .where({ run_id: run.run_id })
+      .orderBy('step_id')
+      .select('state', 'awaiting');
+    expect(steps).toEqual(Array.from({ length: 3 }, () => ({ state: 'cancelled', awaiting: null })));
+    expect(await db('review').where({ run_id: run.run_id }).first('state')).toEqual({ state: 'cancelled' });
+  });
+
+  it('before it was started needs no Temporal, and a start under way is taken back', async () => {
+    const run = await aRun(db);
+    const { told, delivery } = aServer({
+      start: async ({ run_id }) => {
+        await terminate(run);
+        await delivery.closeUnstarted(run.project_id, run_id);
+      },
+    });
+    delivery.startSoon(run.run_id);
+    await delivery.settled();
+    expect(await rowOf(run)).toMatchObject({ state: 'cancelled' });
+    expect(told).toEqual([['terminate', run.run_id]]);
+  });
+});
+
+describe('a run whose workflow was ended from outside', () => {
+  const closed = (...runIds: string[]): Partial<RunWorkflows> => ({
+    listClosed: async function* () {
+      yield* runIds;
+    },
+  });
+  const reconcile = (known: Partial<RunWorkflows>) =>
+    createReconcileRuns({ db, workflows: fakeWorkflows(known), logger: silentLogger });
+
+  it('is closed: failed, or cancelled when that was asked for; others are left alone', async () => {
+    const [lost, cancelled, ended, reset] = await Promise.all(Array.from({ length: 4 }, () => aStartedRun()));
+    if (!lost || !cancelled || !ended || !reset) throw new Error('four runs');
+    const child = await aStartedRun();
+    await db('run')
+      .where({ run_id: child.run_id })
+      .update({ parent_run_id: lost.run_id, ancestors: [lost.run_id] });
+    await requestCancel(db, cancelled, { reason: null, mode: 'graceful' });
+    await finishRun(db, {
+      ...{ run_id: ended.run_id, state: 'failed', output: undefined },
+      error: null,
+      step_ids: [],
+    });
+    const run = reconcile({
+      ...closed(lost.run_id, cancelled.run_id, ended.run_id, reset.run_id, 'run_unknown'),
+      isOpen: async (_, runId) => runId === reset.run_id,
+    });
+    expect(await run()).toBe(2);
+    expect(await rowOf(lost)).toMatchObject({ state: 'failed', error: { code: 'run_terminated' } });
+    expect(await rowOf(cancelled)).toMatchObject({ state: 'cancelled' });
+    expect([(await rowOf(ended))?.error, (await rowOf(reset))?.finished_at]).toEqual([null, null]);
+    expect(await rowOf(child)).toMatchObject({ state: 'cancelling', cancel_mode: 'graceful' });
+    expect(await run()).toBe(0);
+  });
+
+  it('is looked for since the oldest open run now and then, else since the last look, with a minute more', async () => {
+    const since: number[] = [];
+    const run = reconcile({
+      listClosed: async function* (from) {
+        since.push(from.getTime());
+        yield* [];
+      },
+    });
+    const row = await aStartedRun();
+    await db('run')
+      .where({ run_id: row.run_id })
+      .update({ start_delivered_at: new Date('2020-01-01') });
+    const began = Date.now();
+    await run();
+    await run();
+    expect(since[0]).toBe(Date.parse('2020-01-01') - 60_000);
+    expect(since[1]).toBeGreaterThanOrEqual(began - 60_000);
+    expect(since[1]).toBeLessThanOrEqual(Date.now() - 60_000);
+    vi.setSystemTime(began + 330_000);
+    await run();
+    await run();
+    vi.useRealTimers();
+    expect(since.slice(2)).toEqual([since[0], began + 270_000]);
+  });
+});
+
+it('a step that waits for a capability is woken when an instance of it could take a call', async () => {
+  const run = await aStartedRun({ definition: { steps: [{ id: 'a', capability: 'rare' }] } });
+  await waitForCapability(db, run, 'a', 'rare');
+  const watch = createWatchCapabilities(db);
+  const { instance_id } = await anInstance(db, { name: 'rare', state: 'quarantined' });
+  await anInstance(db, { name: 'other' });
+  expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]);
+  await db('instance').where({ instance_id }).update({ state: 'up' });
+  expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);
+  expect(await watch()).toBe(0);
+
+  await aServer().dueWork.attend();
+  expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]); // it may find the instance full
+  await waitForCapability(db, run, 'a', 'rare'); // it found none
+  expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);
+});

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
+import { useDatabase } from '../../support/database.ts';
+
+const { db } = useDatabase();
+
+const know = (vet: () => Promise<string | null>) =>
+  createKnownDefinitions({ db, pipelines: createPipelineService(db, { vet }), engineVersion: 3 });
+const aDefinition = (over: Partial<PipelineDefinition>): PipelineDefinition => ({
+  ...{ pipeline: 'given', version: '1', steps: [{ id: 'a', capability: 'x' }] },
+  ...over,
+});
+const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'given', version: '1' };
+
+it('a schema from a request is vetted before it is compiled', async () => {
+  const definition = aDefinition({ job_schema: { type: 'object', properties: { n: { type: 'integer' } } } });
+  await expect(know(async () => 'takes too long').ofBody(definition)).rejects.toMatchObject({
+    ...{ code: 'definition_invalid', message: expect.stringContaining('takes too long') },
+  });
+  const sound = await know(async () => null).ofBody(definition);
+  expect(() => sound.checkJob({ n: 'one' })).toThrow(expect.objectContaining({ code: 'job_invalid' }));
+});
+
+it.each([
+  ['a list', ['a']],
+  ['an object', { a: 1 }],
+  ['null', null],
+  ['a long text', 'x'.repeat(257)],
+  ['half of a pair of surrogates', '\ud800'],
+  ['NUL', '\u0000'],
+])('a concurrency key is a short text, number or boolean, and not %s', async (_, user) => {
+  const known = await know(async () => null).ofBody(
+    aDefinition({ concurrency: { key: '{{ job.user }}', limit: 1, on_limit: 'queue' } }),
+  );
+  expect(['x', 7, true].map((value) => known.concurrencyKey({ user: value }, run))).toEqual([
+    'x',
+    '7',
+    'true',
+  ]);
+  expect(() => known.concurrencyKey({ user }, run)).toThrow(
+    expect.objectContaining({
+      code: 'job_invalid',
+      message: expect.stringMatching(/^concurrency\.key.{0,120}$/),
+    }),
+  );
+});

@@ -1,0 +1,145 @@
+/** Temporal is a port here that is away, or slow, when a test says so; everything else is real. */
+import { pino } from 'pino';
+import { expect, it } from 'vitest';
+import type { ScheduleOrder, Schedules } from '../../../src/clients/temporal/schedules.ts';
+import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
+import {
+  deleteSchedule,
+  insertSchedule,
+  readSchedule,
+  type ScheduleKey,
+  updateSchedule,
+} from '../../../src/db/schedule.ts';
+import { newId } from '../../../src/services/ids.ts';
+import { createScheduleDelivery } from '../../../src/services/schedules/deliver-schedule.ts';
+import { useDatabase } from '../../support/database.ts';
+import { aProject } from '../../support/factories.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const { db } = useDatabase();
+const logger = pino({ level: 'silent' });
+
+const aGate = () => {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+};
+
+const aBody = (body: object = {}): ScheduleRequest =>
+  ScheduleRequest.parse({ name: 'nightly', pipeline: 'trailer', cron: '@daily', ...body });
+
+const aSchedule = async (body: object = {}): Promise<ScheduleKey> => {
+  const { project_id } = await aProject(db);
+  const key = { project_id, schedule_id: newId('schedule') };
+  await insertSchedule(db, key, aBody(body));
+  return key;
+};
+
+/** A server process, and what it told Temporal. */
+const aDelivery = (temporal: Partial<Schedules> = {}) => {
+  const told: (ScheduleOrder | string)[] = [];
+  const delivery = createScheduleDelivery({
+    ...{ db, logger },
+    schedules: {
+      put: async (order) => void told.push(order),
+      remove: async ({ schedule_id }) => void told.push(schedule_id),
+      ...temporal,
+    },
+  });
+  return { told, delivery };
+};
+
+/** Maintenance leaves to the process that made a change what is younger than this. */
+const passThreeSeconds = () => db.raw(`update schedule set updated_at = updated_at - interval '4 seconds'`);
+
+const isDelivered = async ({ schedule_id }: ScheduleKey): Promise<boolean> => {
+  const row = await readSchedule(db, schedule_id);
+  return row !== undefined && row.delivered_version === row.version;
+};
+
+it('tells Temporal once what the row says', async () => {
+  const key = await aSchedule({ cron: '0 12 13 * fri', timezone: 'Asia/Tokyo', overlap: 'cancel_other' });
+  const { told, delivery } = aDelivery();
+  await delivery.deliverSoon(key.schedule_id);
+  await passThreeSeconds();
+  expect(await delivery.deliverOverdue()).toBe(0);
+  expect(told).toEqual([
+    {
+      ...{ ...key, name: 'nightly', cron: ['0 12 13 * *', '0 12 * * fri'], timezone: 'Asia/Tokyo' },
+      ...{ overlap: 'cancel_other', catch_up_ms: 60_000, paused: false },
+    },
+  ]);
+  expect(await isDelivered(key)).toBe(true);
+});
+
+it('makes up for changes and deletions while Temporal was away, and forgets the row of a deleted one', async () => {
+  const [changed, deleted] = [await aSchedule(), await aSchedule()];
+  const away = aDelivery({ put: () => Promise.reject(new Error('connection refused')) });
+  for (const { schedule_id } of [changed, deleted]) await away.delivery.deliverSoon(schedule_id);
+  await updateSchedule(db, changed.schedule_id, aBody({ cron: '@hourly' }));
+  await deleteSchedule(db, deleted);
+  await passThreeSeconds();
+  const back = aDelivery();
+  expect(await back.delivery.deliverOverdue()).toBe(2);
+  expect(back.told).toHaveLength(2);
+  expect(back.told).toContainEqual(expect.objectContaining({ ...changed, cron: ['0 * * * *'] }));
+  expect(back.told).toContain(deleted.schedule_id);
+  expect(await isDelivered(changed)).toBe(true);
+  expect(await db('schedule').where({ schedule_id: deleted.schedule_id })).toEqual([]);
+});
+
+it('never lets an older state come after a newer one, whichever process tells', async () => {
+  const key = await aSchedule();
+  const gate = aGate();
+  const asked: string[] = [];
+  const slow = aDelivery({
+    put: async ({ cron: [line = ''] }) => {
+      asked.push(line);
+      await gate.opened;
+    },
+  });
+  const first = slow.delivery.deliverSoon(key.schedule_id);
+  await waitFor('the first to be told', () => asked.length === 1);
+  await updateSchedule(db, key.schedule_id, aBody({ cron: '@hourly' }));
+  const other = aDelivery();
+  await other.delivery.deliverSoon(key.schedule_id);
+  expect(other.told).toEqual([]);
+  gate.open();
+  await first;
+  expect(asked).toEqual(['0 0 * * *', '0 * * * *']);
+  expect(await isDelivered(key)).toBe(true);
+});
+
+it('does not make a caller wait for a Temporal that does not answer', async () => {
+  const { schedule_id } = await aSchedule();
+  const gate = aGate();
+  const { delivery } = aDelivery({ put: () => gate.opened });
+  const before = performance.now();
+  await delivery.deliverSoon(schedule_id);
+  expect(performance.now() - before).toBeLessThan(4_000);
+  gate.open();
+  await delivery.settled();
+});
+
+it('holds few connections to the database while Temporal is slow, however many wait', async () => {
+  for (let n = 0; n < 12; n++) await aSchedule();
+  await passThreeSeconds();
+  const { opened, open } = aGate();
+  let [begun, underWay, most] = [0, 0, 0];
+  const { delivery } = aDelivery({
+    put: async () => {
+      begun += 1;
+      most = Math.max(most, ++underWay);
+      await opened;
+      underWay -= 1;
+    },
+  });
+  const delivering = delivery.deliverOverdue();
+  await waitFor('the first of them', () => begun > 0);
+  for (let n = 0; n < 20; n++) await db.raw('select 1'); // nobody waits for a connection
+  open();
+  await delivering;
+  expect([begun >= 12, most <= 3]).toEqual([true, true]);
+});

@@ -1,0 +1,15 @@
+/** Parts of maintenance that have nothing to do, for tests of one of them. */
+import type { DutyDependencies } from '../../src/services/maintenance/duties.ts';
+
+const nothing = async (): Promise<number> => 0;
+
+export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
+  dueWork: { attend: nothing },
+  delivery: { deliverOverdue: nothing },
+  reconcileRuns: nothing,
+  watchCapabilities: nothing,
+  escalations: { deliverOverdue: nothing },
+  reviews: { deliverOverdue: nothing, expireDue: nothing },
+  schedules: { deliverOverdue: nothing },
+  registry: { probeDue: nothing },
+};

@@ -1,0 +1,158 @@
+/** Runs of plans on the real Temporal, with a worker in this process whose activities do what a script says. */
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import type { Duration } from '@temporalio/common';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { inject } from 'vitest';
+import type { StepActivityResult } from '../../src/activities/execute-step.ts';
+import type { Failure } from '../../src/contracts/primitives.ts';
+import type { Verdict } from '../../src/core/run/machine.ts';
+import type { RunPlan } from '../../src/core/run/plan.ts';
+import {
+  engineVersion,
+  type RunPipelineInput,
+  type RunPipelineResult,
+} from '../../src/core/run/workflow-input.ts';
+import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
+
+export interface ScriptedCall {
+  readonly run_id: string;
+  readonly step_id: string;
+  readonly item?: number;
+  readonly resumed?: true;
+}
+
+export interface Script {
+  /** Throws what an activity may throw. @param times calls of the unit so far, 1 for the first */
+  readonly execute: (call: ScriptedCall, times: number) => Promise<StepActivityResult> | StepActivityResult;
+  readonly decide?: (stepId: string) => Verdict;
+  /** Before ends that nothing else writes are recorded. */
+  readonly record?: () => Promise<void>;
+}
+
+export interface Recorded {
+  readonly calls: ScriptedCall[];
+  readonly changes: { readonly step_id: string; readonly item: number; readonly state: string }[];
+  closing: { outcome: RunPipelineResult['outcome']; error: Failure | null } | null;
+}
+
+export interface ScriptedRun {
+  readonly handle: WorkflowHandle<typeof runPipeline>;
+  readonly recorded: Recorded;
+  /** The outcome, however the workflow ended. */
+  ended(): Promise<string>;
+}
+
+export interface StartWay {
+  /** Comes before anything else. */
+  readonly signal?: { readonly name: string; readonly value: object };
+  readonly workflowTaskTimeout?: Duration;
+}
+
+export interface ScriptedRuns {
+  readonly client: Client;
+  start(
+    plan: RunPlan,
+    script: Script,
+    extra?: Partial<RunPipelineInput>,
+    way?: StartWay,
+  ): Promise<ScriptedRun>;
+  stop(): Promise<void>;
+}
+
+export const succeeded: StepActivityResult = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
+
+export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  const address = inject('temporalAddress');
+  const taskQueue = `scripted-${randomBytes(6).toString('hex')}`;
+  const workflowsPath = fileURLToPath(new URL('../../src/workflows/index.ts', import.meta.url));
+  const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('ERROR') });
+  const connection = await NativeConnection.connect({ address });
+  const clientConnection = await Connection.connect({ address });
+  const client = new Client({ connection: clientConnection });
+  const scripts = new Map<string, { readonly script: Script; readonly recorded: Recorded }>();
+  const of = (runId: string) => {
+    const known = scripts.get(runId);
+    if (known === undefined) throw new Error(`no script for ${runId}`);
+    return known;
+  };
+  const worker = await Worker.create({
+    ...{ connection, taskQueue, workflowBundle },
+    activities: {
+      executeStep: async (call: ScriptedCall) => {
+        const { script, recorded } = of(call.run_id);
+        recorded.calls.push(call);
+        const isSame = ({ step_id, item }: ScriptedCall) => step_id === call.step_id && item === call.item;
+        return script.execute(call, recorded.calls.filter(isSame).length);
+      },
+      decideSteps: async ({ run_id, step_ids }: { run_id: string; step_ids: string[] }) =>
+        step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' }),
+      recordProgress: async ({ run_id, changes }: { run_id: string; changes: Recorded['changes'] }) => {
+        await of(run_id).script.record?.();
+        of(run_id).recorded.changes.push(...changes);
+      },
+      finishRun: async (closing: { run_id: string } & NonNullable<Recorded['closing']>) => {
+        const { run_id, outcome, error } = closing;
+        of(run_id).recorded.closing = { outcome, error };
+        return { run_id, outcome, error };
+      },
+    },
+  });
+  const working = worker.run();
+
+  return {
+    client,
+    start: async (plan, script, extra = {}, way = {}) => {
+      const run_id = `run_${randomBytes(8).toString('hex')}`;
+      const recorded: Recorded = { calls: [], changes: [], closing: null };
+      scripts.set(run_id, { script, recorded });
+      const input: RunPipelineInput = {
+        engine_version: engineVersion,
+        run_id,
+        project_id: 'prj',
+        pipeline: 'scripted',
+        version: '1',
+        plan,
+        timeout_ms: null,
+        heartbeat_timeout_ms: 30_000,
+        has_search_attributes: false,
+        run_url: 'http://run',
+        ...extra,
+      };
+      const { signal, ...timeouts } = way;
+      const options = {
+        ...{ taskQueue, args: [input] as [RunPipelineInput], workflowId: `run/prj/${run_id}` },
+        ...timeouts,
+      };
+      const handle =
+        signal === undefined
+          ? await client.workflow.start<typeof runPipeline>('runPipeline', options)
+          : await client.workflow.signalWithStart<typeof runPipeline, [object]>('runPipeline', {
+              ...{ ...options, signal: signal.name, signalArgs: [signal.value] },
+            });
+      const ended = async (): Promise<string> => {
+        await handle.result().catch(() => undefined);
+        return recorded.closing?.outcome ?? 'not closed';
+      };
+      return { handle, recorded, ended };
+    },
+    stop: async () => {
+      worker.shutdown();
+      await working;
+      await clientConnection.close();
+      await connection.close();
+    },
+  };
+};
+
+/** How long each history of a workflow was, the first one first. */
+export const historyLengths = async (client: Client, workflowId: string): Promise<number[]> => {
+  const lengths: number[] = [];
+  for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
+    const { historyLength } = await client.workflow.getHandle(workflowId, runId).describe();
+    lengths.unshift(historyLength);
+  }
+  return lengths;
+};

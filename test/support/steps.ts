@@ -1,0 +1,142 @@
+/**
+ * Steps as a worker executes them, without Temporal: the real router with instances made for tests, and the services
+ * behind `executeStep` on a database of their own. Sub-runs are rows and nothing else.
+ */
+import { pino } from 'pino';
+import { afterAll, beforeAll } from 'vitest';
+import { ConfigSchema } from '../../src/config.ts';
+import { Registration } from '../../src/contracts/capability.ts';
+import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
+import type { Failure } from '../../src/contracts/primitives.ts';
+import { Stop } from '../../src/core/stop.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { createRouterRuntime } from '../../src/runtime.ts';
+import type { SubRunOrder } from '../../src/services/runs/submit-sub-run.ts';
+import { createDecideSteps, type DecideSteps } from '../../src/services/steps/decide-steps.ts';
+import {
+  createExecuteStep,
+  type OpenForStep,
+  type StepEnd,
+  type StepRequest,
+} from '../../src/services/steps/execute-step.ts';
+import { createRunContexts } from '../../src/services/steps/run-context.ts';
+import { createStepResults } from '../../src/services/steps/step-results.ts';
+import { useDatabase } from './database.ts';
+import { aProject, aRun, type StoredRun } from './factories.ts';
+import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';
+import { waitFor } from './wait.ts';
+
+export interface Worker {
+  readonly execute: (run: Pick<StoredRun, 'run_id'>, step: StepOf) => Promise<StepEnd>;
+  readonly decide: DecideSteps;
+  /** What it was asked to start. */
+  readonly subRuns: SubRunOrder[];
+}
+
+type StepOf =
+  | string
+  | ({
+      readonly step_id: string;
+      readonly round?: number;
+      /** Default: 20 000. */
+      readonly remainingMs?: number;
+    } & Partial<StepRequest>);
+
+export interface StepWorld {
+  readonly db: Db;
+  /** Another process: it has read nothing yet. @param refusal of every sub-run */
+  readonly newWorker: (refusal?: Failure) => Worker;
+  readonly register: (options: InstanceOptions) => Promise<Instance>;
+  /** States of the instances of a capability, as the router knows them. */
+  readonly statesOf: (capability: string) => string[];
+  readonly projectId: () => string;
+  /** The run's log: `step.waiting a[2]`. */
+  readonly eventsOf: (run: Pick<StoredRun, 'run_id'>) => Promise<string[]>;
+}
+
+const escalates: OpenForStep = () => Promise.reject(new Error('no step of these tests escalates'));
+
+/** Before the first test of the file to after the last. */
+export const useSteps = (): StepWorld => {
+  const { db, url } = useDatabase(6);
+  const instances: Instance[] = [];
+  let router: Awaited<ReturnType<typeof createRouterRuntime>>;
+  let project = '';
+  beforeAll(async () => {
+    const config = ConfigSchema.parse({ DATABASE_URL: url, LOG_LEVEL: 'silent' });
+    router = await createRouterRuntime(config, pino({ level: 'silent' }));
+    project = (await aProject(db)).project_id;
+  });
+  afterAll(async () => {
+    for (const instance of instances) await instance.stop();
+    await router?.close();
+  });
+
+  const submitWith = (subRuns: SubRunOrder[], refusal: Failure | undefined) => async (order: SubRunOrder) => {
+    subRuns.push(order);
+    if (refusal !== undefined) return { error: refusal };
+    const { run_id, step_id, item, revision } = order.parent;
+    const key = {
+      parent_run_id: run_id,
+      parent_step_id: step_id,
+      parent_item: item,
+      parent_revision: revision,
+    };
+    const known = await db('run').where(key).first('run_id');
+    return { run_id: known?.run_id ?? (await aRun(db, { ...key, project_id: order.project_id })).run_id };
+  };
+
+  return {
+    db,
+    projectId: () => project,
+    statesOf: (capability) => router.feed.fleet(capability).instances.map(({ state }) => state),
+    newWorker: (refusal) => {
+      const [contexts, results, subRuns] = [
+        createRunContexts(db),
+        createStepResults(db),
+        [] as SubRunOrder[],
+      ];
+      const { callCapability } = router;
+      const submitSubRun = submitWith(subRuns, refusal);
+      const executeStep = createExecuteStep({
+        ...{ db, contexts, results, callCapability, submitSubRun, openForStep: escalates },
+      });
+      return {
+        subRuns,
+        decide: createDecideSteps({ db, contexts, results }),
+        execute: ({ run_id }, step) => {
+          const asked = typeof step === 'string' ? { step_id: step } : step;
+          const { round = 1, remainingMs = 20_000, ...request } = asked;
+          const control = { round, remainingMs, signal: new Stop() };
+          return executeStep({ run_id, revision: 0, waits: true, ...request }, control);
+        },
+      };
+    },
+    register: async (options) => {
+      const request = async <Body>(_method: string, _path: string, body: unknown) => {
+        const answered = await router.registry.register(project, Registration.parse(body));
+        return { status: 201, headers: new Headers(), body: answered as unknown as Body };
+      };
+      const before = router.feed.fleet(options.name).instances.length;
+      const instance = await startInstance({ request }, options);
+      instances.push(instance);
+      await waitFor('the router to know it', () => router.feed.fleet(options.name).instances.length > before);
+      return instance;
+    },
+    eventsOf: async ({ run_id }) => {
+      const rows = await db('event')
+        .where({ run_id })
+        .orderBy(['xid', 'id'])
+        .select('type', 'step_id', 'item');
+      return rows.map(({ type, step_id, item }) =>
+        [type, step_id === null ? '' : ` ${step_id}`, item === null ? '' : `[${item}]`].join(''),
+      );
+    },
+  };
+};
+
+/** Of a run whose steps are these. */
+export const stepsOf = (
+  steps: PipelineDefinition['steps'],
+  more: Partial<PipelineDefinition> = {},
+): { readonly definition: Partial<PipelineDefinition> } => ({ definition: { steps, ...more } });

@@ -1,0 +1,59 @@
+/** Steps that wait, as a worker leaves them. */
+import type { Db } from '../../src/db/connect.ts';
+import { readStep } from '../../src/db/step.ts';
+import { keepWaiting } from '../../src/db/step-hold.ts';
+import { openReview } from '../../src/services/reviews/open-review.ts';
+
+interface Place {
+  readonly run_id: string;
+  readonly project_id: string;
+}
+
+/** Of a budget without room: the step waits, and its question is open. @returns the review's id */
+export const waitForBudget = async (
+  db: Db,
+  { run_id, project_id }: Place,
+  {
+    step_id,
+    scope,
+    limit_usd = 1,
+    item = 0,
+  }: { step_id: string; scope: string; limit_usd?: number; item?: number },
+): Promise<string> => {
+  const { review_id } = await openReview(db, {
+    ...{ project_id, kind: 'budget', subject: scope, reason: 'no money', due_in_ms: 60_000 },
+    ...(scope.startsWith('run:') ? { run_id } : {}),
+    payload: { details: { scope, limit_usd } },
+  });
+  await keepWaiting(
+    db,
+    { run_id, step_id, item, revision: 0 },
+    {
+      ...{ awaiting: 'budget', until: null, for_ms: null, begins: false, budget_scope: scope },
+    },
+  );
+  return review_id;
+};
+
+export const waitForCapability = async (
+  db: Db,
+  { run_id }: Place,
+  step_id: string,
+  capability: string,
+): Promise<void> => {
+  await keepWaiting(
+    db,
+    { run_id, step_id, item: 0, revision: 0 },
+    {
+      ...{ awaiting: 'capability', capability, until: null, for_ms: 60_000, begins: false },
+    },
+  );
+};
+
+export const isWoken = async (db: Db, runId: string, stepId: string): Promise<boolean> => {
+  const row = await db('step').where({ run_id: runId, step_id: stepId }).first('wake_requested_at');
+  return row?.wake_requested_at != null;
+};
+
+export const stateOf = async (db: Db, run_id: string, step_id: string) =>
+  (await readStep(db, { run_id, step_id, item: 0 }))?.state;

@@ -1,0 +1,213 @@
+/** The workflow on a real Temporal, with scripted activities: what the machine promises holds across histories too. */
+import { ApplicationFailure } from '@temporalio/common';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
+import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';
+import { historyLengths, type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
+import { waitFor } from '../support/wait.ts';
+
+let runs: ScriptedRuns;
+beforeAll(async () => {
+  runs = await startScriptedRuns();
+});
+afterAll(() => runs?.stop());
+
+const given = (plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>> = {}): RunPlan => ({
+  ...plan,
+  records: true,
+  steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),
+});
+
+const idsOf = (calls: readonly { readonly step_id: string }[]): string[] =>
+  calls.map(({ step_id }) => step_id);
+
+const waitsFor = (awaiting: 'time' | 'budget' | 'review', ms: number | null, ref?: object) => ({
+  waiting: {
+    awaiting,
+    until: ms === null ? null : new Date(Date.now() + ms).toISOString(),
+    ...(ref === undefined ? {} : { ref }),
+  },
+});
+
+describe('a long run', () => {
+  test('moves on to new histories between two steps, each short, and no step happens twice', async () => {
+    const chain = planOf(Array.from({ length: 60 }, (_, at) => (at === 0 ? [] : [at - 1])));
+    const run = await runs.start(given(chain), { execute: () => succeeded }, { history_events: 60 });
+    expect(await run.ended()).toBe('succeeded');
+    expect(idsOf(run.recorded.calls)).toEqual(chain.steps.map(({ id }) => id));
+    const lengths = await historyLengths(runs.client, run.handle.workflowId);
+    expect(lengths.length).toBeGreaterThan(3);
+    expect(Math.max(...lengths)).toBeLessThan(120);
+  });
+
+  test('moves on while items come without pause, after those that run have ended', async () => {
+    const plan = given(aPlan(['a', 'b a']), { a: { decides: true, each: { max_parallel: 8 } } });
+    const run = await runs.start(
+      { ...plan, max_in_flight: 8 },
+      { execute: () => succeeded, decide: () => ({ type: 'go', items: 150 }) },
+      { history_events: 100 },
+    );
+    expect(await run.ended()).toBe('succeeded');
+    const items = run.recorded.calls.filter(({ step_id }) => step_id === 'a').map(({ item }) => item);
+    expect(items.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual(
+      Array.from({ length: 150 }, (_, at) => at + 1),
+    );
+    expect(run.recorded.calls.at(-1)?.step_id).toBe('b');
+    const lengths = await historyLengths(runs.client, run.handle.workflowId);
+    expect(lengths.length).toBeGreaterThan(2);
+    expect(Math.max(...lengths)).toBeLessThan(300);
+  });
+
+  test('is not held up by what it waits for, and hears of it in its next history', async () => {
+    const steps = [
+      'asked',
+      ...Array.from({ length: 40 }, (_, at) => `s${at}${at === 0 ? '' : ` s${at - 1}`}`),
+    ];
+    const run = await runs.start(
+      given(aPlan([...steps, 'last asked'])),
+      {
+        execute: ({ step_id, resumed }) =>
+          step_id === 'asked' && resumed === undefined
+            ? waitsFor('review', null, { review_id: 'rev_1' })
+            : succeeded,
+      },
+      { history_events: 60 },
+    );
+    await waitFor('the chain to end', () => run.recorded.calls.some(({ step_id }) => step_id === 's39'));
+    const review = { review_id: 'rev_1', version: 2 };
+    await run.handle.signal('reviewed', review);
+    await run.handle.signal('reviewed', review);
+    expect(await run.ended()).toBe('succeeded');
+    expect(idsOf(run.recorded.calls.slice(-2))).toEqual(['asked', 'last']);
+    expect((await historyLengths(runs.client, run.handle.workflowId)).length).toBeGreaterThan(2);
+  });
+});
+
+describe('a wait', () => {
+  test('ends by its time, whichever was first to wait', async () => {
+    const run = await runs.start(given(aPlan(['slow', 'fast', 'end slow fast'])), {
+      execute: ({ step_id, resumed }) => {
+        if (resumed !== undefined || step_id === 'end') return succeeded;
+        return waitsFor('time', step_id === 'slow' ? 900 : 200);
+      },
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(idsOf(run.recorded.calls.slice(2))).toEqual(['fast', 'slow', 'end']);
+  });
+
+  test('that is woken before the workflow knows of it goes on at once', async () => {
+    let wake: () => Promise<void> = async () => undefined;
+    const run = await runs.start(given(aPlan(['a'])), {
+      execute: async ({ resumed }) => {
+        if (resumed !== undefined) return succeeded;
+        await wake();
+        return waitsFor('budget', null);
+      },
+    });
+    wake = () => run.handle.signal('woken', { step_id: 'a', item: 0 });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls).toHaveLength(2);
+  });
+
+  test('may come again', async () => {
+    const run = await runs.start(given(aPlan(['a'])), {
+      execute: (_, times) => (times < 4 ? waitsFor('time', 50) : succeeded),
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls).toHaveLength(4);
+  });
+
+  test('is given up when the run is cancelled', async () => {
+    const run = await runs.start(given(aPlan(['a', 'b a'])), { execute: () => waitsFor('budget', null) });
+    await waitFor('the step to wait', () => run.recorded.calls.length === 1);
+    await run.handle.cancel();
+    expect(await run.ended()).toBe('cancelled');
+    expect(run.recorded.changes).toMatchObject([{ step_id: 'a', item: 0, state: 'cancelled' }]);
+  });
+});
+
+describe('a pause', () => {
+  test('lets nothing begin until it is over; the highest version counts', async () => {
+    const control = (version: number, paused: boolean) => ({ version, paused, budget_version: 0 });
+    const run = await runs.start(
+      given(aPlan(['a', 'b a'])),
+      { execute: () => succeeded },
+      { control: control(1, true) },
+    );
+    await run.handle.signal('control', control(3, true));
+    await run.handle.signal('control', control(2, false));
+    const { historyLength } = await run.handle.describe();
+    await waitFor(
+      'the signals to be taken',
+      async () => (await run.handle.describe()).historyLength > historyLength,
+    );
+    expect(run.recorded.calls).toEqual([]);
+    await run.handle.signal('control', control(4, false));
+    expect(await run.ended()).toBe('succeeded');
+    expect(idsOf(run.recorded.calls)).toEqual(['a', 'b']);
+  });
+});
+
+describe('an inline step', () => {
+  const inline = (plan: RunPlan): RunPlan => ({
+    ...plan,
+    records: true,
+    steps: plan.steps.map((step) => ({ ...step, inline: true })),
+  });
+  const scheduled = async (workflowId: string): Promise<number> => {
+    const { events } = await runs.client.workflow.getHandle(workflowId).fetchHistory();
+    return (events ?? []).filter((event) => event.activityTaskScheduledEventAttributes != null).length;
+  };
+
+  test('alone has no queue in between; beside another it has', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd b', 'e c d'])), {
+      execute: () => succeeded,
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(await scheduled(run.handle.workflowId)).toBe(2);
+  });
+
+  test('that must be tried again is tried with a queue', async () => {
+    const run = await runs.start(inline(aPlan(['a'])), {
+      execute: (_, times) => {
+        if (times > 1) return succeeded;
+        throw ApplicationFailure.create({ type: 'no_instance', message: 'none now', nextRetryDelay: 10 });
+      },
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(await scheduled(run.handle.workflowId)).toBe(1);
+  });
+
+  test('gives way to a queued one after half a second at a stretch', async () => {
+    const chain = inline(planOf(Array.from({ length: 6 }, (_, at) => (at === 0 ? [] : [at - 1]))));
+    const run = await runs.start(chain, { execute: () => ({ ...succeeded, duration_ms: 300 }) });
+    expect(await run.ended()).toBe('succeeded');
+    expect(await scheduled(run.handle.workflowId)).toBe(2);
+  });
+});
+
+test('random plans start each step once, after what it depends on, across many histories', async () => {
+  const plans = fc.sample(anyPlan(120), { numRuns: 6, seed: 20_261_121 });
+  await Promise.all(
+    plans.map(async (plan) => {
+      const done = new Set<string>();
+      const run = await runs.start(
+        given(plan),
+        {
+          execute: async ({ step_id }) => {
+            const at = plan.steps.findIndex(({ id }) => id === step_id);
+            for (const before of plan.steps[at]?.dependencies ?? []) {
+              if (!done.has(plan.steps[before]?.id ?? '')) throw ApplicationFailure.nonRetryable('too early');
+            }
+            done.add(step_id);
+            return succeeded;
+          },
+        },
+        { history_events: 120 },
+      );
+      expect(await run.ended()).toBe('succeeded');
+      expect(idsOf(run.recorded.calls).toSorted()).toEqual(plan.steps.map(({ id }) => id).toSorted());
+    }),
+  );
+});

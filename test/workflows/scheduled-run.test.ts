@@ -1,0 +1,156 @@
+/** Starts of schedules on the real Temporal, with a worker in this process whose runs end when a test says so. */
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import type { Client } from '@temporalio/client';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
+import { connectTemporal } from '../../src/clients/temporal/connect.ts';
+import { createSchedules, type Schedules } from '../../src/clients/temporal/schedules.ts';
+import type { OverlapPolicy } from '../../src/contracts/schedule.ts';
+import type {
+  CancelRunRequest,
+  ScheduledStart,
+  ScheduledSubmission,
+} from '../../src/core/run/scheduled-input.ts';
+import { newId } from '../../src/services/ids.ts';
+import { waitFor } from '../support/wait.ts';
+
+const taskQueue = `scheduled-${randomBytes(6).toString('hex')}`;
+const starts: ScheduledStart[] = [];
+const cancels: CancelRunRequest[] = [];
+const answers = new Map<string, ScheduledSubmission>();
+let client: Client;
+let schedules: Schedules;
+let worker: Worker;
+let working: Promise<void>;
+let connection: NativeConnection;
+
+beforeAll(async () => {
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
+  client = await connectTemporal();
+  schedules = createSchedules(client, taskQueue, createBoundedCalls(client));
+  const workflowsPath = fileURLToPath(new URL('../../src/workflows/index.ts', import.meta.url));
+  const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('ERROR') });
+  connection = await NativeConnection.connect({ address: inject('temporalAddress') });
+  worker = await Worker.create({
+    ...{ connection, taskQueue, workflowBundle },
+    activities: {
+      submitRun: async (start: ScheduledStart) => {
+        starts.push(start);
+        return answers.get(start.schedule_id) ?? { run_id: `run_${starts.length}` };
+      },
+      cancelScheduledRun: async (request: CancelRunRequest) => void cancels.push(request),
+    },
+  });
+  working = worker.run();
+});
+afterAll(async () => {
+  worker?.shutdown();
+  await working;
+  await connection?.close();
+  await client?.connection.close();
+});
+
+/** At a time that does not come during a test. */
+const aSchedule = async (overlap: OverlapPolicy) => {
+  const key = { project_id: 'prj_1', schedule_id: newId('schedule') };
+  await schedules.put({
+    ...{ ...key, name: 'leap', cron: ['0 0 29 2 *'], timezone: 'UTC', overlap },
+    ...{ catch_up_ms: 60_000, paused: false },
+  });
+  const mine = () => starts.filter(({ schedule_id }) => schedule_id === key.schedule_id);
+  return {
+    ...key,
+    starts: mine,
+    trigger: () => schedules.trigger(key, overlap),
+    info: async () => (await client.schedule.getHandle(`schedule/prj_1/${key.schedule_id}`).describe()).info,
+    started: (count: number) => waitFor(`start ${count}`, () => mine()[count - 1]),
+    remove: () => schedules.remove(key),
+  };
+};
+
+/** Starts by hand within a second share an id, one after the other: this is the one that is open now. */
+const openWorkflow = async ({ workflow_id }: ScheduledStart) => {
+  const { runId } = await client.workflow.getHandle(workflow_id).describe();
+  const handle = client.workflow.getHandle(workflow_id, runId);
+  return {
+    handle,
+    end: () => handle.signal('woken', { step_id: '', item: 0 }),
+    status: async () => (await handle.describe()).status.name,
+    closed: () =>
+      waitFor('the workflow to close', async () => {
+        const { name } = (await handle.describe()).status;
+        return name === 'RUNNING' ? undefined : name;
+      }),
+  };
+};
+
+test('asks for the run of its time, under an id of that time, and lasts until the run has ended', async () => {
+  const schedule = await aSchedule('skip');
+  const before = Date.now();
+  expect(await schedule.trigger()).toBe('asked');
+  const start = await schedule.started(1);
+  expect(Math.abs(Date.parse(start.scheduled_at) - before)).toBeLessThan(5_000);
+  expect(start.workflow_id).toMatch(`scheduled/prj_1/${schedule.schedule_id}-20`);
+  const workflow = await openWorkflow(start);
+  expect(await workflow.status()).toBe('RUNNING');
+  await workflow.end();
+  expect(await workflow.closed()).toBe('COMPLETED');
+  expect(await workflow.handle.result()).toEqual({ run_id: 'run_1' });
+  await schedule.remove();
+});
+
+test('a start that is refused fails with the reason', async () => {
+  const schedule = await aSchedule('skip');
+  answers.set(schedule.schedule_id, { refused: { code: 'job_invalid', message: 'the job does not match' } });
+  await schedule.trigger();
+  const { handle, closed } = await openWorkflow(await schedule.started(1));
+  expect(await closed()).toBe('FAILED');
+  await expect(handle.result()).rejects.toMatchObject({
+    cause: { type: 'job_invalid', message: 'the job does not match', nonRetryable: true },
+  });
+  await schedule.remove();
+});
+
+test('a start whose run has ended already does not wait for its end', async () => {
+  const schedule = await aSchedule('skip');
+  answers.set(schedule.schedule_id, { run_id: 'run_0', has_ended: true });
+  await schedule.trigger();
+  const { closed } = await openWorkflow(await schedule.started(1));
+  expect(await closed()).toBe('COMPLETED');
+  await schedule.remove();
+});
+
+test('skip: nothing starts while the run is under way', async () => {
+  const schedule = await aSchedule('skip');
+  await schedule.trigger();
+  const first = await schedule.started(1);
+  await schedule.trigger();
+  await waitFor('the skip', async () => (await schedule.info()).numActionsSkippedOverlap === 1);
+  expect(schedule.starts()).toEqual([first]);
+  const { end, closed } = await openWorkflow(first);
+  await end();
+  await closed();
+  await schedule.trigger();
+  await (await openWorkflow(await schedule.started(2))).end();
+  await schedule.remove();
+});
+
+test('cancel_other: the run is asked to stop, and the next starts when it has, as a run of its own', async () => {
+  const schedule = await aSchedule('cancel_other');
+  await schedule.trigger();
+  const first = await schedule.started(1);
+  const { end, status, closed } = await openWorkflow(first);
+  await schedule.trigger();
+  await waitFor('the cancel', () => cancels.length === 1);
+  expect(cancels).toEqual([{ project_id: 'prj_1', run_id: `run_${starts.indexOf(first) + 1}` }]);
+  expect([await status(), schedule.starts().length]).toEqual(['RUNNING', 1]);
+  await end();
+  expect(await closed()).toBe('CANCELLED');
+  const second = await schedule.started(2);
+  expect(second.scheduled_at).not.toBe(first.scheduled_at);
+  await (await openWorkflow(second)).end();
+  await schedule.remove();
+});
