@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Problem } from '../../src/contracts/problem.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 
@@ -107,13 +108,20 @@ test('an input that the spec refuses is not sent', async () => {
   await strict.stop();
 });
 
-test('a capability that nobody offers waits and then fails with the reason', async () => {
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'absent', total_timeout: '4s', input: {} },
-  ]);
+test('a capability that nobody offers is waited for as long as its step says, and then fails with the reason', async () => {
+  const step = { id: 'a', capability: 'absent', wait_for_capability: '1s', input: {} };
+  const { run_id } = await capstan.submit([step]);
   const run = await capstan.ended(run_id);
   expect(run.steps[0]?.error).toMatchObject({
-    code: 'step_timeout',
+    code: 'no_instance',
     message: expect.stringContaining('no instance of absent is registered'),
   });
+});
+
+test('a run of a capability that nobody offers is refused', async () => {
+  const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'absent' }] };
+  const { status, body } = await capstan.request<Problem>('POST', '/v1/runs', { definition });
+  expect([status, body.code, body.errors?.[0]?.pointer]).toEqual([
+    ...[422, 'definition_invalid', '/steps/0/capability'],
+  ]);
 });
