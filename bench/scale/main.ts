@@ -1,5 +1,5 @@
 /**
- * Runs definitions of thousands of steps to their end: `npm run bench:scale [-- --quick] [-- --json]`. Prints the time
+ * Runs definitions of thousands of steps to their end: `npm run bench:scale [-- --quick] [-- --json] [-- --only items,random]`. Prints the time
  * and how long the histories became. Exit code 1 when one does not succeed or a history is longer than Temporal warns of.
  */
 import { parseArgs } from 'node:util';
@@ -55,7 +55,7 @@ const measure = async ({ post, client, ends, projectId }: Measuring, shape: Shap
   };
 };
 
-const bench = async (place: Place, isQuick: boolean): Promise<readonly Row[]> => {
+const bench = async (place: Place, chosen: readonly Shape[]): Promise<readonly Row[]> => {
   const stack = await startStack(place, ['capstan']);
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const ends = await watchRunEnds(stack.databaseUrl);
@@ -63,7 +63,7 @@ const bench = async (place: Place, isQuick: boolean): Promise<readonly Row[]> =>
     const { post } = await connectCapstan(stack);
     const measuring = { post, client: new Client({ connection }), ends, projectId: stack.projectId };
     const rows: Row[] = [];
-    for (const shape of shapes(isQuick)) rows.push(await measure(measuring, shape));
+    for (const shape of chosen) rows.push(await measure(measuring, shape));
     return rows;
   } finally {
     await ends.close();
@@ -72,11 +72,17 @@ const bench = async (place: Place, isQuick: boolean): Promise<readonly Row[]> =>
 };
 
 const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    only: { type: 'string' },
+  },
 });
 
 await runBench(async (place) => {
-  const rows = await bench(place, options.quick);
+  const names = options.only?.split(',');
+  const isChosen = ({ name }: Shape): boolean => names?.some((part) => name.includes(part)) ?? true;
+  const rows = await bench(place, shapes(options.quick).filter(isChosen));
   console.log(options.json ? JSON.stringify(rows, null, 2) : toTable(rows));
   return rows.every(({ state, events }) => state === 'succeeded' && events <= longestHistory);
 });
