@@ -4,10 +4,11 @@ import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import type { CompiledStep } from '../core/pipeline/compile-definition.ts';
 import { capabilityOf } from '../core/pipeline/step-kind.ts';
+import { routeOfStep } from '../core/pipeline/step-route.ts';
 import { resolveStepSettings } from '../core/pipeline/step-settings.ts';
 import type { Wait } from '../core/run/wait.ts';
 import type { StopSignal } from '../core/stop.ts';
-import { type LocalContext, lowest } from './local-context.ts';
+import type { LocalContext } from './local-context.ts';
 import { type LocalCallEnd, routeCall } from './route-call.ts';
 import type { UnitRecord } from './run-journal.ts';
 
@@ -37,14 +38,9 @@ export const executeCall = async (
     const remainingMs = Math.max(0, endsAt - world.time.now());
     const end = await routeCall(context, {
       ...{ unit, input, round, stop, retry: settings.retry },
-      wish: {
-        capability: capabilityOf(step.definition),
-        versionRange: step.definition.capability_version ?? null,
-        tags: step.definition.tags ?? [],
-        priority: settings.priority ?? context.priority,
-        ceilingUsd: lowest(settings.ceilingUsd, context.budget.ceilingUsd()),
-        timeoutMs: Math.max(1, Math.min(settings.timeoutMs, remainingMs)),
-      },
+      wish: routeOfStep(step.definition, settings, {
+        ...{ priority: context.priority, ceilingUsd: context.budget.ceilingUsd(), remainingMs },
+      }),
     });
     if (end.kind !== 'retry') return end.kind === 'failed' ? failOrWait(end) : end;
     if (world.time.now() + end.delayMs + shortestRoundMs >= endsAt) {

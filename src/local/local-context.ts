@@ -73,7 +73,3 @@ export interface LocalContext {
 
 export const stepOf = ({ definition, compiled }: LocalContext, id: string): CompiledStep =>
   compiled.steps[definition.steps.findIndex((step) => step.id === id)] as CompiledStep;
-
-/** Of two ceilings, of which null is none. */
-export const lowest = (a: number | null, b: number | null): number | null =>
-  a === null ? b : b === null ? a : Math.min(a, b);

@@ -5,15 +5,10 @@
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
+import { lowestCeiling } from '../core/pipeline/step-route.ts';
 import type { RunState } from '../core/run/machine.ts';
 import { findPipeline } from './find-pipeline.ts';
-import {
-  type LocalOutcome,
-  type LocalWorld,
-  lowest,
-  type SubRun,
-  type SubRunOrder,
-} from './local-context.ts';
+import type { LocalOutcome, LocalWorld, SubRun, SubRunOrder } from './local-context.ts';
 import { type LocalRun, startLocalRun } from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';
@@ -100,7 +95,7 @@ const createWorld = (
     ...{ time, fleet, seed, start },
     findPipeline: (reference) => findPipeline(pipelines, reference),
     startSubRun: (order): SubRun => {
-      const ceiling = lowest(order.ceilingUsd, order.definition.budget_ceiling_usd ?? null);
+      const ceiling = lowestCeiling(order.ceilingUsd, order.definition.budget_ceiling_usd ?? null);
       const run = start({ ...order, ceilingUsd: ceiling });
       return {
         runId: run.context.runId,

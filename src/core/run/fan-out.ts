@@ -31,7 +31,8 @@ export const takeItem = (state: RunState): UnitKey | null => {
   return null;
 };
 
-const limitOf = (state: RunState, step: number): number =>
+/** Items of a step that may be under way at once. */
+export const limitOf = (state: RunState, step: number): number =>
   state.plan.steps[step]?.each?.max_parallel ?? state.plan.max_in_flight;
 
 const mayBeginItem = (state: RunState, step: number, fan: FanOut): boolean =>

@@ -2,7 +2,7 @@
  * The units of a run that wait. What waits takes no room in the run; an item that waits for a run of its own keeps its
  * place among the items, since `max_parallel` is about what is under way there.
  */
-import { reopenFanOut } from './fan-out.ts';
+import { limitOf, reopenFanOut } from './fan-out.ts';
 import {
   countInFlight,
   fanOf,
@@ -55,8 +55,7 @@ export const takeWokenUnit = (state: RunState): WaitingUnit | null => {
       continue;
     }
     const fan = fanOf(state, unit);
-    const limit = state.plan.steps[unit.step]?.each?.max_parallel ?? Number.POSITIVE_INFINITY;
-    if (fan !== undefined && fan.running >= limit && !keepsPlace(unit.wait)) {
+    if (fan !== undefined && fan.running >= limitOf(state, unit.step) && !keepsPlace(unit.wait)) {
       state.woken.delete(name);
       fan.blocked.push(name);
       continue;

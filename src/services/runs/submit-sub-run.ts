@@ -3,6 +3,7 @@
  * server starts it. What is wrong with it is the step's failure.
  */
 import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
+import { lowestCeiling } from '../../core/pipeline/step-route.ts';
 import { readRunEnd } from '../../db/run.ts';
 import { findSubRun } from '../../db/run-origin.ts';
 import { AppError } from '../../errors.ts';
@@ -38,11 +39,6 @@ export type SubmitSubRun = (order: SubRunOrder) => Promise<
   | { readonly closed: true }
 >;
 
-const lowest = (a: number | null, b: number | undefined): number | null => {
-  if (a === null) return b ?? null;
-  return b === undefined ? a : Math.min(a, b);
-};
-
 const isPassing = ({ code }: AppError): boolean => code === 'unavailable' || code === 'internal';
 
 const create = async (dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> => {
@@ -59,7 +55,7 @@ const create = async (dependencies: PrepareDependencies, order: SubRunOrder): Pr
   const known = await dependencies.definitions.find(project_id, pipeline, choice);
   const prepared = await prepareRun(dependencies, project_id, {
     ...{ known, isStored: true, job: newJob(order.job), priority: order.priority, labels: undefined },
-    budget_ceiling_usd: lowest(order.ceilingUsd, known.definition.budget_ceiling_usd),
+    budget_ceiling_usd: lowestCeiling(order.ceilingUsd, known.definition.budget_ceiling_usd ?? null),
     origin: {
       parent_run_id: parent.run_id,
       parent_step_id: parent.step_id,

@@ -5,7 +5,7 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
-import { capabilityOf } from '../../core/pipeline/step-kind.ts';
+import { routeOfStep } from '../../core/pipeline/step-route.ts';
 import { resolveStepSettings, type StepSettings } from '../../core/pipeline/step-settings.ts';
 import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
 import type { StepKey } from '../../db/attempt.ts';
@@ -128,14 +128,10 @@ const toCall = (
   step: key,
   isAtMostOnce: settings.retry.max === 0,
   input,
-  route: {
-    capability: capabilityOf(definition),
-    versionRange: definition.capability_version ?? null,
-    tags: definition.tags ?? [],
-    priority: settings.priority ?? context.priority,
-    ceilingUsd: lowest(settings.ceilingUsd, context.ceilingUsd),
-    timeoutMs: isInline ? settings.timeoutMs : Math.max(1, Math.min(settings.timeoutMs, remainingMs)),
-  },
+  route: routeOfStep(definition, settings, {
+    ...{ priority: context.priority, ceilingUsd: context.ceilingUsd },
+    remainingMs: isInline ? Number.POSITIVE_INFINITY : remainingMs,
+  }),
   retry: settings.retry,
   round,
   maxWaitMs: Math.min(longestWaitMs, remainingMs),
@@ -188,9 +184,6 @@ const outOfTime = (last: Failure, totalTimeoutMs: number): Failure => ({
 });
 
 /** Of two ceilings, of which null is none. */
-export const lowest = (a: number | null, b: number | null): number | null =>
-  a === null ? b : b === null ? a : Math.min(a, b);
-
 /** The end that somebody else wrote. While there is none, another attempt is on its way: come again. */
 export const readEnd = async (db: Db, key: StepKey): Promise<StepExecution> => {
   const row = await readStep(db, key);
