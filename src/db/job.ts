@@ -46,17 +46,3 @@ export const listRunsOfJob = async (
   );
   return rows;
 };
-
-export const insertJobs = async (
-  db: Db,
-  projectId: string,
-  jobs: readonly { readonly job_id: string; readonly body: JsonObject }[],
-): Promise<void> => {
-  await db
-    .raw(
-      `insert into job (job_id, project_id, body)
-     select j.job_id, ?, j.body::json from unnest(?::text[], ?::text[]) j (job_id, body)`,
-      [projectId, jobs.map(({ job_id }) => job_id), jobs.map(({ body }) => JSON.stringify(body))],
-    )
-    .options({ name: 'insert_jobs' });
-};

@@ -80,11 +80,20 @@ const ofAlias = `select v.version, v.digest, v.created_at, 2 as place
   from pipeline_alias a join pipeline_version v using (project_id, pipeline, version)
   where a.project_id = :project_id and a.pipeline = :pipeline and a.alias = :name`;
 
-const candidatesOf = (choice: VersionChoice): readonly [name: string, candidates: string] => {
-  if ('version' in choice) return [choice.version, ofVersion];
-  const name = 'alias' in choice ? choice.alias : choice.reference;
-  const aliased = name === 'latest' ? `(${latest})` : ofAlias;
-  return [name, 'alias' in choice ? aliased : `${ofVersion} union all ${aliased} order by place limit 1`];
+/** By the name that it is prepared under. */
+const candidates = {
+  find_version: ofVersion,
+  find_latest: latest,
+  find_alias: ofAlias,
+  find_version_or_latest: `${ofVersion} union all (${latest}) order by place limit 1`,
+  find_version_or_alias: `${ofVersion} union all ${ofAlias} order by place limit 1`,
+};
+
+const howToFind = (choice: VersionChoice): readonly [how: keyof typeof candidates, name: string] => {
+  if ('version' in choice) return ['find_version', choice.version];
+  if ('alias' in choice) return [choice.alias === 'latest' ? 'find_latest' : 'find_alias', choice.alias];
+  const { reference: name } = choice;
+  return [name === 'latest' ? 'find_version_or_latest' : 'find_version_or_alias', name];
 };
 
 /** @param choice null = the latest */
@@ -93,11 +102,13 @@ export const findDigest = async (
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
   choice: VersionChoice | null,
 ): Promise<VersionDigest | undefined> => {
-  const [name, candidates] = candidatesOf(choice ?? { alias: 'latest' });
-  const { rows } = await db.raw<{ rows: VersionDigest[] }>(
-    `select version, digest from (${candidates}) found`,
-    candidates.includes(':name') ? { project_id, pipeline, name } : { project_id, pipeline },
-  );
+  const [how, name] = howToFind(choice ?? { alias: 'latest' });
+  const { rows } = await db
+    .raw<{ rows: VersionDigest[] }>(
+      `select version, digest from (${candidates[how]}) found`,
+      how === 'find_latest' ? { project_id, pipeline } : { project_id, pipeline, name },
+    )
+    .options({ name: how });
   return rows[0];
 };
 

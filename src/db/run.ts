@@ -41,16 +41,32 @@ export interface NewRun extends RunOrigin {
   readonly is_admitted?: boolean;
 }
 
+/** A job that is written with the first run of it. */
+export interface NewJob {
+  readonly job_id: string;
+  readonly project_id: string;
+  readonly body: JsonObject;
+}
+
 /**
  * A run that has ended starts none: its row is held, so that whoever ends it then sees the runs that it has started.
- * @returns how many were new: a step, or a schedule at its time, starts one run
+ * @param jobs those of them that are new
+ * @returns how many runs were new: a step, or a schedule at its time, starts one run
  */
-export const insertRuns = async (db: Db, runs: readonly NewRun[]): Promise<number> => {
+export const insertRuns = async (
+  db: Db,
+  runs: readonly NewRun[],
+  jobs: readonly NewJob[] = [],
+): Promise<number> => {
   // now: of the database
   const rows = runs.map(({ is_admitted, ...run }) => (is_admitted ? { ...run, admitted_at: 'now' } : run));
   const { rows: written } = await db
     .raw<{ rows: [{ count: number }] }>(
-      `with taken as (
+      `with new_job as (
+       insert into job (job_id, project_id, body)
+       select j.job_id, j.project_id, j.body::json
+       from unnest(:jobIds::text[], :projectIds::text[], :bodies::text[]) j (job_id, project_id, body)
+     ), taken as (
        insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
          specs, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
          ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at)
@@ -58,7 +74,7 @@ export const insertRuns = async (db: Db, runs: readonly NewRun[]): Promise<numbe
          coalesce(specs, '{}'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id, parent_item,
          parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
          admitted_at
-       from jsonb_populate_recordset(null::run, ?::jsonb) r
+       from jsonb_populate_recordset(null::run, :rows::jsonb) r
        left join lateral (select p.ancestors || p.run_id as line from run p
          where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
        where parent_run_id is null or parent.line is not null
@@ -68,7 +84,12 @@ export const insertRuns = async (db: Db, runs: readonly NewRun[]): Promise<numbe
          jsonb_build_object('pipeline', pipeline, 'version', version, 'job_id', job_id) from taken
      )
      select count(*)::int as count from taken`,
-      [toJsonb(rows)],
+      {
+        rows: toJsonb(rows),
+        jobIds: jobs.map(({ job_id }) => job_id),
+        projectIds: jobs.map(({ project_id }) => project_id),
+        bodies: jobs.map(({ body }) => JSON.stringify(body)),
+      },
     )
     .options({ name: 'insert_runs' });
   return written[0].count;

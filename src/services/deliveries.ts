@@ -5,8 +5,11 @@
 import type { Logger } from 'pino';
 
 export interface Deliveries<Item> {
-  /** In the background; a failure is left to maintenance. Resolves when it was tried, which nobody has to wait for. */
-  soon(item: Item): Promise<void>;
+  /**
+   * In the background; a failure is left to maintenance. Resolves when it was tried, which nobody has to wait for.
+   * @param way of delivering it, where more is known of it than the item says
+   */
+  soon(item: Item, way?: (item: Item) => Promise<void>): Promise<void>;
   /** @returns how many were delivered */
   each(items: readonly Item[]): Promise<number>;
   /** Resolves when nothing is under way in the background. */
@@ -30,11 +33,11 @@ export const createDeliveries = <Item extends object>({
   const line: (() => void)[] = [];
   let free = atOnce;
 
-  const deliverInTurn = async (item: Item): Promise<void> => {
+  const deliverInTurn = async (item: Item, way: (item: Item) => Promise<void> = deliver): Promise<void> => {
     if (free > 0) free -= 1;
     else await new Promise<void>((resolve) => line.push(resolve));
     try {
-      await deliver(item);
+      await way(item);
     } finally {
       const next = line.shift();
       if (next === undefined) free += 1;
@@ -48,8 +51,8 @@ export const createDeliveries = <Item extends object>({
   };
 
   return {
-    soon: (item) => {
-      const task = deliverInTurn(item)
+    soon: (item, way) => {
+      const task = deliverInTurn(item, way)
         .catch((error: unknown) => warn(item, error))
         .finally(() => underWay.delete(task));
       underWay.add(task);

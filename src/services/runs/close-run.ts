@@ -6,7 +6,6 @@ import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation.ts';
 import { cancelRunReviews } from '../../db/review-delivery.ts';
 import { finishRun } from '../../db/run.ts';
-import { listOutputBytes } from '../../db/step.ts';
 import { evaluateInRun } from '../steps/evaluate-in-run.ts';
 import type { RunContext, RunContexts } from '../steps/run-context.ts';
 import { mentionsOf, type StepResults } from '../steps/step-results.ts';
@@ -77,8 +76,7 @@ const evaluateOutput = async (dependencies: CloseDependencies, context: RunConte
     output === null
       ? lastSteps(context)
       : mentionsOf(output).flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : []));
-  const sizes = await listOutputBytes(dependencies.db, context.run_id, sources);
-  const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  const bytes = await dependencies.results.bytesOf(context.run_id, sources);
   const limit = output === null ? largestOutput : largestSources;
   if (bytes > limit) return tooLarge(`what the output of the run is made of`, bytes, limit);
   if (output === null) return gatherOutputs(dependencies, context, sources);

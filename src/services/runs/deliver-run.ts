@@ -28,6 +28,8 @@ import { closeLostRun, type LostRun } from './close-lost-run.ts';
 export interface RunDelivery {
   /** Deliver in the background; a failure is left to maintenance. */
   startSoon(runId: string): void;
+  /** Likewise, one that was written just now: its row is not read. */
+  startNew(run: RunToStart): void;
   cancelSoon(runId: string): void;
   controlSoon(runId: string): void;
   /** Ends a cancelled run that has no workflow to wait for. */
@@ -57,13 +59,24 @@ interface Row {
   readonly run_id: string;
 }
 
+/** What the start of a run takes from its row. */
+export type RunToStart = Omit<
+  DeliveryRow,
+  | 'start_delivered_at'
+  | 'cancel_requested_at'
+  | 'cancel_mode'
+  | 'finished_at'
+  | 'control_delivered'
+  | 'waits_its_turn'
+>;
+
 interface UnmarkedRow extends Row {
   readonly project_id: string;
 }
 
 const toRows = (runIds: readonly string[]): readonly Row[] => runIds.map((run_id) => ({ run_id }));
 
-const controlOf = ({ control_version: version, state, budget_version }: DeliveryRow): ControlSignal => ({
+const controlOf = ({ control_version: version, state, budget_version }: RunToStart): ControlSignal => ({
   ...{ version, paused: state === 'paused', budget_version },
 });
 
@@ -88,9 +101,13 @@ export const createRunDelivery = (dependencies: RunDeliveryDependencies): RunDel
   const start = async (runId: string): Promise<void> => {
     const row = await readDelivery(db, runId);
     if (row === undefined || row.finished_at !== null) return;
-    if (row.start_delivered_at !== null || row.waits_its_turn) return;
-    const { project_id, control_version: version } = row;
-    await workflows.start(await toInput(row), row.priority, version === 0 ? null : controlOf(row));
+    if (row.start_delivered_at === null && !row.waits_its_turn) await startKnown(row);
+  };
+
+  /** Of what was asked of it since its row was read, or written, the mark tells. */
+  const startKnown = async (run: RunToStart): Promise<void> => {
+    const { run_id: runId, project_id, control_version: version } = run;
+    await workflows.start(await toInput(run), run.priority, version === 0 ? null : controlOf(run));
     const { is_cancelled, is_terminated, is_changed } = await markStartDelivered(db, runId, version);
     if (is_terminated) await workflows.terminate(project_id, runId, 'the run was cancelled as it started');
     else if (is_cancelled) await cancel(runId);
@@ -157,6 +174,7 @@ export const createRunDelivery = (dependencies: RunDeliveryDependencies): RunDel
 
   return {
     startSoon: (run_id) => void starts.soon({ run_id }),
+    startNew: (run) => void starts.soon({ run_id: run.run_id }, () => startKnown(run)),
     cancelSoon: (run_id) => void cancels.soon({ run_id }),
     controlSoon: (run_id) => void controls.soon({ run_id }),
     closeUnstarted,
@@ -190,7 +208,7 @@ const createInputReader = ({
     return searchable;
   };
 
-  return async ({ definition, reused, ...row }: DeliveryRow): Promise<RunPipelineInput> => ({
+  return async ({ definition, reused, ...row }: RunToStart): Promise<RunPipelineInput> => ({
     engine_version: engineVersion,
     run_id: row.run_id,
     project_id: row.project_id,

@@ -4,7 +4,6 @@
  * its key has started, at whatever depth, is part of that one's turn: they would wait for each other.
  */
 import type { Db } from '../../db/connect.ts';
-import { insertJobs } from '../../db/job.ts';
 import { insertRuns, type NewRun } from '../../db/run.ts';
 import { countTurns, hasKeyAbove, lockTurn } from '../../db/run-turn.ts';
 import { AppError } from '../../errors.ts';
@@ -83,11 +82,10 @@ export const placeRuns = async (
   );
   for (const definition of unstored.values()) await storeDefinition(trx, definition);
   const jobs = taken.flatMap(({ job: { isNew, job_id, body } }) =>
-    isNew ? [{ job_id, body: body ?? {} }] : [],
+    isNew ? [{ job_id, project_id: projectId, body: body ?? {} }] : [],
   );
-  if (jobs.length > 0) await insertJobs(trx, projectId, jobs);
   const rows = placed.filter((row): row is NewRun => !(row instanceof AppError));
-  if (rows.length > 0 && (await insertRuns(trx, rows)) < rows.length) {
+  if (rows.length > 0 && (await insertRuns(trx, rows, jobs)) < rows.length) {
     throw new AppError('state_conflict', 'the run that was to be started has been started before');
   }
   return placed;

@@ -72,8 +72,8 @@ export const createRunService = (dependencies: RunDependencies) => {
       request: RunRequest,
       idempotency: Idempotency | null,
     ): Promise<Submission> => {
-      const { run, replayed } = await submitRun(projectId, request, idempotency);
-      if (!replayed) delivery.startSoon(run.run_id);
+      const { run, replayed, start } = await submitRun(projectId, request, idempotency);
+      if (start !== null) delivery.startNew(start);
       return { run, replayed };
     },
 

@@ -4,9 +4,12 @@
  */
 import type { Problem } from '../../contracts/problem.ts';
 import type { BulkAnswer, Run, RunRequest } from '../../contracts/run.ts';
+import type { Db } from '../../db/connect.ts';
+import type { NewRun } from '../../db/run.ts';
 import { AppError, toAppError } from '../../errors.ts';
 import { digestDefinition } from '../pipelines/definition-digest.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
+import type { RunToStart } from './deliver-run.ts';
 import type { KnownDefinition, KnownDefinitions } from './known-definitions.ts';
 import { type PlacedRun, placeRun, placeRuns } from './place-runs.ts';
 import {
@@ -23,29 +26,51 @@ export interface Submission {
   readonly replayed: boolean;
 }
 
+export interface NewSubmission extends Submission {
+  /** Null: it waits its turn, or was taken before. */
+  readonly start: RunToStart | null;
+}
+
 export type SubmitRun = (
   projectId: string,
   request: RunRequest,
   idempotency: Idempotency | null,
-) => Promise<Submission>;
+) => Promise<NewSubmission>;
+
+const waitsItsTurn = ({ concurrency_key, is_admitted = false }: NewRun): boolean =>
+  concurrency_key !== undefined && !is_admitted;
+
+const toStart = ({ known, row }: PreparedRun): RunToStart => ({
+  ...{ run_id: row.run_id, project_id: row.project_id, pipeline: row.pipeline, version: row.version },
+  ...{ priority: row.priority, definition: known.definition, reused: [] },
+  ...{ state: 'queued', control_version: 0, budget_version: 0 },
+});
+
+/** Nothing is written but the run and its job: one statement, which needs no transaction around it. */
+const isAlone = ({ isStored, row }: PreparedRun, idempotency: Idempotency | null): boolean =>
+  isStored && idempotency === null && row.concurrency_key === undefined;
 
 export const createSubmitRun =
   (dependencies: PrepareDependencies): SubmitRun =>
   async (projectId, request, idempotency) => {
-    const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
+    const { db } = dependencies;
+    let start: RunToStart | null = null;
+    const { answer, replayed } = await answerOnce<Run>(db, {
       ...{ project_id: projectId, request: 'POST /v1/runs', idempotency },
       work: async (keep) => {
         const order = await readRequest(dependencies, projectId, request);
         const prepared = await prepareRun(dependencies, projectId, order);
         const run = newRunView(prepared.row, prepared.known.definition);
-        await dependencies.db.transaction(async (trx) => {
+        const write = async (trx: Db): Promise<NewRun> => {
           await keep(trx, 202, run);
-          await placeRun(trx, prepared);
-        });
+          return placeRun(trx, prepared);
+        };
+        const placed = await (isAlone(prepared, idempotency) ? write(db) : db.transaction(write));
+        if (!waitsItsTurn(placed)) start = toStart(prepared);
         return run;
       },
     });
-    return { run: answer, replayed };
+    return { run: answer, replayed, start };
   };
 
 export interface BulkSubmission {

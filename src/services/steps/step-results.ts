@@ -30,6 +30,8 @@ export interface MentionedSteps {
 export interface StepResults {
   scopeOf(runId: string, mentions: readonly StepMention[]): Promise<MentionedSteps>;
   remember(runId: string, stepId: string, output: Json, costUsd: number): void;
+  /** How much the outputs of some steps, with those of their items, take together, as JSON text in bytes. */
+  bytesOf(runId: string, stepIds: readonly string[]): Promise<number>;
 }
 
 const cacheBytes = 64 * 1_048_576;
@@ -118,8 +120,14 @@ export const createStepResults = (db: Db): StepResults => {
       );
       return { steps, failure: lists.length === 0 ? null : await gather(runId, lists, steps) };
     },
+    bytesOf: async (runId, stepIds) => {
+      const sizes = stepIds.map((stepId) => kept.get(nameOf(runId, stepId))?.size ?? null);
+      const missing = stepIds.filter((_, index) => sizes[index] === null);
+      const stored = missing.length === 0 ? [] : (await listOutputBytes(db, runId, missing)).values();
+      return [...sizes, ...stored].reduce<number>((sum, size) => sum + (size ?? 0), 0);
+    },
     remember: (runId, stepId, output, costUsd) => {
-      const size = JSON.stringify(output).length + 100;
+      const size = Buffer.byteLength(JSON.stringify(output)) + 100;
       if (size > largestKept) return;
       kept.set(nameOf(runId, stepId), { value: { status: 'succeeded', cost_usd: costUsd, output }, size });
     },

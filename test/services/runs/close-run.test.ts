@@ -91,3 +91,33 @@ it.each([
   const error = { code, message: expect.stringContaining(seen) };
   expect(await endOf(run)).toMatchObject({ outcome: 'failed', error, state: 'failed', output: null });
 });
+
+it('what is in memory is not asked for again: the end of a run is one statement', async () => {
+  const run = await aRun(db);
+  const contexts = createRunContexts(db);
+  const results = createStepResults(db);
+  await contexts.open(run.run_id);
+  results.remember(run.run_id, 'c', { n: 7 }, 0);
+  const asked: string[] = [];
+  const note = ({ sql }: { readonly sql: string }): void => void asked.push(sql);
+  db.on('query', note);
+  await createCloseRun({ db, contexts, results })({
+    ...{ run_id: run.run_id, outcome: 'succeeded', error: null },
+  });
+  db.off('query', note);
+  expect(asked).toEqual([expect.stringContaining('with finished as')]);
+  const row = await db('run').where({ run_id: run.run_id }).first('state', 'output');
+  expect(row).toEqual({ state: 'succeeded', output: { c: { n: 7 } } });
+});
+
+it('sizes are those of what is in memory and of what is stored', async () => {
+  const run = await aRun(db);
+  const results = createStepResults(db);
+  results.remember(run.run_id, 'a', 'x'.repeat(1_000), 0);
+  await db('step').insert({
+    ...{ run_id: run.run_id, step_id: 'b', item: 0, state: 'succeeded' },
+    output: JSON.stringify('y'.repeat(2_000)),
+  });
+  const bytes = await results.bytesOf(run.run_id, ['a', 'b', 'c']);
+  expect(Math.abs(bytes - 3_000)).toBeLessThan(200);
+});

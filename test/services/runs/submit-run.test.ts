@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, expect, test } from 'vitest';
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { RunPipelineInput } from '../../../src/core/run/workflow-input.ts';
+import { insertVersion } from '../../../src/db/pipeline.ts';
+import { requestCancel } from '../../../src/db/run-control.ts';
+import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
+import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
+import { createRunDelivery, type RunToStart } from '../../../src/services/runs/deliver-run.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
+import { createSubmitRun } from '../../../src/services/runs/submit-run.ts';
+import { useDatabase } from '../../support/database.ts';
+import { aProject } from '../../support/factories.ts';
+import { fakeWorkflows } from '../../support/run-workflows.ts';
+import { silentLogger } from '../registry/registry-bench.ts';
+
+const { db } = useDatabase();
+const pipelines = createPipelineService(db, { vet: async () => null });
+const submitRun = createSubmitRun({
+  db,
+  definitions: createKnownDefinitions({ db, pipelines, engineVersion: 3 }),
+  checkForRun: async () => ({ specs: {} }),
+});
+
+const definition: PipelineDefinition = {
+  pipeline: 'stored',
+  version: '1',
+  steps: [{ id: 'a', capability: 'x', input: { n: '{{ job.n }}' } }],
+};
+const single: PipelineDefinition = {
+  ...definition,
+  pipeline: 'single',
+  concurrency: { key: 'all', limit: 1, on_limit: 'queue' },
+};
+let project: string;
+beforeAll(async () => {
+  project = (await aProject(db)).project_id;
+  for (const body of [definition, single]) {
+    const key = { project_id: project, pipeline: body.pipeline, version: body.version };
+    await insertVersion(db, key, await storeDefinition(db, body));
+  }
+  await submitRun(project, { pipeline: 'stored', job: { n: 0 } }, null);
+});
+
+/** First words of the statements that it makes. */
+const statementsOf = async <Value>(work: () => Promise<Value>): Promise<[string[], Value]> => {
+  const made: string[] = [];
+  const note = ({ sql }: { readonly sql: string }): void => void made.push(sql.trim().split(/\W/)[0] ?? '');
+  db.on('query', note);
+  try {
+    return [made, await work()];
+  } finally {
+    db.off('query', note);
+  }
+};
+
+/** Temporal as it was told, with what happens to a run while it is told. */
+const startIn = async (start: RunToStart, meanwhile: () => Promise<unknown> = async () => undefined) => {
+  const told: [string, unknown][] = [];
+  const delivery = createRunDelivery({
+    db,
+    workflows: fakeWorkflows({
+      start: async (input) => {
+        await meanwhile();
+        told.push(['start', input]);
+      },
+      cancel: async () => {
+        told.push(['cancel', null]);
+        return 'asked';
+      },
+      signalControl: async (_, __, control) => {
+        told.push(['control', control]);
+        return 'sent';
+      },
+      terminate: async () => {
+        told.push(['terminate', null]);
+        return 'ended';
+      },
+    }),
+    ...{ heartbeatTimeoutMs: 1_000, engineVersion: 3, historyEvents: 4_096 },
+    ...{ publicUrl: () => 'http://capstan.test', logger: silentLogger },
+  });
+  const [statements] = await statementsOf(async () => {
+    delivery.startNew(start);
+    await delivery.settled();
+  });
+  return { told, statements };
+};
+
+const submitted = async (pipeline = 'stored') => {
+  const { run, start } = await submitRun(project, { pipeline, job: { n: 1 } }, null);
+  if (start === null) throw new Error('it is not to be started');
+  return { run, start };
+};
+
+test('a run of a stored pipeline is found and written by one statement each, and started without another', async () => {
+  const [made, { run, start }] = await statementsOf(() => submitted());
+  expect(made).toEqual(['select', 'with']);
+  expect(await db('job').where({ job_id: run.job_id }).first('body')).toEqual({ body: { n: 1 } });
+  const { told, statements } = await startIn(start);
+  expect(statements).toEqual(['update']);
+  expect(told).toEqual([['start', expect.objectContaining({ run_id: run.run_id, engine_version: 3 })]]);
+});
+
+test('a start from what was written tells the same as one from the row', async () => {
+  const inputs: RunPipelineInput[] = [];
+  const delivery = createRunDelivery({
+    db,
+    workflows: fakeWorkflows({ start: async (input) => void inputs.push(input) }),
+    ...{ heartbeatTimeoutMs: 1_000, engineVersion: 3, historyEvents: 4_096 },
+    ...{ publicUrl: () => 'http://capstan.test', logger: silentLogger },
+  });
+  const { run, start } = await submitted();
+  delivery.startSoon(run.run_id);
+  await delivery.settled();
+  delivery.startNew(start);
+  await delivery.settled();
+  expect(inputs).toHaveLength(2);
+  expect(inputs[1]).toEqual(inputs[0]);
+});
+
+test.each([
+  ['cancelled', { mode: 'graceful' as const }, 'cancel'],
+  ['terminated', { mode: 'terminate' as const }, 'terminate'],
+])('one that was %s before its workflow knew of it is told so', async (_, { mode }, what) => {
+  const { run, start } = await submitted();
+  const key = { project_id: project, run_id: run.run_id };
+  const { told } = await startIn(start, async () => {
+    await requestCancel(db, key, { reason: null, mode });
+    if (mode === 'terminate') await db('run').where(key).update({ finished_at: new Date() });
+  });
+  expect(told.map(([name]) => name)).toEqual(['start', what]);
+});
+
+test('one that waits its turn is not started', async () => {
+  const { start: first } = await submitRun(project, { pipeline: 'single', job: {} }, null);
+  const { start: second } = await submitRun(project, { pipeline: 'single', job: {} }, null);
+  expect([first?.pipeline, second]).toEqual(['single', null]);
+});
+
+test('a run and the answer that is kept for its key are written together or not at all', async () => {
+  const idempotency = { key: randomUUID(), bodySha256: Buffer.alloc(32) };
+  const request = { pipeline: 'stored', job: { n: 2 } };
+  const [first, second] = [
+    await submitRun(project, request, idempotency),
+    await submitRun(project, request, idempotency),
+  ];
+  expect(first.start?.run_id).toBe(first.run.run_id);
+  expect([second.run.run_id, second.replayed, second.start]).toEqual([first.run.run_id, true, null]);
+});
