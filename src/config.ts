@@ -51,6 +51,10 @@ export const ConfigSchema = z.object({
   MEDIA_LIMIT_BYTES: integer(2_147_483_648, 1_024, 1_099_511_627_776).meta({
     description: 'Largest media file.',
   }),
+  WORKFLOW_BUNDLE: z.string().optional().meta({
+    description:
+      'File of a ready workflow bundle of this version, as npm run build writes it. Without it a compiled worker uses the one of its build, and a worker from sources makes one at every start.',
+  }),
   ACTIVITY_SLOTS: integer(500, 1, 10_000).meta({ description: 'Steps that one worker runs at once.' }),
   HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 600_000).meta({
     description: 'Silence after which Temporal gives a step to another worker.',

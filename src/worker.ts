@@ -2,12 +2,11 @@
  * The worker process: runs workflows and activities until SIGTERM or SIGINT, then lets calls end for 25 s. A second
  * signal ends it at once.
  */
-import { extname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from './activities/create-activities.ts';
+import { loadWorkflowBundle } from './bundle-workflows.ts';
 import { readConfig } from './config.ts';
 import { createLogger, createWorkerRuntime } from './runtime.ts';
 
@@ -18,14 +17,15 @@ setFlagsFromString('--stack-trace-limit=0');
 const config = readConfig(process.env);
 const logger = createLogger(config, 'worker');
 
-Runtime.install({
-  logger: new DefaultLogger('INFO', ({ level, message, meta }) => {
-    const write = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
-    const { fault, ...rest } = meta ?? {};
-    logger[write]({ ...rest, err: fault }, message);
-  }),
-  shutdownSignals: [],
+const temporalLogger = new DefaultLogger('INFO', ({ level, message, meta }) => {
+  const write = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
+  const { fault, ...rest } = meta ?? {};
+  logger[write]({ ...rest, err: fault }, message);
 });
+Runtime.install({ logger: temporalLogger, shutdownSignals: [] });
+
+// Before any connection is open: making a bundle leaves this thread no time to serve one.
+const bundle = await loadWorkflowBundle(config.WORKFLOW_BUNDLE, temporalLogger);
 
 const { connectionOptions, namespace } = loadClientConnectConfig();
 const connection = await NativeConnection.connect(connectionOptions);
@@ -34,7 +34,7 @@ const worker = await Worker.create({
   connection,
   ...(namespace === undefined ? {} : { namespace }),
   taskQueue: config.TASK_QUEUE,
-  workflowsPath: fileURLToPath(new URL(`./workflows/index${extname(import.meta.url)}`, import.meta.url)),
+  workflowBundle: { code: bundle.code },
   activities: createActivities(runtime.services, {
     heartbeatIntervalMs: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
   }),
@@ -53,7 +53,7 @@ const stop = (): void => {
 process.on('SIGTERM', stop);
 process.on('SIGINT', stop);
 
-logger.info({ task_queue: config.TASK_QUEUE }, 'worker is ready');
+logger.info({ task_queue: config.TASK_QUEUE, workflow_bundle: bundle.file }, 'worker is ready');
 try {
   await worker.run();
 } finally {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -26,6 +26,9 @@ test('the demo ends 0 and leaves a video that plays, at -16 LUFS, with who made 
     for (const step of ['join', 'mix', 'cover']) {
       expect(stdout).toMatch(new RegExp(`^${step} +\\$0 by [a-z-]+ at http://127.0.0.1:\\d+$`, 'm'));
     }
+    // Nobody gave its worker a bundle, so it made one.
+    const log = await readFile(join(folder, 'data', 'logs', 'worker.log'), 'utf8');
+    expect(log).toContain('"workflow_bundle":null');
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

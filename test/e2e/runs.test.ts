@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import type { EventPage } from '../../src/contracts/event.ts';
 import type { StepDetail } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
@@ -44,6 +44,13 @@ test('a chain passes outputs on and the run has an output', async () => {
     output: { all: { n: 7, text: 'n is 7' } },
     attempt_list: [{ state: 'settled', ambiguity: 'answered', decision: { chosen: worker.endpoint } }],
   });
+});
+
+test('the worker runs the bundle that WORKFLOW_BUNDLE names', async () => {
+  worker.handle = echo;
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }]);
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
+  expect(capstan.logs()).toContain(`"workflow_bundle":${JSON.stringify(inject('workflowBundle'))}`);
 });
 
 test('steps without mutual dependency run at the same time', async () => {

@@ -113,6 +113,7 @@ export const startCapstan = async (settings: NodeJS.ProcessEnv = {}): Promise<Ca
     TASK_QUEUE: taskQueue,
     PORT: '0',
     MAINTENANCE_MS: '200',
+    WORKFLOW_BUNDLE: inject('workflowBundle'),
     ...settings,
   };
   let server: Program | null = null;

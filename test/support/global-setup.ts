@@ -1,9 +1,12 @@
 /**
- * One real Postgres and one real Temporal dev server for a whole test run. They end with it, also when it is
- * killed. TEST_DATABASE_URL names a Postgres to use instead, whose databases of failed tests then stay.
+ * One real Postgres, one real Temporal dev server and one workflow bundle for a whole test run. They end with it,
+ * also when it is killed. TEST_DATABASE_URL names a Postgres to use instead, whose databases of failed tests then stay.
  */
+import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { builtBundleName, bundleWorkflows } from '../../src/bundle-workflows.ts';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
 import { choosePort } from '../../src/dev/ports.ts';
 import { startPostgres } from '../../src/dev/postgres/server.ts';
@@ -17,6 +20,8 @@ declare module 'vitest' {
     /** Maintenance database of a Postgres on which tests may create databases. */
     databaseUrl: string;
     temporalAddress: string;
+    /** File of the bundle that workers run. */
+    workflowBundle: string;
   }
 }
 
@@ -45,6 +50,15 @@ const setupTemporal = async ({ supervisor, report, dataDir, cacheDir }: Place): 
   });
 };
 
+const setupBundle = async ({ dataDir }: Place, project: TestProject): Promise<string> => {
+  const file = join(dataDir, builtBundleName);
+  const write = async (): Promise<void> => writeFile(file, await bundleWorkflows());
+  await write();
+  // Before each further round of a watch: the workflows may be others by then.
+  project.onTestsRerun(write);
+  return file;
+};
+
 /** Silent while all goes well and fast; a build of the dev server takes minutes and says so. */
 const createReport = (): Report => {
   let spokenAt = 0;
@@ -62,9 +76,14 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });
   const place = { supervisor, report, dataDir, cacheDir: findCacheDir(process.env, homedir()) };
   try {
-    const [databaseUrl, temporalAddress] = await Promise.all([setupPostgres(place), setupTemporal(place)]);
+    const [databaseUrl, temporalAddress, workflowBundle] = await Promise.all([
+      setupPostgres(place),
+      setupTemporal(place),
+      setupBundle(place, project),
+    ]);
     project.provide('databaseUrl', databaseUrl);
     project.provide('temporalAddress', temporalAddress);
+    project.provide('workflowBundle', workflowBundle);
   } catch (error) {
     await supervisor.stop();
     throw error;

@@ -1,9 +1,8 @@
 /** Runs of plans on the real Temporal, with a worker in this process whose activities do what a script says. */
 import { randomBytes } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { inject } from 'vitest';
 import type { StepActivityResult } from '../../src/activities/execute-step.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
@@ -67,8 +66,6 @@ export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
   Runtime.install({ logger: new DefaultLogger('ERROR') });
   const address = inject('temporalAddress');
   const taskQueue = `scripted-${randomBytes(6).toString('hex')}`;
-  const workflowsPath = fileURLToPath(new URL('../../src/workflows/index.ts', import.meta.url));
-  const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('ERROR') });
   const connection = await NativeConnection.connect({ address });
   const clientConnection = await Connection.connect({ address });
   const client = new Client({ connection: clientConnection });
@@ -79,7 +76,8 @@ export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
     return known;
   };
   const worker = await Worker.create({
-    ...{ connection, taskQueue, workflowBundle },
+    ...{ connection, taskQueue },
+    workflowBundle: { codePath: inject('workflowBundle') },
     activities: {
       executeStep: async (call: ScriptedCall) => {
         const { script, recorded } = of(call.run_id);

@@ -4,18 +4,15 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode, DefaultLogger, Runtime, Worker } from '@temporalio/worker';
-import { beforeAll, expect, test } from 'vitest';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { beforeAll, expect, inject, test } from 'vitest';
 
 const folder = fileURLToPath(new URL('../histories/', import.meta.url));
 const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
+const code = readFileSync(inject('workflowBundle'), 'utf8');
 
-let code: string;
-
-beforeAll(async () => {
+beforeAll(() => {
   Runtime.install({ logger: new DefaultLogger('ERROR') });
-  const workflowsPath = fileURLToPath(new URL('../../src/workflows/index.ts', import.meta.url));
-  ({ code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('ERROR') }));
 });
 
 const replay = (history: unknown) =>

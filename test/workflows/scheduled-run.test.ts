@@ -1,8 +1,7 @@
 /** Starts of schedules on the real Temporal, with a worker in this process whose runs end when a test says so. */
 import { randomBytes } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import type { Client } from '@temporalio/client';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
@@ -31,11 +30,10 @@ beforeAll(async () => {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   client = await connectTemporal();
   schedules = createSchedules(client, taskQueue, createBoundedCalls(client));
-  const workflowsPath = fileURLToPath(new URL('../../src/workflows/index.ts', import.meta.url));
-  const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('ERROR') });
   connection = await NativeConnection.connect({ address: inject('temporalAddress') });
   worker = await Worker.create({
-    ...{ connection, taskQueue, workflowBundle },
+    ...{ connection, taskQueue },
+    workflowBundle: { codePath: inject('workflowBundle') },
     activities: {
       submitRun: async (start: ScheduledStart) => {
         starts.push(start);

@@ -1,0 +1,52 @@
+/**
+ * The workflows as one file, the form in which a worker's sandboxes run them. Making it takes seconds of processor
+ * time, so `npm run build` leaves one beside the compiled sources, and one may be named. A worker from sources that
+ * is told of none makes its own, so it never runs the workflows of yesterday.
+ */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
+
+export interface WorkflowBundle {
+  readonly code: string;
+  /** Where it was read; null = made by this process. */
+  readonly file: string | null;
+}
+
+/** What the build calls it. */
+export const builtBundleName = 'workflow-bundle.js';
+
+const builtFile = fileURLToPath(new URL(builtBundleName, import.meta.url));
+const entry = fileURLToPath(new URL(`./workflows/index${extname(import.meta.url)}`, import.meta.url));
+
+/** @returns the code */
+export const bundleWorkflows = async (logger: Logger = new DefaultLogger('ERROR')): Promise<string> => {
+  const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger });
+  return code;
+};
+
+const readNamed = async (file: string): Promise<string> => {
+  const code = await readFile(file, 'utf8').catch((cause) => {
+    throw new Error(`configuration: WORKFLOW_BUNDLE: "${file}" cannot be read: ${cause.message}`, { cause });
+  });
+  // The name under which Temporal calls it, and the source map that it wants at the end.
+  if (code.includes('__TEMPORAL__') && code.includes('//# sourceMappingURL=data:')) return code;
+  throw new Error(
+    `configuration: WORKFLOW_BUNDLE: "${file}" is no workflow bundle; allowed is what npm run build writes to dist/src/${builtBundleName}`,
+  );
+};
+
+/**
+ * @param named file of a ready bundle of this version of Capstan; without it the one of the build, or a new one
+ * @throws Error that says what is wrong with the named file
+ */
+export const loadWorkflowBundle = async (
+  named: string | undefined,
+  logger: Logger,
+): Promise<WorkflowBundle> => {
+  if (named !== undefined) return { code: await readNamed(named), file: named };
+  if (existsSync(builtFile)) return { code: await readFile(builtFile, 'utf8'), file: builtFile };
+  return { code: await bundleWorkflows(logger), file: null };
+};
