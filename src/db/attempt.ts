@@ -5,6 +5,7 @@ import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, StepState } from '../contracts/run.ts';
 import type { Db } from './connect.ts';
 import { toJsonb } from './jsonb.ts';
+import { runPrepared } from './prepared.ts';
 
 /** The step that an attempt works for; null for a direct call. */
 export interface StepKey {
@@ -102,9 +103,6 @@ export interface Turn {
   readonly claims: readonly Claim[];
 }
 
-/** Longer than the database's own limit: by then the connection is dead, and another one is taken. */
-const turnTimeoutMs = 12_000;
-
 /**
  * Ends and claims by one statement, one result for each.
  * @param isDurable false: a crash of the database may take it back; all ends are of free calls without a step
@@ -114,15 +112,15 @@ export const takeTurn = async (
   { ends, claims }: Turn,
   isDurable: boolean,
 ): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> => {
-  const { rows } = await db
-    .raw<{ rows: (ClaimResult | { outcome: EndResult })[] }>('select * from take_turn(?, ?, ?, ?)', [
+  const rows = await runPrepared<ClaimResult | { outcome: EndResult }>(db, {
+    ...{ name: 'take_turn', text: 'select * from take_turn($1, $2, $3, $4)' },
+    values: [
       toJsonb(ends.map(toAttemptEnd)),
       ends.map(({ output = null }) => JSON.stringify(output)),
       toJsonb(claims.map(toClaimRequest)),
       isDurable,
-    ])
-    .options({ name: 'take_turn' })
-    .timeout(turnTimeoutMs);
+    ],
+  });
   const endRows = rows.slice(0, ends.length) as { outcome: EndResult }[];
   return {
     ends: endRows.map(({ outcome }) => outcome),

@@ -6,6 +6,7 @@ import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Priority } from '../contracts/primitives.ts';
 import type { CancelRequest, RunState } from '../contracts/run.ts';
 import { type Db, relaxed } from './connect.ts';
+import { runPrepared } from './prepared.ts';
 
 const hasTurn = '(concurrency_key is null or admitted_at is not null)';
 const isUnstarted = `start_delivered_at is null and finished_at is null and ${hasTurn}`;
@@ -39,16 +40,15 @@ export interface StartedRow {
 
 /** A mark that a crash takes back is made again: the start meets the first one. @param version that went with it */
 export const markStartDelivered = async (db: Db, runId: string, version: number): Promise<StartedRow> => {
-  const { rows } = await db
-    .raw<{ rows: [StartedRow] }>(
-      `update run set start_delivered_at = now(), control_delivered = greatest(control_delivered, ?)
-       where run_id = ? and ${relaxed}
+  const [row] = await runPrepared<StartedRow>(db, {
+    name: 'mark_start_delivered',
+    text: `update run set start_delivered_at = now(), control_delivered = greatest(control_delivered, $1)
+       where run_id = $2 and ${relaxed}
        returning cancel_requested_at is not null as is_cancelled, control_version > control_delivered as is_changed,
          finished_at is not null and cancel_mode is not distinct from 'terminate' as is_terminated`,
-      [version, runId],
-    )
-    .options({ name: 'mark_start_delivered' });
-  return rows[0];
+    values: [version, runId],
+  });
+  return row ?? { is_cancelled: false, is_terminated: false, is_changed: false };
 };
 
 /** Of runs whose start was delivered, or never will be; the others are started first. */

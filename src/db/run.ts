@@ -4,6 +4,7 @@ import type { Failure, Json, JsonObject, Priority } from '../contracts/primitive
 import type { RunState } from '../contracts/run.ts';
 import { type Db, relaxed } from './connect.ts';
 import { toJsonb } from './jsonb.ts';
+import { runPrepared } from './prepared.ts';
 import { openSteps, waitOver } from './step.ts';
 
 /** Who started a run that no request did: a step of another run, or a schedule; at most once for its key. */
@@ -60,12 +61,12 @@ export const insertRuns = async (
 ): Promise<number> => {
   // now: of the database
   const rows = runs.map(({ is_admitted, ...run }) => (is_admitted ? { ...run, admitted_at: 'now' } : run));
-  const { rows: written } = await db
-    .raw<{ rows: [{ count: number }] }>(
-      `with new_job as (
+  const [written] = await runPrepared<{ count: number }>(db, {
+    name: 'insert_runs',
+    text: `with new_job as (
        insert into job (job_id, project_id, body)
        select j.job_id, j.project_id, j.body::json
-       from unnest(:jobIds::text[], :projectIds::text[], :bodies::text[]) j (job_id, project_id, body)
+       from unnest($2::text[], $3::text[], $4::text[]) j (job_id, project_id, body)
      ), taken as (
        insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
          specs, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
@@ -74,7 +75,7 @@ export const insertRuns = async (
          coalesce(specs, '{}'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id, parent_item,
          parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
          admitted_at
-       from jsonb_populate_recordset(null::run, :rows::jsonb) r
+       from jsonb_populate_recordset(null::run, $1::jsonb) r
        left join lateral (select p.ancestors || p.run_id as line from run p
          where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
        where parent_run_id is null or parent.line is not null
@@ -84,15 +85,14 @@ export const insertRuns = async (
          jsonb_build_object('pipeline', pipeline, 'version', version, 'job_id', job_id) from taken
      )
      select count(*)::int as count from taken`,
-      {
-        rows: toJsonb(rows),
-        jobIds: jobs.map(({ job_id }) => job_id),
-        projectIds: jobs.map(({ project_id }) => project_id),
-        bodies: jobs.map(({ body }) => JSON.stringify(body)),
-      },
-    )
-    .options({ name: 'insert_runs' });
-  return written[0].count;
+    values: [
+      toJsonb(rows),
+      jobs.map(({ job_id }) => job_id),
+      jobs.map(({ project_id }) => project_id),
+      jobs.map(({ body }) => JSON.stringify(body)),
+    ],
+  });
+  return written?.count ?? 0;
 };
 
 /** Everything that a worker needs of a run; of it only the ceiling changes. */
@@ -118,21 +118,20 @@ export interface RunContextRow {
 
 /** Reads a run and, the first time, marks it as running; one that was paused meanwhile has begun, and stays paused. */
 export const openRun = async (db: Db, runId: string): Promise<RunContextRow | undefined> => {
-  const { rows } = await db
-    .raw<{ rows: RunContextRow[] }>(
-      `with opened as (
+  const rows = await runPrepared<RunContextRow>(db, {
+    name: 'open_run',
+    text: `with opened as (
        update run set state = case state when 'queued' then 'running' else state end, started_at = clock_timestamp()
-       where run_id = :runId and state in ('queued', 'paused') and started_at is null returning run_id
+       where run_id = $1 and state in ('queued', 'paused') and started_at is null returning run_id
      ), logged as (
        insert into event (run_id, type) select run_id, 'run.started' from opened where ${relaxed}
      )
      select r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.digest, r.priority,
        least(r.budget_ceiling_usd, (select min(p.budget_ceiling_usd) from run p where p.run_id = any (r.ancestors)))
          as budget_ceiling_usd, r.budget_version, r.depth, r.specs, d.body as definition, j.body as job
-     from run r join definition d using (digest) join job j using (job_id) where r.run_id = :runId`,
-      { runId },
-    )
-    .options({ name: 'open_run' });
+     from run r join definition d using (digest) join job j using (job_id) where r.run_id = $1`,
+    values: [runId],
+  });
   return rows[0];
 };
 
@@ -176,13 +175,13 @@ export interface RunEnd {
 }
 
 const closeAll = `with finished as (
-   update run set state = :state, output = :output, error = :error, finished_at = clock_timestamp(),
-     started_at = coalesce(started_at, case when :state = 'cancelled' then null else clock_timestamp() end)
-   where run_id = :run_id and finished_at is null returning run_id, cancel_mode
+   update run set state = $2, output = $3, error = $4, finished_at = clock_timestamp(),
+     started_at = coalesce(started_at, case when $2 = 'cancelled' then null else clock_timestamp() end)
+   where run_id = $1 and finished_at is null returning run_id, cancel_mode
  ), leftover as (
    insert into step (run_id, step_id, state, finished_at)
-   select f.run_id, s.step_id, :leftover, clock_timestamp()
-   from finished f, unnest(:step_ids::text[]) with ordinality as s (step_id, at)
+   select f.run_id, s.step_id, $5, clock_timestamp()
+   from finished f, unnest($6::text[]) with ordinality as s (step_id, at)
    order by s.at
    on conflict (run_id, step_id, item) do update
      set state = 'cancelled', finished_at = excluded.finished_at, ${waitOver}
@@ -191,7 +190,7 @@ const closeAll = `with finished as (
  ), others as (
    update step s set state = 'cancelled', finished_at = clock_timestamp(), ${waitOver}
    from finished f where s.run_id = f.run_id and s.state in ${openSteps}
-     and (s.item > 0 or s.step_id <> all (:step_ids::text[]))
+     and (s.item > 0 or s.step_id <> all ($6::text[]))
    returning s.run_id, s.step_id, s.item
  )
  insert into event (run_id, type, step_id, item, data)
@@ -199,7 +198,7 @@ const closeAll = `with finished as (
  union all
  select run_id, 'step.' || state, step_id, null, '{}'::jsonb from leftover
  union all
- select run_id, 'run.' || :state, null, null, jsonb_build_object('error', :error::jsonb) from finished
+ select run_id, 'run.' || $2, null, null, jsonb_build_object('error', $4::jsonb) from finished
  where stop_children(run_id, coalesce(cancel_mode, 'graceful'), 'the run that started it has ended') >= 0`;
 
 /**
@@ -207,14 +206,17 @@ const closeAll = `with finished as (
  * run that is closed stays as it is.
  */
 export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
-  await db
-    .raw(closeAll, {
-      run_id: end.run_id,
-      state: end.state,
-      output: end.output === undefined ? null : JSON.stringify(end.output),
-      error: end.error === null ? null : toJsonb(end.error),
-      leftover: end.state === 'cancelled' ? 'cancelled' : 'skipped',
-      step_ids: [...end.step_ids],
-    })
-    .options({ name: 'finish_run' });
+  const { run_id, state, output, error, step_ids } = end;
+  await runPrepared(db, {
+    name: 'finish_run',
+    text: closeAll,
+    values: [
+      run_id,
+      state,
+      output === undefined ? null : JSON.stringify(output),
+      error === null ? null : toJsonb(error),
+      state === 'cancelled' ? 'cancelled' : 'skipped',
+      step_ids,
+    ],
+  });
 };
