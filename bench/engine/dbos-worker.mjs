@@ -46,5 +46,5 @@ server.listen(Number(port), '127.0.0.1');
 process.on('SIGTERM', () => {
   server.closeAllConnections();
   server.close();
-  DBOS.shutdown().finally(() => process.exit(0));
+  void DBOS.shutdown().finally(() => process.exit(0));
 });
