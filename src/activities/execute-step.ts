@@ -6,10 +6,17 @@
 import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run.ts';
-import type { ExecuteStep, StepRequest } from '../services/steps/execute-step.ts';
+import type { ExecuteStep, StepEnd, StepRequest } from '../services/steps/execute-step.ts';
 import type { WaitingStep } from '../services/steps/wait-for-call.ts';
 import { escalatedFailure, finalFailure, laterFailure } from './failures.ts';
+import { type FollowedStep, type Follower, followSteps } from './follow-steps.ts';
 import { whileBeating } from './while-beating.ts';
+
+/** An inline step may bring along those that follow it. */
+export interface StepActivityRequest extends StepRequest {
+  /** Executed in this order, as long as each succeeds and little time has passed. */
+  readonly followers?: readonly Follower[];
+}
 
 export interface StepActivityDone {
   readonly endpoint: string | null;
@@ -17,6 +24,8 @@ export interface StepActivityDone {
   readonly duration_ms: number;
   /** Absent when it is larger than 4 KiB. */
   readonly output?: Json;
+  /** Those that were brought along and executed. */
+  readonly followed?: readonly FollowedStep[];
 }
 
 export type StepActivityResult =
@@ -34,21 +43,27 @@ export type StepActivityResult =
   | { readonly skipped: true };
 
 const largestInHistory = 4_096;
+/** Steps that are brought along begin within this time. */
+const longestLineMs = 250;
 
 export const createExecuteStepActivity =
   (executeStep: ExecuteStep, heartbeatIntervalMs: number) =>
-  (request: StepRequest): Promise<StepActivityResult> =>
+  ({ followers = [], ...request }: StepActivityRequest): Promise<StepActivityResult> =>
     whileBeating(heartbeatIntervalMs, async (signal, context) => {
       const round = context.info.attempt;
-      const end = await executeStep(request, { round, remainingMs: remainingMs(context), signal });
+      const execute = (own: StepRequest): Promise<StepEnd> =>
+        executeStep(own, { round, remainingMs: remainingMs(context), signal });
+      const startedAt = performance.now();
+      const end = await execute(request);
       switch (end.kind) {
-        case 'succeeded':
-          return {
-            endpoint: end.attempt?.endpoint ?? null,
-            cost_usd: end.attempt?.cost_usd ?? 0,
-            duration_ms: end.attempt?.duration_ms ?? 0,
-            ...(JSON.stringify(end.output).length <= largestInHistory ? { output: end.output } : {}),
-          };
+        case 'succeeded': {
+          const hasTime = (): boolean => !signal.aborted && performance.now() - startedAt < longestLineMs;
+          const followed = await followSteps(followers, hasTime, async (follower) => {
+            const next = await execute({ ...request, ...follower });
+            return next.kind === 'succeeded' ? toDone(next) : null;
+          });
+          return { ...toDone(end), ...(followed.length === 0 ? {} : { followed }) };
+        }
         case 'waiting':
           return { waiting: toWaiting(end) };
         case 'skipped':
@@ -64,6 +79,15 @@ export const createExecuteStepActivity =
           throw new CancelledFailure('the step was cancelled');
       }
     });
+
+type Succeeded = Extract<StepEnd, { kind: 'succeeded' }>;
+
+const toDone = ({ attempt, output }: Succeeded): StepActivityDone => ({
+  endpoint: attempt?.endpoint ?? null,
+  cost_usd: attempt?.cost_usd ?? 0,
+  duration_ms: attempt?.duration_ms ?? 0,
+  ...(JSON.stringify(output).length <= largestInHistory ? { output } : {}),
+});
 
 const toWaiting = ({ awaiting, until, ref }: WaitingStep) => ({
   awaiting,

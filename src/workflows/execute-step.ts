@@ -14,7 +14,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { StepActivityResult } from '../activities/execute-step.ts';
+import type { StepActivityDone, StepActivityResult } from '../activities/execute-step.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { StepEnd, StepWaits, Unit } from '../core/run/drive.ts';
 import type { LadderPlace } from '../core/run/escalate-input.ts';
@@ -30,6 +30,8 @@ export interface StepExecution {
   readonly budgetVersion: () => number;
   /** Whether the unit is alone, and may hold up the workflow for a moment. */
   readonly mayRunInline: (unit: Unit) => boolean;
+  /** Of a unit that runs inline: what would run inline after it. */
+  readonly followers: (unit: Unit) => readonly PlannedStep[];
   readonly done: (unit: Unit, note: StepNote, isInline: boolean) => void;
   readonly escalated: (unit: Unit, place: LadderPlace, error: Failure) => void;
 }
@@ -48,15 +50,23 @@ export const createStepExecutor = (
   execution: StepExecution,
 ): ((unit: Unit, isResumed: boolean) => Execution) => {
   const { input } = execution;
+  /** Steps that were executed with one before them, by id. */
+  const followed = new Map<string, StepActivityDone | null>();
+
+  const succeed = (unit: Unit, { followed: others = [], ...done }: StepActivityDone, isInline: boolean) => {
+    for (const { step_id, done: other } of others) followed.set(step_id, other);
+    execution.done(unit, { ...done, endpoint: done.endpoint ?? '' }, isInline);
+    return { state: 'succeeded' } as const;
+  };
+
   const executeOnce = (unit: Unit, isResumed: boolean, how: Dispatch): Execution => {
-    const escalates = unit.step.escalates === true && input.engine_version >= escalatingVersion;
+    const escalates = mayEscalate(input, unit.step);
     const work = how === 'inline' ? inlineActivity(unit) : queuedActivity(input, unit);
     return work(requestOf(execution, unit, { isResumed, escalates, how })).then(
       (result): StepEnd | StepWaits => {
         if ('waiting' in result) return toWaits(result.waiting);
         if ('skipped' in result) return { state: 'skipped' };
-        execution.done(unit, { ...result, endpoint: result.endpoint ?? '' }, how === 'inline');
-        return { state: 'succeeded' };
+        return succeed(unit, result, how === 'inline');
       },
       (error: unknown) => {
         // What would have to be tried again is tried where it holds up nobody.
@@ -65,20 +75,31 @@ export const createStepExecutor = (
       },
     );
   };
-  return (unit, isResumed) =>
-    executeOnce(unit, isResumed, execution.mayRunInline(unit) ? 'inline' : 'queued');
+  return (unit, isResumed) => {
+    const done = unit.item === 0 ? followed.get(unit.step.id) : undefined;
+    followed.delete(unit.step.id);
+    if (done === undefined || isResumed) {
+      return executeOnce(unit, isResumed, execution.mayRunInline(unit) ? 'inline' : 'queued');
+    }
+    return done === null ? executeOnce(unit, false, 'again') : Promise.resolve(succeed(unit, done, true));
+  };
 };
 
+const mayEscalate = ({ engine_version }: RunPipelineInput, { escalates }: PlannedStep): boolean =>
+  escalates === true && engine_version >= escalatingVersion;
+
 const requestOf = (
-  { input, budgetVersion }: StepExecution,
-  { step, item }: Unit,
+  { input, budgetVersion, followers }: StepExecution,
+  unit: Unit,
   {
     isResumed,
     escalates,
     how,
   }: { readonly isResumed: boolean; readonly escalates: boolean; readonly how: Dispatch },
 ) => {
+  const { step, item } = unit;
   const version = budgetVersion();
+  const next = how === 'inline' ? followers(unit) : [];
   return {
     ...{ run_id: input.run_id, step_id: step.id, revision: 0 },
     ...(item === 0 ? {} : { item }),
@@ -87,8 +108,14 @@ const requestOf = (
     ...(isResumed ? { resumed: true as const } : {}),
     ...(version === 0 ? {} : { budget_version: version }),
     ...(how === 'queued' ? {} : { [how]: true }),
+    ...(next.length === 0 ? {} : { followers: next.map((step) => toFollower(input, step)) }),
   };
 };
+
+const toFollower = (input: RunPipelineInput, step: PlannedStep) => ({
+  step_id: step.id,
+  escalates: mayEscalate(input, step),
+});
 
 const queuedActivity = (input: RunPipelineInput, unit: Unit): Activities['executeStep'] =>
   proxyActivities<Activities>({

@@ -3,6 +3,7 @@
  * after which a queued one lets the workflow hear what was said to it.
  */
 import type { Unit } from '../core/run/drive.ts';
+import { isAlone } from '../core/run/inline-followers.ts';
 import type { RunState } from '../core/run/run-state.ts';
 import { type RunPipelineInput, waitingVersion } from '../core/run/workflow-input.ts';
 
@@ -27,7 +28,3 @@ export const createInlineTime = ({ engine_version }: RunPipelineInput, state: ()
     },
   };
 };
-
-/** The unit itself is in flight already. */
-const isAlone = ({ inFlight, deciding, undecided, ready, taken, openFans, waits }: RunState): boolean =>
-  inFlight === 1 && deciding + undecided.length + openFans.size + waits.size === 0 && ready.length === taken;

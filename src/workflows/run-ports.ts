@@ -2,6 +2,7 @@
 import { ActivityFailure, CancellationScope, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { DrivenRun, RunPorts, Unit } from '../core/run/drive.ts';
+import { inlineFollowers } from '../core/run/inline-followers.ts';
 import type { Verdict } from '../core/run/machine.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import type { ProgressTable } from '../core/run/progress-table.ts';
@@ -49,6 +50,8 @@ export interface WorkflowPorts {
 }
 
 const decidedAtOnce = 200;
+/** Of one inline step: what they answer goes into one event. */
+const mostFollowers = 8;
 
 export const createWorkflowPorts = (dependencies: PortDependencies): WorkflowPorts => {
   const { input, run, running, table, refresh, control } = dependencies;
@@ -94,6 +97,10 @@ export const createWorkflowPorts = (dependencies: PortDependencies): WorkflowPor
     recorder,
     budgetVersion: () => control().budget_version,
     mayRunInline: inlineTime.mayRun,
+    followers: ({ index, item, step }) =>
+      item > 0 || step.each !== undefined
+        ? []
+        : inlineFollowers(run().state, index, mostFollowers).flatMap((next) => input.plan.steps[next] ?? []),
     done: (unit, note, isInline) => {
       inlineTime.note(note.duration_ms, isInline);
       table.note(unit.index, note);

@@ -4,7 +4,7 @@ import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { inject } from 'vitest';
-import type { StepActivityResult } from '../../src/activities/execute-step.ts';
+import type { StepActivityDone, StepActivityResult } from '../../src/activities/execute-step.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import type { Verdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
@@ -20,6 +20,8 @@ export interface ScriptedCall {
   readonly step_id: string;
   readonly item?: number;
   readonly resumed?: true;
+  /** Steps that may be executed with it. */
+  readonly followers?: readonly { readonly step_id: string }[];
 }
 
 export interface Script {
@@ -60,7 +62,7 @@ export interface ScriptedRuns {
   stop(): Promise<void>;
 }
 
-export const succeeded: StepActivityResult = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
+export const succeeded: StepActivityDone = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
 
 export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
   Runtime.install({ logger: new DefaultLogger('ERROR') });

@@ -168,6 +168,42 @@ describe('an inline step', () => {
     expect(await scheduled(run.handle.workflowId)).toBe(2);
   });
 
+  test('brings along those that follow it, which are executed with it and told one by one', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd c'])), {
+      execute: (call) => ({
+        ...succeeded,
+        followed: (call.followers ?? []).map(({ step_id }) => ({ step_id, done: succeeded })),
+      }),
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls.map(({ step_id, followers }) => [step_id, idsOf(followers ?? [])])).toEqual([
+      ['a', ['b', 'c', 'd']],
+    ]);
+    expect(await scheduled(run.handle.workflowId)).toBe(0);
+  });
+
+  test('that follows another and does not succeed at once is tried with a queue, and those after it wait', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd c'])), {
+      execute: ({ step_id }) =>
+        step_id === 'a'
+          ? {
+              ...succeeded,
+              followed: [
+                { step_id: 'b', done: succeeded },
+                { step_id: 'c', done: null },
+              ],
+            }
+          : succeeded,
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls).toMatchObject([
+      { step_id: 'a', inline: true },
+      { step_id: 'c', again: true },
+      { step_id: 'd', inline: true },
+    ]);
+    expect(await scheduled(run.handle.workflowId)).toBe(1);
+  });
+
   test('that must be tried again is tried with a queue', async () => {
     const run = await runs.start(inline(aPlan(['a'])), {
       execute: (_, times) => {

@@ -1,0 +1,102 @@
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+
+let capstan: Capstan;
+let instance: Instance;
+let db: Db;
+let client: Client;
+beforeAll(async () => {
+  capstan = await startCapstan();
+  db = connectDatabase(capstan.databaseUrl, 1);
+  instance = await startInstance(capstan, { name: 'echo' });
+  client = new Client({ connection: await Connection.connect({ address: inject('temporalAddress') }) });
+  await ran(); // the first calls of a worker take longest
+});
+beforeEach(async () => {
+  instance.handle = echo;
+  instance.execs.length = 0;
+  await db('instance').update({ breaker_until: null, breaker_openings: 0 });
+});
+afterAll(async () => {
+  await client?.connection.close();
+  await db?.destroy();
+  await instance?.stop();
+  await capstan?.stop();
+});
+
+const ids = ['a', 'b', 'c', 'd', 'e'];
+const steps = ids.map((id, at) => ({
+  ...{ id, capability: 'echo', dispatch: 'inline', escalate: { enabled: false } },
+  retry: { max: 2, initial: '10ms' },
+  input: { id, before: at === 0 ? null : `{{ steps.${ids[at - 1]}.output.id }}` },
+}));
+
+const ran = async (): Promise<Run> => capstan.ended((await capstan.submit(steps)).run_id);
+const called = (): string => instance.execs.map(({ input }) => input.id).join(' ');
+const statesOf = ({ steps: all }: Run): string => all.map(({ state }) => state).join(' ');
+
+/** Local activities, that of the run's end too, and activities that went through the queue. */
+const countActivities = async ({ run_id }: Run): Promise<{ local: number; queued: number }> => {
+  const { project_id } = await db('run').where({ run_id }).first('project_id');
+  const handle = client.workflow.getHandle(workflowIdOf(project_id, run_id));
+  await handle.result().catch(() => undefined);
+  const { events } = await handle.fetchHistory();
+  const all = events ?? [];
+  return {
+    local: all.filter((event) => event.markerRecordedEventAttributes != null).length,
+    queued: all.filter((event) => event.activityTaskScheduledEventAttributes != null).length,
+  };
+};
+
+/** Answers for `c` as is said, for the others with their input. */
+const atC =
+  (handle: Handler): Handler =>
+  (exec, response) =>
+    exec.input.id === 'c' ? handle(exec, response) : echo(exec, response);
+
+test('steps that follow one another are executed together, each once, with what the one before answered', async () => {
+  const run = await ran();
+  expect(run).toMatchObject({ state: 'succeeded', output: { e: { id: 'e', before: 'd' } } });
+  expect(called()).toBe('a b c d e');
+  expect(run.steps.map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1, 1]);
+  const { local, queued } = await countActivities(run);
+  expect(queued).toBe(0);
+  expect(local).toBeLessThan(steps.length + 1); // two in all, unless the machine is slow
+});
+
+test('one that is refused fails the run, and those after it are left out', async () => {
+  instance.handle = atC((_exec, response) => answer(response, 422, { ok: false, error: 'no such clip' }));
+  const run = await ran();
+  expect(run).toMatchObject({ state: 'failed', error: { code: 'step_failed' } });
+  expect(statesOf(run)).toBe('succeeded succeeded failed skipped skipped');
+  expect(run.steps[2]).toMatchObject({ error: { code: 'input_rejected' }, attempts: 1 });
+  expect(called()).toBe('a b c');
+});
+
+test('one that must be tried again is tried from the queue, and those after it are executed once', async () => {
+  let failures = 1;
+  instance.handle = atC((exec, response) => {
+    failures -= 1;
+    if (failures < 0) return echo(exec, response);
+    return answer(response, 500, { error: 'out of memory' });
+  });
+  const run = await ran();
+  expect(run).toMatchObject({ state: 'succeeded', output: { e: { id: 'e', before: 'd' } } });
+  expect(called()).toBe('a b c c d e');
+  expect(run.steps.map(({ attempts }) => attempts)).toEqual([1, 1, 2, 1, 1]);
+  expect((await countActivities(run)).queued).toBe(1);
+});
+
+test('one that takes its time is the last of those that are executed together', async () => {
+  const slow: Handler = (exec, response) => void setTimeout(() => echo(exec, response), 300);
+  instance.handle = atC(slow);
+  const run = await ran();
+  expect(statesOf(run)).toBe('succeeded succeeded succeeded succeeded succeeded');
+  expect(called()).toBe('a b c d e');
+  expect((await countActivities(run)).local).toBeGreaterThan(2);
+});
