@@ -51,17 +51,18 @@ export const createExecuteStepActivity =
   ({ followers = [], ...request }: StepActivityRequest): Promise<StepActivityResult> =>
     whileBeating(heartbeatIntervalMs, async (signal, context) => {
       const round = context.info.attempt;
-      const execute = (own: StepRequest): Promise<StepEnd> =>
-        executeStep(own, { round, remainingMs: remainingMs(context), signal });
+      const execute = (own: StepRequest, mostMs = Number.POSITIVE_INFINITY): Promise<StepEnd> =>
+        executeStep(own, { round, remainingMs: Math.min(mostMs, remainingMs(context)), signal });
       const startedAt = performance.now();
       const end = await execute(request);
       switch (end.kind) {
         case 'succeeded': {
           const hasTime = (): boolean => !signal.aborted && performance.now() - startedAt < longestLineMs;
-          const followed = await followSteps(followers, hasTime, async (follower) => {
-            const next = await execute({ ...request, ...follower });
+          const executeNext = async ({ total_timeout_ms, ...follower }: Follower) => {
+            const next = await execute({ ...request, ...follower }, total_timeout_ms);
             return next.kind === 'succeeded' ? toDone(next) : null;
-          });
+          };
+          const followed = await followSteps(followers, hasTime, executeNext);
           return { ...toDone(end), ...(followed.length === 0 ? {} : { followed }) };
         }
         case 'waiting':

@@ -2,7 +2,10 @@
 import type { StepRequest } from '../services/steps/execute-step.ts';
 import type { StepActivityDone } from './execute-step.ts';
 
-export type Follower = Pick<StepRequest, 'step_id' | 'escalates'>;
+export interface Follower extends Pick<StepRequest, 'step_id' | 'escalates'> {
+  /** Absent where the activity itself ends before. */
+  readonly total_timeout_ms?: number;
+}
 
 export interface FollowedStep {
   readonly step_id: string;

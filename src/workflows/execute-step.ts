@@ -99,7 +99,7 @@ const requestOf = (
 ) => {
   const { step, item } = unit;
   const version = budgetVersion();
-  const next = how === 'inline' ? followers(unit) : [];
+  const next = how === 'inline' && !isResumed ? followers(unit) : [];
   return {
     ...{ run_id: input.run_id, step_id: step.id, revision: 0 },
     ...(item === 0 ? {} : { item }),
@@ -115,6 +115,7 @@ const requestOf = (
 const toFollower = (input: RunPipelineInput, step: PlannedStep) => ({
   step_id: step.id,
   escalates: mayEscalate(input, step),
+  ...(step.total_timeout_ms < longestInlineMs ? { total_timeout_ms: step.total_timeout_ms } : {}),
 });
 
 const queuedActivity = (input: RunPipelineInput, unit: Unit): Activities['executeStep'] =>

@@ -204,6 +204,23 @@ describe('an inline step', () => {
     expect(await scheduled(run.handle.workflowId)).toBe(1);
   });
 
+  test('whose wait is over brings nothing along', async () => {
+    const run = await runs.start(inline(aPlan(['asked', 'b asked'])), {
+      execute: ({ step_id, resumed }) =>
+        step_id === 'asked' && resumed === undefined
+          ? waitsFor('review', null, { review_id: 'rev_1' })
+          : succeeded,
+    });
+    await waitFor('the question', () => run.recorded.calls.length > 0);
+    await run.handle.signal('reviewed', { review_id: 'rev_1', version: 2 });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls.map(({ step_id, followers }) => [step_id, idsOf(followers ?? [])])).toEqual([
+      ['asked', ['b']],
+      ['asked', []],
+      ['b', []],
+    ]);
+  });
+
   test('that must be tried again is tried with a queue', async () => {
     const run = await runs.start(inline(aPlan(['a'])), {
       execute: (_, times) => {
