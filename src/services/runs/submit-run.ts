@@ -46,8 +46,8 @@ const toStart = ({ known, row }: PreparedRun): RunToStart => ({
   ...{ state: 'queued', control_version: 0, budget_version: 0 },
 });
 
-/** Nothing is written but the run and its job: one statement, which needs no transaction around it. */
-const isAlone = ({ isStored, row }: PreparedRun, idempotency: Idempotency | null): boolean =>
+/** Nothing is written but the run and its job, which needs no transaction around it. */
+const isOneStatement = ({ isStored, row }: PreparedRun, idempotency: Idempotency | null): boolean =>
   isStored && idempotency === null && row.concurrency_key === undefined;
 
 export const createSubmitRun =
@@ -65,7 +65,7 @@ export const createSubmitRun =
           await keep(trx, 202, run);
           return placeRun(trx, prepared);
         };
-        const placed = await (isAlone(prepared, idempotency) ? write(db) : db.transaction(write));
+        const placed = await (isOneStatement(prepared, idempotency) ? write(db) : db.transaction(write));
         if (!waitsItsTurn(placed)) start = toStart(prepared);
         return run;
       },
