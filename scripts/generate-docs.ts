@@ -12,10 +12,13 @@ import { createErrorsPage } from './docs/errors-page.ts';
 import { createExpressionsPage } from './docs/expressions-page.ts';
 import { generateCommand, type Page } from './docs/page.ts';
 
-const toPath = ({ file }: Page): string => fileURLToPath(new URL(`../${file}`, import.meta.url));
+function toPath({ file }: Page): string {
+  return fileURLToPath(new URL(`../${file}`, import.meta.url));
+}
 
-const isCurrent = async (page: Page): Promise<boolean> =>
-  (await readFile(toPath(page), 'utf8').catch(() => null)) === page.text;
+async function isCurrent(page: Page): Promise<boolean> {
+  return (await readFile(toPath(page), 'utf8').catch(() => null)) === page.text;
+}
 
 const pages: readonly Page[] = [
   createApiPage(),

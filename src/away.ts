@@ -6,8 +6,11 @@ const awayCodes =
 
 const awayMessage = /^Connection (terminated|ended) unexpectedly|^timeout expired/;
 
-export const isAway = (thrown: unknown): boolean =>
-  thrown instanceof Error &&
-  (thrown.name === 'KnexTimeoutError' ||
-    awayMessage.test(thrown.message) ||
-    ('code' in thrown && awayCodes.test(String(thrown.code))));
+export function isAway(thrown: unknown): boolean {
+  return (
+    thrown instanceof Error &&
+    (thrown.name === 'KnexTimeoutError' ||
+      awayMessage.test(thrown.message) ||
+      ('code' in thrown && awayCodes.test(String(thrown.code))))
+  );
+}

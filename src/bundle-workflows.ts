@@ -22,12 +22,12 @@ const builtFile = fileURLToPath(new URL(builtBundleName, import.meta.url));
 const entry = fileURLToPath(new URL(`./workflows/index${extname(import.meta.url)}`, import.meta.url));
 
 /** @returns the code */
-export const bundleWorkflows = async (logger: Logger = new DefaultLogger('ERROR')): Promise<string> => {
+export async function bundleWorkflows(logger: Logger = new DefaultLogger('ERROR')): Promise<string> {
   const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger });
   return code;
-};
+}
 
-const readNamed = async (file: string): Promise<string> => {
+async function readNamed(file: string): Promise<string> {
   const code = await readFile(file, 'utf8').catch((cause) => {
     throw new Error(`configuration: WORKFLOW_BUNDLE: "${file}" cannot be read: ${cause.message}`, { cause });
   });
@@ -36,17 +36,14 @@ const readNamed = async (file: string): Promise<string> => {
   throw new Error(
     `configuration: WORKFLOW_BUNDLE: "${file}" is no workflow bundle; allowed is what npm run build writes to dist/src/${builtBundleName}`,
   );
-};
+}
 
 /**
  * @param named file of a ready bundle of this version of Capstan; without it the one of the build, or a new one
  * @throws Error that says what is wrong with the named file
  */
-export const loadWorkflowBundle = async (
-  named: string | undefined,
-  logger: Logger,
-): Promise<WorkflowBundle> => {
+export async function loadWorkflowBundle(named: string | undefined, logger: Logger): Promise<WorkflowBundle> {
   if (named !== undefined) return { code: await readNamed(named), file: named };
   if (existsSync(builtFile)) return { code: await readFile(builtFile, 'utf8'), file: builtFile };
   return { code: await bundleWorkflows(logger), file: null };
-};
+}

@@ -7,8 +7,9 @@ import { z } from 'zod';
 import { parseCidr } from './clients/cidr.ts';
 import { engineVersion } from './core/run/workflow-input.ts';
 
-const integer = (fallback: number, min: number, max: number) =>
-  z.coerce.number().int().min(min).max(max).default(fallback);
+function integer(fallback: number, min: number, max: number) {
+  return z.coerce.number().int().min(min).max(max).default(fallback);
+}
 
 const privateNetworks = '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7';
 
@@ -76,8 +77,8 @@ export const ConfigSchema = z.object({
 export type Config = z.infer<typeof ConfigSchema>;
 
 /** @throws Error that names every wrong variable, what was seen and what is allowed */
-export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const parsed = ConfigSchema.safeParse(environment);
   if (parsed.success) return parsed.data;
   throw new Error(`configuration: ${z.prettifyError(parsed.error)}`);
-};
+}

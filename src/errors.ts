@@ -44,5 +44,8 @@ export class AppError extends Error {
 }
 
 /** Unknown errors become `internal` here and nowhere else; the cause is kept for the log, never shown. */
-export const toAppError = (thrown: unknown): AppError =>
-  thrown instanceof AppError ? thrown : new AppError('internal', 'unexpected fault', { cause: thrown });
+export function toAppError(thrown: unknown): AppError {
+  return thrown instanceof AppError
+    ? thrown
+    : new AppError('internal', 'unexpected fault', { cause: thrown });
+}

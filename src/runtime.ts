@@ -72,12 +72,13 @@ import { createStepResults } from './services/steps/step-results.ts';
 const answerLimitBytes = 16 * 1_048_576;
 const pollMs = 250;
 
-export const createLogger = (config: Config, process: string): Logger =>
-  pino({ level: config.LOG_LEVEL, base: { process } });
+export function createLogger(config: Config, process: string): Logger {
+  return pino({ level: config.LOG_LEVEL, base: { process } });
+}
 
 /** Where instances may be. */
-const createPolicy = (config: Config) =>
-  createAddressPolicy({
+function createPolicy(config: Config) {
+  return createAddressPolicy({
     allowedCidrs: config.ALLOWED_CIDRS,
     allowsLoopback: config.CAPSTAN_MODE === 'development',
     ownListeners: findOwnListeners([
@@ -88,9 +89,10 @@ const createPolicy = (config: Config) =>
       config.PUBLIC_URL,
     ]),
   });
+}
 
 /** What both processes stand on: the database and what is built from it alone. */
-const createFoundation = async (config: Config, logger: Logger) => {
+async function createFoundation(config: Config, logger: Logger) {
   await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
   const policy = createPolicy(config);
@@ -101,7 +103,12 @@ const createFoundation = async (config: Config, logger: Logger) => {
   const results = createStepResults(db);
   const registry = createRegistryService({ db, probe, logger, policy, vetter });
   return {
-    ...{ db, guard, contexts, results, registry, vetter },
+    db,
+    guard,
+    contexts,
+    results,
+    registry,
+    vetter,
     close: async (): Promise<void> => {
       await registry.close();
       await probe.close();
@@ -109,21 +116,21 @@ const createFoundation = async (config: Config, logger: Logger) => {
       await db.destroy();
     },
   };
-};
+}
 
 /** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
-const createIntake = (db: Db, { ENGINE_VERSION: engineVersion }: Config, tools: CheckTools) => {
+function createIntake(db: Db, { ENGINE_VERSION: engineVersion }: Config, tools: CheckTools) {
   const pipelines = createPipelineService(db, tools);
   const definitions = createKnownDefinitions({ db, pipelines, engineVersion });
   return { db, pipelines, definitions, checkForRun: pipelines.checkForRun };
-};
+}
 
 /** What makes routed calls, in both processes. */
-const createRouter = (
+function createRouter(
   config: Config,
   logger: Logger,
   { db, guard, registry }: { readonly db: Db; readonly guard: DialGuard; readonly registry: RegistryService },
-) => {
+) {
   const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: 10_000 });
   const feed = createInstanceFeed({ db, intervalMs: pollMs, logger });
   const speed = createSpeedRecorder({ db, logger });
@@ -131,13 +138,22 @@ const createRouter = (
   const leases = createHoldKeeper<Claim>({
     renew: (held) => renewLeases(db, held, leaseMs),
     idOf: ({ attempt_id }) => attempt_id,
-    ...{ intervalMs: leaseMs / 3, retryMs: leaseMs / 30, logger },
+    intervalMs: leaseMs / 3,
+    retryMs: leaseMs / 30,
+    logger,
   });
   const validator = createSchemaValidator({ db });
   const breakers = createBreakers({ db, logger });
   const lanes = createAttemptLanes(db);
   const calls = createCallCapability({
-    ...{ client, feed, registry, validator, speed, leases, breakers, lanes },
+    client,
+    feed,
+    registry,
+    validator,
+    speed,
+    leases,
+    breakers,
+    lanes,
     leaseMs,
     logger,
   });
@@ -153,10 +169,10 @@ const createRouter = (
       await Promise.all([lanes.settled(), speed.stop(), breakers.settled(), client.close()]);
     },
   };
-};
+}
 
 /** The services behind the activities. */
-export const createWorkerRuntime = async (config: Config, logger: Logger) => {
+export async function createWorkerRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const { db, contexts, results } = foundation;
   const router = createRouter(config, logger, foundation);
@@ -164,7 +180,11 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
   const steps = { db, contexts, results, callCapability };
   const intake = createIntake(db, config, { feed, vet: foundation.vetter.vet });
   const escalations = createLadderService({
-    ...{ db, contexts, feed, validator, callCapability },
+    db,
+    contexts,
+    feed,
+    validator,
+    callCapability,
     executeRevision: createExecuteRevision(steps),
   });
   await router.start();
@@ -187,24 +207,26 @@ export const createWorkerRuntime = async (config: Config, logger: Logger) => {
       await foundation.close();
     },
   };
-};
+}
 
 /** A router and nothing else. */
-export const createRouterRuntime = async (config: Config, logger: Logger) => {
+export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const router = createRouter(config, logger, foundation);
   await router.start();
   return {
-    ...{ callCapability: router.callCapability, feed: router.feed, registry: foundation.registry },
+    callCapability: router.callCapability,
+    feed: router.feed,
+    registry: foundation.registry,
     close: async (): Promise<void> => {
       await router.close();
       await foundation.close();
     },
   };
-};
+}
 
 /** The services behind the API. @param publicUrl the API's address, known once it listens */
-export const createServerRuntime = async (config: Config, logger: Logger, publicUrl: () => string) => {
+export async function createServerRuntime(config: Config, logger: Logger, publicUrl: () => string) {
   const foundation = await createFoundation(config, logger);
   const { db, contexts, results, registry } = foundation;
   const router = createRouter(config, logger, foundation);
@@ -227,10 +249,19 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
     logger,
   });
   const starts = createEscalationDelivery({
-    ...{ db, workflows, heartbeatTimeoutMs: config.HEARTBEAT_TIMEOUT_MS, publicUrl, logger },
+    db,
+    workflows,
+    heartbeatTimeoutMs: config.HEARTBEAT_TIMEOUT_MS,
+    publicUrl,
+    logger,
   });
   const escalations = createEscalationService({
-    ...{ db, contexts, feed, validator, callCapability, logger },
+    db,
+    contexts,
+    feed,
+    validator,
+    callCapability,
+    logger,
     vet: foundation.vetter.vet,
     startSoon: starts.startSoon,
   });
@@ -240,7 +271,12 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
   const schedules = createSchedules(temporal, config.TASK_QUEUE, bounded);
   const scheduleDelivery = createScheduleDelivery({ db, schedules, logger });
   const work = {
-    ...{ db, delivery, escalations: starts, reviews: reviewDelivery, schedules: scheduleDelivery, registry },
+    db,
+    delivery,
+    escalations: starts,
+    reviews: reviewDelivery,
+    schedules: scheduleDelivery,
+    registry,
     dueWork: createDueWork({ db, workflows, delivery, logger }),
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
     watchCapabilities: createWatchCapabilities(db),
@@ -270,7 +306,11 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       jobs,
       media,
       runs: createRunService({
-        ...{ db, delivery, feed: events, contexts, results },
+        db,
+        delivery,
+        feed: events,
+        contexts,
+        results,
         submitRun: createSubmitRun(intake),
         submitRuns: createSubmitRuns(intake),
         reruns: createRerunRun({ ...intake, media }),
@@ -297,4 +337,4 @@ export const createServerRuntime = async (config: Config, logger: Logger, public
       await foundation.close();
     },
   };
-};
+}

@@ -19,12 +19,12 @@ url = config.PUBLIC_URL ?? server.url;
 logger.info({ url }, 'server is ready');
 
 let isStopping = false;
-const stop = async (): Promise<void> => {
+async function stop(): Promise<void> {
   if (isStopping) process.exit(1);
   isStopping = true;
   logger.info('stopping: open requests end first');
   await server.close();
   await runtime.close();
-};
+}
 process.on('SIGTERM', () => void stop());
 process.on('SIGINT', () => void stop());

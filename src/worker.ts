@@ -45,11 +45,11 @@ const worker = await Worker.create({
   shutdownForceTime: '30 seconds',
 });
 
-const stop = (): void => {
+function stop(): void {
   if (worker.getState() !== 'RUNNING') process.exit(1);
   logger.info('stopping: waiting for calls to end');
   worker.shutdown();
-};
+}
 process.on('SIGTERM', stop);
 process.on('SIGINT', stop);
 

@@ -28,61 +28,68 @@ const media: JsonObject = {
   additionalProperties: false,
 };
 
-const aSpec = (name: string): CapabilitySpec => ({
-  ...{ name, version: '1.0.0', description: '', cost_model: { type: 'free', rate_usd: 0 } },
-  input: {
-    type: 'object',
-    properties: {
-      source: { $ref: '#/$defs/media' },
-      overlays: {
-        type: 'array',
-        items: {
-          anyOf: [
-            { $ref: '#/$defs/media' },
-            { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
-          ],
+function aSpec(name: string): CapabilitySpec {
+  return {
+    name,
+    version: '1.0.0',
+    description: '',
+    cost_model: { type: 'free', rate_usd: 0 },
+    input: {
+      type: 'object',
+      properties: {
+        source: { $ref: '#/$defs/media' },
+        overlays: {
+          type: 'array',
+          items: {
+            anyOf: [
+              { $ref: '#/$defs/media' },
+              { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+            ],
+          },
         },
+        quality: { enum: ['low', 'medium', 'high'] },
+        speed: { type: 'number', exclusiveMinimum: 0 },
+        output_path: { type: 'string', pattern: '^media://' },
       },
-      quality: { enum: ['low', 'medium', 'high'] },
-      speed: { type: 'number', exclusiveMinimum: 0 },
-      output_path: { type: 'string', pattern: '^media://' },
+      required: ['source', 'output_path'],
+      additionalProperties: false,
+      $defs: { media },
     },
-    required: ['source', 'output_path'],
-    additionalProperties: false,
-    $defs: { media },
-  },
-  output: {
-    type: 'object',
-    properties: {
-      result: { $ref: '#/$defs/media' },
-      parts: { type: 'array', items: { $ref: '#/$defs/media' } },
-      preview: { $ref: '#/$defs/media' },
-      score: { type: 'number' },
+    output: {
+      type: 'object',
+      properties: {
+        result: { $ref: '#/$defs/media' },
+        parts: { type: 'array', items: { $ref: '#/$defs/media' } },
+        preview: { $ref: '#/$defs/media' },
+        score: { type: 'number' },
+      },
+      required: ['result', 'parts', 'score'],
+      additionalProperties: false,
+      $defs: { media },
     },
-    required: ['result', 'parts', 'score'],
-    additionalProperties: false,
-    $defs: { media },
-  },
-});
+  };
+}
 
-const aStep = (index: number) => ({
-  id: `step_${index}`,
-  capability: `capability_${index % capabilityCount}`,
-  input:
-    index < 10
-      ? { source: { media_store_path: '{{ job.source }}' }, output_path: 'media://x/a.mp4' }
-      : {
-          source: `{{ steps.step_${index - 1}.output.result }}`,
-          overlays: [
-            `{{ steps.step_${index - 10}.output.preview ?? steps.step_${index - 10}.output.result }}`,
-            { text: `part ${index}` },
-          ],
-          quality: 'high',
-          speed: 1.5,
-          output_path: `media://{{ run.job_id }}/${index}.mp4`,
-        },
-  ...(index % 10 === 0 && index > 0 ? { when: `steps.step_${index - 1}.output.score > 0.5` } : {}),
-});
+function aStep(index: number) {
+  return {
+    id: `step_${index}`,
+    capability: `capability_${index % capabilityCount}`,
+    input:
+      index < 10
+        ? { source: { media_store_path: '{{ job.source }}' }, output_path: 'media://x/a.mp4' }
+        : {
+            source: `{{ steps.step_${index - 1}.output.result }}`,
+            overlays: [
+              `{{ steps.step_${index - 10}.output.preview ?? steps.step_${index - 10}.output.result }}`,
+              { text: `part ${index}` },
+            ],
+            quality: 'high',
+            speed: 1.5,
+            output_path: `media://{{ run.job_id }}/${index}.mp4`,
+          },
+    ...(index % 10 === 0 && index > 0 ? { when: `steps.step_${index - 1}.output.score > 0.5` } : {}),
+  };
+}
 
 const forms = createInputForms();
 const facts: DefinitionFacts = {
@@ -94,7 +101,8 @@ const facts: DefinitionFacts = {
 };
 
 const text = JSON.stringify({
-  ...{ pipeline: 'long', version: '1' },
+  pipeline: 'long',
+  version: '1',
   steps: Array.from({ length: stepCount }, (_, index) => aStep(index)),
 });
 
@@ -103,19 +111,21 @@ interface Time {
   readonly cpuMs: number;
 }
 
-const measure = (work: () => readonly Finding[] | readonly DefinitionFinding[]): Time => {
+function measure(work: () => readonly Finding[] | readonly DefinitionFinding[]): Time {
   const [wall, cpu] = [performance.now(), process.cpuUsage()];
   const findings = work();
   const { user, system } = process.cpuUsage(cpu);
   const error = findings.find(({ severity }) => severity === 'error');
   if (error !== undefined) throw new Error(`the definition has an error: ${JSON.stringify(error)}`);
   return { wallMs: performance.now() - wall, cpuMs: (user + system) / 1_000 };
-};
+}
 
-const show = (ms: number): string => `${ms.toFixed(1)} ms`;
+function show(ms: number): string {
+  return `${ms.toFixed(1)} ms`;
+}
 
 /** @returns the median in ms */
-const report = (name: string, work: () => readonly Finding[] | readonly DefinitionFinding[]): number => {
+function report(name: string, work: () => readonly Finding[] | readonly DefinitionFinding[]): number {
   const first = measure(work);
   for (let round = 0; round < warmRounds; round++) measure(work);
   const times = Array.from({ length: rounds }, () => measure(work));
@@ -129,7 +139,7 @@ const report = (name: string, work: () => readonly Finding[] | readonly Definiti
       `max ${show(wall?.at(-1) ?? 0)}, the first ${show(first.wallMs)}`,
   );
   return p50;
-};
+}
 
 console.log(
   `${stepCount} steps, ${capabilityCount} capabilities, ${text.length} characters; the bar is ${barMs} ms`,

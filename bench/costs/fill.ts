@@ -42,10 +42,10 @@ cross join lateral budget_scopes(a.project_id, a.capability, a.run_id, a.budget_
 const projects = `insert into project (project_id, name) select 'prj_' || n, 'bench' from generate_series(6, 9) n`;
 
 /** @param onProgress told the share that is done */
-export const fillLedger = async (
+export async function fillLedger(
   { databaseUrl, projectId, rows }: Filling,
   onProgress: (share: number) => void,
-): Promise<void> => {
+): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined); // the statement under way tells it
   await client.connect();
@@ -65,4 +65,4 @@ export const fillLedger = async (
   } finally {
     await client.end();
   }
-};
+}

@@ -18,7 +18,7 @@ const barMs = 50;
 const requests = 200;
 
 /** What `next_cursor` would be after half of the project's days. */
-const findMiddle = async ({ databaseUrl, projectId }: Database): Promise<string> => {
+async function findMiddle({ databaseUrl, projectId }: Database): Promise<string> {
   const db = connectDatabase(databaseUrl, 1);
   try {
     const until = new Date(Date.now() - 500 * 86_400_000).toISOString().slice(0, 10);
@@ -28,10 +28,10 @@ const findMiddle = async ({ databaseUrl, projectId }: Database): Promise<string>
   } finally {
     await db.destroy();
   }
-};
+}
 
 /** Maintenance does this every minute. @throws Error when a budget does not match */
-const timeReconciling = async ({ databaseUrl }: Database): Promise<number> => {
+async function timeReconciling({ databaseUrl }: Database): Promise<number> {
   const db = connectDatabase(databaseUrl, 1);
   try {
     await findDrift(db);
@@ -42,22 +42,23 @@ const timeReconciling = async ({ databaseUrl }: Database): Promise<number> => {
   } finally {
     await db.destroy();
   }
-};
+}
 
 /** Not before the data are in, for its maintenance would repair what is half filled. @returns the API's address */
-const startServer = async (place: Place, { databaseUrl }: Database): Promise<string> => {
+async function startServer(place: Place, { databaseUrl }: Database): Promise<string> {
   const temporalAddress = await startTemporalServer(place);
   const port = await place.nextPort();
   const apiUrl = `http://127.0.0.1:${port}`;
   const environment = createEnvironment(place, { databaseUrl, temporalAddress, port });
   await place.supervisor.start(describeServer({ dataDir: place.dataDir, environment }, apiUrl));
   return apiUrl;
-};
+}
 
-const toRow = (...cells: readonly string[]): string =>
-  cells.map((cell, at) => (at === 0 ? cell.padEnd(26) : cell.padStart(10))).join('');
+function toRow(...cells: readonly string[]): string {
+  return cells.map((cell, at) => (at === 0 ? cell.padEnd(26) : cell.padStart(10))).join('');
+}
 
-const bench = async (place: Place, rows: number): Promise<boolean> => {
+async function bench(place: Place, rows: number): Promise<boolean> {
   say('starting Postgres');
   const database = await startDatabase(place);
   const startedAt = performance.now();
@@ -85,7 +86,7 @@ const bench = async (place: Place, rows: number): Promise<boolean> => {
   for (const one of pages) console.log(toRow(one.name, ...figures(one)));
   console.log(toRow('reconciling, once', reconciling.toFixed(1)));
   return costs.every(hasPassed);
-};
+}
 
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '10000000' } } });
 const rows = Number(values.rows);

@@ -14,18 +14,18 @@ export interface Target {
 const warmUps = 20;
 
 /** The least value that this share of the values does not exceed. @throws Error for an empty list */
-const percentile = (values: readonly number[], share: number): number => {
+function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   const value = sorted[Math.ceil(share * sorted.length) - 1];
   if (value === undefined) throw new Error('a percentile of nothing');
   return value;
-};
+}
 
 /** @throws Error when an answer is not 200 */
-export const measure = async (
+export async function measure(
   { apiUrl, apiKey, projectId }: Target,
   { name, path, requests }: { readonly name: string; readonly path: string; readonly requests: number },
-): Promise<Measured> => {
+): Promise<Measured> {
   const headers = { 'x-api-key': apiKey, 'x-project-id': projectId };
   const times: number[] = [];
   for (let request = 0; request < warmUps + requests; request++) {
@@ -36,4 +36,4 @@ export const measure = async (
     if (request >= warmUps) times.push(performance.now() - startedAt);
   }
   return { name, p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
-};
+}

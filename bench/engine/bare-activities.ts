@@ -5,19 +5,21 @@ export interface StepInput {
   readonly text: string;
 }
 
-export const createBareActivities = (agent: Agent, endpoint: string) => ({
-  callCapability: async (input: StepInput): Promise<StepInput> => {
-    const answer = await agent.request({
-      origin: endpoint,
-      path: '/exec',
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(input),
-    });
-    const body = (await answer.body.json()) as { output: StepInput };
-    if (answer.statusCode !== 200) throw new Error(`HTTP ${answer.statusCode}`);
-    return body.output;
-  },
-});
+export function createBareActivities(agent: Agent, endpoint: string) {
+  return {
+    callCapability: async (input: StepInput): Promise<StepInput> => {
+      const answer = await agent.request({
+        origin: endpoint,
+        path: '/exec',
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(input),
+      });
+      const body = (await answer.body.json()) as { output: StepInput };
+      if (answer.statusCode !== 200) throw new Error(`HTTP ${answer.statusCode}`);
+      return body.output;
+    },
+  };
+}
 
 export type BareActivities = ReturnType<typeof createBareActivities>;

@@ -8,7 +8,7 @@ import { checkResult } from './check-result.ts';
 import type { Shape } from './shapes.ts';
 import type { Side } from './side.ts';
 
-export const createBareSide = (client: Client, taskQueue: string): Side => {
+export function createBareSide(client: Client, taskQueue: string): Side {
   let lastId = '';
   const describe = () => client.workflow.getHandle(lastId).describe();
 
@@ -32,4 +32,4 @@ export const createBareSide = (client: Client, taskQueue: string): Side => {
     },
     countHistory: async () => (await describe()).historyLength,
   };
-};
+}

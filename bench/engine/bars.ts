@@ -10,19 +10,22 @@ export interface Bar {
 
 const parallelSteps: Readonly<Record<number, number>> = { 20: 1.8, 100: 1.7 };
 
-export const findStepBar = (side: SideName, { kind, steps }: Shape): Bar | null => {
+export function findStepBar(side: SideName, { kind, steps }: Shape): Bar | null {
   const limit = {
     capstan: kind === 'sequential' ? 1.4 : parallelSteps[steps],
     inline: kind === 'sequential' ? 0.7 : undefined,
-    ...{ bare: undefined, restate: undefined, dbos: undefined },
+    bare: undefined,
+    restate: undefined,
+    dbos: undefined,
   }[side];
   return limit === undefined ? null : { limit, kind: '<=' };
-};
+}
 
-export const findLoadBar = (side: SideName): Bar | null => {
+export function findLoadBar(side: SideName): Bar | null {
   if (side === 'capstan') return { limit: 0.65, kind: '>=' };
   return side === 'inline' ? { limit: 0.9, kind: '>=' } : null;
-};
+}
 
-export const isMet = ({ limit, kind }: Bar, ratio: number): boolean =>
-  kind === '<=' ? ratio <= limit : ratio >= limit;
+export function isMet({ limit, kind }: Bar, ratio: number): boolean {
+  return kind === '<=' ? ratio <= limit : ratio >= limit;
+}

@@ -14,22 +14,26 @@ const schema = {
   properties: { n: { type: 'integer' }, text: { type: 'string' } },
 };
 const spec = {
-  ...{ name, version, description: 'answers its input', input: schema, output: schema },
+  name,
+  version,
+  description: 'answers its input',
+  input: schema,
+  output: schema,
   cost_model: { type: 'free', rate_usd: 0 },
 };
 const calls = new Map<string, Calls>();
 
-const countCall = (body: string, at: number): void => {
+function countCall(body: string, at: number): void {
   const text = /"text":"([^"]*)"/.exec(body)?.[1] ?? '';
   const { firstAt, count } = calls.get(text) ?? { firstAt: at, count: 0 };
   calls.set(text, { firstAt, count: count + 1 });
-};
+}
 
-const takeTally = (): string => {
+function takeTally(): string {
   const tally = JSON.stringify(Object.fromEntries(calls));
   calls.clear();
   return tally;
-};
+}
 
 const server = createServer((request, response) => {
   const at = readClock();

@@ -10,14 +10,20 @@ export interface CapstanApi {
   stream(path: string): Promise<AsyncIterable<Uint8Array>>;
 }
 
-const registerCapability = ({ post }: CapstanApi, { endpoint }: Stack) =>
-  post('/v1/capabilities', {
-    ...{ name: capabilityName, version: '1.0.0', endpoint, max_concurrency: 512, tags: [] },
-    ...{ spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` },
+function registerCapability({ post }: CapstanApi, { endpoint }: Stack) {
+  return post('/v1/capabilities', {
+    name: capabilityName,
+    version: '1.0.0',
+    endpoint,
+    max_concurrency: 512,
+    tags: [],
+    spec_url: `${endpoint}/spec`,
+    health_url: `${endpoint}/health`,
     cost_model: { type: 'free', rate_usd: 0 },
   });
+}
 
-export const connectCapstan = async (stack: Stack): Promise<CapstanApi> => {
+export async function connectCapstan(stack: Stack): Promise<CapstanApi> {
   const { apiUrl: origin, apiKey } = stack;
   const agent = new Agent({ connections: 64, pipelining: 1 });
   const authorization = `Bearer ${apiKey}`;
@@ -38,4 +44,4 @@ export const connectCapstan = async (stack: Stack): Promise<CapstanApi> => {
   };
   await registerCapability(api, stack);
   return api;
-};
+}

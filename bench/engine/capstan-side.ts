@@ -13,38 +13,42 @@ import type { Side } from './side.ts';
 
 type Variant = 'capstan' | 'inline';
 
-const pipelineName = (variant: Variant, { kind, steps }: Shape): string =>
-  `bench-${variant}-${kind}-${steps}`;
+function pipelineName(variant: Variant, { kind, steps }: Shape): string {
+  return `bench-${variant}-${kind}-${steps}`;
+}
 
-const describePipeline = (variant: Variant, shape: Shape) => ({
-  pipeline: pipelineName(variant, shape),
-  version: '1.0.0',
-  steps: Array.from({ length: shape.steps }, (_, index) => ({
-    id: `s${index}`,
-    capability: capabilityName,
-    ...(variant === 'inline' ? { dispatch: 'inline' } : {}),
-    input: {
-      n: shape.kind === 'parallel' || index === 0 ? index : `{{ steps.s${index - 1}.output.n }}`,
-      text: '{{ job.text }}',
-    },
-  })),
-});
+function describePipeline(variant: Variant, shape: Shape) {
+  return {
+    pipeline: pipelineName(variant, shape),
+    version: '1.0.0',
+    steps: Array.from({ length: shape.steps }, (_, index) => ({
+      id: `s${index}`,
+      capability: capabilityName,
+      ...(variant === 'inline' ? { dispatch: 'inline' } : {}),
+      input: {
+        n: shape.kind === 'parallel' || index === 0 ? index : `{{ steps.s${index - 1}.output.n }}`,
+        text: '{{ job.text }}',
+      },
+    })),
+  };
+}
 
 /** A run's output has the outputs of its last steps by id. */
-const toResult = ({ kind, steps }: Shape, output: Readonly<Record<string, unknown>> | null): unknown =>
-  kind === 'parallel'
+function toResult({ kind, steps }: Shape, output: Readonly<Record<string, unknown>> | null): unknown {
+  return kind === 'parallel'
     ? Array.from({ length: steps }, (_, index) => output?.[`s${index}`])
     : output?.[`s${steps - 1}`];
+}
 
 /** @returns the run's id */
-export const startRun = async (
+export async function startRun(
   { post }: CapstanApi,
   shape: Shape,
   { variant = 'capstan', text }: { readonly variant?: Variant; readonly text: string },
-): Promise<string> => {
+): Promise<string> {
   const { run_id = '' } = await post('/v1/runs', { pipeline: pipelineName(variant, shape), job: { text } });
   return run_id;
-};
+}
 
 export interface CapstanContext {
   readonly api: CapstanApi;
@@ -54,10 +58,10 @@ export interface CapstanContext {
 }
 
 /** Stores the pipelines. Steps are inline only where one comes after the other. */
-export const createCapstanSide = async (
+export async function createCapstanSide(
   { api, projectId, client, ends }: CapstanContext,
   variant: Variant,
-): Promise<Side> => {
+): Promise<Side> {
   const takes = ({ kind }: Shape) => variant === 'capstan' || kind === 'sequential';
   for (const shape of [...latencyShapes, loadShape].filter(takes)) {
     await api.post('/v1/pipelines', describePipeline(variant, shape));
@@ -85,4 +89,4 @@ export const createCapstanSide = async (
     countHistory: async () =>
       (await client.workflow.getHandle(workflowIdOf(projectId, lastId)).describe()).historyLength,
   };
-};
+}

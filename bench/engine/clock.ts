@@ -1,2 +1,4 @@
 /** Milliseconds of the machine's steady clock, which all its processes read alike. */
-export const readClock = (): number => Number(process.hrtime.bigint()) / 1_000_000;
+export function readClock(): number {
+  return Number(process.hrtime.bigint()) / 1_000_000;
+}

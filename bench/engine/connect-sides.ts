@@ -15,7 +15,7 @@ export interface ConnectedSides {
   close(): Promise<void>;
 }
 
-export const connectSides = async (stack: Stack, names: readonly SideName[]): Promise<ConnectedSides> => {
+export async function connectSides(stack: Stack, names: readonly SideName[]): Promise<ConnectedSides> {
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const client = new Client({ connection });
   const ends = await watchRunEnds(stack.databaseUrl);
@@ -38,4 +38,4 @@ export const connectSides = async (stack: Stack, names: readonly SideName[]): Pr
       await connection.close();
     },
   };
-};
+}

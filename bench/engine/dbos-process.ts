@@ -10,10 +10,10 @@ export interface DbosAddresses {
 }
 
 /** DBOS makes its database itself. @param capstanUrl database of Capstan @param endpoint of the capability */
-export const startDbos = async (
+export async function startDbos(
   { supervisor, dataDir, nextPort }: Place,
   { capstanUrl, endpoint }: { readonly capstanUrl: string; readonly endpoint: string },
-): Promise<DbosAddresses> => {
+): Promise<DbosAddresses> {
   ensureRivals(['@dbos-inc/dbos-sdk']);
   const databaseUrl = Object.assign(new URL(capstanUrl), { pathname: '/dbos' }).href;
   const { DATABASE_POOL } = readConfig({ DATABASE_URL: databaseUrl });
@@ -21,10 +21,12 @@ export const startDbos = async (
   const url = `http://127.0.0.1:${port}`;
   await supervisor.start(
     describeProcess({
-      ...{ dataDir, name: 'DBOS application', env: { NODE_ENV: 'production' } },
+      dataDir,
+      name: 'DBOS application',
+      env: { NODE_ENV: 'production' },
       program: findScript('dbos-worker.mjs', endpoint, String(port), databaseUrl, String(DATABASE_POOL)),
       isReady: () => answersAt(url),
     }),
   );
   return { url, databaseUrl };
-};
+}

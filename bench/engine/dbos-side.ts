@@ -19,7 +19,7 @@ const statement = {
   text: 'select completed_at::float8 as "completedAt" from dbos.workflow_status where workflow_uuid = $1',
 };
 
-export const createDbosSide = async ({ url, databaseUrl }: DbosAddresses): Promise<DbosSide> => {
+export async function createDbosSide({ url, databaseUrl }: DbosAddresses): Promise<DbosSide> {
   const agent = new Agent({ connections: 64, pipelining: 1 });
   const database = new pg.Client({ connectionString: databaseUrl });
   // Where the server ends first, its farewell is no news.
@@ -56,4 +56,4 @@ export const createDbosSide = async ({ url, databaseUrl }: DbosAddresses): Promi
     countHistory: async () => null,
     close: () => database.end(),
   };
-};
+}

@@ -22,15 +22,18 @@ const run = DBOS.registerWorkflow(
   { name: 'run' },
 );
 
-const serve = async (request) => {
+async function serve(request) {
   if (request.method !== 'POST') return null;
   const { id, shape, text } = await json(request);
   const handle = await DBOS.startWorkflow(run, { workflowID: id })(shape, text);
   return handle.getResult();
-};
+}
 
 DBOS.setConfig({
-  ...{ name: 'bench', systemDatabaseUrl, systemDatabasePoolSize: Number(poolSize), logLevel: 'warn' },
+  name: 'bench',
+  systemDatabaseUrl,
+  systemDatabasePoolSize: Number(poolSize),
+  logLevel: 'warn',
 });
 await DBOS.launch();
 const server = createServer((request, response) => {

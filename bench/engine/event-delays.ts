@@ -5,7 +5,7 @@ import { startRun } from './capstan-side.ts';
 import { dispatchShape, makeText } from './shapes.ts';
 
 /** Events from before the stream was open do not count. @returns milliseconds */
-const followRun = async (api: CapstanApi): Promise<number[]> => {
+async function followRun(api: CapstanApi): Promise<number[]> {
   const runId = await startRun(api, dispatchShape, { text: makeText() });
   const stream = await api.stream(`/v1/runs/${runId}/events`);
   const openedAt = Date.now();
@@ -22,11 +22,11 @@ const followRun = async (api: CapstanApi): Promise<number[]> => {
   }
   if (last !== 'run.succeeded') throw new Error(`the stream of ${runId} ended after ${last || 'nothing'}`);
   return delays;
-};
+}
 
 /** @param count of runs, one at a time @returns milliseconds of all their events */
-export const measureEventDelays = async (api: CapstanApi, count: number): Promise<readonly number[]> => {
+export async function measureEventDelays(api: CapstanApi, count: number): Promise<readonly number[]> {
   const delays: number[] = [];
   for (let run = 0; run < count; run++) delays.push(...(await followRun(api)));
   return delays;
-};
+}

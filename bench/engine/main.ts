@@ -13,19 +13,24 @@ import { type SideName, sideNames } from './side.ts';
 import { type Stack, startStack } from './stack.ts';
 import { toTable } from './table.ts';
 
-const createBench = (stack: Stack, { api, sides }: ConnectedSides, effort: Effort): Bench => ({
-  ...{ sides, effort, endpoint: stack.endpoint, processes: stack.processes() },
-  measureEventDelays: async (count) =>
-    sides.some(({ name }) => name === 'capstan') ? measureEventDelays(api, count) : [],
-});
+function createBench(stack: Stack, { api, sides }: ConnectedSides, effort: Effort): Bench {
+  return {
+    sides,
+    effort,
+    endpoint: stack.endpoint,
+    processes: stack.processes(),
+    measureEventDelays: async (count) =>
+      sides.some(({ name }) => name === 'capstan') ? measureEventDelays(api, count) : [],
+  };
+}
 
-const countHistories = async (sides: Bench['sides']): Promise<BenchResult['history_events']> => {
+async function countHistories(sides: Bench['sides']): Promise<BenchResult['history_events']> {
   await Promise.all(sides.map((side) => side.run(loadShape, makeText())));
   const counts = sides.map(async (side) => [side.name, await side.countHistory()] as const);
   return Object.fromEntries(await Promise.all(counts));
-};
+}
 
-const measureAll = async (bench: Bench): Promise<BenchResult> => {
+async function measureAll(bench: Bench): Promise<BenchResult> {
   say('warming up');
   await warmUp(bench);
   const rounds: Round[] = [];
@@ -34,14 +39,14 @@ const measureAll = async (bench: Bench): Promise<BenchResult> => {
     rounds.push(await measureRound(bench, number));
   }
   return summarize(rounds, await countHistories(bench.sides));
-};
+}
 
 interface Options {
   readonly effort: Effort;
   readonly names: readonly SideName[];
 }
 
-const measure = async (place: Place, { effort, names }: Options): Promise<BenchResult> => {
+async function measure(place: Place, { effort, names }: Options): Promise<BenchResult> {
   say(`starting Postgres, Temporal, server and workers for ${names.join(', ')}`);
   const stack = await startStack(place, names);
   const connected = await connectSides(stack, names);
@@ -50,15 +55,15 @@ const measure = async (place: Place, { effort, names }: Options): Promise<BenchR
   } finally {
     await connected.close();
   }
-};
+}
 
 /** @throws Error for a name that there is not */
-const chooseSides = (only: string): readonly SideName[] => {
+function chooseSides(only: string): readonly SideName[] {
   const wanted = new Set(['bare', ...only.split(',')]);
   const chosen = sideNames.filter((name) => wanted.delete(name));
   if (wanted.size === 0) return chosen;
   throw new Error(`--only ${[...wanted].join(',')}: allowed are ${sideNames.join(', ')}`);
-};
+}
 
 const { values: options } = parseArgs({
   options: {

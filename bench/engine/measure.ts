@@ -34,26 +34,26 @@ export interface Bench {
   measureEventDelays(count: number): Promise<readonly number[]>;
 }
 
-const bySide = async <Value>(
+async function bySide<Value>(
   sides: readonly Side[],
   shape: Shape,
   work: (side: Side) => Promise<Value>,
-): Promise<BySide<Value>> => {
+): Promise<BySide<Value>> {
   const values: Partial<Record<Side['name'], Value>> = {};
   for (const side of sides) if (side.takes(shape)) values[side.name] = await work(side);
   return values;
-};
+}
 
 interface TimedRun {
   readonly ms: number;
   readonly dispatchMs: number;
 }
 
-const timeRuns = async (
+async function timeRuns(
   { endpoint }: Bench,
   side: Side,
   { shape, count }: { readonly shape: Shape; readonly count: number },
-): Promise<TimedRun[]> => {
+): Promise<TimedRun[]> {
   const runs: { text: string; startedAt: number; ms: number }[] = [];
   for (let run = 0; run < count; run++) {
     const text = makeText();
@@ -65,10 +65,10 @@ const timeRuns = async (
     const { firstAt } = findCalls(tally, text, shape.steps, `${side.name}, ${shape.name}`);
     return { ms, dispatchMs: firstAt - startedAt };
   });
-};
+}
 
 /** Keeps `inFlight` runs under way until all are done. @returns seconds */
-const runUnderLoad = async ({ effort, endpoint }: Bench, side: Side): Promise<number> => {
+async function runUnderLoad({ effort, endpoint }: Bench, side: Side): Promise<number> {
   const { inFlight, loadRuns } = effort;
   const text = makeText();
   let left = loadRuns;
@@ -83,9 +83,9 @@ const runUnderLoad = async ({ effort, endpoint }: Bench, side: Side): Promise<nu
   const seconds = (readClock() - startedAt) / 1_000;
   findCalls(await takeTally(endpoint), text, loadRuns * loadShape.steps, `${side.name} under load`);
   return seconds;
-};
+}
 
-const loadRound = async (bench: Bench, side: Side): Promise<LoadRound> => {
+async function loadRound(bench: Bench, side: Side): Promise<LoadRound> {
   const { loadRuns } = bench.effort;
   const before = readProcessorTime(bench.processes);
   const seconds = await runUnderLoad(bench, side);
@@ -94,13 +94,14 @@ const loadRound = async (bench: Bench, side: Side): Promise<LoadRound> => {
     .filter((part) => after.has(part))
     .map((part) => [part, ((after.get(part) ?? 0) - (before.get(part) ?? 0)) / loadRuns] as const);
   return { runsPerSecond: loadRuns / seconds, processorMs: Object.fromEntries(spent) };
-};
+}
 
-const mapSides = <From, To>(values: BySide<From>, map: (value: From) => To): BySide<To> =>
-  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
+function mapSides<From, To>(values: BySide<From>, map: (value: From) => To): BySide<To> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
+}
 
 /** @param number from 0: another side begins each time */
-export const measureRound = async (bench: Bench, number: number): Promise<Round> => {
+export async function measureRound(bench: Bench, number: number): Promise<Round> {
   const { sides, effort } = bench;
   const first = number % sides.length;
   const order = [...sides.slice(first), ...sides.slice(0, first)];
@@ -116,13 +117,13 @@ export const measureRound = async (bench: Bench, number: number): Promise<Round>
   }
   const load = await bySide(order, loadShape, (side) => loadRound(bench, side));
   return { latency, dispatch, load, eventDelays: await bench.measureEventDelays(effort.followedRuns) };
-};
+}
 
 /** Fills caches, connections and compiled code, which no later run pays for. */
-export const warmUp = async (bench: Bench): Promise<void> => {
+export async function warmUp(bench: Bench): Promise<void> {
   for (const side of bench.sides) {
     const shapes = latencyShapes.filter((shape) => side.takes(shape));
     for (const shape of shapes) await timeRuns(bench, side, { shape, count: 2 });
     await runUnderLoad(bench, side);
   }
-};
+}

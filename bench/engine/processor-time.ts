@@ -10,7 +10,7 @@ interface ProcessRow {
   readonly ticks: number;
 }
 
-const readProcesses = (): ReadonlyMap<number, ProcessRow> => {
+function readProcesses(): ReadonlyMap<number, ProcessRow> {
   const rows = new Map<number, ProcessRow>();
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
@@ -27,10 +27,10 @@ const readProcesses = (): ReadonlyMap<number, ProcessRow> => {
     }
   }
   return rows;
-};
+}
 
 /** @param roots process ids by part @returns milliseconds by part; empty where there is no /proc */
-export const readProcessorTime = (roots: ReadonlyMap<string, number>): ReadonlyMap<string, number> => {
+export function readProcessorTime(roots: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   if (process.platform !== 'linux') return new Map();
   const rows = readProcesses();
   const partOf = new Map([...roots].map(([part, pid]) => [pid, part]));
@@ -42,4 +42,4 @@ export const readProcessorTime = (roots: ReadonlyMap<string, number>): ReadonlyM
     if (part !== undefined) times.set(part, (times.get(part) ?? 0) + ticks * tickMs);
   }
   return times;
-};
+}

@@ -14,8 +14,8 @@ export interface RestateAddresses {
 }
 
 /** The service speaks HTTP/2 only. */
-const isListening = (url: string): Promise<boolean> =>
-  new Promise((resolve) => {
+function isListening(url: string): Promise<boolean> {
+  return new Promise((resolve) => {
     const session = connect(url);
     const end = (isThere: boolean): void => {
       session.destroy();
@@ -24,24 +24,26 @@ const isListening = (url: string): Promise<boolean> =>
     session.once('connect', () => end(true));
     session.once('error', () => end(false));
   });
+}
 
-const startService = async ({ supervisor, dataDir, nextPort }: Place, endpoint: string): Promise<string> => {
+async function startService({ supervisor, dataDir, nextPort }: Place, endpoint: string): Promise<string> {
   const port = await nextPort();
   const url = `http://127.0.0.1:${port}`;
   await supervisor.start(
     describeProcess({
-      ...{ dataDir, name: 'Restate service' },
+      dataDir,
+      name: 'Restate service',
       program: findScript('restate-service.mjs', endpoint, String(port)),
       env: { NODE_ENV: 'production', RESTATE_LOGGING: 'WARN' },
       isReady: () => isListening(url),
     }),
   );
   return url;
-};
+}
 
 const serverPackage = `@restatedev/restate-server-${process.platform}-${process.arch}`;
 
-const startServer = async ({ supervisor, dataDir, nextPort }: Place): Promise<RestateAddresses> => {
+async function startServer({ supervisor, dataDir, nextPort }: Place): Promise<RestateAddresses> {
   const rivals = ensureRivals([serverPackage, '@restatedev/restate-sdk']);
   const at = async (): Promise<string> => `127.0.0.1:${await nextPort()}`;
   const [ingress, admin, fabric] = [await at(), await at(), await at()];
@@ -49,14 +51,18 @@ const startServer = async ({ supervisor, dataDir, nextPort }: Place): Promise<Re
   const flags = ['--no-logo', '--listen-mode', 'tcp', '--bind-address', fabric, '--node-name', 'bench'];
   await supervisor.start(
     describeProcess({
-      ...{ dataDir, name: 'Restate' },
+      dataDir,
+      name: 'Restate',
       program: {
         command: join(rivals, serverPackage, 'bin/restate-server'),
         args: [...flags, '--base-dir', join(dataDir, 'restate')],
       },
       env: {
-        ...{ RESTATE_INGRESS__BIND_ADDRESS: ingress, RESTATE_ADMIN__BIND_ADDRESS: admin },
-        ...{ RESTATE_LOG_FILTER: 'warn', RESTATE_DISABLE_TELEMETRY: 'true', DO_NOT_TRACK: '1' },
+        RESTATE_INGRESS__BIND_ADDRESS: ingress,
+        RESTATE_ADMIN__BIND_ADDRESS: admin,
+        RESTATE_LOG_FILTER: 'warn',
+        RESTATE_DISABLE_TELEMETRY: 'true',
+        DO_NOT_TRACK: '1',
       },
       isReady: async () =>
         (await answersAt(`${addresses.adminUrl}/health`)) &&
@@ -64,10 +70,10 @@ const startServer = async ({ supervisor, dataDir, nextPort }: Place): Promise<Re
     }),
   );
   return addresses;
-};
+}
 
 /** @param endpoint of the capability */
-export const startRestate = async (place: Place, endpoint: string): Promise<RestateAddresses> => {
+export async function startRestate(place: Place, endpoint: string): Promise<RestateAddresses> {
   const addresses = await startServer(place);
   const uri = await startService(place, endpoint);
   const answer = await fetch(`${addresses.adminUrl}/deployments`, {
@@ -77,4 +83,4 @@ export const startRestate = async (place: Place, endpoint: string): Promise<Rest
   });
   if (!answer.ok) throw new Error(`Restate refused the service: ${await answer.text()}`);
   return addresses;
-};
+}

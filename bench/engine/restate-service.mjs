@@ -10,13 +10,13 @@ import { createBareActivities } from './bare-activities.ts';
 const [endpoint, port] = process.argv.slice(2);
 const { callCapability } = createBareActivities(new Agent({ connections: 512, pipelining: 1 }), endpoint);
 
-const run = async (context, { shape: { kind, steps }, text }) => {
+async function run(context, { shape: { kind, steps }, text }) {
   const call = (step, n) => context.run(`s${step}`, () => callCapability({ n, text }));
   if (kind === 'parallel') return RestatePromise.all(Array.from({ length: steps }, (_, n) => call(n, n)));
   let last = await call(0, 0);
   for (let step = 1; step < steps; step++) last = await call(step, last.n);
   return last;
-};
+}
 
 // The SDK needs it; Node has it from 22 on.
 Promise.withResolvers ??= function withResolvers() {

@@ -16,7 +16,7 @@ interface Row {
 const waitMs = 5_000;
 
 /** @throws Error when it is not recorded in time */
-const readEnd = async (adminUrl: string, invocationId: string): Promise<number> => {
+async function readEnd(adminUrl: string, invocationId: string): Promise<number> {
   const query = `select completed_at from sys_invocation where id = '${invocationId}'`;
   const deadline = performance.now() + waitMs;
   while (performance.now() < deadline) {
@@ -31,9 +31,9 @@ const readEnd = async (adminUrl: string, invocationId: string): Promise<number> 
     await sleep(5);
   }
   throw new Error(`Restate has no end of ${invocationId} after ${waitMs} ms`);
-};
+}
 
-export const createRestateSide = ({ ingressUrl, adminUrl }: RestateAddresses): Side => {
+export function createRestateSide({ ingressUrl, adminUrl }: RestateAddresses): Side {
   const agent = new Agent({ connections: 64, pipelining: 1 });
 
   /** @returns the id of the invocation */
@@ -63,4 +63,4 @@ export const createRestateSide = ({ ingressUrl, adminUrl }: RestateAddresses): S
     },
     countHistory: async () => null,
   };
-};
+}

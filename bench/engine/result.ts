@@ -42,42 +42,46 @@ export interface BenchResult {
   readonly passed: boolean;
 }
 
-const forSides = <Value>(find: (name: SideName) => Value | undefined): BySide<Value> =>
-  Object.fromEntries(
+function forSides<Value>(find: (name: SideName) => Value | undefined): BySide<Value> {
+  return Object.fromEntries(
     sideNames.flatMap((name) => {
       const value = find(name);
       return value === undefined ? [] : [[name, value]];
     }),
   );
+}
 
-const compare = (
+function compare(
   name: string,
   rounds: readonly BySide<number>[],
   findBar: (side: SideName) => Bar | null,
-): Comparison => ({
-  name,
-  sides: forSides((side) => {
-    const values = rounds.flatMap((round) => round[side] ?? []);
-    if (values.length === 0) return undefined;
-    const ratio = median(rounds.map((round) => (round[side] ?? Number.NaN) / (round.bare ?? Number.NaN)));
-    const bar = findBar(side);
-    return { value: median(values), ratio, bar, passed: bar === null ? null : isMet(bar, ratio) };
-  }),
-});
+): Comparison {
+  return {
+    name,
+    sides: forSides((side) => {
+      const values = rounds.flatMap((round) => round[side] ?? []);
+      if (values.length === 0) return undefined;
+      const ratio = median(rounds.map((round) => (round[side] ?? Number.NaN) / (round.bare ?? Number.NaN)));
+      const bar = findBar(side);
+      return { value: median(values), ratio, bar, passed: bar === null ? null : isMet(bar, ratio) };
+    }),
+  };
+}
 
-const toDelays = (values: readonly number[]): Delays | undefined =>
-  values.length === 0
+function toDelays(values: readonly number[]): Delays | undefined {
+  return values.length === 0
     ? undefined
     : { count: values.length, p50_ms: median(values), p99_ms: percentile99(values) };
+}
 
-const processorOf = (rounds: readonly LoadRound[]): Record<string, number> | undefined => {
+function processorOf(rounds: readonly LoadRound[]): Record<string, number> | undefined {
   const parts = Object.keys(rounds[0]?.processorMs ?? {});
   if (parts.length === 0) return undefined;
   return Object.fromEntries(parts.map((part) => [part, median(rounds.map((r) => r.processorMs[part] ?? 0))]));
-};
+}
 
-const compareSteps = (rounds: readonly Round[]): Comparison[] =>
-  latencyShapes.map((shape) => {
+function compareSteps(rounds: readonly Round[]): Comparison[] {
+  return latencyShapes.map((shape) => {
     const perStep = rounds.map(({ latency }) =>
       forSides((side) => {
         const ms = latency[shape.name]?.[side];
@@ -86,14 +90,16 @@ const compareSteps = (rounds: readonly Round[]): Comparison[] =>
     );
     return compare(shape.name, perStep, (side) => findStepBar(side, shape));
   });
+}
 
-const describeMachine = (): string =>
-  `${cpus().length} × ${cpus()[0]?.model.trim()}, ${platform()} ${arch()}, Node ${process.version}`;
+function describeMachine(): string {
+  return `${cpus().length} × ${cpus()[0]?.model.trim()}, ${platform()} ${arch()}, Node ${process.version}`;
+}
 
-export const summarize = (
+export function summarize(
   rounds: readonly Round[],
   historyEvents: BenchResult['history_events'],
-): BenchResult => {
+): BenchResult {
   const step_ms = compareSteps(rounds);
   const rates = rounds.map(({ load }) => forSides((side) => load[side]?.runsPerSecond));
   const runs_per_second = compare('runs per second', rates, findLoadBar);
@@ -111,4 +117,4 @@ export const summarize = (
       Object.values(sides).every(({ passed }) => passed !== false),
     ),
   };
-};
+}

@@ -33,7 +33,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-export const watchRunEnds = async (databaseUrl: string): Promise<RunEnds> => {
+export async function watchRunEnds(databaseUrl: string): Promise<RunEnds> {
   const client = new pg.Client({ connectionString: databaseUrl });
   // Where the server ends first, its farewell is no news.
   client.on('error', () => undefined);
@@ -74,4 +74,4 @@ export const watchRunEnds = async (databaseUrl: string): Promise<RunEnds> => {
       }),
     close: () => client.end(),
   };
-};
+}

@@ -21,7 +21,9 @@ export const latencyShapes: readonly Shape[] = [
 export const loadShape: Shape = { name: 'three-step runs', kind: 'sequential', steps: 3 };
 
 /** What the steps of one run are given besides a number: no other run's, about the size of a real small input. */
-export const makeText = (): string => randomUUID().padEnd(200, 'x');
+export function makeText(): string {
+  return randomUUID().padEnd(200, 'x');
+}
 
 export interface Effort {
   readonly rounds: number;
@@ -37,13 +39,16 @@ export interface Effort {
 /** Delays are told from at least this many runs in all rounds. */
 const leastDelays = 100;
 
-const createEffort = (rounds: number, loadRuns: number, countRuns: (steps: number) => number): Effort => {
+function createEffort(rounds: number, loadRuns: number, countRuns: (steps: number) => number): Effort {
   const followedRuns = Math.ceil(leastDelays / rounds);
   return {
-    ...{ rounds, loadRuns, followedRuns, inFlight: 32 },
+    rounds,
+    loadRuns,
+    followedRuns,
+    inFlight: 32,
     runsPerShape: ({ name, steps }) => (name === dispatchShape.name ? followedRuns : countRuns(steps)),
   };
-};
+}
 
 export const fullEffort = createEffort(9, 256, (steps) => Math.max(2, Math.round(40 / steps)));
 export const quickEffort = createEffort(3, 128, (steps) => Math.max(1, Math.round(12 / steps)));

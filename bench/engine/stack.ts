@@ -34,10 +34,10 @@ interface Capstan {
   readonly endpoint: string;
 }
 
-const startTemporalSides = async (
+async function startTemporalSides(
   { supervisor, dataDir }: Place,
   { environment, apiUrl, endpoint }: Capstan,
-): Promise<void> => {
+): Promise<void> {
   const capstan = { dataDir, environment };
   await supervisor.start(describeServer(capstan, apiUrl));
   await supervisor.start(describeWorker(capstan));
@@ -48,10 +48,10 @@ const startTemporalSides = async (
     name: 'bare worker',
     logFile: join(dataDir, 'logs', 'bare-worker.log'),
   });
-};
+}
 
 /** @throws Error of the first part that does not start */
-export const startStack = async (place: Place, names: readonly SideName[]): Promise<Stack> => {
+export async function startStack(place: Place, names: readonly SideName[]): Promise<Stack> {
   const [database, temporalAddress] = await Promise.all([startDatabase(place), startTemporalServer(place)]);
   const { databaseUrl } = database;
   const endpoint = await startCapability(place);
@@ -60,9 +60,13 @@ export const startStack = async (place: Place, names: readonly SideName[]): Prom
   const environment = createEnvironment(place, { databaseUrl, temporalAddress, port });
   await startTemporalSides(place, { environment, apiUrl, endpoint });
   return {
-    ...{ ...database, apiUrl, temporalAddress, bareTaskQueue, endpoint },
+    ...database,
+    apiUrl,
+    temporalAddress,
+    bareTaskQueue,
+    endpoint,
     restate: names.includes('restate') ? await startRestate(place, endpoint) : null,
     dbos: names.includes('dbos') ? await startDbos(place, { capstanUrl: databaseUrl, endpoint }) : null,
     processes: () => new Map(place.supervisor.processes().map(({ name, pid }) => [name, pid])),
   };
-};
+}

@@ -2,45 +2,59 @@ import type { BenchResult, Comparison, Delays } from './result.ts';
 import { type BySide, type SideName, sideNames } from './side.ts';
 
 const titles: Readonly<Record<SideName, string>> = {
-  ...{ capstan: 'Capstan', inline: 'Capstan inline' },
-  ...{ bare: 'bare', restate: 'Restate', dbos: 'DBOS' },
+  capstan: 'Capstan',
+  inline: 'Capstan inline',
+  bare: 'bare',
+  restate: 'Restate',
+  dbos: 'DBOS',
 };
 
 type Columns = readonly SideName[];
 
-const row = (name: string, cells: readonly string[]): string =>
-  name.padEnd(22) + cells.map((cell) => cell.padStart(16)).join('');
+function row(name: string, cells: readonly string[]): string {
+  return name.padEnd(22) + cells.map((cell) => cell.padStart(16)).join('');
+}
 
-const sideRow = <Value>(
+function sideRow<Value>(
   columns: Columns,
   name: string,
   { of, show }: { readonly of: BySide<Value>; readonly show: (value: Value) => string },
-): string =>
-  row(
+): string {
+  return row(
     name,
     columns.map((side) => {
       const value = of[side];
       return value === undefined ? '-' : show(value);
     }),
   );
+}
 
-const head = (columns: Columns, name: string): string[] => [
-  '',
-  row(
-    name,
-    columns.map((side) => titles[side]),
-  ),
-];
+function head(columns: Columns, name: string): string[] {
+  return [
+    '',
+    row(
+      name,
+      columns.map((side) => titles[side]),
+    ),
+  ];
+}
 
-const withRatio = (value: string, ratio: number): string => `${value} ${`(${ratio.toFixed(2)})`.padStart(6)}`;
+function withRatio(value: string, ratio: number): string {
+  return `${value} ${`(${ratio.toFixed(2)})`.padStart(6)}`;
+}
 
-const comparison = (columns: Columns, { name, sides }: Comparison): string =>
-  sideRow(columns, name, { of: sides, show: ({ value, ratio }) => withRatio(value.toFixed(2), ratio) });
+function comparison(columns: Columns, { name, sides }: Comparison): string {
+  return sideRow(columns, name, {
+    of: sides,
+    show: ({ value, ratio }) => withRatio(value.toFixed(2), ratio),
+  });
+}
 
-const total = (times: Readonly<Record<string, number>>): number =>
-  Object.values(times).reduce((sum, ms) => sum + ms, 0);
+function total(times: Readonly<Record<string, number>>): number {
+  return Object.values(times).reduce((sum, ms) => sum + ms, 0);
+}
 
-const processorRows = (columns: Columns, { processor_ms: of }: BenchResult): string[] => {
+function processorRows(columns: Columns, { processor_ms: of }: BenchResult): string[] {
   const parts = new Set(columns.flatMap((side) => Object.keys(of[side] ?? {})));
   const bare = total(of.bare ?? {});
   return [
@@ -52,9 +66,9 @@ const processorRows = (columns: Columns, { processor_ms: of }: BenchResult): str
       show: (times) => withRatio(total(times).toFixed(1), total(times) / bare),
     }),
   ];
-};
+}
 
-const delayRows = (columns: Columns, { first_dispatch: of }: BenchResult): string[] => {
+function delayRows(columns: Columns, { first_dispatch: of }: BenchResult): string[] {
   const rowOf = (name: string, read: (delays: Delays) => number): string => {
     const bare = of.bare === undefined ? Number.NaN : read(of.bare);
     return sideRow(columns, name, {
@@ -63,19 +77,19 @@ const delayRows = (columns: Columns, { first_dispatch: of }: BenchResult): strin
     });
   };
   return [rowOf('median', ({ p50_ms }) => p50_ms), rowOf('p99', ({ p99_ms }) => p99_ms)];
-};
+}
 
-const eventRows = ({ event_delay }: BenchResult): string[] => {
+function eventRows({ event_delay }: BenchResult): string[] {
   if (event_delay === null) return [];
   const { p50_ms, p99_ms, count } = event_delay;
   return [
     '',
     `event to stream, ms     median ${p50_ms.toFixed(1)}, p99 ${p99_ms.toFixed(1)}, ${count} events`,
   ];
-};
+}
 
-const barRows = ({ step_ms, runs_per_second }: BenchResult): string[] =>
-  sideNames.flatMap((side) =>
+function barRows({ step_ms, runs_per_second }: BenchResult): string[] {
+  return sideNames.flatMap((side) =>
     [...step_ms, runs_per_second].flatMap(({ name, sides }) => {
       const { bar = null, ratio = Number.NaN, passed = null } = sides[side] ?? {};
       if (bar === null) return [];
@@ -85,8 +99,9 @@ const barRows = ({ step_ms, runs_per_second }: BenchResult): string[] =>
       ];
     }),
   );
+}
 
-export const toTable = (result: BenchResult): string => {
+export function toTable(result: BenchResult): string {
   const columns = sideNames.filter((side) => result.runs_per_second.sides[side] !== undefined);
   return [
     `${result.at}  ${result.machine}  ${result.rounds} rounds; (by bare)`,
@@ -105,4 +120,4 @@ export const toTable = (result: BenchResult): string => {
     "by bare, median of the rounds' own ratios",
     ...barRows(result),
   ].join('\n');
-};
+}

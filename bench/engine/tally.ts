@@ -8,12 +8,13 @@ export interface Calls {
 /** Calls by text since it was last taken. */
 export type Tally = Readonly<Record<string, Calls>>;
 
-export const takeTally = async (endpoint: string): Promise<Tally> =>
-  (await (await fetch(`${endpoint}/tally`)).json()) as Tally;
+export async function takeTally(endpoint: string): Promise<Tally> {
+  return (await (await fetch(`${endpoint}/tally`)).json()) as Tally;
+}
 
 /** @throws Error unless there were exactly as many */
-export const findCalls = (tally: Tally, text: string, expected: number, who: string): Calls => {
+export function findCalls(tally: Tally, text: string, expected: number, who: string): Calls {
   const calls = tally[text];
   if (calls?.count === expected) return calls;
   throw new Error(`${who}: the capability was called ${calls?.count ?? 0} times instead of ${expected}`);
-};
+}

@@ -26,51 +26,83 @@ const price = 100_000n;
 const { values: options } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
 const effort = options.quick ? { rounds: 3, roundMs: 1_000 } : { rounds: 9, roundMs: 3_000 };
 
-const singly = (db: Db): Pick<AttemptLanes, 'claim' | 'settle'> => ({
-  claim: async (claim, isDurable) =>
-    (await takeTurn(db, { ends: [], claims: [claim] }, isDurable)).claims[0] as ClaimResult,
-  settle: async (end, isDurable) =>
-    (await takeTurn(db, { ends: [end], claims: [] }, isDurable)).ends[0] as EndResult,
-});
+function singly(db: Db): Pick<AttemptLanes, 'claim' | 'settle'> {
+  return {
+    claim: async (claim, isDurable) =>
+      (await takeTurn(db, { ends: [], claims: [claim] }, isDurable)).claims[0] as ClaimResult,
+    settle: async (end, isDurable) =>
+      (await takeTurn(db, { ends: [end], claims: [] }, isDurable)).ends[0] as EndResult,
+  };
+}
 
-const insertInstance = async (db: Db, owner_project: string): Promise<string> => {
+async function insertInstance(db: Db, owner_project: string): Promise<string> {
   const endpoint = 'http://10.0.0.1:8100';
   const instance_id = newId('instance');
   await db('instance').insert({
-    ...{ instance_id, owner_project, name: 'paid', version: '1', endpoint, tags: [], state: 'up' },
-    ...{ spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` },
-    ...{ cost_type: 'per_call', rate_usd: 0.000_1, max_concurrency: 10_000 },
+    instance_id,
+    owner_project,
+    name: 'paid',
+    version: '1',
+    endpoint,
+    tags: [],
+    state: 'up',
+    spec_url: `${endpoint}/spec`,
+    health_url: `${endpoint}/health`,
+    cost_type: 'per_call',
+    rate_usd: 0.000_1,
+    max_concurrency: 10_000,
   });
   return instance_id;
-};
+}
 
-const aClaim = (project_id: string, instance_id: string): Claim => {
+function aClaim(project_id: string, instance_id: string): Claim {
   const attempt_id = newId('attempt');
   return {
-    ...{ attempt_id, token: newToken(), key: attempt_id, is_first: true, project_id, step: null },
-    ...{
-      capability: 'paid',
-      instance_id,
-      must_be_idle: false,
-      is_ahead: false,
-      cost_type: 'per_call',
-      rate_usd: 0.000_1,
-    },
-    ...{ lease_ms: 30_000, reserved_nano: price, inputs: {} },
+    attempt_id,
+    token: newToken(),
+    key: attempt_id,
+    is_first: true,
+    project_id,
+    step: null,
+    capability: 'paid',
+    instance_id,
+    must_be_idle: false,
+    is_ahead: false,
+    cost_type: 'per_call',
+    rate_usd: 0.000_1,
+    lease_ms: 30_000,
+    reserved_nano: price,
+    inputs: {},
     decision: {
-      ...{ decision_id: randomUUID(), chosen: null, reason: 'bench', candidates: [] },
-      ...{ reserved_usd: 0.000_1, settled_usd: null },
+      decision_id: randomUUID(),
+      chosen: null,
+      reason: 'bench',
+      candidates: [],
+      reserved_usd: 0.000_1,
+      settled_usd: null,
     },
   };
-};
+}
 
-const anEnd = ({ attempt_id, token }: Claim): AttemptEnd => ({
-  ...{ attempt_id, token, state: 'settled', ambiguity: 'answered', counted: false, settled_nano: price },
-  ...{ certainty: 'exact', duration_ms: 1, error: null, step_state: 'succeeded', output: undefined },
-  ...{ event_data: {}, is_step: false },
-});
+function anEnd({ attempt_id, token }: Claim): AttemptEnd {
+  return {
+    attempt_id,
+    token,
+    state: 'settled',
+    ambiguity: 'answered',
+    counted: false,
+    settled_nano: price,
+    certainty: 'exact',
+    duration_ms: 1,
+    error: null,
+    step_state: 'succeeded',
+    output: undefined,
+    event_data: {},
+    is_step: false,
+  };
+}
 
-const measure = async (lanes: Pick<AttemptLanes, 'claim' | 'settle'>, make: () => Claim): Promise<number> => {
+async function measure(lanes: Pick<AttemptLanes, 'claim' | 'settle'>, make: () => Claim): Promise<number> {
   const startedAt = performance.now();
   let pairs = 0;
   const caller = async (): Promise<void> => {
@@ -85,18 +117,18 @@ const measure = async (lanes: Pick<AttemptLanes, 'claim' | 'settle'>, make: () =
   };
   await Promise.all(Array.from({ length: callers }, caller));
   return (pairs * 1_000) / (performance.now() - startedAt);
-};
+}
 
 /** Difference of the budget rows from the attempts behind them, nano-USD; and what is still reserved. */
-const readDrift = async (db: Db): Promise<{ drift: string; reserved: string }> => {
+async function readDrift(db: Db): Promise<{ drift: string; reserved: string }> {
   const { rows } = await db.raw<{ rows: [{ drift: string; reserved: string }] }>(
     `select sum(b.spent_nano - (select sum(settled_nano) from attempt))::text as drift,
        sum(b.reserved_nano)::text as reserved from budget b where b.window_start > '-infinity'`,
   );
   return rows[0];
-};
+}
 
-const bench = async (db: Db, project_id: string): Promise<boolean> => {
+async function bench(db: Db, project_id: string): Promise<boolean> {
   const instance = await insertInstance(db, project_id);
   const make = (): Claim => aClaim(project_id, instance);
   const sides = { one: singly(db), lane: createAttemptLanes(db) };
@@ -122,7 +154,7 @@ const bench = async (db: Db, project_id: string): Promise<boolean> => {
     `drift ${drift} nano-USD, reserved ${reserved}  ${drift === '0' && reserved === '0' ? 'pass' : 'FAIL'}`,
   );
   return ratio >= bar && drift === '0' && reserved === '0';
-};
+}
 
 await runBench(async (place) => {
   const { databaseUrl, projectId: project_id } = await startDatabase(place);

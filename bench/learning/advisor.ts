@@ -18,26 +18,30 @@ export interface Question {
 const follows = 0.92;
 const guesses = 0.05;
 
-const chance = (random: Random, probability: number): boolean => random.uniform() < probability;
+function chance(random: Random, probability: number): boolean {
+  return random.uniform() < probability;
+}
 
-export const answerQuestion = (question: Question, failure: Failure, random: Random): JsonObject =>
-  question.kind === 'advise' ? advise(question, failure, random) : correct(question, failure, random);
+export function answerQuestion(question: Question, failure: Failure, random: Random): JsonObject {
+  return question.kind === 'advise' ? advise(question, failure, random) : correct(question, failure, random);
+}
 
-const advise = ({ level }: Question, { kind }: Failure, random: Random): JsonObject => {
+function advise({ level }: Question, { kind }: Failure, random: Random): JsonObject {
   const isRight = chance(random, level >= kind.knownFrom ? follows : guesses);
   const said = isRight ? kind.cure : `try another value, for instance number ${random.below(1_000)}`;
   const instructions = pick(random, [said, `Do this: ${said}`, `${said}. Leave everything else as it is.`]);
   const suggested_executor_level = chance(random, 0.8) ? 1 : Math.min(level, 4);
   return { instructions, reasoning: 'by the error', suggested_executor_level };
-};
+}
 
 /** Ids of skills that say the cure. */
-const helpfulSkills = ({ data }: Question, { kind }: Failure): readonly string[] =>
-  (data.skills as readonly JsonObject[])
+function helpfulSkills({ data }: Question, { kind }: Failure): readonly string[] {
+  return (data.skills as readonly JsonObject[])
     .filter(({ instructions }) => String(instructions).includes(kind.cure))
     .map(({ id }) => String(id));
+}
 
-const correct = (question: Question, failure: Failure, random: Random): JsonObject => {
+function correct(question: Question, failure: Failure, random: Random): JsonObject {
   const { level, data } = question;
   const current = data.input as JsonObject;
   const used_skills = helpfulSkills(question, failure);
@@ -46,20 +50,22 @@ const correct = (question: Question, failure: Failure, random: Random): JsonObje
   if (chance(random, knows ? follows : guesses))
     return { ...writeAnswer(current, failure.cured, random), used_skills };
   return makeUp(current, failure, random);
-};
+}
 
-const writeAnswer = (current: JsonObject, next: JsonObject, random: Random): JsonObject =>
-  chance(random, 0.5) ? { input: next } : { patch: patchOf(current, next) };
+function writeAnswer(current: JsonObject, next: JsonObject, random: Random): JsonObject {
+  return chance(random, 0.5) ? { input: next } : { patch: patchOf(current, next) };
+}
 
-const patchOf = (current: JsonObject, next: JsonObject): readonly JsonObject[] =>
-  [...new Set([...Object.keys(current), ...Object.keys(next)])].flatMap((key): JsonObject[] => {
+function patchOf(current: JsonObject, next: JsonObject): readonly JsonObject[] {
+  return [...new Set([...Object.keys(current), ...Object.keys(next)])].flatMap((key): JsonObject[] => {
     const [before, after] = [current[key], next[key]];
     if (after === undefined) return [{ op: 'remove', path: `/${key}` }];
     if (before !== undefined && isSame(before, after)) return [];
     return [{ op: before === undefined ? 'add' : 'replace', path: `/${key}`, value: after }];
   });
+}
 
-const makeUp = (current: JsonObject, { wrong }: Failure, random: Random): JsonObject => {
+function makeUp(current: JsonObject, { wrong }: Failure, random: Random): JsonObject {
   const way = random.uniform();
   if (way < 0.1) return { answer: 'I would look at the input again' };
   if (way < 0.2) return { give_up: true, reason: 'I do not know what is wrong' };
@@ -67,4 +73,4 @@ const makeUp = (current: JsonObject, { wrong }: Failure, random: Random): JsonOb
   const value: Json = `?${random.below(1_000)}`;
   const guess = way < 0.5 ? { title: `another title ${random.below(100)}` } : {};
   return { input: put(current, { ...guess, [pick(random, fields)]: value }) };
-};
+}

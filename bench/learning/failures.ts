@@ -13,18 +13,19 @@ export interface Failure extends Fault {
 }
 
 /** The kind in place n comes 1/n as often as the first. */
-const drawPlace = (random: Random, sums: readonly number[]): number => {
+function drawPlace(random: Random, sums: readonly number[]): number {
   const at = random.uniform() * (sums.at(-1) ?? 0);
   return sums.findIndex((sum) => at < sum);
-};
+}
 
-const shuffle = (random: Random): Kind[] =>
-  kinds
+function shuffle(random: Random): Kind[] {
+  return kinds
     .map((kind) => ({ kind, at: random.uniform() }))
     .sort((a, b) => a.at - b.at)
     .map(({ kind }) => kind);
+}
 
-export const drawFailures = (seed: number, count: number): readonly Failure[] => {
+export function drawFailures(seed: number, count: number): readonly Failure[] {
   const random = createRandom(seed);
   const places = shuffle(random);
   let sum = 0;
@@ -38,4 +39,4 @@ export const drawFailures = (seed: number, count: number): readonly Failure[] =>
     const fault = kind.draw(random);
     return { ...fault, kind, original: put(input, fault.wrong), cured: put(input, fault.right) };
   });
-};
+}

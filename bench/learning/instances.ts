@@ -41,19 +41,21 @@ const offers: readonly Offer[] = [
   ...models.map(({ name, usd }) => ({ name, usd, input: { type: 'object' } })),
 ];
 
-const costOf = ({ usd }: Offer): Registration['cost_model'] => ({
-  type: usd === 0 ? 'free' : 'per_call',
-  rate_usd: usd,
-});
+function costOf({ usd }: Offer): Registration['cost_model'] {
+  return {
+    type: usd === 0 ? 'free' : 'per_call',
+    rate_usd: usd,
+  };
+}
 
-const answer = (response: ServerResponse, status: number, body: object): void => {
+function answer(response: ServerResponse, status: number, body: object): void {
   const text = JSON.stringify(body);
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
   response.writeHead(status, headers).end(text);
-};
+}
 
 /** The level, and what stands between the marks of the prompt. */
-const readQuestion = (name: string, input: JsonObject): Question => {
+function readQuestion(name: string, input: JsonObject): Question {
   const messages = input.messages as readonly { readonly role: string; readonly content: string }[];
   const [system = '', user = ''] = messages.map(({ content }) => content);
   const kind = /Prompt (advise|correct)\//.exec(system)?.[1];
@@ -61,9 +63,9 @@ const readQuestion = (name: string, input: JsonObject): Question => {
   if (kind === undefined || data === undefined) throw new Error(`no prompt that is known: ${system}`);
   const level = models.findIndex((model) => model.name === name) + 1;
   return { level, kind: kind as Question['kind'], data: JSON.parse(data) };
-};
+}
 
-export const startInstances = async (failures: readonly Failure[], seed: number): Promise<Instances> => {
+export async function startInstances(failures: readonly Failure[], seed: number): Promise<Instances> {
   const random = createRandom(seed);
   const taken = new Map<Failure, boolean>();
   const failureOf = (input: Json | undefined): Failure => {
@@ -113,14 +115,15 @@ export const startInstances = async (failures: readonly Failure[], seed: number)
     registrations: offers.map((offer) => {
       const endpoint = `http://127.0.0.1:${port}/${offer.name}`;
       return {
-        ...{
-          name: offer.name,
-          version,
-          endpoint,
-          spec_url: `${endpoint}/spec`,
-          health_url: `${endpoint}/health`,
-        },
-        ...{ cost_model: costOf(offer), tags: ['local'], max_concurrency: 64, settle: 'computed' },
+        name: offer.name,
+        version,
+        endpoint,
+        spec_url: `${endpoint}/spec`,
+        health_url: `${endpoint}/health`,
+        cost_model: costOf(offer),
+        tags: ['local'],
+        max_concurrency: 64,
+        settle: 'computed',
       };
     }),
     taken,
@@ -130,4 +133,4 @@ export const startInstances = async (failures: readonly Failure[], seed: number)
         server.closeAllConnections();
       }),
   };
-};
+}

@@ -29,11 +29,12 @@ export interface Kind {
   readonly draw: (random: Random) => Fault;
 }
 
-export const get = (input: JsonObject, path: string): Json | undefined =>
-  path.split('.').reduce<Json | undefined>((at, key) => (at as JsonObject | undefined)?.[key], input);
+export function get(input: JsonObject, path: string): Json | undefined {
+  return path.split('.').reduce<Json | undefined>((at, key) => (at as JsonObject | undefined)?.[key], input);
+}
 
 /** A copy with the fields as given; undefined removes. */
-export const put = (input: JsonObject, fields: Readonly<Record<string, Json | undefined>>): JsonObject => {
+export function put(input: JsonObject, fields: Readonly<Record<string, Json | undefined>>): JsonObject {
   const copy = structuredClone(input) as Record<string, Json>;
   for (const [path, value] of Object.entries(fields)) {
     const keys = path.split('.');
@@ -43,9 +44,11 @@ export const put = (input: JsonObject, fields: Readonly<Record<string, Json | un
     else parent[last] = value;
   }
   return copy;
-};
+}
 
-export const isSame = (a: Json, b: Json): boolean => isDeepStrictEqual(a, b);
+export function isSame(a: Json, b: Json): boolean {
+  return isDeepStrictEqual(a, b);
+}
 
 interface FieldKind extends Omit<Kind, 'draw'> {
   /** Dotted path. */
@@ -58,18 +61,21 @@ interface FieldKind extends Omit<Kind, 'draw'> {
 }
 
 /** One field with a wrong value. Behind a strict schema, the capability takes whatever the schema does. */
-export const ofField = ({ at, draw, say, takes, ...kind }: FieldKind): Kind => ({
-  ...kind,
-  draw: (random) => {
-    const [wrong, right] = draw(random);
-    const isOpen = openCapabilities.has(kind.capability);
-    return {
-      ...{ wrong: { [at]: wrong }, right: { [at]: right } },
-      say: (input) => say?.(get(input, at) ?? null) ?? '',
-      takes: (input) => takes?.(get(input, at) ?? null) ?? !isOpen,
-    };
-  },
-});
+export function ofField({ at, draw, say, takes, ...kind }: FieldKind): Kind {
+  return {
+    ...kind,
+    draw: (random) => {
+      const [wrong, right] = draw(random);
+      const isOpen = openCapabilities.has(kind.capability);
+      return {
+        wrong: { [at]: wrong },
+        right: { [at]: right },
+        say: (input) => say?.(get(input, at) ?? null) ?? '',
+        takes: (input) => takes?.(get(input, at) ?? null) ?? !isOpen,
+      };
+    },
+  };
+}
 
 interface KeyKind extends Omit<Kind, 'draw'> {
   readonly key: string;
@@ -78,31 +84,41 @@ interface KeyKind extends Omit<Kind, 'draw'> {
 }
 
 /** A field under a misspelt name; it is optional, so anything without that name is taken. */
-export const ofKey = ({ key, misspelt, draw, ...kind }: KeyKind): Kind => ({
-  ...kind,
-  draw: (random) => {
-    const value = draw(random);
-    return {
-      wrong: { [key]: undefined, [misspelt]: value },
-      right: { [key]: value, [misspelt]: undefined },
-      say: () => `field "${misspelt}" is not known`,
-      takes: (input) => !Object.hasOwn(input, misspelt),
-    };
-  },
-});
+export function ofKey({ key, misspelt, draw, ...kind }: KeyKind): Kind {
+  return {
+    ...kind,
+    draw: (random) => {
+      const value = draw(random);
+      return {
+        wrong: { [key]: undefined, [misspelt]: value },
+        right: { [key]: value, [misspelt]: undefined },
+        say: () => `field "${misspelt}" is not known`,
+        takes: (input) => !Object.hasOwn(input, misspelt),
+      };
+    },
+  };
+}
 
-export const pick = <Item>(random: Random, items: readonly Item[]): Item =>
-  items[random.below(items.length)] as Item;
+export function pick<Item>(random: Random, items: readonly Item[]): Item {
+  return items[random.below(items.length)] as Item;
+}
 /** A whole number from `low` to `high`. */
-export const whole = (random: Random, low: number, high: number): number =>
-  low + random.below(high - low + 1);
-export const odd = (random: Random, low: number, high: number): number =>
-  2 * whole(random, Math.ceil((low - 1) / 2), Math.floor((high - 1) / 2)) + 1;
+export function whole(random: Random, low: number, high: number): number {
+  return low + random.below(high - low + 1);
+}
+export function odd(random: Random, low: number, high: number): number {
+  return 2 * whole(random, Math.ceil((low - 1) / 2), Math.floor((high - 1) / 2)) + 1;
+}
 
-export const isNumber = (value: Json): boolean => typeof value === 'number';
-export const isEven = (value: Json): boolean => typeof value === 'number' && value % 2 === 0;
-export const isWhole = (value: Json): boolean => Number.isInteger(value);
-export const isOf =
-  (known: readonly Json[]) =>
-  (value: Json): boolean =>
-    known.includes(value);
+export function isNumber(value: Json): boolean {
+  return typeof value === 'number';
+}
+export function isEven(value: Json): boolean {
+  return typeof value === 'number' && value % 2 === 0;
+}
+export function isWhole(value: Json): boolean {
+  return Number.isInteger(value);
+}
+export function isOf(known: readonly Json[]) {
+  return (value: Json): boolean => known.includes(value);
+}

@@ -3,9 +3,13 @@ import { isEven, isNumber, isWhole, type Kind, type Level, odd, ofField, pick, w
 
 const advice = { sort: 'advice' } as const;
 
-const durationAs = (name: string, knownFrom: Level, write: (seconds: number) => string): Kind =>
-  ofField({
-    ...{ ...advice, name, capability: 'trim', at: 'duration', knownFrom },
+function durationAs(name: string, knownFrom: Level, write: (seconds: number) => string): Kind {
+  return ofField({
+    ...advice,
+    name,
+    capability: 'trim',
+    at: 'duration',
+    knownFrom,
     cure: `${name}: write duration as a number of seconds`,
     draw: (random) => {
       const seconds = whole(random, 61, 599);
@@ -14,6 +18,7 @@ const durationAs = (name: string, knownFrom: Level, write: (seconds: number) => 
     say: (value) => `duration "${value}" is not a number`,
     takes: isNumber,
   });
+}
 
 const standardRates = [22_050, 44_100, 48_000, 96_000];
 
@@ -21,7 +26,11 @@ export const adviceKinds: readonly Kind[] = [
   durationAs('duration with a unit', 1, (seconds) => `${seconds}s`),
   durationAs('duration by the clock', 1, (seconds) => `${Math.floor(seconds / 60)}:${seconds % 60}`),
   ofField({
-    ...{ ...advice, name: 'padding is odd', capability: 'trim', at: 'pad', knownFrom: 2 },
+    ...advice,
+    name: 'padding is odd',
+    capability: 'trim',
+    at: 'pad',
+    knownFrom: 2,
     cure: 'take the next even number above for pad',
     draw: (random) => {
       const value = odd(random, 3, 601);
@@ -31,7 +40,11 @@ export const adviceKinds: readonly Kind[] = [
     takes: isEven,
   }),
   ofField({
-    ...{ ...advice, name: 'opacity in per cent', capability: 'caption', at: 'opacity', knownFrom: 1 },
+    ...advice,
+    name: 'opacity in per cent',
+    capability: 'caption',
+    at: 'opacity',
+    knownFrom: 1,
     cure: 'write opacity as a fraction of one',
     draw: (random) => {
       const percent = whole(random, 1, 99);
@@ -41,7 +54,11 @@ export const adviceKinds: readonly Kind[] = [
     takes: isNumber,
   }),
   ofField({
-    ...{ ...advice, name: 'a date as it is spoken', capability: 'publish', at: 'date', knownFrom: 1 },
+    ...advice,
+    name: 'a date as it is spoken',
+    capability: 'publish',
+    at: 'date',
+    knownFrom: 1,
     cure: 'write the date as year-month-day',
     draw: (random) => {
       const [day, month, year] = [whole(random, 10, 28), whole(random, 10, 12), whole(random, 2024, 2029)];
@@ -51,7 +68,11 @@ export const adviceKinds: readonly Kind[] = [
     takes: (value) => /^\d{4}-\d\d-\d\d$/.test(String(value)),
   }),
   ofField({
-    ...{ ...advice, name: 'aspect with an x', capability: 'caption', at: 'aspect', knownFrom: 1 },
+    ...advice,
+    name: 'aspect with an x',
+    capability: 'caption',
+    at: 'aspect',
+    knownFrom: 1,
     cure: 'write the aspect with a colon',
     draw: (random) => {
       const [width, height] = [whole(random, 2, 40), whole(random, 2, 40)];
@@ -62,7 +83,11 @@ export const adviceKinds: readonly Kind[] = [
   }),
   // One beside a standard rate, rounding to even looks like the cure.
   ofField({
-    ...{ ...advice, name: 'a rate beside the standard', capability: 'publish', at: 'rate', knownFrom: 2 },
+    ...advice,
+    name: 'a rate beside the standard',
+    capability: 'publish',
+    at: 'rate',
+    knownFrom: 2,
     cure: 'take the nearest standard rate',
     draw: (random) => {
       const rate = pick(random, standardRates);
@@ -73,7 +98,11 @@ export const adviceKinds: readonly Kind[] = [
   }),
   // Below one half, dropping the fraction looks like the cure.
   ofField({
-    ...{ ...advice, name: 'end with a fraction', capability: 'publish', at: 'end', knownFrom: 2 },
+    ...advice,
+    name: 'end with a fraction',
+    capability: 'publish',
+    at: 'end',
+    knownFrom: 2,
     cure: 'round end to the nearest whole number',
     draw: (random) => {
       const value = whole(random, 100, 900) + pick(random, [0.2, 0.4, 0.6, 0.8]);
@@ -83,7 +112,11 @@ export const adviceKinds: readonly Kind[] = [
     takes: isWhole,
   }),
   ofField({
-    ...{ ...advice, name: 'title too long', capability: 'publish', at: 'title', knownFrom: 1 },
+    ...advice,
+    name: 'title too long',
+    capability: 'publish',
+    at: 'title',
+    knownFrom: 1,
     cure: 'cut the title after 40 characters',
     draw: (random) => {
       const title = Array.from({ length: 9 }, () => `word${whole(random, 100, 999)}`).join(' ');
@@ -93,7 +126,11 @@ export const adviceKinds: readonly Kind[] = [
     takes: (value) => String(value).length <= 40 && !String(value).startsWith('?'),
   }),
   ofField({
-    ...{ ...advice, name: 'too loud', capability: 'voice', at: 'gain', knownFrom: 4 },
+    ...advice,
+    name: 'too loud',
+    capability: 'voice',
+    at: 'gain',
+    knownFrom: 4,
     cure: 'bring gain to the level of broadcasting, -23',
     draw: (random) => [-whole(random, 10, 199) / 10, -23],
     say: (value) => `gain ${value} is too loud for broadcasting`,
@@ -101,13 +138,17 @@ export const adviceKinds: readonly Kind[] = [
   }),
   // The same wrong total has another sum the next time.
   {
-    ...{ ...advice, name: 'a total that is none', capability: 'caption', knownFrom: 2 },
+    ...advice,
+    name: 'a total that is none',
+    capability: 'caption',
+    knownFrom: 2,
     cure: 'total is the sum of the parts',
     draw: (random) => {
       const parts = [whole(random, 1, 5), whole(random, 1, 5)] as const;
       const sum = parts[0] + parts[1];
       return {
-        ...{ wrong: { parts, total: 11 + whole(random, 0, 3) }, right: { parts, total: sum } },
+        wrong: { parts, total: 11 + whole(random, 0, 3) },
+        right: { parts, total: sum },
         say: ({ total }) => `total ${total} is not the sum of ${parts[0]} and ${parts[1]}`,
         takes: () => false,
       };

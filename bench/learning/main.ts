@@ -15,7 +15,8 @@ import { toTable } from './table.ts';
 
 const { values } = parseArgs({
   options: {
-    ...{ quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
     seed: { type: 'string', default: '1' },
   },
 });
@@ -23,7 +24,7 @@ const seed = Number(values.seed);
 const failures = drawFailures(seed, values.quick ? 600 : 2_000);
 
 /** For the other side, on the same server, which need not survive the machine: nothing here depends on time. */
-const addDatabase = async (databaseUrl: string): Promise<string> => {
+async function addDatabase(databaseUrl: string): Promise<string> {
   const db = connectDatabase(databaseUrl, 2);
   await db.raw('create database plain');
   await db.raw('alter system set fsync = off');
@@ -32,7 +33,7 @@ const addDatabase = async (databaseUrl: string): Promise<string> => {
   const url = new URL(databaseUrl);
   url.pathname = '/plain';
   return url.href;
-};
+}
 
 await runBench(async (place) => {
   const { databaseUrl } = await startDatabase(place);

@@ -33,28 +33,39 @@ export interface Result {
   readonly passed: boolean;
 }
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
 
-const partOf = (played: readonly Played[]): Part => {
+function partOf(played: readonly Played[]): Part {
   const free = played.filter(({ solved, modelCalls }) => solved && modelCalls === 0).length;
   return {
-    ...{ failures: played.length, solved: played.filter(({ solved }) => solved).length },
+    failures: played.length,
+    solved: played.filter(({ solved }) => solved).length,
     withoutModel: free / played.length,
     usdPerFailure: sum(played.map(({ usd }) => usd)) / played.length,
     wrong: played.filter(({ isWrong }) => isWrong).length,
   };
-};
+}
 
-const tenthOf = (played: readonly Played[], index: number): readonly Played[] =>
-  played.slice(Math.floor((played.length * index) / 10), Math.floor((played.length * (index + 1)) / 10));
+function tenthOf(played: readonly Played[], index: number): readonly Played[] {
+  return played.slice(
+    Math.floor((played.length * index) / 10),
+    Math.floor((played.length * (index + 1)) / 10),
+  );
+}
 
-export const compare = (seed: number, learning: SideResult, plain: SideResult): Result => {
+export function compare(seed: number, learning: SideResult, plain: SideResult): Result {
   const last = learning.played.slice(Math.floor(learning.played.length * 0.75));
   const whole = { learning: partOf(learning.played), plain: partOf(plain.played) };
   const saved = 1 - whole.learning.usdPerFailure / whole.plain.usdPerFailure;
   const lastQuarter = partOf(last);
   return {
-    ...{ at: new Date().toISOString(), seed, whole, lastQuarter, saved },
+    at: new Date().toISOString(),
+    seed,
+    whole,
+    lastQuarter,
+    saved,
     tenths: Array.from({ length: 10 }, (_, index) => ({
       learning: partOf(tenthOf(learning.played, index)),
       plain: partOf(tenthOf(plain.played, index)),
@@ -65,7 +76,9 @@ export const compare = (seed: number, learning: SideResult, plain: SideResult): 
         partOf(last.filter(({ failure }) => failure.kind.sort === sort)),
       ]),
     ),
-    ...{ skills: learning.skills, flagged: learning.flagged, seconds: learning.seconds + plain.seconds },
+    skills: learning.skills,
+    flagged: learning.flagged,
+    seconds: learning.seconds + plain.seconds,
     wrong: learning.played.flatMap(({ failure, isWrong }, at) =>
       isWrong ? [{ kind: failure.kind.name, at }] : [],
     ),
@@ -74,4 +87,4 @@ export const compare = (seed: number, learning: SideResult, plain: SideResult): 
       saved >= bars.saved &&
       whole.learning.wrong <= bars.wrong,
   };
-};
+}

@@ -42,45 +42,56 @@ export interface SideResult {
   readonly seconds: number;
 }
 
-const config = (databaseUrl: string) =>
-  ConfigSchema.parse({ DATABASE_URL: databaseUrl, DATABASE_POOL: 6, LOG_LEVEL: 'silent' });
+function config(databaseUrl: string) {
+  return ConfigSchema.parse({ DATABASE_URL: databaseUrl, DATABASE_POOL: 6, LOG_LEVEL: 'silent' });
+}
 const logger = pino({ level: 'silent' });
 
-const register = async (
+async function register(
   { databaseUrl }: SideOptions,
   projectId: string,
   { registrations }: Awaited<ReturnType<typeof startInstances>>,
-): Promise<void> => {
+): Promise<void> {
   const { registry, close } = await createRouterRuntime(config(databaseUrl), logger);
   for (const registration of registrations) await registry.register(projectId, registration);
   const isKnown = async (name: string): Promise<boolean> =>
     (await registry.get(name)).instances.every(({ spec_digest }) => spec_digest !== null);
   for (const { name } of registrations) while (!(await isKnown(name))) await pause(50);
   await close();
-};
+}
 
-const definitionOf = ({ kind, original }: Failure): PipelineDefinition => ({
-  ...{ pipeline: 'replay', version: '1.0.0' },
-  steps: [{ id: 'step', capability: kind.capability, input: original, escalate: { on_exhausted: 'fail' } }],
-});
+function definitionOf({ kind, original }: Failure): PipelineDefinition {
+  return {
+    pipeline: 'replay',
+    version: '1.0.0',
+    steps: [{ id: 'step', capability: kind.capability, input: original, escalate: { on_exhausted: 'fail' } }],
+  };
+}
 
-const insertFailingRun = async (db: Db, project_id: string, failure: Failure): Promise<string> => {
+async function insertFailingRun(db: Db, project_id: string, failure: Failure): Promise<string> {
   const [run_id, job_id] = [newId('run'), newId('job')];
   const body = JSON.stringify(definitionOf(failure));
   await db('definition').insert({ digest: run_id, body });
   await db('job').insert({ job_id, project_id, body: '{}' });
   await insertRuns(db, [
     {
-      ...{ run_id, project_id, job_id, pipeline: 'replay', version: '1.0.0', digest: run_id },
-      ...{ priority: 'standard', budget_ceiling_usd: null, labels: {} },
+      run_id,
+      project_id,
+      job_id,
+      pipeline: 'replay',
+      version: '1.0.0',
+      digest: run_id,
+      priority: 'standard',
+      budget_ceiling_usd: null,
+      labels: {},
     },
   ]);
   return run_id;
-};
+}
 
 type Worker = Awaited<ReturnType<typeof createWorkerRuntime>>;
 
-const climb = async ({ services }: Worker, run_id: string): Promise<Advanced> => {
+async function climb({ services }: Worker, run_id: string): Promise<Advanced> {
   const control = { round: 1, remainingMs: 60_000, signal: new Stop() };
   const request = { run_id, step_id: 'step', revision: 0, escalates: true };
   const end = await services.executeStep(request, control);
@@ -91,7 +102,7 @@ const climb = async ({ services }: Worker, run_id: string): Promise<Advanced> =>
     if (at.delay_ms !== undefined) throw new Error(`a ladder was held up: ${JSON.stringify(at)}`);
   }
   return at;
-};
+}
 
 interface CallsRow {
   readonly escalation_id: string;
@@ -99,22 +110,22 @@ interface CallsRow {
   readonly usd: number;
 }
 
-const readCalls = async (db: Db): Promise<ReadonlyMap<string, CallsRow>> => {
+async function readCalls(db: Db): Promise<ReadonlyMap<string, CallsRow>> {
   const { rows } = await db.raw<{ rows: CallsRow[] }>(
     `select split_part(key, '.', 1) as escalation_id, count(*)::int as calls, sum(settled_nano)::float8 / 1e9 as usd
      from attempt where key like 'esc\\_%' group by 1`,
   );
   return new Map(rows.map((row) => [row.escalation_id, row]));
-};
+}
 
-const countSkills = async (db: Db): Promise<Pick<SideResult, 'skills' | 'flagged'>> => {
+async function countSkills(db: Db): Promise<Pick<SideResult, 'skills' | 'flagged'>> {
   const { rows } = await db.raw<{ rows: [Pick<SideResult, 'skills' | 'flagged'>] }>(
     `select count(*)::int as skills, (count(*) filter (where flagged_at is not null))::int as flagged from skill`,
   );
   return rows[0];
-};
+}
 
-export const playSide = async (options: SideOptions): Promise<SideResult> => {
+export async function playSide(options: SideOptions): Promise<SideResult> {
   const { databaseUrl, failures, seed, learns, progress } = options;
   const instances = await startInstances(failures, seed);
   const worker = await createWorkerRuntime(config(databaseUrl), logger);
@@ -144,4 +155,4 @@ export const playSide = async (options: SideOptions): Promise<SideResult> => {
   await db.destroy();
   await instances.close();
   return result;
-};
+}

@@ -1,26 +1,34 @@
 import { bars, type Part, type Result, type Tenth } from './result.ts';
 
-const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
-const usd = (amount: number): string => (1_000 * amount).toFixed(3);
-const row = (name: string, ...cells: readonly string[]): string =>
-  `${name.padEnd(12)}${cells.map((cell) => cell.padStart(15)).join('')}`;
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+function usd(amount: number): string {
+  return (1_000 * amount).toFixed(3);
+}
+function row(name: string, ...cells: readonly string[]): string {
+  return `${name.padEnd(12)}${cells.map((cell) => cell.padStart(15)).join('')}`;
+}
 
-const tenthRow = (name: string, { learning, plain }: Tenth): string =>
-  row(
+function tenthRow(name: string, { learning, plain }: Tenth): string {
+  return row(
     name,
     percent(learning.withoutModel),
     usd(learning.usdPerFailure),
     percent(plain.withoutModel),
     usd(plain.usdPerFailure),
   );
+}
 
-const sortRow = (name: string, { failures, withoutModel, usdPerFailure, solved }: Part): string =>
-  row(name, String(failures), percent(withoutModel), usd(usdPerFailure), percent(solved / failures));
+function sortRow(name: string, { failures, withoutModel, usdPerFailure, solved }: Part): string {
+  return row(name, String(failures), percent(withoutModel), usd(usdPerFailure), percent(solved / failures));
+}
 
-const check = (name: string, value: string, bar: string, isMet: boolean): string =>
-  `${name.padEnd(42)}${value.padStart(8)}  ${bar.padEnd(8)}${isMet ? 'pass' : 'FAIL'}`;
+function check(name: string, value: string, bar: string, isMet: boolean): string {
+  return `${name.padEnd(42)}${value.padStart(8)}  ${bar.padEnd(8)}${isMet ? 'pass' : 'FAIL'}`;
+}
 
-export const toTable = (result: Result): string => {
+export function toTable(result: Result): string {
   const { at, seed, tenths, whole, bySort, lastQuarter, saved } = result;
   const { learning, plain } = whole;
   return [
@@ -52,4 +60,4 @@ export const toTable = (result: Result): string => {
     ),
     check('wrong repairs', String(learning.wrong), `<= ${bars.wrong}`, learning.wrong <= bars.wrong),
   ].join('\n');
-};
+}

@@ -15,19 +15,21 @@ transcode is a foreign capability with a closed schema, enums, formats and defau
 
 type Row = BrokenInput & Played & { readonly ms: number };
 
-const play = (broken: BrokenInput): Row => {
+function play(broken: BrokenInput): Row {
   const begin = performance.now();
   const played = playBrokenInput(broken);
   return { ...broken, ...played, ms: performance.now() - begin };
-};
+}
 
-const row = (name: string, ...cells: readonly (string | number)[]): string =>
-  `  ${name.padEnd(16)}${cells.map((cell) => String(cell).padStart(14)).join('')}\n`;
+function row(name: string, ...cells: readonly (string | number)[]): string {
+  return `  ${name.padEnd(16)}${cells.map((cell) => String(cell).padStart(14)).join('')}\n`;
+}
 
-const share = (part: number, whole: number): string =>
-  whole === 0 ? '-' : `${part} (${Math.round((100 * part) / whole)} %)`;
+function share(part: number, whole: number): string {
+  return whole === 0 ? '-' : `${part} (${Math.round((100 * part) / whole)} %)`;
+}
 
-const summarize = (name: string, rows: readonly Row[]): string => {
+function summarize(name: string, rows: readonly Row[]): string {
   const count = (outcome: Row['outcome']): number =>
     rows.filter((one) => one.outcome === outcome && !one.isWrong).length;
   const known = rows.filter(({ answer }) => answer !== null);
@@ -40,7 +42,7 @@ const summarize = (name: string, rows: readonly Row[]): string => {
     rows.filter(({ isWrong }) => isWrong).length,
     `${known.filter(({ isAnswered }) => isAnswered).length} of ${known.length}`,
   );
-};
+}
 
 const { values } = parseArgs({ options: { list: { type: 'boolean', default: false } } });
 for (const broken of brokenInputs) playBrokenInput(broken); // compiles what is compiled on first use

@@ -19,12 +19,13 @@ const bars: [size: number, maxMicroseconds: number][] = [
 /** A router serves a few capabilities again and again, whose load changes a little between calls. */
 const capabilities = 2;
 
-const hex = (random: Random, digits: number): string =>
-  Array.from({ length: digits }, () => random.below(16).toString(16)).join('');
+function hex(random: Random, digits: number): string {
+  return Array.from({ length: digits }, () => random.below(16).toString(16)).join('');
+}
 
 type Loaded = { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] };
 
-const createInstance = (random: Random, at: number): Loaded => {
+function createInstance(random: Random, at: number): Loaded {
   const isFree = at % 2 === 0;
   return {
     instance_id: `ins_${hex(random, 8)}-${hex(random, 4)}-7${hex(random, 3)}-a${hex(random, 3)}-${hex(random, 12)}`,
@@ -47,33 +48,39 @@ const createInstance = (random: Random, at: number): Loaded => {
     settle: 'computed',
     is_local: isFree,
   };
-};
+}
 
 const askNothing = { versionRange: null, tags: [], ceilingUsd: null, headroomUsd: null };
 const askAll = { versionRange: '^1.0.0', tags: ['gpu'], ceilingUsd: 0.5, headroomUsd: 10 };
 
-const createRequests = (
+function createRequests(
   fleet: readonly InstanceSnapshot[],
   asked: typeof askNothing | typeof askAll,
-): RouteRequest[] =>
-  (['interactive', 'standard', 'batch'] as const).map((priority) => ({
-    ...{ capability: 'upscale', priority, timeoutMs: 300_000, nowMs: 1_700_000_000_000 },
-    ...{ priorMs: priorDuration(fleet), ruledOut: new Map(), busy: new Set<string>() },
+): RouteRequest[] {
+  return (['interactive', 'standard', 'batch'] as const).map((priority) => ({
+    capability: 'upscale',
+    priority,
+    timeoutMs: 300_000,
+    nowMs: 1_700_000_000_000,
+    priorMs: priorDuration(fleet),
+    ruledOut: new Map(),
+    busy: new Set<string>(),
     ...asked,
   }));
+}
 
 interface Load {
   readonly fleet: readonly Loaded[];
   readonly requests: readonly RouteRequest[];
 }
 
-const processorTime = (): number => {
+function processorTime(): number {
   const { user, system } = process.cpuUsage();
   return user + system;
-};
+}
 
 /** Every request on every fleet. @returns how many choices */
-const chooseOnce = (loads: readonly Load[], random: Random): number => {
+function chooseOnce(loads: readonly Load[], random: Random): number {
   let choices = 0;
   for (const { fleet, requests } of loads) {
     for (const request of requests) {
@@ -84,10 +91,10 @@ const chooseOnce = (loads: readonly Load[], random: Random): number => {
     }
   }
   return choices;
-};
+}
 
 /** Processor time of one choice with its explanation, µs. */
-const measure = (size: number, asked: typeof askNothing | typeof askAll): number => {
+function measure(size: number, asked: typeof askNothing | typeof askAll): number {
   const random = createRandom(1);
   const loads = Array.from({ length: capabilities }, () => {
     const fleet = Array.from({ length: size }, (_, at) => createInstance(random, at));
@@ -101,7 +108,7 @@ const measure = (size: number, asked: typeof askNothing | typeof askAll): number
     return (processorTime() - from) / choices;
   });
   return means.slice(40).sort((a, b) => a - b)[40] ?? Number.NaN;
-};
+}
 
 for (const [size, bar] of bars) {
   const [mean, meanOfAll] = [measure(size, askNothing), measure(size, askAll)];

@@ -9,16 +9,16 @@ export interface Measured {
   readonly calls: number;
 }
 
-const ask = async (pool: Pool, { path, headers, body }: System): Promise<void> => {
+async function ask(pool: Pool, { path, headers, body }: System): Promise<void> {
   const answer = await pool.request({ path, method: 'POST', headers, body });
   const text = await answer.body.text();
   if (answer.statusCode !== 200 || !text.includes('answer ')) {
     throw new Error(`${path} answered ${answer.statusCode}: ${text.slice(0, 300)}`);
   }
-};
+}
 
 /** @throws Error when an answer is not the upstream's */
-export const measure = async (system: System, callers: number, durationMs: number): Promise<Measured> => {
+export async function measure(system: System, callers: number, durationMs: number): Promise<Measured> {
   const pool = new Pool(system.origin, { connections: callers, pipelining: 1 });
   const times: number[] = [];
   const startedAt = performance.now();
@@ -38,4 +38,4 @@ export const measure = async (system: System, callers: number, durationMs: numbe
   times.sort((a, b) => a - b);
   const at = (share: number): number => times[Math.floor(times.length * share)] ?? Number.NaN;
   return { p50Ms: at(0.5), p99Ms: at(0.99), perSecond: times.length / seconds, calls: times.length };
-};
+}

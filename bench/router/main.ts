@@ -19,7 +19,7 @@ const effort = options.quick
   ? { rounds: 3, oneMs: 700, manyMs: 1_500 }
   : { rounds: 9, oneMs: 1_500, manyMs: 3_000 };
 
-const measureSystem = async (stack: Stack, system: System): Promise<Round['systems'][string]> => {
+async function measureSystem(stack: Stack, system: System): Promise<Round['systems'][string]> {
   const one: Measured = await measure(system, 1, effort.oneMs);
   const before = readProcessorTime(stack.processes());
   const many = await measure(system, 32, effort.manyMs);
@@ -27,14 +27,13 @@ const measureSystem = async (stack: Stack, system: System): Promise<Round['syste
     ([part, ms]) => [part, ((ms - (before.get(part) ?? 0)) * 1_000) / many.calls] as const,
   );
   return { one, many, processorUs: Object.fromEntries(spent) };
-};
+}
 
-const rotate = <Item>(list: readonly Item[], by: number): Item[] => [
-  ...list.slice(by % list.length),
-  ...list.slice(0, by % list.length),
-];
+function rotate<Item>(list: readonly Item[], by: number): Item[] {
+  return [...list.slice(by % list.length), ...list.slice(0, by % list.length)];
+}
 
-const bench = async (place: Place): Promise<boolean> => {
+async function bench(place: Place): Promise<boolean> {
   say('starting Postgres, Temporal, upstreams, rivals and the server');
   const stack = await startStack(place);
   await registerUpstreams(stack);
@@ -51,6 +50,6 @@ const bench = async (place: Place): Promise<boolean> => {
   const result = summarize(rounds, `${cpus().length} × ${cpus()[0]?.model.trim()}, Node ${process.version}`);
   console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result));
   return result.passed;
-};
+}
 
 await runBench(bench);

@@ -9,7 +9,10 @@ app.use(async (ctx) => {
   const chunks = [];
   for await (const chunk of ctx.req) chunks.push(chunk);
   const answer = await agent.request({
-    ...{ origin: upstream, path: '/exec', method: 'POST', body: Buffer.concat(chunks) },
+    origin: upstream,
+    path: '/exec',
+    method: 'POST',
+    body: Buffer.concat(chunks),
     headers: { 'content-type': 'application/json' },
   });
   ctx.status = answer.statusCode;

@@ -40,7 +40,7 @@ export interface RouterResult {
 
 const rival = 'Portkey';
 
-const rowOf = (name: string, rounds: readonly SystemRound[]): Row => {
+function rowOf(name: string, rounds: readonly SystemRound[]): Row {
   const of = (read: (round: SystemRound) => number): number => median(rounds.map(read));
   const parts = Object.keys(rounds[0]?.processorUs ?? {});
   return {
@@ -53,9 +53,9 @@ const rowOf = (name: string, rounds: readonly SystemRound[]): Row => {
       parts.map((part) => [part, of(({ processorUs }) => processorUs[part] ?? 0)]),
     ),
   };
-};
+}
 
-export const summarize = (rounds: readonly Round[], machine: string): RouterResult => {
+export function summarize(rounds: readonly Round[], machine: string): RouterResult {
   const names = Object.keys(rounds[0]?.systems ?? {});
   const roundsOf = (name: string): SystemRound[] => rounds.map(({ systems }) => systems[name] as SystemRound);
   const ratio = (name: string, read: (round: SystemRound) => number): number =>
@@ -84,15 +84,16 @@ export const summarize = (rounds: readonly Round[], machine: string): RouterResu
     bars,
     passed: bars.every(({ passed }) => passed),
   };
-};
+}
 
-const line = (first: string, ...cells: readonly string[]): string =>
-  first.padEnd(36) + cells.map((cell) => cell.padStart(12)).join('');
+function line(first: string, ...cells: readonly string[]): string {
+  return first.padEnd(36) + cells.map((cell) => cell.padStart(12)).join('');
+}
 
 const shownParts = ['server', 'Portkey', 'Koa relay', 'http-proxy', 'Postgres', 'upstream', 'paid upstream'];
 
-export const toTable = ({ at, machine, rounds, rows, bars }: RouterResult): string =>
-  [
+export function toTable({ at, machine, rounds, rows, bars }: RouterResult): string {
+  return [
     `${at}  ${machine}  ${rounds} rounds`,
     '',
     line('', 'p50 ms, 1', 'p50 ms, 32', 'p99 ms, 32', 'calls/s, 32'),
@@ -119,3 +120,4 @@ export const toTable = ({ at, machine, rounds, rows, bars }: RouterResult): stri
       line(name, value.toFixed(2), limit, passed ? 'pass' : 'FAIL'),
     ),
   ].join('\n');
+}

@@ -25,47 +25,54 @@ const portkeyServer = '@portkey-ai/gateway/build/start-server.js';
 const benchFolder = fileURLToPath(new URL('..', import.meta.url));
 
 /** The server is measured as it is installed: compiled. */
-const buildServer = (): string => {
+function buildServer(): string {
   const root = join(benchFolder, '..');
   execFileSync(
     process.execPath,
     [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'],
     {
-      ...{ cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
+      cwd: root,
+      stdio: ['ignore', 'inherit', 'inherit'],
     },
   );
   return join(root, 'dist/src/server.js');
-};
+}
 
 const hasTaskset = existsSync('/usr/bin/taskset');
 
-export const pin = (pid: number, processor: number): void => {
+export function pin(pid: number, processor: number): void {
   if (hasTaskset) execFileSync('taskset', ['-acp', String(processor), String(pid)], { stdio: 'ignore' });
-};
+}
 
 type Programs = { readonly command: string; readonly args: readonly string[] };
 
-const childOf = (
-  dataDir: string,
-  name: string,
-  { command, args }: Programs,
-  readyUrl: string,
-): ChildSpec => ({
-  ...{ name, command, args, cwd: process.cwd(), env: process.env, account: null },
-  logFile: join(dataDir, 'logs', `${name.replaceAll(' ', '-')}.log`),
-  ...{ stopSignal: 'SIGTERM', stopGraceMs: 2_000, readyTimeoutMs: 30_000 },
-  isReady: async () => (await fetch(readyUrl, { signal: AbortSignal.timeout(2_000) })).status > 0,
-});
+function childOf(dataDir: string, name: string, { command, args }: Programs, readyUrl: string): ChildSpec {
+  return {
+    name,
+    command,
+    args,
+    cwd: process.cwd(),
+    env: process.env,
+    account: null,
+    logFile: join(dataDir, 'logs', `${name.replaceAll(' ', '-')}.log`),
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 2_000,
+    readyTimeoutMs: 30_000,
+    isReady: async () => (await fetch(readyUrl, { signal: AbortSignal.timeout(2_000) })).status > 0,
+  };
+}
 
-const program = (path: string, ...more: string[]): Programs => {
+function program(path: string, ...more: string[]): Programs {
   const { command, args } = findProgram(`../bench/router/${path}`);
   return { command, args: [...args, ...more] };
-};
+}
 
-const at = (port: number): string => `http://127.0.0.1:${port}`;
+function at(port: number): string {
+  return `http://127.0.0.1:${port}`;
+}
 
 /** Starts the upstreams, then the rivals in front of the free one. @returns where each is */
-const startPrograms = async ({ supervisor, dataDir, nextPort }: Place, rivals: string) => {
+async function startPrograms({ supervisor, dataDir, nextPort }: Place, rivals: string) {
   const start = async (name: string, toPrograms: (port: number) => Programs, ready = ''): Promise<string> => {
     const port = await nextPort();
     await supervisor.start(childOf(dataDir, name, toPrograms(port), at(port) + ready));
@@ -85,22 +92,23 @@ const startPrograms = async ({ supervisor, dataDir, nextPort }: Place, rivals: s
       node(join(rivals, portkeyServer), '--headless', `--port=${port}`),
     ),
   };
-};
+}
 
-const startServer = async (place: Place, databaseUrl: string): Promise<string> => {
+async function startServer(place: Place, databaseUrl: string): Promise<string> {
   const temporalAddress = await startTemporalServer(place);
   const port = await place.nextPort();
   const environment = {
     ...createEnvironment(place, { databaseUrl, temporalAddress, port }),
-    ...{ LOG_LEVEL: 'warn', NODE_ENV: 'production' },
+    LOG_LEVEL: 'warn',
+    NODE_ENV: 'production',
   };
   const spec = describeServer({ dataDir: place.dataDir, environment }, at(port));
   await place.supervisor.start({ ...spec, command: process.execPath, args: [buildServer()] });
   return at(port);
-};
+}
 
 /** @throws Error of the first part that does not start */
-export const startStack = async (place: Place): Promise<Stack> => {
+export async function startStack(place: Place): Promise<Stack> {
   const rivals = ensureRivals(['@portkey-ai/gateway']);
   const { databaseUrl, apiKey } = await startDatabase(place);
   const programs = await startPrograms(place, rivals);
@@ -109,9 +117,12 @@ export const startStack = async (place: Place): Promise<Stack> => {
   for (const { name, pid } of supervisor.processes()) pin(pid, underTest.has(name) ? 0 : 1);
   pin(process.pid, 1);
   return {
-    ...{ ...programs, capstan, apiKey, databaseUrl },
+    ...programs,
+    capstan,
+    apiKey,
+    databaseUrl,
     processes: () => new Map(supervisor.processes().map(({ name, pid }) => [name, pid])),
   };
-};
+}
 
 const underTest: ReadonlySet<string> = new Set(['server', 'Portkey', 'Koa relay', 'http-proxy']);

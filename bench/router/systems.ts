@@ -25,10 +25,12 @@ export const paidCapability = 'bench-paid';
 
 const json = { 'content-type': 'application/json' };
 
-export const describeSystems = (at: Addresses): readonly System[] => {
+export function describeSystems(at: Addresses): readonly System[] {
   const exec = { path: '/exec', headers: json, body: JSON.stringify({ text: requestText }) };
   const routed = (capability: string) => ({
-    ...{ origin: at.capstan, part: 'server', path: `/v1/capabilities/${capability}/exec` },
+    origin: at.capstan,
+    part: 'server',
+    path: `/v1/capabilities/${capability}/exec`,
     headers: { ...json, authorization: `Bearer ${at.apiKey}` },
     body: JSON.stringify({ input: { text: requestText } }),
   });
@@ -37,9 +39,14 @@ export const describeSystems = (at: Addresses): readonly System[] => {
     { name: 'http-proxy', ...exec, origin: at.httpProxy, part: 'http-proxy' },
     { name: 'Koa relay', ...exec, origin: at.koa, part: 'Koa relay' },
     {
-      ...{ name: 'Portkey', origin: at.portkey, part: 'Portkey', path: '/v1/chat/completions' },
+      name: 'Portkey',
+      origin: at.portkey,
+      part: 'Portkey',
+      path: '/v1/chat/completions',
       headers: {
-        ...{ ...json, authorization: 'Bearer none', 'x-portkey-provider': 'openai' },
+        ...json,
+        authorization: 'Bearer none',
+        'x-portkey-provider': 'openai',
         'x-portkey-custom-host': `${at.upstream}/v1`,
       },
       body: JSON.stringify({ model: 'bench', messages: [{ role: 'user', content: requestText }] }),
@@ -47,4 +54,4 @@ export const describeSystems = (at: Addresses): readonly System[] => {
     { name: 'Capstan free', ...routed(freeCapability) },
     { name: 'Capstan paid', ...routed(paidCapability) },
   ];
-};
+}

@@ -11,14 +11,21 @@ const schema = { type: 'object', required: ['text'], properties: { text: { type:
 const documents: Readonly<Record<string, () => object>> = {
   '/health': () => ({ status: 'ok', name, version, uptime_ms: process.uptime() * 1_000 }),
   '/spec': () => ({
-    ...{ name, version, description: 'answers at once', input: schema, output: schema },
+    name,
+    version,
+    description: 'answers at once',
+    input: schema,
+    output: schema,
     cost_model: { type: 'free', rate_usd: 0 },
   }),
 };
 const execAnswer = JSON.stringify({ ok: true, output: { text: answerText } });
 const message = { role: 'assistant', content: answerText };
 const chatAnswer = JSON.stringify({
-  ...{ id: 'chat-1', object: 'chat.completion', created: 1, model: 'bench' },
+  id: 'chat-1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'bench',
   choices: [{ index: 0, message, finish_reason: 'stop' }],
   usage: { prompt_tokens: 50, completion_tokens: 50, total_tokens: 100 },
 });

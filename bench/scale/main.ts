@@ -15,12 +15,12 @@ import { type Row, toTable } from './table.ts';
 /** Temporal warns from here on. */
 const longestHistory = 10_240;
 
-const shapes = (isQuick: boolean): readonly Shape[] => {
+function shapes(isQuick: boolean): readonly Shape[] {
   const large = isQuick ? 1_000 : 10_000;
   return [mosaic(2_000, 6_000, 600), chain(large), items(large), random(large)];
-};
+}
 
-const measureHistories = async (client: Client, workflowId: string) => {
+async function measureHistories(client: Client, workflowId: string) {
   const lengths: number[] = [];
   const sizes: number[] = [];
   for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
@@ -29,7 +29,7 @@ const measureHistories = async (client: Client, workflowId: string) => {
     sizes.push(historySize ?? 0);
   }
   return { histories: lengths.length, events: Math.max(...lengths), bytes: Math.max(...sizes) };
-};
+}
 
 interface Measuring {
   readonly post: (path: string, body: object) => Promise<{ readonly run_id?: string }>;
@@ -38,7 +38,7 @@ interface Measuring {
   readonly projectId: string;
 }
 
-const measure = async ({ post, client, ends, projectId }: Measuring, shape: Shape): Promise<Row> => {
+async function measure({ post, client, ends, projectId }: Measuring, shape: Shape): Promise<Row> {
   say(`${shape.name}: ${shape.calls} calls, ${shape.edges} edges`);
   const startedAt = Date.now();
   const { run_id = '' } = await post('/v1/runs', { definition: shape.definition, job: {} });
@@ -53,9 +53,9 @@ const measure = async ({ post, client, ends, projectId }: Measuring, shape: Shap
     seconds: (finishedAtMs - startedAt) / 1_000,
     ...(await measureHistories(client, workflowIdOf(projectId, run_id))),
   };
-};
+}
 
-const bench = async (place: Place, chosen: readonly Shape[]): Promise<readonly Row[]> => {
+async function bench(place: Place, chosen: readonly Shape[]): Promise<readonly Row[]> {
   const stack = await startStack(place, ['capstan']);
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const ends = await watchRunEnds(stack.databaseUrl);
@@ -69,7 +69,7 @@ const bench = async (place: Place, chosen: readonly Shape[]): Promise<readonly R
     await ends.close();
     await connection.close();
   }
-};
+}
 
 const { values: options } = parseArgs({
   options: {

@@ -16,23 +16,27 @@ interface Step {
   readonly for_each?: object;
 }
 
-const describe = (name: string, steps: readonly Step[]): object => ({
-  pipeline: name,
-  version: '1',
-  steps: steps.map((step) => ({ capability: capabilityName, input: { n: 1, text: 'x' }, ...step })),
-  output: null,
-});
+function describe(name: string, steps: readonly Step[]): object {
+  return {
+    pipeline: name,
+    version: '1',
+    steps: steps.map((step) => ({ capability: capabilityName, input: { n: 1, text: 'x' }, ...step })),
+    output: null,
+  };
+}
 
 /** `edges` counts `depends_on` only, so no step here mentions another one that it does not also depend on. */
-const shapeOf = (name: string, steps: readonly Step[], calls = steps.length): Shape => ({
-  name,
-  calls,
-  edges: steps.reduce((sum, { depends_on = [] }) => sum + depends_on.length, 0),
-  definition: describe(name.replaceAll(/[^a-z0-9]+/g, '-'), steps),
-});
+function shapeOf(name: string, steps: readonly Step[], calls = steps.length): Shape {
+  return {
+    name,
+    calls,
+    edges: steps.reduce((sum, { depends_on = [] }) => sum + depends_on.length, 0),
+    definition: describe(name.replaceAll(/[^a-z0-9]+/g, '-'), steps),
+  };
+}
 
 /** As in astronomers' mosaics: images are projected, neighbours compared, one step reads all comparisons. */
-export const mosaic = (tasks: number, edges: number, fanIn: number): Shape => {
+export function mosaic(tasks: number, edges: number, fanIn: number): Shape {
   const images = Array.from({ length: 500 }, (_, at) => `image_${at}`);
   const pairs = Array.from({ length: fanIn }, (_, at) => `pair_${at}`);
   const tiles = Array.from({ length: tasks - images.length - fanIn - 2 }, (_, at) => `tile_${at}`);
@@ -56,10 +60,10 @@ export const mosaic = (tasks: number, edges: number, fanIn: number): Shape => {
     else depends_on.push(image);
   }
   return shapeOf(`mosaic of ${tasks}`, steps);
-};
+}
 
-export const chain = (steps: number): Shape =>
-  shapeOf(
+export function chain(steps: number): Shape {
+  return shapeOf(
     `chain of ${steps}`,
     Array.from({ length: steps }, (_, at) => ({
       id: `s${at}`,
@@ -67,9 +71,10 @@ export const chain = (steps: number): Shape =>
       ...(at === 0 ? {} : { input: { n: `{{ steps.s${at - 1}.output.n }}`, text: 'x' } }),
     })),
   );
+}
 
-export const items = (count: number): Shape =>
-  shapeOf(
+export function items(count: number): Shape {
+  return shapeOf(
     `${count} items`,
     [
       {
@@ -81,9 +86,10 @@ export const items = (count: number): Shape =>
     ],
     count + 1,
   );
+}
 
 /** Up to three earlier steps each, near and far, chosen by a fixed sequence. */
-export const random = (steps: number): Shape => {
+export function random(steps: number): Shape {
   let seed = 20_261_121;
   const next = (below: number): number => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
@@ -99,4 +105,4 @@ export const random = (steps: number): Shape => {
       return { id: `s${at}`, depends_on: [...before].map((index) => `s${index}`) };
     }),
   );
-};
+}

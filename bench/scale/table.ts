@@ -14,18 +14,20 @@ export interface Row {
   readonly bytes: number;
 }
 
-const cells = (row: Row): readonly string[] => [
-  row.name,
-  row.state,
-  String(row.calls),
-  String(row.edges),
-  String(row.acceptedMs),
-  row.seconds.toFixed(1),
-  (row.calls / row.seconds).toFixed(0),
-  String(row.histories),
-  String(row.events),
-  (row.bytes / 1_048_576).toFixed(1),
-];
+function cells(row: Row): readonly string[] {
+  return [
+    row.name,
+    row.state,
+    String(row.calls),
+    String(row.edges),
+    String(row.acceptedMs),
+    row.seconds.toFixed(1),
+    (row.calls / row.seconds).toFixed(0),
+    String(row.histories),
+    String(row.events),
+    (row.bytes / 1_048_576).toFixed(1),
+  ];
+}
 
 const header = [
   'run',
@@ -41,7 +43,7 @@ const header = [
 ];
 
 /** Events and MiB are of the longest history. */
-export const toTable = (rows: readonly Row[]): string => {
+export function toTable(rows: readonly Row[]): string {
   const lines = [header, ...rows.map(cells)];
   const widths = header.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   return lines
@@ -53,4 +55,4 @@ export const toTable = (rows: readonly Row[]): string => {
         .join('  '),
     )
     .join('\n');
-};
+}

@@ -16,15 +16,15 @@ interface Played {
 
 type Act = (stage: Stage) => Promise<Played>;
 
-const allSucceeded = ({ ends }: Outcome): string[] => {
+function allSucceeded({ ends }: Outcome): string[] {
   const { succeeded: _, ...others } = ends;
   return Object.entries(others).map(([end, count]) => `${count} calls ended as ${end}`);
-};
+}
 
 /** Calls that a race gets through in a second, roughly: sets how long it takes. */
 const racedPerSecond = 60;
 
-export const createActs = (raceMs: number): readonly (readonly [name: string, act: Act])[] => {
+export function createActs(raceMs: number): readonly (readonly [name: string, act: Act])[] {
   const raced = Math.round((raceMs / 1_000) * racedPerSecond);
   return [
     [
@@ -89,4 +89,4 @@ export const createActs = (raceMs: number): readonly (readonly [name: string, ac
       },
     ],
   ];
-};
+}

@@ -11,7 +11,7 @@ import { heading, type Result, toRow } from './table.ts';
 
 const { values: options } = parseArgs({ options: { minutes: { type: 'string', default: '3' } } });
 
-const play = async (databaseUrl: string, folder: string): Promise<boolean> => {
+async function play(databaseUrl: string, folder: string): Promise<boolean> {
   const stage = await openStage({ databaseUrl, folder, routers: 4, leaseMs: 3_000 });
   let isGood = true;
   try {
@@ -28,7 +28,7 @@ const play = async (databaseUrl: string, folder: string): Promise<boolean> => {
     await stage.close();
   }
   return isGood;
-};
+}
 
 await runBench(async (place) => {
   const { databaseUrl } = await startDatabase(place);

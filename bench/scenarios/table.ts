@@ -7,8 +7,9 @@ export interface Result {
   readonly durationMs: number;
 }
 
-const row = (...[name = '', ...cells]: readonly (string | number)[]): string =>
-  String(name).padEnd(34) + cells.map((cell) => String(cell).padStart(11)).join('');
+function row(...[name = '', ...cells]: readonly (string | number)[]): string {
+  return String(name).padEnd(34) + cells.map((cell) => String(cell).padStart(11)).join('');
+}
 
 export const heading = row(
   ...['scenario', 'calls', 'succeeded', 'refused', 'other', 'limit', 'spent', 'overspend', 'reserved'],
@@ -17,10 +18,11 @@ export const heading = row(
 
 const refusals = ['budget_exhausted', 'budget_reserved'];
 
-const sumOf = (ends: Outcome['ends'], isCounted: (end: string) => boolean): number =>
-  Object.entries(ends).reduce((sum, [end, count]) => sum + (isCounted(end) ? count : 0), 0);
+function sumOf(ends: Outcome['ends'], isCounted: (end: string) => boolean): number {
+  return Object.entries(ends).reduce((sum, [end, count]) => sum + (isCounted(end) ? count : 0), 0);
+}
 
-export const toRow = ({ name, outcome, violations, durationMs }: Result): string => {
+export function toRow({ name, outcome, violations, durationMs }: Result): string {
   const { ends, account, kills, most } = outcome;
   const { limitUsd, spentUsd, reservedUsd } = account;
   const isRefusal = (end: string): boolean => refusals.includes(end);
@@ -30,4 +32,4 @@ export const toRow = ({ name, outcome, violations, durationMs }: Result): string
     ...[limitUsd === 0 ? 0 : Math.max(0, spentUsd - limitUsd), reservedUsd, kills, most],
     ...[violations.length, (durationMs / 1_000).toFixed(1)],
   );
-};
+}

@@ -7,10 +7,11 @@ import { fileURLToPath } from 'node:url';
 const folder = fileURLToPath(new URL('../node_modules', import.meta.url));
 
 /** @param packages that must be there @returns the folder with all of them */
-export const ensureRivals = (packages: readonly string[]): string => {
+export function ensureRivals(packages: readonly string[]): string {
   if (packages.every((name) => existsSync(join(folder, name, 'package.json')))) return folder;
   execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-    ...{ cwd: join(folder, '..'), stdio: ['ignore', 'ignore', 'inherit'] },
+    cwd: join(folder, '..'),
+    stdio: ['ignore', 'ignore', 'inherit'],
   });
   return folder;
-};
+}

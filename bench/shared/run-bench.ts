@@ -20,24 +20,28 @@ export interface Place {
   nextPort(): Promise<number>;
 }
 
-export const say = (text: string): void => void process.stderr.write(`${text}\n`);
+export function say(text: string): void {
+  void process.stderr.write(`${text}\n`);
+}
 
-const createPlace = (report: Report): Place => {
+function createPlace(report: Report): Place {
   const dataDir = createTemporaryFolder('capstan-bench-');
   const ports = new Set<number>();
   let last = Promise.resolve(0);
   return {
-    ...{ report, dataDir, cacheDir: findCacheDir(process.env, homedir()) },
+    report,
+    dataDir,
+    cacheDir: findCacheDir(process.env, homedir()),
     supervisor: createSupervisor({ report, temporaryFolder: dataDir }),
     nextPort: () => {
       last = last.then((port) => choosePort([], ports.add(port)));
       return last;
     },
   };
-};
+}
 
 /** Ends the process. @param bench whether every bar was met: exit code 0, else 1 */
-export const runBench = async (bench: (place: Place) => Promise<boolean>): Promise<never> => {
+export async function runBench(bench: (place: Place) => Promise<boolean>): Promise<never> {
   let giveUp = (_reason: string): void => undefined;
   const givenUp = new Promise<false>((resolve) => {
     giveUp = (reason) => {
@@ -57,4 +61,4 @@ export const runBench = async (bench: (place: Place) => Promise<boolean>): Promi
   });
   await place.supervisor.stop();
   process.exit(isMet ? 0 : 1);
-};
+}

@@ -11,11 +11,11 @@ export interface Database {
   readonly projectId: string;
 }
 
-export const startDatabase = async (place: Place): Promise<Database> => {
+export async function startDatabase(place: Place): Promise<Database> {
   const { supervisor, report, dataDir, cacheDir } = place;
   const options = { dataDir, port: await place.nextPort(), ephemeral: false, cacheDir };
   const server = await startPostgres(supervisor, options, createPartReport(report, 'Postgres'));
   const databaseUrl = await ensureDatabase(server, 'capstan');
   const access = await prepareDatabase(databaseUrl, { apiKeyFile: join(dataDir, 'api-key') });
   return { databaseUrl, apiKey: access.api_key, projectId: access.project_id };
-};
+}

@@ -9,15 +9,19 @@ import { findTemporal } from '../../src/dev/temporal/source.ts';
 import type { Place } from './run-bench.ts';
 
 /** @returns its address */
-export const startTemporalServer = async (place: Place): Promise<string> => {
+export async function startTemporalServer(place: Place): Promise<string> {
   const { supervisor, report, dataDir, cacheDir } = place;
   const environment = withoutTemporal(process.env);
   const { path } = await findTemporal({ cacheDir, environment }, createPartReport(report, 'Temporal'));
   return startTemporal(supervisor, {
-    ...{ dataDir, ephemeral: false, environment, program: path },
-    ...{ port: await place.nextPort(), uiPort: await place.nextPort() },
+    dataDir,
+    ephemeral: false,
+    environment,
+    program: path,
+    port: await place.nextPort(),
+    uiPort: await place.nextPort(),
   });
-};
+}
 
 interface Ends {
   readonly databaseUrl: string;
@@ -27,16 +31,18 @@ interface Ends {
 }
 
 /** Once per bench. */
-export const createEnvironment = (
+export function createEnvironment(
   { dataDir }: Place,
   { databaseUrl, temporalAddress, port }: Ends,
-): NodeJS.ProcessEnv => {
+): NodeJS.ProcessEnv {
   const mediaDir = join(dataDir, 'media');
   mkdirSync(mediaDir);
   return {
     ...withoutTemporal(process.env),
     ...embeddedTemporalEnvironment(temporalAddress, dataDir),
-    ...{ DATABASE_URL: databaseUrl, MEDIA_URL: pathToFileURL(mediaDir).href },
-    ...{ HOST: '127.0.0.1', PORT: String(port) },
+    DATABASE_URL: databaseUrl,
+    MEDIA_URL: pathToFileURL(mediaDir).href,
+    HOST: '127.0.0.1',
+    PORT: String(port),
   };
-};
+}

@@ -12,7 +12,7 @@ interface Entry<Item> {
   readonly item: Item;
 }
 
-const siftDown = <Item>(heap: Entry<Item>[], entry: Entry<Item>): void => {
+function siftDown<Item>(heap: Entry<Item>[], entry: Entry<Item>): void {
   let place = 0;
   for (;;) {
     const left = 2 * place + 1;
@@ -25,9 +25,9 @@ const siftDown = <Item>(heap: Entry<Item>[], entry: Entry<Item>): void => {
     place = isOther ? left + 1 : left;
   }
   heap[place] = entry;
-};
+}
 
-const siftUp = <Item>(heap: Entry<Item>[], entry: Entry<Item>): void => {
+function siftUp<Item>(heap: Entry<Item>[], entry: Entry<Item>): void {
   let place = heap.length;
   while (place > 0) {
     const parent = (place - 1) >> 1;
@@ -37,9 +37,9 @@ const siftUp = <Item>(heap: Entry<Item>[], entry: Entry<Item>): void => {
     place = parent;
   }
   heap[place] = entry;
-};
+}
 
-export const createEventQueue = <Item>(): EventQueue<Item> => {
+export function createEventQueue<Item>(): EventQueue<Item> {
   const heap: Entry<Item>[] = [];
   return {
     push: (at, item) => siftUp(heap, { at, item }),
@@ -52,4 +52,4 @@ export const createEventQueue = <Item>(): EventQueue<Item> => {
       return first.item;
     },
   };
-};
+}

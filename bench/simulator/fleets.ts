@@ -37,12 +37,17 @@ export const fleets: Fleet[] = [
   { name: 'even: 16 at 0.01 USD, 4 at 0.02 USD', kinds: twoPrices, isEven: true, ...exponential },
   { name: 'even: the same, few very long calls', kinds: twoPrices, isEven: true, ...lognormal },
   {
-    ...{ name: 'even: the same, priced by the second', kinds: twoPrices, isEven: true, ...exponential },
+    name: 'even: the same, priced by the second',
+    kinds: twoPrices,
+    isEven: true,
+    ...exponential,
     isPricedBySecond: true,
   },
   {
-    ...{ name: 'uneven: 8 free at half speed, 8 at 0.01 USD, 4 twice as fast at 0.03 USD', kinds: mixed },
-    ...{ isEven: false, ...exponential },
+    name: 'uneven: 8 free at half speed, 8 at 0.01 USD, 4 twice as fast at 0.03 USD',
+    kinds: mixed,
+    isEven: false,
+    ...exponential,
   },
   { name: 'uneven: the same, few very long calls', kinds: mixed, isEven: false, ...lognormal },
 ];
@@ -69,56 +74,59 @@ export interface Call {
   readonly work: number;
 }
 
-const priceOf = (
-  usd: number,
-  isPricedBySecond: boolean,
-): Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'> => {
+function priceOf(usd: number, isPricedBySecond: boolean): Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'> {
   if (usd === 0) return { cost_type: 'free', rate_usd: 0 };
   return isPricedBySecond
     ? { cost_type: 'per_second', rate_usd: (usd * 1_000) / meanCallMs }
     : { cost_type: 'per_call', rate_usd: usd };
-};
+}
 
-const createServer = ({ speed, usd }: Kind, id: string, isPricedBySecond: boolean): Server => ({
-  snapshot: {
-    instance_id: `ins_${id}`,
-    name: 'work',
-    version: '1.0.0',
-    endpoint: `http://${id}:8100`,
-    ...priceOf(usd, isPricedBySecond),
-    tags: [],
-    max_concurrency: 1,
-    state: 'up',
-    spec_digest: null,
-    held: 0,
-    reported_extra: 0,
-    duration_ms: null,
-    deviation_ms: null,
-    success_count: 0,
-    failure_count: 0,
-    breaker_until_ms: null,
-    is_local: usd === 0,
-    settle: 'computed',
-  },
-  meanMs: meanCallMs / speed,
-  backlog: [],
-});
+function createServer({ speed, usd }: Kind, id: string, isPricedBySecond: boolean): Server {
+  return {
+    snapshot: {
+      instance_id: `ins_${id}`,
+      name: 'work',
+      version: '1.0.0',
+      endpoint: `http://${id}:8100`,
+      ...priceOf(usd, isPricedBySecond),
+      tags: [],
+      max_concurrency: 1,
+      state: 'up',
+      spec_digest: null,
+      held: 0,
+      reported_extra: 0,
+      duration_ms: null,
+      deviation_ms: null,
+      success_count: 0,
+      failure_count: 0,
+      breaker_until_ms: null,
+      is_local: usd === 0,
+      settle: 'computed',
+    },
+    meanMs: meanCallMs / speed,
+    backlog: [],
+  };
+}
 
-export const createServers = ({ kinds, isPricedBySecond = false }: Fleet): Server[] =>
-  kinds.flatMap((kind, at) =>
+export function createServers({ kinds, isPricedBySecond = false }: Fleet): Server[] {
+  return kinds.flatMap((kind, at) =>
     Array.from({ length: kind.count }, (_, place) =>
       createServer(kind, `${at}-${String(place).padStart(2, '0')}`, isPricedBySecond),
     ),
   );
+}
 
 /** USD. */
-export const costOf = ({ snapshot: { cost_type, rate_usd } }: Server, durationMs: number): number =>
-  cost_type === 'per_second' ? (rate_usd * durationMs) / 1_000 : rate_usd;
+export function costOf({ snapshot: { cost_type, rate_usd } }: Server, durationMs: number): number {
+  return cost_type === 'per_second' ? (rate_usd * durationMs) / 1_000 : rate_usd;
+}
 
 /** Calls that the fleet can take per ms. */
-export const capacityOf = ({ kinds }: Fleet): number =>
-  kinds.reduce((sum, { count, speed }) => sum + (count * speed) / meanCallMs, 0);
+export function capacityOf({ kinds }: Fleet): number {
+  return kinds.reduce((sum, { count, speed }) => sum + (count * speed) / meanCallMs, 0);
+}
 
 /** Mean time of a call when all instances are busy, ms: waiting is told in these. */
-export const serviceTimeOf = (fleet: Fleet): number =>
-  fleet.kinds.reduce((sum, { count }) => sum + count, 0) / capacityOf(fleet);
+export function serviceTimeOf(fleet: Fleet): number {
+  return fleet.kinds.reduce((sum, { count }) => sum + count, 0) / capacityOf(fleet);
+}

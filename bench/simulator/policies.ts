@@ -12,15 +12,19 @@ export interface Policy {
   create(servers: readonly Server[], random: Random): (call: Call, waiting: number) => Server | null;
 }
 
-const busyness = ({ snapshot, backlog }: Server): number => snapshot.held + backlog.length;
-const hasRoom = ({ snapshot }: Server): boolean => snapshot.held < snapshot.max_concurrency;
+function busyness({ snapshot, backlog }: Server): number {
+  return snapshot.held + backlog.length;
+}
+function hasRoom({ snapshot }: Server): boolean {
+  return snapshot.held < snapshot.max_concurrency;
+}
 
 /** The least by the first key, then by the next; among equals one at random. */
-const leastOf = (
+function leastOf(
   servers: readonly Server[],
   random: Random,
   ...keys: readonly ((server: Server) => number)[]
-): Server | null => {
+): Server | null {
   let tied: Server[] = [];
   for (const server of servers) {
     const [best] = tied;
@@ -30,10 +34,14 @@ const leastOf = (
     else if (difference === 0) tied.push(server);
   }
   return tied[random.below(tied.length)] ?? null;
-};
+}
 
-const usdOf = ({ snapshot }: Server): number => snapshot.rate_usd;
-const meanOf = ({ meanMs }: Server): number => meanMs;
+function usdOf({ snapshot }: Server): number {
+  return snapshot.rate_usd;
+}
+function meanOf({ meanMs }: Server): number {
+  return meanMs;
+}
 
 const anywhere: Policy = {
   name: 'random',
@@ -73,27 +81,40 @@ const lowestCostWithRoom: Policy = {
 };
 
 /** One line for all: no call waits while anybody is idle. Knows the true speeds. */
-const ideal = (name: string, key: (server: Server) => number, next: (server: Server) => number): Policy => ({
-  name,
-  create: (servers, random) => () => leastOf(servers.filter(hasRoom), random, key, next),
-});
+function ideal(name: string, key: (server: Server) => number, next: (server: Server) => number): Policy {
+  return {
+    name,
+    create: (servers, random) => () => leastOf(servers.filter(hasRoom), random, key, next),
+  };
+}
 
-const capstan = (priority: Priority): Policy => ({
-  name: `Capstan, ${priority}`,
-  create: (servers) => {
-    const snapshots = servers.map(({ snapshot }) => snapshot);
-    const byId = new Map(servers.map((server) => [server.snapshot.instance_id, server]));
-    const request: RouteRequest = {
-      ...{ capability: 'work', versionRange: null, tags: [], priority, ceilingUsd: null, timeoutMs: 300_000 },
-      ...{ headroomUsd: null, nowMs: 0, priorMs: 0, ruledOut: new Map(), busy: new Set<string>() },
-    };
-    return ({ number }, waiting) => {
-      const seed = Math.imul(number, 0x9e3779b1);
-      const { best } = choose(snapshots, { ...request, priorMs: priorDuration(snapshots), waiting }, seed);
-      return best === null || best.isFull ? null : (byId.get(best.instance.instance_id) ?? null);
-    };
-  },
-});
+function capstan(priority: Priority): Policy {
+  return {
+    name: `Capstan, ${priority}`,
+    create: (servers) => {
+      const snapshots = servers.map(({ snapshot }) => snapshot);
+      const byId = new Map(servers.map((server) => [server.snapshot.instance_id, server]));
+      const request: RouteRequest = {
+        capability: 'work',
+        versionRange: null,
+        tags: [],
+        priority,
+        ceilingUsd: null,
+        timeoutMs: 300_000,
+        headroomUsd: null,
+        nowMs: 0,
+        priorMs: 0,
+        ruledOut: new Map(),
+        busy: new Set<string>(),
+      };
+      return ({ number }, waiting) => {
+        const seed = Math.imul(number, 0x9e3779b1);
+        const { best } = choose(snapshots, { ...request, priorMs: priorDuration(snapshots), waiting }, seed);
+        return best === null || best.isFull ? null : (byId.get(best.instance.instance_id) ?? null);
+      };
+    },
+  };
+}
 
 export const policies = {
   random: anywhere,

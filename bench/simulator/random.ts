@@ -12,7 +12,7 @@ export interface Random {
 
 const sigma = 1;
 
-export const createRandom = (seed: number): Random => {
+export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const uniform = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -27,4 +27,4 @@ export const createRandom = (seed: number): Random => {
     lognormal: () => Math.exp(sigma * normal() - sigma ** 2 / 2),
     below: (limit) => Math.floor(uniform() * limit),
   };
-};
+}

@@ -31,20 +31,20 @@ const alpha = 0.2;
 const countDecay = 0.98;
 
 /** As the router learns of a call that succeeded. */
-const learn = ({ snapshot }: Server, durationMs: number): void => {
+function learn({ snapshot }: Server, durationMs: number): void {
   const { duration_ms, deviation_ms } = snapshot;
   const distance = Math.abs(durationMs - (duration_ms ?? durationMs));
   snapshot.duration_ms = duration_ms === null ? durationMs : duration_ms + alpha * (durationMs - duration_ms);
   snapshot.deviation_ms = deviation_ms === null ? distance : deviation_ms + alpha * (distance - deviation_ms);
   snapshot.success_count = snapshot.success_count * countDecay + 1;
-};
+}
 
 interface Ending {
   readonly server: Server;
   readonly durationMs: number;
 }
 
-const drawCalls = ({ fleet, load, seed, calls }: Experiment): Call[] => {
+function drawCalls({ fleet, load, seed, calls }: Experiment): Call[] {
   const random = createRandom(seed);
   const betweenMs = 1 / (load * capacityOf(fleet));
   let atMs = 0;
@@ -52,9 +52,9 @@ const drawCalls = ({ fleet, load, seed, calls }: Experiment): Call[] => {
     atMs += random.exponential() * betweenMs;
     return { number, atMs, work: random[fleet.work]() };
   });
-};
+}
 
-export const simulate = (experiment: Experiment, policy: Policy): Outcome => {
+export function simulate(experiment: Experiment, policy: Policy): Outcome {
   const servers = createServers(experiment.fleet);
   const pick = policy.create(servers, createRandom(experiment.seed + 1));
   const endings = createEventQueue<Ending>();
@@ -112,4 +112,4 @@ export const simulate = (experiment: Experiment, policy: Policy): Outcome => {
   const left = line.length - inLine + servers.reduce((sum, { backlog }) => sum + backlog.length, 0);
   endUntil(Number.MAX_VALUE);
   return { waits, usd, free, left };
-};
+}

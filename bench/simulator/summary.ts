@@ -37,10 +37,11 @@ export interface Summary {
 /** That share of the calls may be left waiting when the last one comes. */
 const maxLeftShare = 0.05;
 
-const meanOf = (values: readonly number[]): number =>
-  values.reduce((sum, value) => sum + value, 0) / values.length;
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
 
-const figuresOf = (outcomes: readonly Outcome[], serviceMs: number, calls: number): Figures => {
+function figuresOf(outcomes: readonly Outcome[], serviceMs: number, calls: number): Figures {
   const sorted = outcomes.map(({ waits }) => waits.toSorted((a, b) => a - b));
   return {
     meanWait: meanOf(outcomes.map(({ waits }) => meanOf(waits))) / serviceMs,
@@ -49,7 +50,7 @@ const figuresOf = (outcomes: readonly Outcome[], serviceMs: number, calls: numbe
     freeShare: meanOf(outcomes.map(({ free, waits }) => free / waits.length)),
     keepsUp: outcomes.every(({ left }) => left <= calls * maxLeftShare),
   };
-};
+}
 
 const ours = ['batch', 'standard', 'interactive'] as const satisfies PolicyName[];
 const thrifty = ['batch', 'standard'] as const satisfies PolicyName[];
@@ -60,7 +61,7 @@ type Table = ReadonlyMap<PolicyName, Figures>;
  * On an even fleet nobody can wait less than in one line. The bar is set for calls of exponential length with a price
  * each; a few very long calls mislead about speed, and a price by the second is a guess as well.
  */
-const checkWaiting = ({ isEven, isPricedBySecond = false, work }: Fleet, table: Table): Check[] => {
+function checkWaiting({ isEven, isPricedBySecond = false, work }: Fleet, table: Table): Check[] {
   const ideal = table.get('idealFast');
   if (!isEven || ideal === undefined) return [];
   const bar = work === 'exponential' && !isPricedBySecond ? 1.25 : null;
@@ -69,10 +70,10 @@ const checkWaiting = ({ isEven, isPricedBySecond = false, work }: Fleet, table: 
     if (own === undefined) return [];
     return [{ what: `mean wait of ${name} by the ideal`, value: own.meanWait / ideal.meanWait, bar }];
   });
-};
+}
 
 /** Against a rival that cannot keep up, and of a priority that waits for what is free, there is nothing to compare. */
-const checkCost = (table: Table, rival: 'lowestCost' | 'lowestCostWithRoom', name: PolicyName): Check[] => {
+function checkCost(table: Table, rival: 'lowestCost' | 'lowestCostWithRoom', name: PolicyName): Check[] {
   const [own, other] = [table.get(name), table.get(rival)];
   if (own === undefined || other === undefined || !own.keepsUp || !other.keepsUp) return [];
   const against = `of ${name} by ${policies[rival].name}`;
@@ -80,11 +81,13 @@ const checkCost = (table: Table, rival: 'lowestCost' | 'lowestCostWithRoom', nam
     { what: `cost ${against}`, value: own.usd / other.usd, bar: 1.1 },
     { what: `p99 wait ${against}`, value: own.p99Wait / other.p99Wait, bar: 0.5 },
   ];
-};
+}
 
-export const isMet = ({ value, bar }: Check): boolean => bar === null || value <= bar;
+export function isMet({ value, bar }: Check): boolean {
+  return bar === null || value <= bar;
+}
 
-export const summarize = (fleet: Fleet, load: number, { seeds, calls }: Effort): Summary => {
+export function summarize(fleet: Fleet, load: number, { seeds, calls }: Effort): Summary {
   const names = Object.keys(policies) as PolicyName[];
   const figures = new Map(
     names.map((name) => {
@@ -98,4 +101,4 @@ export const summarize = (fleet: Fleet, load: number, { seeds, calls }: Effort):
     ...checkCost(figures, 'lowestCost', 'batch'),
   ];
   return { fleet, load, figures, checks };
-};
+}

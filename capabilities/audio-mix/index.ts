@@ -17,12 +17,7 @@ interface Sources {
   readonly musicGainDb: number;
 }
 
-const mix = async (
-  tools: MediaTools,
-  sources: Sources,
-  result: string,
-  signal: AbortSignal,
-): Promise<void> => {
+async function mix(tools: MediaTools, sources: Sources, result: string, signal: AbortSignal): Promise<void> {
   const facts = await probeMedia(tools, sources.video, signal);
   if (facts.video === null) throw new Error('the video has no picture');
   if (facts.durationS === 0) throw new Error('the video has no duration');
@@ -42,12 +37,12 @@ const mix = async (
     [...inputs, ...corrected, ...picture, ...sound, ...encodeAudio, ...asMp4, result],
     signal,
   );
-};
+}
 
-const measure = async (tools: MediaTools, path: string, signal: AbortSignal): Promise<Measurement> => {
+async function measure(tools: MediaTools, path: string, signal: AbortSignal): Promise<Measurement> {
   const args = [...inputFile(path), '-map', '0:a:0', '-af', measureLoudness, ...nowhere];
   return readMeasurement(await runFfmpeg(tools, args, signal));
-};
+}
 
 export const capability = defineCapability({
   name: 'audio-mix',

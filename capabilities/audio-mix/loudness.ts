@@ -25,8 +25,8 @@ const target = `loudnorm=I=${targetLufs}:TP=${targetPeakDbtp}:LRA=${targetRange}
 /** A filter that changes nothing worth keeping and prints a measurement at the end. */
 export const measureLoudness = `${target}:print_format=json`;
 
-export const correctLoudness = (measured: Measurement): string =>
-  [
+export function correctLoudness(measured: Measurement): string {
+  return [
     target,
     `measured_I=${measured.input_i}`,
     `measured_TP=${measured.input_tp}`,
@@ -35,15 +35,16 @@ export const correctLoudness = (measured: Measurement): string =>
     `offset=${measured.target_offset}`,
     'linear=true',
   ].join(':');
+}
 
 /**
  * Reads the measurement from what ffmpeg printed.
  * @throws Error when there is none, or the sound is silence
  */
-export const readMeasurement = (printed: string): Measurement => {
+export function readMeasurement(printed: string): Measurement {
   const report = /\{[^{}]*"input_i"[^{}]*\}/.exec(printed)?.[0];
   if (report === undefined) throw new Error('ffmpeg printed no loudness measurement');
   const measured = Measurement.parse(JSON.parse(report));
   if (!Number.isFinite(measured.input_i)) throw new Error('there is no sound to mix: both tracks are silent');
   return measured;
-};
+}

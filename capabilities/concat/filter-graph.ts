@@ -8,9 +8,11 @@ import type { MediaFacts, VideoFacts } from '../media-tools/probe.ts';
 export type Clip = MediaFacts & { readonly video: VideoFacts };
 
 /** H.264 wants even sizes. */
-const even = (pixels: number): number => Math.max(2, Math.round(pixels / 2) * 2);
+function even(pixels: number): number {
+  return Math.max(2, Math.round(pixels / 2) * 2);
+}
 
-const videoChain = (frame: VideoFacts, index: number): string => {
+function videoChain(frame: VideoFacts, index: number): string {
   const [width, height] = [even(frame.width), even(frame.height)];
   return [
     `[${index}:v:0]setpts=PTS-STARTPTS`,
@@ -20,17 +22,17 @@ const videoChain = (frame: VideoFacts, index: number): string => {
     `fps=${frame.frameRate}`,
     `format=yuv420p[v${index}]`,
   ].join(',');
-};
+}
 
-const audioChain = (clip: Clip, index: number): string => {
+function audioChain(clip: Clip, index: number): string {
   const length = `atrim=duration=${clip.durationS.toFixed(6)}[a${index}]`;
   if (!clip.hasAudio) return `anullsrc=r=48000:cl=stereo,${commonAudio},${length}`;
   return `[${index}:a:0]asetpts=PTS-STARTPTS,${commonAudio},apad,${length}`;
-};
+}
 
 /** Inputs are the clips in order; outputs are `[v]` and `[a]`. */
-export const joinClips = (clips: readonly [Clip, ...Clip[]]): string => {
+export function joinClips(clips: readonly [Clip, ...Clip[]]): string {
   const chains = clips.flatMap((clip, index) => [videoChain(clips[0].video, index), audioChain(clip, index)]);
   const pairs = clips.map((_, index) => `[v${index}][a${index}]`).join('');
   return `${chains.join(';')};${pairs}concat=n=${clips.length}:v=1:a=1[v][a]`;
-};
+}

@@ -8,17 +8,17 @@ import { probeDurationMs, probeMedia } from '../media-tools/probe.ts';
 import { inputFile, runFfmpeg } from '../media-tools/run-tool.ts';
 import { type Clip, joinClips } from './filter-graph.ts';
 
-const readClip = async (
+async function readClip(
   tools: MediaTools,
   path: string,
   reference: string,
   signal: AbortSignal,
-): Promise<Clip> => {
+): Promise<Clip> {
   const facts = await probeMedia(tools, path, signal);
   if (facts.video === null) throw new Error(`${reference} has no picture`);
   if (facts.durationS === 0) throw new Error(`${reference} has no duration`);
   return { ...facts, video: facts.video };
-};
+}
 
 export const capability = defineCapability({
   name: 'concat',

@@ -21,15 +21,17 @@ const encoders = ['libx264', 'aac', 'mjpeg', 'png'];
 const run = promisify(execFile);
 
 /** Where `installMediaTools` puts the packages. */
-export const toolsFolder = (cacheDir: string): string => join(cacheDir, 'media-tools');
+export function toolsFolder(cacheDir: string): string {
+  return join(cacheDir, 'media-tools');
+}
 
 /** Names are the second column of `-filters` and `-encoders`. */
-const listNames = async (ffmpeg: string, option: string): Promise<ReadonlySet<string>> => {
+async function listNames(ffmpeg: string, option: string): Promise<ReadonlySet<string>> {
   const { stdout } = await run(ffmpeg, ['-hide_banner', option]);
   return new Set(stdout.split('\n').map((line) => line.trim().split(/\s+/)[1] ?? ''));
-};
+}
 
-const qualifies = async ({ ffmpeg, ffprobe }: MediaTools): Promise<boolean> => {
+async function qualifies({ ffmpeg, ffprobe }: MediaTools): Promise<boolean> {
   try {
     await run(ffprobe, ['-version']);
     const knownFilters = await listNames(ffmpeg, '-filters');
@@ -39,10 +41,10 @@ const qualifies = async ({ ffmpeg, ffprobe }: MediaTools): Promise<boolean> => {
   } catch {
     return false;
   }
-};
+}
 
 /** The binaries inside `@ffmpeg-installer/ffmpeg` and `@ffprobe-installer/ffprobe`, as seen from a module. */
-const fromPackages = (from: string): MediaTools | null => {
+function fromPackages(from: string): MediaTools | null {
   const require = createRequire(from);
   try {
     return {
@@ -52,10 +54,10 @@ const fromPackages = (from: string): MediaTools | null => {
   } catch {
     return null;
   }
-};
+}
 
 /** Null when there is none; `installMediaTools` helps. */
-export const findMediaTools = async (cacheDir: string): Promise<MediaTools | null> => {
+export async function findMediaTools(cacheDir: string): Promise<MediaTools | null> {
   const candidates = [
     { ffmpeg: 'ffmpeg', ffprobe: 'ffprobe' },
     fromPackages(import.meta.url),
@@ -65,11 +67,11 @@ export const findMediaTools = async (cacheDir: string): Promise<MediaTools | nul
     if (candidate !== null && (await qualifies(candidate))) return candidate;
   }
   return null;
-};
+}
 
 /** @throws Error when there is none */
-export const locateMediaTools = async (cacheDir: string): Promise<MediaTools> => {
+export async function locateMediaTools(cacheDir: string): Promise<MediaTools> {
   const tools = await findMediaTools(cacheDir);
   if (tools === null) throw new Error('no ffmpeg with the needed filters and encoders on this machine');
   return tools;
-};
+}

@@ -35,19 +35,19 @@ export interface MediaFacts {
   readonly hasAudio: boolean;
 }
 
-const isTurned = (stream: Stream): boolean => {
+function isTurned(stream: Stream): boolean {
   const rotation = stream.tags?.rotate ?? stream.side_data_list?.find((data) => data.rotation)?.rotation ?? 0;
   return Math.abs(rotation) % 180 === 90;
-};
+}
 
 /** Variable and odd rates become 30. */
-const readFrameRate = (text: string | undefined): string => {
+function readFrameRate(text: string | undefined): string {
   const [frames = 0, seconds = 0] = (text ?? '').split('/').map(Number);
   const rate = frames / seconds;
   return rate >= 1 && rate <= 120 ? `${frames}/${seconds}` : '30/1';
-};
+}
 
-const readVideo = (stream: Stream | undefined): VideoFacts | null => {
+function readVideo(stream: Stream | undefined): VideoFacts | null {
   if (stream?.width === undefined || stream.height === undefined) return null;
   const { width, height } = stream;
   return {
@@ -56,14 +56,10 @@ const readVideo = (stream: Stream | undefined): VideoFacts | null => {
     height: isTurned(stream) ? width : height,
     frameRate: readFrameRate(stream.avg_frame_rate),
   };
-};
+}
 
 /** @throws Error when the file is no media */
-export const probeMedia = async (
-  tools: MediaTools,
-  path: string,
-  signal: AbortSignal,
-): Promise<MediaFacts> => {
+export async function probeMedia(tools: MediaTools, path: string, signal: AbortSignal): Promise<MediaFacts> {
   const { streams, format } = Report.parse(await runFfprobe(tools, path, signal));
   const video = streams.find((stream) => stream.codec_type === 'video');
   return {
@@ -71,15 +67,11 @@ export const probeMedia = async (
     video: readVideo(video),
     hasAudio: streams.some((stream) => stream.codec_type === 'audio'),
   };
-};
+}
 
 /** Of the whole file, in milliseconds. @throws Error when ffprobe finds none */
-export const probeDurationMs = async (
-  tools: MediaTools,
-  path: string,
-  signal: AbortSignal,
-): Promise<number> => {
+export async function probeDurationMs(tools: MediaTools, path: string, signal: AbortSignal): Promise<number> {
   const { format } = Report.parse(await runFfprobe(tools, path, signal));
   if (format.duration === undefined) throw new Error('the result has no duration');
   return Math.round(format.duration * 1_000);
-};
+}

@@ -6,18 +6,18 @@ import type { MediaTools } from './locate.ts';
 /** Enough for the report of a filter; older output is dropped. */
 const keptCharacters = 64 * 1024;
 
-const describeExit = (tool: string, code: number | null, stderr: string): Error => {
+function describeExit(tool: string, code: number | null, stderr: string): Error {
   const tail = stderr.trim().split('\n').slice(-5).join(' ').slice(-600);
   return new Error(`${basename(tool)} exited with ${code}: ${tail}`);
-};
+}
 
 /** Settles when the process is gone, so that nothing writes to a folder that is being removed. */
-const run = (
+function run(
   tool: string,
   args: readonly string[],
   signal: AbortSignal,
-): Promise<{ readonly stdout: string; readonly stderr: string }> =>
-  new Promise((resolve, reject) => {
+): Promise<{ readonly stdout: string; readonly stderr: string }> {
+  return new Promise((resolve, reject) => {
     const printed = { stdout: '', stderr: '' };
     let fault: Error | undefined;
     const child = spawn(tool, args, { signal, killSignal: 'SIGKILL', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -34,6 +34,7 @@ const run = (
       else reject(fault ?? describeExit(tool, code, printed.stderr));
     });
   });
+}
 
 /**
  * Options before a file that came from outside: containers that hold their own data only. A playlist would make
@@ -46,25 +47,22 @@ const untrusted = [
   'mov,matroska,webm,avi,mpegts,mpeg,flv,ogg,wav,mp3,flac,aac,image2,png_pipe,jpeg_pipe',
 ];
 
-export const inputFile = (path: string, options: readonly string[] = []): readonly string[] => [
-  ...untrusted,
-  ...options,
-  '-i',
-  path,
-];
+export function inputFile(path: string, options: readonly string[] = []): readonly string[] {
+  return [...untrusted, ...options, '-i', path];
+}
 
 /** @returns what ffmpeg printed on stderr @throws Error with the end of it */
-export const runFfmpeg = async (
+export async function runFfmpeg(
   tools: MediaTools,
   args: readonly string[],
   signal: AbortSignal,
-): Promise<string> => {
+): Promise<string> {
   const common = ['-hide_banner', '-nostdin', '-nostats', '-y', '-threads', '2'];
   return (await run(tools.ffmpeg, [...common, ...args], signal)).stderr;
-};
+}
 
 /** @returns what ffprobe printed, parsed */
-export const runFfprobe = async (tools: MediaTools, path: string, signal: AbortSignal): Promise<unknown> => {
+export async function runFfprobe(tools: MediaTools, path: string, signal: AbortSignal): Promise<unknown> {
   const args = ['-v', 'error', '-print_format', 'json', '-show_format', '-show_streams', ...inputFile(path)];
   return JSON.parse((await run(tools.ffprobe, args, signal)).stdout);
-};
+}

@@ -26,18 +26,20 @@ export interface ModelAnswer {
 }
 
 /** Only the request: what comes back is read as text, and parsed once, when it is complete. */
-const askForJson = (schema: JsonObject) => ({
-  ...Output.object({ schema: jsonSchema(schema) }),
-  parseCompleteOutput: async () => null,
-  parsePartialOutput: async () => undefined,
-});
+function askForJson(schema: JsonObject) {
+  return {
+    ...Output.object({ schema: jsonSchema(schema) }),
+    parseCompleteOutput: async () => null,
+    parsePartialOutput: async () => undefined,
+  };
+}
 
 /** @throws whatever the provider or the connection did, as the AI SDK reports it */
-export const askModel = async (
+export async function askModel(
   model: LanguageModel,
   question: Question,
   signal: AbortSignal,
-): Promise<ModelAnswer> => {
+): Promise<ModelAnswer> {
   const left = new AbortController();
   const { system, messages, json, maxOutputTokens, temperature, seed } = question;
   const { fullStream } = streamText({
@@ -59,9 +61,9 @@ export const askModel = async (
   } finally {
     left.abort();
   }
-};
+}
 
-const collect = async (stream: ReturnType<typeof streamText>['fullStream']): Promise<ModelAnswer> => {
+async function collect(stream: ReturnType<typeof streamText>['fullStream']): Promise<ModelAnswer> {
   let text = '';
   for await (const part of stream) {
     if (part.type === 'error') throw part.error;
@@ -74,4 +76,4 @@ const collect = async (stream: ReturnType<typeof streamText>['fullStream']): Pro
     }
   }
   throw new Error('the stream ended before the answer was complete');
-};
+}

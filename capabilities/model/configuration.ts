@@ -65,12 +65,12 @@ export const ModelSettingsSchema = z
 export type ModelSettings = z.infer<typeof ModelSettingsSchema>;
 
 /** A price that the reservation does not cover would be spent without being counted. */
-const findPriceFault = (settings: {
+function findPriceFault(settings: {
   readonly MODEL_RATE_USD: number;
   readonly MODEL_USD_PER_MTOK_IN?: number | undefined;
   readonly MODEL_USD_PER_MTOK_OUT?: number | undefined;
   readonly MODEL_MAX_OUTPUT_TOKENS: number;
-}): { readonly path: string[]; readonly message: string } | null => {
+}): { readonly path: string[]; readonly message: string } | null {
   const { MODEL_USD_PER_MTOK_IN: priceIn, MODEL_USD_PER_MTOK_OUT: priceOut } = settings;
   if (priceIn === undefined && priceOut === undefined) return null;
   if (priceIn === undefined || priceOut === undefined) {
@@ -85,15 +85,15 @@ const findPriceFault = (settings: {
     path: ['MODEL_RATE_USD'],
     message: `is ${settings.MODEL_RATE_USD}, but ${output}, and it has to cover the input too`,
   };
-};
+}
 
 /**
  * Empty variables count as absent.
  * @throws Error that names every wrong variable and what is allowed
  */
-export const readModelSettings = (environment: NodeJS.ProcessEnv = process.env): ModelSettings => {
+export function readModelSettings(environment: NodeJS.ProcessEnv = process.env): ModelSettings {
   const present = Object.entries(environment).filter(([, value]) => value !== undefined && value !== '');
   const parsed = ModelSettingsSchema.safeParse(Object.fromEntries(present));
   if (parsed.success) return parsed.data;
   throw new Error(`settings of the model (docs/models.md): ${z.prettifyError(parsed.error)}`);
-};
+}

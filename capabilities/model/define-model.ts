@@ -39,7 +39,7 @@ const Output = z.object({
 });
 type Output = z.infer<typeof Output>;
 
-export const defineModel = (settings: ModelSettings): Capability => {
+export function defineModel(settings: ModelSettings): Capability {
   const { MODEL_CAPABILITY, MODEL_RATE_USD: rate_usd, MODEL_API_KEY: key } = settings;
   const model = createLanguageModel(settings);
   const hide = (text: string): string => (key === undefined ? text : text.replaceAll(key, '[key]'));
@@ -76,18 +76,18 @@ export const defineModel = (settings: ModelSettings): Capability => {
     max_concurrency: settings.MODEL_MAX_CONCURRENCY,
     exec,
   });
-};
+}
 
 /** @throws CallFailure when the caller's deadline has passed */
-const timeLimit = ({ MODEL_TIMEOUT_MS }: ModelSettings, deadline: Date | undefined): number => {
+function timeLimit({ MODEL_TIMEOUT_MS }: ModelSettings, deadline: Date | undefined): number {
   if (deadline === undefined) return MODEL_TIMEOUT_MS;
   const leftMs = deadline.getTime() - Date.now();
   if (leftMs > 0) return Math.min(MODEL_TIMEOUT_MS, leftMs);
   throw modelFailure('model_unavailable', 'the deadline of the call has passed');
-};
+}
 
 /** System messages go first, as one: many providers and chat templates allow nothing else. */
-const toQuestion = (settings: ModelSettings, input: Input, schema: JsonObject | undefined): Question => {
+function toQuestion(settings: ModelSettings, input: Input, schema: JsonObject | undefined): Question {
   const { MODEL_STRUCTURED_OUTPUT: way, MODEL_MAX_OUTPUT_TOKENS: limit } = settings;
   const system = input.messages.filter(({ role }) => role === 'system').map(({ content }) => content);
   if (schema !== undefined && way !== 'json_schema') {
@@ -101,19 +101,21 @@ const toQuestion = (settings: ModelSettings, input: Input, schema: JsonObject | 
     temperature: input.temperature,
     seed: input.seed,
   };
-};
+}
 
 /** @throws CallFailure `model_answer_invalid` when there is none */
-const readText = ({ text, finishReason }: ModelAnswer): string => {
+function readText({ text, finishReason }: ModelAnswer): string {
   if (text !== '') return text;
   throw modelFailure('model_answer_invalid', `the answer is empty, finish_reason ${finishReason}`);
-};
+}
 
-const describeAnswer = ({ model, finishReason, inputTokens, outputTokens }: ModelAnswer) => ({
-  model,
-  finish_reason: finishReasons[finishReason],
-  usage: { input_tokens: inputTokens, output_tokens: outputTokens },
-});
+function describeAnswer({ model, finishReason, inputTokens, outputTokens }: ModelAnswer) {
+  return {
+    model,
+    finish_reason: finishReasons[finishReason],
+    usage: { input_tokens: inputTokens, output_tokens: outputTokens },
+  };
+}
 
 const finishReasons = {
   stop: 'stop',
@@ -124,19 +126,19 @@ const finishReasons = {
   other: 'other',
 } as const satisfies Record<ModelAnswer['finishReason'], Output['finish_reason']>;
 
-const pricesOf = (settings: ModelSettings) => {
+function pricesOf(settings: ModelSettings) {
   const { MODEL_USD_PER_MTOK_IN: input, MODEL_USD_PER_MTOK_OUT: output } = settings;
   return input === undefined || output === undefined || input + output === 0 ? null : { input, output };
-};
+}
 
 /**
  * No tokenizer makes more tokens than the text has bytes: what could cost more than is reserved is not asked.
  * @throws CallFailure `model_rejected`
  */
-const requireCovered = (
+function requireCovered(
   settings: ModelSettings,
   { system, messages, json, maxOutputTokens }: Question,
-): void => {
+): void {
   const prices = pricesOf(settings);
   if (prices === null) return;
   const bytes = Buffer.byteLength(JSON.stringify([system, messages, json?.schema ?? null]));
@@ -145,11 +147,11 @@ const requireCovered = (
   const sizes = `${bytes} bytes of question and ${maxOutputTokens} tokens of answer`;
   const limit = `MODEL_RATE_USD is ${settings.MODEL_RATE_USD}`;
   throw modelFailure('model_rejected', `${sizes} may cost ${most.toFixed(6)} USD; ${limit}`);
-};
+}
 
 /** USD, or null when it is not known; tokens from a cache count in full. */
-const costOf = (settings: ModelSettings, { inputTokens, outputTokens }: ModelAnswer): number | null => {
+function costOf(settings: ModelSettings, { inputTokens, outputTokens }: ModelAnswer): number | null {
   const prices = pricesOf(settings);
   if (prices === null || inputTokens === null || outputTokens === null) return null;
   return Number(((inputTokens * prices.input + outputTokens * prices.output) / 1e6).toFixed(12));
-};
+}

@@ -18,46 +18,53 @@ type ModelFault = keyof typeof statuses;
 const longestMessage = 1_000;
 
 /** At most `length` characters, and no half of a surrogate pair. */
-export const shorten = (text: string, length: number): string =>
-  text.length <= length ? text : `${text.slice(0, length - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+export function shorten(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+}
 
-export const modelFailure = (fault: ModelFault, message: string, retryAfterS?: number): CallFailure =>
-  new CallFailure(statuses[fault], `${fault}: ${message}`, retryAfterS === undefined ? {} : { retryAfterS });
+export function modelFailure(fault: ModelFault, message: string, retryAfterS?: number): CallFailure {
+  return new CallFailure(
+    statuses[fault],
+    `${fault}: ${message}`,
+    retryAfterS === undefined ? {} : { retryAfterS },
+  );
+}
 
 /** 402: no money left at the provider. */
 const configurationStatuses: readonly number[] = [401, 402, 403, 404];
 const overloadedStatuses: readonly number[] = [429, 503, 529];
 const repeatableStatuses: readonly number[] = [408, 409];
 
-const faultOf = (status: number, code: unknown): ModelFault => {
+function faultOf(status: number, code: unknown): ModelFault {
   if (configurationStatuses.includes(status) || code === 'insufficient_quota') return 'model_config';
   if (overloadedStatuses.includes(status)) return 'model_overloaded';
   const isTheirs = status >= 500 || repeatableStatuses.includes(status);
   return isTheirs ? 'model_unavailable' : 'model_rejected';
-};
+}
 
 /** Seconds or an HTTP date. */
-const readRetryAfter = (header: string | undefined): number | undefined => {
+function readRetryAfter(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   const seconds = /^\s*\d+(\.\d+)?\s*$/.test(header)
     ? Number(header)
     : (Date.parse(header) - Date.now()) / 1_000;
   return seconds >= 0 ? seconds : undefined;
-};
+}
 
-const field = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+function field(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}
 
 /** Providers put all kinds of things into a stream's error; an Error itself is never printed, it holds the request. */
-const describe = (error: unknown): string => {
+function describe(error: unknown): string {
   const message = field(error, 'message');
   if (typeof message === 'string' && message !== '') return message;
   if (error instanceof Error) return 'no message';
   return typeof error === 'string' ? error : (JSON.stringify(error) ?? 'no message');
-};
+}
 
 /** @param hide takes secrets out of a text */
-export const explainProviderError = (error: unknown, hide: (text: string) => string): CallFailure => {
+export function explainProviderError(error: unknown, hide: (text: string) => string): CallFailure {
   const show = (text: string): string => shorten(hide(text), longestMessage);
   // Below 400 it is the way to the answer, or the answer itself, that broke.
   if (!APICallError.isInstance(error) || error.statusCode === undefined || error.statusCode < 400) {
@@ -70,4 +77,4 @@ export const explainProviderError = (error: unknown, hide: (text: string) => str
   // Without data the body is not what this provider's errors look like, but says more than the status.
   const message = show((data === undefined && responseBody) || describe(error));
   return modelFailure(fault, `the provider answered ${statusCode}: ${message}`, retryAfterS);
-};
+}

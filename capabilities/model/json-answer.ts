@@ -15,14 +15,15 @@ const shownErrors = 5;
 const excerptLength = 500;
 
 /** Models that are asked in words like to wrap JSON into one code block. */
-const unwrap = (text: string): string =>
-  /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text;
+function unwrap(text: string): string {
+  return /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text;
+}
 
 /**
  * @param hide takes secrets out of a text
  * @throws CallFailure `model_rejected` when the schema cannot be used
  */
-export const createJsonReader = (schema: JsonObject, hide: (text: string) => string): JsonReader => {
+export function createJsonReader(schema: JsonObject, hide: (text: string) => string): JsonReader {
   const check = compile(schema);
   return ({ text, finishReason }) => {
     const refuse = (problem: string) => {
@@ -36,21 +37,21 @@ export const createJsonReader = (schema: JsonObject, hide: (text: string) => str
     if (errors.length === 0) return value;
     throw refuse(errors.map(({ pointer, message }) => `${pointer || 'the answer'} ${message}`).join('; '));
   };
-};
+}
 
-const compile = (schema: JsonObject) => {
+function compile(schema: JsonObject) {
   try {
     return createSchemaCompiler().compile(schema);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw modelFailure('model_rejected', `response_schema cannot be used: ${reason}`);
   }
-};
+}
 
-const parse = (text: string): Json | undefined => {
+function parse(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
   } catch {
     return undefined;
   }
-};
+}

@@ -6,7 +6,7 @@ import type { ModelSettings } from './configuration.ts';
 const anthropicUrl = 'https://api.anthropic.com/v1';
 
 /** Everything is passed explicitly: the providers would read keys and addresses from variables of their own. */
-export const createLanguageModel = (settings: ModelSettings): LanguageModel => {
+export function createLanguageModel(settings: ModelSettings): LanguageModel {
   const { MODEL_BASE_URL, MODEL_API_KEY: apiKey, MODEL_NAME, MODEL_TOKEN_LIMIT_FIELD } = settings;
   if (settings.MODEL_PROVIDER === 'anthropic') {
     return createAnthropic({ baseURL: MODEL_BASE_URL ?? anthropicUrl, apiKey })(MODEL_NAME);
@@ -20,4 +20,4 @@ export const createLanguageModel = (settings: ModelSettings): LanguageModel => {
     transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, [MODEL_TOKEN_LIMIT_FIELD]: max_tokens }),
   });
   return provider(MODEL_NAME);
-};
+}

@@ -8,7 +8,7 @@ import { type MediaFacts, probeMedia } from '../media-tools/probe.ts';
 import { inputFile, runFfmpeg } from '../media-tools/run-tool.ts';
 
 /** Seconds; the middle unless asked otherwise, and never behind the last frame. */
-const chooseMoment = ({ durationS, video }: MediaFacts, atMs: number | undefined): number => {
+function chooseMoment({ durationS, video }: MediaFacts, atMs: number | undefined): number {
   const [frames = 30, seconds = 1] = (video?.frameRate ?? '').split('/').map(Number);
   const lastFrame = Math.max(0, durationS - (1.5 * seconds) / frames);
   if (atMs === undefined) return Math.min(durationS / 2, lastFrame);
@@ -16,7 +16,7 @@ const chooseMoment = ({ durationS, video }: MediaFacts, atMs: number | undefined
     throw new Error(`at_ms is ${atMs}, but the video ends at ${Math.round(durationS * 1_000)}`);
   }
   return Math.min(atMs / 1_000, lastFrame);
-};
+}
 
 const encoders = {
   jpeg: { options: ['-c:v', 'mjpeg', '-q:v', '3', '-pix_fmt', 'yuvj420p'], contentType: 'image/jpeg' },

@@ -7,13 +7,14 @@ import type { Services } from '../../src/services/services.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
 /** Routes hold their services and use them only when called, which nobody does here. */
-const declaredRoutes = (): readonly Route[] =>
-  createRoutes({} as Services, {
+function declaredRoutes(): readonly Route[] {
+  return createRoutes({} as Services, {
     config: ConfigSchema.parse({ DATABASE_URL: 'postgres://none' }),
     closing: new AbortController().signal,
   });
+}
 
-const bodyOf = ({ body }: Route): string => {
+function bodyOf({ body }: Route): string {
   switch (body.kind) {
     case 'json':
       return body.optional ? 'JSON, optional' : 'JSON';
@@ -24,18 +25,21 @@ const bodyOf = ({ body }: Route): string => {
     case 'none':
       return '';
   }
-};
+}
 
-const toRow = (route: Route) => [
-  code(`${route.method} ${toDocumentedPath(route.path)}`),
-  route.summary,
-  bodyOf(route),
-  route.scope === null ? 'open' : code(route.scope),
-  Object.keys(route.responses).join(', '),
-];
+function toRow(route: Route) {
+  return [
+    code(`${route.method} ${toDocumentedPath(route.path)}`),
+    route.summary,
+    bodyOf(route),
+    route.scope === null ? 'open' : code(route.scope),
+    Object.keys(route.responses).join(', '),
+  ];
+}
 
-const formatGroup = (tag: string, routes: readonly Route[]): string =>
-  `## ${tag}\n\n${formatTable(['Route', 'Does', 'Body', 'Scope', 'Answers'], routes.map(toRow))}`;
+function formatGroup(tag: string, routes: readonly Route[]): string {
+  return `## ${tag}\n\n${formatTable(['Route', 'Does', 'Body', 'Scope', 'Answers'], routes.map(toRow))}`;
+}
 
 const introduction = `
 The complete description, with every body, parameter and error, is the OpenAPI 3.1 document that a running server
@@ -47,7 +51,7 @@ the first is taken. The scope \`admin\` includes every other. Lists answer \`{it
 200. Times are RFC 3339, money is USD. Every answer carries \`X-Request-Id\`. Errors: [errors](errors.md).
 `;
 
-export const createApiPage = (): Page => {
+export function createApiPage(): Page {
   const routes = declaredRoutes();
   const tags = [...new Set(routes.map(({ tag }) => tag))];
   const groups = tags.map((tag) =>
@@ -61,4 +65,4 @@ export const createApiPage = (): Page => {
     source: 'src/api/routes/',
     sections: [introduction, ...groups],
   });
-};
+}

@@ -7,14 +7,16 @@ import { createPage, formatTable, type Page } from './page.ts';
 
 const width = 100;
 
-const nameOf = (command: Command): string =>
-  command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
+function nameOf(command: Command): string {
+  return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
+}
 
 /** Commands that do something, not those that only hold others. */
-const leavesOf = (command: Command): readonly Command[] =>
-  command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
+function leavesOf(command: Command): readonly Command[] {
+  return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
+}
 
-const helpOf = (command: Command): string => {
+function helpOf(command: Command): string {
   const written: string[] = [];
   command.configureOutput({
     getOutHelpWidth: () => width,
@@ -23,7 +25,7 @@ const helpOf = (command: Command): string => {
   });
   command.outputHelp();
   return written.join('').trim();
-};
+}
 
 const introduction = `
 In a checkout, \`capstan\` is \`node bin/capstan.mjs\`. Commands that talk to a Capstan find it by \`--url\` and \`--key\`,
@@ -43,7 +45,7 @@ const exitCodeTable = formatTable(
   ],
 );
 
-export const createCliPage = async (): Promise<Page> => {
+export async function createCliPage(): Promise<Page> {
   const program = new Command('capstan');
   await registerCommands(program, createShell(process), undefined);
   const commands = leavesOf(program).map(
@@ -54,4 +56,4 @@ export const createCliPage = async (): Promise<Page> => {
     source: 'src/cli/commands/',
     sections: [introduction, exitCodeTable, ...commands],
   });
-};
+}

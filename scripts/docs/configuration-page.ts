@@ -14,18 +14,18 @@ interface Variable {
   readonly description?: string;
 }
 
-const describeForm = ({ type, enum: allowed, format, minimum, maximum }: Variable): string => {
+function describeForm({ type, enum: allowed, format, minimum, maximum }: Variable): string {
   if (allowed !== undefined) return allowed.map(code).join(', ');
   if (type === 'integer') return `${minimum} to ${maximum}`;
   return format === 'uri' ? 'http(s) URL' : 'text';
-};
+}
 
-const describeDefault = (variable: Variable, isRequired: boolean): string => {
+function describeDefault(variable: Variable, isRequired: boolean): string {
   if (variable.default !== undefined) return code(String(variable.default));
   return isRequired ? 'required' : 'none';
-};
+}
 
-const formatVariables = (schema: z.ZodType): string => {
+function formatVariables(schema: z.ZodType): string {
   // Output form: what a variable becomes, so that numbers show their bounds.
   const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'output' });
   const rows = Object.entries(properties as Record<string, Variable>).map(([name, variable]) => [
@@ -35,7 +35,7 @@ const formatVariables = (schema: z.ZodType): string => {
     variable.description ?? '',
   ]);
   return formatTable(['Variable', 'Form', 'Default', 'Meaning'], rows);
-};
+}
 
 const temporal = `
 The connection to Temporal is read by Temporal's own library (\`@temporalio/envconfig\`): \`TEMPORAL_ADDRESS\`,
@@ -43,8 +43,8 @@ The connection to Temporal is read by Temporal's own library (\`@temporalio/envc
 \`TEMPORAL_CONFIG_FILE\`.
 `;
 
-export const createConfigurationPage = (): Page =>
-  createPage('docs/reference/configuration.md', {
+export function createConfigurationPage(): Page {
+  return createPage('docs/reference/configuration.md', {
     title: 'Configuration',
     source: 'src/config.ts` and `src/capability/settings.ts',
     sections: [
@@ -57,3 +57,4 @@ export const createConfigurationPage = (): Page =>
       '`ROUTER_TOKEN` is needed where `ROUTER_URL` is set; `ADVERTISE_URL` where the instance listens on every address (`0.0.0.0`, `::`) and registers.',
     ],
   });
+}

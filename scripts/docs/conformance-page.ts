@@ -12,7 +12,7 @@ in [errors](errors.md).
 
 type Step = NonNullable<Exclude<ConformanceCase['expected'], { refused: string }>['steps']>[string];
 
-const describeStep = (id: string, step: Step): string[] => {
+function describeStep(id: string, step: Step): string[] {
   if (typeof step === 'string') return [`${id} ${step}`];
   const { state, error, attempts, items } = step;
   const parts = [
@@ -22,9 +22,9 @@ const describeStep = (id: string, step: Step): string[] => {
     ...(items === undefined ? [] : [`items ${items.join(', ')}`]),
   ];
   return parts.length === 0 ? [] : [`${id} ${parts.join(' ')}`];
-};
+}
 
-const describeExpected = ({ expected }: ConformanceCase): string => {
+function describeExpected({ expected }: ConformanceCase): string {
   if (isRefusal(expected)) {
     const at = expected.pointer === undefined ? '' : ` at ${code(expected.pointer)}`;
     return `refused: ${code(expected.refused)}${at}`;
@@ -36,12 +36,14 @@ const describeExpected = ({ expected }: ConformanceCase): string => {
     ...(output === undefined ? [] : [`output ${code(JSON.stringify(output))}`]),
   ];
   return parts.join('; ');
-};
+}
 
-const toRow = (one: ConformanceCase) => [code(one.key), one.path, one.name, describeExpected(one)];
+function toRow(one: ConformanceCase) {
+  return [code(one.key), one.path, one.name, describeExpected(one)];
+}
 
-export const createConformancePage = (): Page =>
-  createPage('docs/reference/conformance.md', {
+export function createConformancePage(): Page {
+  return createPage('docs/reference/conformance.md', {
     title: 'What every key does',
     source: 'test/conformance/cases',
     sections: [
@@ -52,3 +54,4 @@ export const createConformancePage = (): Page =>
       ),
     ],
   });
+}

@@ -8,15 +8,12 @@ nothing else. The same codes are the \`error.code\` of runs, steps and attempts,
 "May succeed later" tells whether the same request, unchanged, is worth another try.
 `;
 
-const toRow = ([name, { status, retryable, meaning }]: [string, (typeof errorTable)[ErrorCode]]) => [
-  code(name),
-  status,
-  retryable ? 'yes' : 'no',
-  meaning,
-];
+function toRow([name, { status, retryable, meaning }]: [string, (typeof errorTable)[ErrorCode]]) {
+  return [code(name), status, retryable ? 'yes' : 'no', meaning];
+}
 
-export const createErrorsPage = (): Page =>
-  createPage('docs/reference/errors.md', {
+export function createErrorsPage(): Page {
+  return createPage('docs/reference/errors.md', {
     title: 'Errors',
     source: 'src/contracts/errors.ts',
     sections: [
@@ -24,3 +21,4 @@ export const createErrorsPage = (): Page =>
       formatTable(['Code', 'Status', 'May succeed later', 'Meaning'], Object.entries(errorTable).map(toRow)),
     ],
   });
+}

@@ -22,23 +22,29 @@ import {
 } from '../../test/core/expression/examples.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
-const showJson = (value: Json): string => code(JSON.stringify(value));
+function showJson(value: Json): string {
+  return code(JSON.stringify(value));
+}
 
-const show = (template: Json): string => (typeof template === 'string' ? code(template) : showJson(template));
+function show(template: Json): string {
+  return typeof template === 'string' ? code(template) : showJson(template);
+}
 
-const showExamples = (header: string, shown: readonly Example[]): string =>
-  formatTable(
+function showExamples(header: string, shown: readonly Example[]): string {
+  return formatTable(
     [header, 'Value'],
     shown.map(({ template, value }) => [show(template), showJson(value)]),
   );
+}
 
 const foundAt = { submission: 'when it is submitted', run: 'in the run' };
 
-const showBroken = (header: string, shown: readonly BrokenExample[]): string =>
-  formatTable(
+function showBroken(header: string, shown: readonly BrokenExample[]): string {
+  return formatTable(
     [header, 'Error', 'Found'],
     shown.map(({ template, error, found }) => [show(template), code(error), foundAt[found]]),
   );
+}
 
 const rules = createGrammar(pipelineDialect);
 const longestName = Math.max(...rules.map(({ name }) => name.length));
@@ -123,8 +129,8 @@ const skillFilterTable = formatTable(
   }),
 );
 
-export const createExpressionsPage = (): Page =>
-  createPage('docs/reference/expressions.md', {
+export function createExpressionsPage(): Page {
+  return createPage('docs/reference/expressions.md', {
     title: 'Expressions',
     source: 'src/core/expression/',
     sections: [
@@ -157,3 +163,4 @@ export const createExpressionsPage = (): Page =>
       limits,
     ],
   });
+}

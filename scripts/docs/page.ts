@@ -8,27 +8,34 @@ export interface Page {
 export const generateCommand = 'npx tsx scripts/generate-docs.ts';
 
 /** @param source the file whose content decides what the page says */
-export const createPage = (
+export function createPage(
   file: string,
   { title, source, sections }: { title: string; source: string; sections: readonly string[] },
-): Page => ({
-  file,
-  text: `${[
-    `# ${title}`,
-    `Generated from \`${source}\` by \`${generateCommand}\`; do not edit.`,
-    ...sections.map((section) => section.trim()),
-  ].join('\n\n')}\n`,
-});
+): Page {
+  return {
+    file,
+    text: `${[
+      `# ${title}`,
+      `Generated from \`${source}\` by \`${generateCommand}\`; do not edit.`,
+      ...sections.map((section) => section.trim()),
+    ].join('\n\n')}\n`,
+  };
+}
 
 /** A pipe inside a cell would end it. */
-const toCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+function toCell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+}
 
-export const formatTable = (
+export function formatTable(
   headers: readonly string[],
   rows: readonly (readonly (string | number)[])[],
-): string =>
-  [headers, headers.map(() => '---'), ...rows.map((row) => row.map((cell) => toCell(String(cell))))]
+): string {
+  return [headers, headers.map(() => '---'), ...rows.map((row) => row.map((cell) => toCell(String(cell))))]
     .map((cells) => `| ${cells.join(' | ')} |`)
     .join('\n');
+}
 
-export const code = (text: string): string => `\`${text}\``;
+export function code(text: string): string {
+  return `\`${text}\``;
+}

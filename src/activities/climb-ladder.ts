@@ -12,10 +12,10 @@ import { whileBeating } from './while-beating.ts';
 
 type Transition = Omit<AdvanceRequest, 'signal'>;
 
-export const createLadderActivities = (
+export function createLadderActivities(
   ladder: Omit<LadderService, 'openForStep'>,
   heartbeatIntervalMs: number,
-) => {
+) {
   const advance = (request: Transition): Promise<LadderPlace> =>
     whileBeating(heartbeatIntervalMs, async (signal) =>
       answer(await ladder.advance({ ...request, signal }), signal),
@@ -34,9 +34,9 @@ export const createLadderActivities = (
     openReview: (request: StopRequest): Promise<LadderPlace> =>
       whileBeating(heartbeatIntervalMs, async (signal) => answer(await ladder.stop(request), signal)),
   };
-};
+}
 
-const answer = ({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPlace => {
+function answer({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPlace {
   if (delay_ms === undefined) return place;
   if (signal.reason === 'cancelled') throw new CancelledFailure('the escalation was cancelled');
   throw ApplicationFailure.create({
@@ -44,4 +44,4 @@ const answer = ({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPl
     message: `transition ${place.transition} is tried again in ${delay_ms} ms`,
     nextRetryDelay: delay_ms,
   });
-};
+}

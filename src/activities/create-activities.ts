@@ -23,40 +23,42 @@ export interface ActivityServices {
 }
 
 /** A fault of ours becomes a failure that Temporal retries, with its code as type. */
-const translated =
-  <Argument, Result>(work: (argument: Argument) => Promise<Result>) =>
-  (argument: Argument): Promise<Result> =>
+function translated<Argument, Result>(work: (argument: Argument) => Promise<Result>) {
+  return (argument: Argument): Promise<Result> =>
     work(argument).catch((error: unknown) => {
       throw toApplicationFailure(error);
     });
+}
 
 /** As `translated`, for what holds up the whole run: what fails every time is told to the workflow in the end. */
-const bounded =
-  <Argument, Result>(work: (argument: Argument) => Promise<Result>) =>
-  (argument: Argument): Promise<Result> =>
+function bounded<Argument, Result>(work: (argument: Argument) => Promise<Result>) {
+  return (argument: Argument): Promise<Result> =>
     work(argument).catch((error: unknown) => {
       throw toApplicationFailure(error, isHopeless(error, Context.current().info.attempt));
     });
+}
 
-export const createActivities = (
+export function createActivities(
   services: ActivityServices,
   settings: { readonly heartbeatIntervalMs: number },
-) => ({
-  /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
-  executeStep: createExecuteStepActivity(services.executeStep, settings.heartbeatIntervalMs),
-  ...createLadderActivities(services.escalations, settings.heartbeatIntervalMs),
-  /** Tells a ladder that nobody wants it any more. */
-  stopEscalation: translated((request: StopRequest) => services.escalations.stop(request)),
-  /** Works out whether steps happen, and how often. */
-  decideSteps: bounded(services.decideSteps),
-  /** Writes ends of steps that the workflow decided. */
-  recordProgress: bounded(services.recordProgress),
-  /** Closes the run's row. */
-  finishRun: translated((closing: RunClosing) => services.closeRun(closing)),
-  /** Takes the run of a start of a schedule, or says why there is none. */
-  submitRun: translated(services.submitScheduledRun),
-  /** Asks the run of a start of a schedule to stop. */
-  cancelScheduledRun: translated(services.cancelScheduledRun),
-});
+) {
+  return {
+    /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
+    executeStep: createExecuteStepActivity(services.executeStep, settings.heartbeatIntervalMs),
+    ...createLadderActivities(services.escalations, settings.heartbeatIntervalMs),
+    /** Tells a ladder that nobody wants it any more. */
+    stopEscalation: translated((request: StopRequest) => services.escalations.stop(request)),
+    /** Works out whether steps happen, and how often. */
+    decideSteps: bounded(services.decideSteps),
+    /** Writes ends of steps that the workflow decided. */
+    recordProgress: bounded(services.recordProgress),
+    /** Closes the run's row. */
+    finishRun: translated((closing: RunClosing) => services.closeRun(closing)),
+    /** Takes the run of a start of a schedule, or says why there is none. */
+    submitRun: translated(services.submitScheduledRun),
+    /** Asks the run of a start of a schedule to stop. */
+    cancelScheduledRun: translated(services.cancelScheduledRun),
+  };
+}
 
 export type Activities = ReturnType<typeof createActivities>;

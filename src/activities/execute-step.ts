@@ -46,9 +46,8 @@ const largestInHistory = 4_096;
 /** Steps that are brought along begin within this time. */
 const longestLineMs = 250;
 
-export const createExecuteStepActivity =
-  (executeStep: ExecuteStep, heartbeatIntervalMs: number) =>
-  ({ followers = [], ...request }: StepActivityRequest): Promise<StepActivityResult> =>
+export function createExecuteStepActivity(executeStep: ExecuteStep, heartbeatIntervalMs: number) {
+  return ({ followers = [], ...request }: StepActivityRequest): Promise<StepActivityResult> =>
     whileBeating(heartbeatIntervalMs, async (signal, context) => {
       const round = context.info.attempt;
       const execute = (own: StepRequest, mostMs = Number.POSITIVE_INFINITY): Promise<StepEnd> =>
@@ -80,28 +79,33 @@ export const createExecuteStepActivity =
           throw new CancelledFailure('the step was cancelled');
       }
     });
+}
 
 type Succeeded = Extract<StepEnd, { kind: 'succeeded' }>;
 
-const toDone = ({ attempt, output }: Succeeded): StepActivityDone => ({
-  endpoint: attempt?.endpoint ?? null,
-  cost_usd: attempt?.cost_usd ?? 0,
-  duration_ms: attempt?.duration_ms ?? 0,
-  ...(JSON.stringify(output).length <= largestInHistory ? { output } : {}),
-});
+function toDone({ attempt, output }: Succeeded): StepActivityDone {
+  return {
+    endpoint: attempt?.endpoint ?? null,
+    cost_usd: attempt?.cost_usd ?? 0,
+    duration_ms: attempt?.duration_ms ?? 0,
+    ...(JSON.stringify(output).length <= largestInHistory ? { output } : {}),
+  };
+}
 
-const toWaiting = ({ awaiting, until, ref }: WaitingStep) => ({
-  awaiting,
-  until: until === null ? null : until.toISOString(),
-  ...(ref === null ? {} : { ref }),
-});
+function toWaiting({ awaiting, until, ref }: WaitingStep) {
+  return {
+    awaiting,
+    until: until === null ? null : until.toISOString(),
+    ...(ref === null ? {} : { ref }),
+  };
+}
 
 /**
  * Time until Temporal gives the step up, less a margin in which its end can still be told. It spans processes, so
  * it goes by the wall clock; Temporal's own timer stands behind it. A local activity may have no such limit.
  */
-const remainingMs = ({ info }: Context): number => {
+function remainingMs({ info }: Context): number {
   const total = info.scheduleToCloseTimeoutMs || info.startToCloseTimeoutMs || Number.POSITIVE_INFINITY;
   const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
   return Math.max(0, total - spent - Math.min(500, total / 10));
-};
+}

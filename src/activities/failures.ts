@@ -8,47 +8,53 @@ import { AppError, toAppError } from '../errors.ts';
 const halfPairs = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 /** Temporal takes no halves of surrogate pairs, and the words of an instance may hold some. */
-const wellFormed = (text: string): string => text.replace(halfPairs, '\ufffd');
+function wellFormed(text: string): string {
+  return text.replace(halfPairs, '\ufffd');
+}
 
 /** The step has failed; no retry changes that. */
-export const finalFailure = ({ code, message, details }: Failure): ApplicationFailure =>
-  ApplicationFailure.create({
+export function finalFailure({ code, message, details }: Failure): ApplicationFailure {
+  return ApplicationFailure.create({
     type: code,
     message: wellFormed(message),
     nonRetryable: true,
     details: details ? [details] : [],
   });
+}
 
 /** The step has failed, and its escalation is there: the second detail says where. */
-export const escalatedFailure = (
+export function escalatedFailure(
   { code, message, details = null }: Failure,
   { escalation_id, transition, command }: LadderPlace,
-): ApplicationFailure =>
-  ApplicationFailure.create({
+): ApplicationFailure {
+  return ApplicationFailure.create({
     type: code,
     message: wellFormed(message),
     nonRetryable: true,
     details: [details, { escalation_id, transition, command }],
   });
+}
 
 /** The step may succeed later. The details stay in the attempt's row, the history holds one line. */
-export const laterFailure = ({ code, message }: Failure, delayMs: number): ApplicationFailure =>
-  ApplicationFailure.create({ type: code, message: wellFormed(message), nextRetryDelay: delayMs });
+export function laterFailure({ code, message }: Failure, delayMs: number): ApplicationFailure {
+  return ApplicationFailure.create({ type: code, message: wellFormed(message), nextRetryDelay: delayMs });
+}
 
 /** Data and constraints by SQLSTATE. */
-const isDataFault = (thrown: unknown): boolean =>
-  thrown instanceof Error && 'code' in thrown && /^2[23]\w{3}$/.test(String(thrown.code));
+function isDataFault(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && /^2[23]\w{3}$/.test(String(thrown.code));
+}
 
 const mostTries = 20;
 
 /** Whether trying again cures nothing: what it is, or that it failed so often although every part was there. */
-export const isHopeless = (thrown: unknown, attempt: number): boolean => {
+export function isHopeless(thrown: unknown, attempt: number): boolean {
   if (isAway(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')) return false;
   return isDataFault(thrown) || attempt >= mostTries;
-};
+}
 
 /** @param isFinal no retry changes it */
-export const toApplicationFailure = (thrown: unknown, isFinal = false): unknown => {
+export function toApplicationFailure(thrown: unknown, isFinal = false): unknown {
   if (thrown instanceof ApplicationFailure) return thrown;
   const error = toAppError(thrown);
   if (error.code === 'internal') log.error('unexpected fault', { fault: thrown });
@@ -58,4 +64,4 @@ export const toApplicationFailure = (thrown: unknown, isFinal = false): unknown 
     nonRetryable: isFinal || error.code === 'not_found',
     cause: error,
   });
-};
+}

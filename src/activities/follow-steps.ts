@@ -18,11 +18,11 @@ export interface FollowedStep {
  * @param hasTime asked before each
  * @param execute null or a rejection: it did not succeed
  */
-export const followSteps = async (
+export async function followSteps(
   followers: readonly Follower[],
   hasTime: () => boolean,
   execute: (follower: Follower) => Promise<StepActivityDone | null>,
-): Promise<FollowedStep[]> => {
+): Promise<FollowedStep[]> {
   const followed: FollowedStep[] = [];
   for (const follower of followers) {
     if (!hasTime()) break;
@@ -31,4 +31,4 @@ export const followSteps = async (
     if (done === null) break;
   }
   return followed;
-};
+}

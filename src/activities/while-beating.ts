@@ -3,10 +3,10 @@ import { CancelledFailure, Context } from '@temporalio/activity';
 import { toApplicationFailure } from './failures.ts';
 
 /** @param work its faults become failures that Temporal retries */
-export const whileBeating = async <Result>(
+export async function whileBeating<Result>(
   heartbeatIntervalMs: number,
   work: (signal: AbortSignal, context: Context) => Promise<Result>,
-): Promise<Result> => {
+): Promise<Result> {
   const context = Context.current();
   const beat = setInterval(() => context.heartbeat(), heartbeatIntervalMs);
   try {
@@ -16,14 +16,14 @@ export const whileBeating = async <Result>(
   } finally {
     clearInterval(beat);
   }
-};
+}
 
 /** Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. */
-const wantedSignal = (context: Context): AbortSignal => {
+function wantedSignal(context: Context): AbortSignal {
   const abort = new AbortController();
   context.cancelled.catch((error: unknown) => {
     const isUnwanted = error instanceof CancelledFailure && error.message === 'CANCELLED';
     abort.abort(isUnwanted ? 'cancelled' : 'abandoned');
   });
   return abort.signal;
-};
+}

@@ -29,7 +29,7 @@ export interface App {
   readonly drain: () => void;
 }
 
-export const createApp = ({ services, config, logger }: AppDependencies): App => {
+export function createApp({ services, config, logger }: AppDependencies): App {
   const closing = new AbortController();
   const table = createRouteTable(createRoutes(services, { config, closing: closing.signal }));
   const open = new Set<Exchange>();
@@ -50,7 +50,12 @@ export const createApp = ({ services, config, logger }: AppDependencies): App =>
     if (route.isLong) allowSilence(request);
     else if (closing.signal.aborted) exchange.leave();
     return route.handle({
-      ...{ params: found.params, query: found.query, headers: request.headers, body, bytes, path },
+      params: found.params,
+      query: found.query,
+      headers: request.headers,
+      body,
+      bytes,
+      path,
       caller: exchange.caller,
       request_id: exchange.id,
       requestHeaders: request.headers,
@@ -89,28 +94,30 @@ export const createApp = ({ services, config, logger }: AppDependencies): App =>
       for (const exchange of open) if (exchange.route?.isLong !== true) exchange.leave();
     },
   };
-};
+}
 
 /** Requests that different readers would read differently: several Host headers, NUL in the address. */
-const refuseAmbiguity = (request: IncomingMessage, url: string): void => {
+function refuseAmbiguity(request: IncomingMessage, url: string): void {
   const hosts = valuesOf(request, 'host').length;
   if (hosts > 1)
     throw new AppError('request_invalid', `the request has ${hosts} Host headers; one is allowed`);
   if (url.includes('%00')) throw new AppError('request_invalid', 'the address holds NUL (%00)');
-};
+}
 
 /** 405 with `Allow` when the path exists, else 404. */
-const answerUnrouted = ({ request, headers, path }: Exchange, allowed: readonly string[]): Answer => {
+function answerUnrouted({ request, headers, path }: Exchange, allowed: readonly string[]): Answer {
   if (allowed.length === 0) throw new AppError('not_found', `there is no ${path.slice(0, 200)} here`);
   headers.Allow = allowed.join(', ');
   if (request.method === 'OPTIONS') return { status: 204 };
   throw new AppError('method_not_allowed', `${request.method} is not possible here; ${headers.Allow} is`);
-};
+}
 
 /** Node sets the limit anew for the next request; a client that vanished is noticed by TCP. */
-const allowSilence = ({ socket }: IncomingMessage): void => {
+function allowSilence({ socket }: IncomingMessage): void {
   socket.setTimeout(0);
   socket.setKeepAlive(true, 30_000);
-};
+}
 
-const isGone = ({ destroyed, complete }: IncomingMessage): boolean => destroyed && !complete;
+function isGone({ destroyed, complete }: IncomingMessage): boolean {
+  return destroyed && !complete;
+}

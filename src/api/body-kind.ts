@@ -47,17 +47,21 @@ export type BodyOf<B extends BodyKind> =
         ? ReceivedStream
         : undefined;
 
-export const json = <S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> => ({
-  kind: 'json',
-  schema,
-  size,
-  optional: false,
-});
+export function json<S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> {
+  return {
+    kind: 'json',
+    schema,
+    size,
+    optional: false,
+  };
+}
 
-export const optionalJson = <S extends z.ZodType>(schema: S): JsonBody<S> => ({
-  ...json(schema),
-  optional: true,
-});
+export function optionalJson<S extends z.ZodType>(schema: S): JsonBody<S> {
+  return {
+    ...json(schema),
+    optional: true,
+  };
+}
 
 export const definitionText: DefinitionBody = { kind: 'definition' };
 

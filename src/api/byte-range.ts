@@ -8,7 +8,7 @@ export interface ByteRange {
 const form = /^bytes=(\d*)-(\d*)$/;
 
 /** `null`: answer the whole file (no range, several, or a unit we do not know). */
-export const readRange = (header: string | undefined, size: number): ByteRange | 'unsatisfiable' | null => {
+export function readRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | null {
   const [, first = '', last = ''] = form.exec(header ?? '') ?? [];
   if (first === '' && last === '') return null;
   if (first === '') {
@@ -19,4 +19,4 @@ export const readRange = (header: string | undefined, size: number): ByteRange |
   const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
   if (last !== '' && Number(last) < start) return null;
   return start >= size ? 'unsatisfiable' : { start, end };
-};
+}

@@ -1,7 +1,8 @@
 /** The pages under /docs: no inline script or style, nothing from another origin. */
 import { errorTable } from '../contracts/errors.ts';
 
-const page = (title: string, head: string, body: string): string => `<!doctype html>
+function page(title: string, head: string, body: string): string {
+  return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -15,6 +16,7 @@ ${body}
 </body>
 </html>
 `;
+}
 
 export const apiPage = page(
   'Capstan API',
@@ -33,11 +35,9 @@ export const initScript = `SwaggerUIBundle({
 });
 `;
 
-const errorRow = ([code, { status, retryable, meaning }]: [
-  string,
-  (typeof errorTable)['internal'],
-]): string =>
-  `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${retryable ? 'yes' : 'no'}</td><td>${meaning}</td></tr>`;
+function errorRow([code, { status, retryable, meaning }]: [string, (typeof errorTable)['internal']]): string {
+  return `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${retryable ? 'yes' : 'no'}</td><td>${meaning}</td></tr>`;
+}
 
 export const errorsPage = page(
   'Capstan errors',

@@ -7,22 +7,23 @@ import { PassThrough, type Readable } from 'node:stream';
 import type { RunEvent } from '../contracts/event.ts';
 import { type StopSignal, toAbortSignal } from '../core/stop.ts';
 
-const toFrame = (event: RunEvent): string =>
-  `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+function toFrame(event: RunEvent): string {
+  return `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
 
-const copy = async (events: AsyncIterable<RunEvent>, out: PassThrough, signal: StopSignal): Promise<void> => {
+async function copy(events: AsyncIterable<RunEvent>, out: PassThrough, signal: StopSignal): Promise<void> {
   const stopped = toAbortSignal(signal);
   for await (const event of events) {
     if (!out.write(toFrame(event))) await once(out, 'drain', { signal: stopped });
     if (signal.aborted) return;
   }
-};
+}
 
 /** @param signal ends the stream early; a failing source cuts it off, so that the client comes back */
-export const streamEvents = (
+export function streamEvents(
   events: AsyncIterable<RunEvent>,
   { signal, commentMs }: { signal: StopSignal; commentMs: number },
-): Readable => {
+): Readable {
   const out = new PassThrough();
   out.write(': open\n\n');
   const comments = setInterval(() => {
@@ -35,4 +36,4 @@ export const streamEvents = (
   };
   copy(events, out, signal).then(() => end(), end);
   return out;
-};
+}

@@ -2,7 +2,8 @@
 import { isAway } from '../away.ts';
 import { AppError, toAppError } from '../errors.ts';
 
-export const translateFault = (thrown: unknown): AppError =>
-  !(thrown instanceof AppError) && isAway(thrown)
+export function translateFault(thrown: unknown): AppError {
+  return !(thrown instanceof AppError) && isAway(thrown)
     ? new AppError('unavailable', 'the database does not answer', { cause: thrown, retryAfterS: 1 })
     : toAppError(thrown);
+}

@@ -10,11 +10,13 @@ export const KeyHeaders = z.object({
   }),
 });
 
-export const readIdempotency = (
+export function readIdempotency(
   { 'idempotency-key': key }: z.output<typeof KeyHeaders>,
   bytes: Buffer,
-): { readonly key: string; readonly bodySha256: Buffer } | null =>
-  key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() };
+): { readonly key: string; readonly bodySha256: Buffer } | null {
+  return key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() };
+}
 
-export const markReplayed = (isReplayed: boolean): AnswerHeaders =>
-  isReplayed ? { 'Idempotent-Replayed': 'true' } : {};
+export function markReplayed(isReplayed: boolean): AnswerHeaders {
+  return isReplayed ? { 'Idempotent-Replayed': 'true' } : {};
+}

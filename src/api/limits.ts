@@ -12,10 +12,11 @@ export interface BodyLimits extends JsonLimits {
   readonly bytes: number;
 }
 
-export const bodyLimits = (config: ApiConfig, size: BodySize): BodyLimits =>
-  size === 'request'
+export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
+  return size === 'request'
     ? { bytes: config.BODY_LIMIT_BYTES, depth: 64, keys: 1_000, stringBytes: 262_144 }
     : { bytes: config.DEFINITION_LIMIT_BYTES, depth: 100, keys: 300_000, stringBytes: 262_144 };
+}
 
 export const httpLimits = {
   headersTimeoutMs: 10_000,

@@ -20,14 +20,15 @@ export interface ListenOptions {
 
 const unusedGraceMs = 1_000;
 
-const open = (server: Server, { host, port }: ListenOptions): Promise<AddressInfo> =>
-  new Promise((resolve, reject) => {
+function open(server: Server, { host, port }: ListenOptions): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
+}
 
 /** Connections that have not carried a request yet; Node counts them neither as idle nor, while closing, as late. */
-const trackUnused = (server: Server): ReadonlySet<Socket> => {
+function trackUnused(server: Server): ReadonlySet<Socket> {
   const unused = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     unused.add(socket);
@@ -35,11 +36,11 @@ const trackUnused = (server: Server): ReadonlySet<Socket> => {
   });
   server.on('request', ({ socket }) => unused.delete(socket));
   return unused;
-};
+}
 
 /** Connections whose last answer was under way become idle one by one; unused ones have a moment to begin. */
-const shut = (server: Server, unused: ReadonlySet<Socket>, graceMs: number): Promise<void> =>
-  new Promise((resolve) => {
+function shut(server: Server, unused: ReadonlySet<Socket>, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
     const sweep = setInterval(() => server.closeIdleConnections(), 100);
     const late = setTimeout(() => unused.forEach((socket) => void socket.destroy()), unusedGraceMs);
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
@@ -51,11 +52,14 @@ const shut = (server: Server, unused: ReadonlySet<Socket>, graceMs: number): Pro
     });
     server.closeIdleConnections();
   });
+}
 
-const toHost = (address: string): string => (address.includes(':') ? `[${address}]` : address);
+function toHost(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
+}
 
 /** @throws Error of Node when the port cannot be opened */
-export const listen = async (app: App, options: ListenOptions): Promise<Listening> => {
+export async function listen(app: App, options: ListenOptions): Promise<Listening> {
   const server = createServer(
     {
       maxHeaderSize: httpLimits.headerBytes,
@@ -78,4 +82,4 @@ export const listen = async (app: App, options: ListenOptions): Promise<Listenin
     return closed;
   };
   return { url: `http://${toHost(address)}:${port}`, close };
-};
+}

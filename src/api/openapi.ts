@@ -15,13 +15,16 @@ import type { Route } from './route.ts';
 const bodyErrors: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
 const textErrors: readonly ErrorCode[] = ['malformed_json', 'json_too_deep', 'proto_key'];
 
-const isEmptyShape = (schema: z.ZodObject): boolean => Object.keys(schema.shape).length === 0;
+function isEmptyShape(schema: z.ZodObject): boolean {
+  return Object.keys(schema.shape).length === 0;
+}
 
-const hasInput = ({ params, query, headers, body }: Route): boolean =>
-  body.kind === 'json' || [params, query, headers].some((schema) => !isEmptyShape(schema));
+function hasInput({ params, query, headers, body }: Route): boolean {
+  return body.kind === 'json' || [params, query, headers].some((schema) => !isEmptyShape(schema));
+}
 
 /** Everything that a route can answer besides its responses. */
-const errorsOf = (route: Route): ErrorCode[] => {
+function errorsOf(route: Route): ErrorCode[] {
   const isText = route.body.kind === 'json' || route.body.kind === 'definition';
   const codes: ErrorCode[] = [
     ...(isText ? [...bodyErrors, ...textErrors] : []),
@@ -32,9 +35,9 @@ const errorsOf = (route: Route): ErrorCode[] => {
     'internal',
   ];
   return [...new Set(codes)];
-};
+}
 
-const problemResponses = (route: Route): ZodOpenApiResponsesObject => {
+function problemResponses(route: Route): ZodOpenApiResponsesObject {
   const codes = errorsOf(route);
   const entries = codes.map((code) => {
     const { status } = errorTable[code];
@@ -43,11 +46,11 @@ const problemResponses = (route: Route): ZodOpenApiResponsesObject => {
     return [status, { description, content: { 'application/problem+json': { schema: Problem } } }];
   });
   return Object.fromEntries(entries);
-};
+}
 
 const binary = z.any().meta({ override: { type: 'string', format: 'binary' } });
 
-const successResponses = ({ responses }: Route): ZodOpenApiResponsesObject => {
+function successResponses({ responses }: Route): ZodOpenApiResponsesObject {
   const entries = Object.entries(responses).map(([status, response]) => {
     const description = status.startsWith('2') ? 'Done.' : 'See the description.';
     if (response === 'empty') return [status, { description }];
@@ -58,9 +61,9 @@ const successResponses = ({ responses }: Route): ZodOpenApiResponsesObject => {
     return [status, { description, content: { ...json, [content]: { schema: binary } } }];
   });
   return Object.fromEntries(entries);
-};
+}
 
-const requestBody = (body: BodyKind): ZodOpenApiOperationObject['requestBody'] => {
+function requestBody(body: BodyKind): ZodOpenApiOperationObject['requestBody'] {
   switch (body.kind) {
     case 'json':
       return { required: !body.optional, content: { 'application/json': { schema: body.schema } } };
@@ -77,9 +80,9 @@ const requestBody = (body: BodyKind): ZodOpenApiOperationObject['requestBody'] =
     case 'none':
       return undefined;
   }
-};
+}
 
-const toOperation = (route: Route): ZodOpenApiOperationObject => {
+function toOperation(route: Route): ZodOpenApiOperationObject {
   const { params, query, headers, scope } = route;
   const body = requestBody(route.body);
   const access = scope === null ? [] : [`Scope: \`${scope}\`.`];
@@ -97,23 +100,25 @@ const toOperation = (route: Route): ZodOpenApiOperationObject => {
     ...(body === undefined ? {} : { requestBody: body }),
     responses: { ...successResponses(route), ...problemResponses(route) },
   };
-};
+}
 
 /** `{+file}` takes the rest of the path; OpenAPI has no form for that but a plain parameter. */
-export const toDocumentedPath = (path: string): string => path.replace('{+', '{');
+export function toDocumentedPath(path: string): string {
+  return path.replace('{+', '{');
+}
 
-const toPaths = (routes: readonly Route[]): ZodOpenApiPathsObject => {
+function toPaths(routes: readonly Route[]): ZodOpenApiPathsObject {
   const paths: ZodOpenApiPathsObject = {};
   for (const route of routes) {
     const path = toDocumentedPath(route.path);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route) };
   }
   return paths;
-};
+}
 
 /** @param serverUrl where clients reach the API; relative to the document when left out */
-export const createOpenApi = (routes: readonly Route[], serverUrl = '/'): ReturnType<typeof createDocument> =>
-  createDocument({
+export function createOpenApi(routes: readonly Route[], serverUrl = '/'): ReturnType<typeof createDocument> {
+  return createDocument({
     openapi: '3.1.0',
     info: {
       title: 'Capstan',
@@ -131,3 +136,4 @@ export const createOpenApi = (routes: readonly Route[], serverUrl = '/'): Return
       },
     },
   });
+}

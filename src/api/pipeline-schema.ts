@@ -9,7 +9,7 @@ import { Json, JsonObject } from '../contracts/primitives.ts';
 const rootName = 'PipelineDefinition';
 
 /** @param publicUrl where clients reach the API; without it, the schema's id is relative */
-export const createPipelineSchema = (publicUrl: string | undefined): JsonObject => {
+export function createPipelineSchema(publicUrl: string | undefined): JsonObject {
   const { $schema, $defs = {} } = z.toJSONSchema(PipelineDefinition, {
     target: 'draft-2020-12',
     io: 'input',
@@ -23,14 +23,14 @@ export const createPipelineSchema = (publicUrl: string | undefined): JsonObject 
     ...root,
     $defs: Object.fromEntries(kept),
   });
-};
+}
 
 /** How zod names what refers to itself, which is the schema of any JSON value and nothing else. */
 const inner = '__schema';
 
 /** Any JSON value is any value: an editor is not told of its six types at every key. */
-const simplify = (schema: unknown, shown: z.core.JSONSchema.BaseSchema): void => {
+function simplify(schema: unknown, shown: z.core.JSONSchema.BaseSchema): void {
   if (schema !== Json && schema !== JsonObject) return;
   for (const key of Object.keys(shown)) if (key !== 'id') delete shown[key];
   if (schema === JsonObject) shown.type = 'object';
-};
+}

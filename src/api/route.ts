@@ -125,7 +125,7 @@ export interface Route extends RouteFacts {
   readonly handle: (call: RawCall) => Promise<Answer>;
 }
 
-export const route = <
+export function route<
   A extends Auth,
   const R extends Responses,
   const O extends AnswerOf<R>,
@@ -133,9 +133,7 @@ export const route = <
   Q extends z.ZodObject = Nothing,
   H extends z.ZodObject = Nothing,
   B extends BodyKind = NoBody,
->(
-  declaration: Declaration<A, P, Q, H, B, R, O>,
-): Route => {
+>(declaration: Declaration<A, P, Q, H, B, R, O>): Route {
   const { params = Nothing, query = Nothing, headers = Nothing, handle, ...facts } = declaration;
   const body: BodyKind = declaration.body ?? { kind: 'none' };
   const schemas = { params, query, headers, body };
@@ -148,4 +146,4 @@ export const route = <
       return handle({ ...call, ...input } as Parameters<typeof handle>[0]);
     },
   };
-};
+}

@@ -27,13 +27,18 @@ const colon = 0x3a;
 const backslash = 0x5c;
 const letterU = 0x75;
 
-const isOpening = (byte: number | undefined): boolean => byte === 0x7b || byte === 0x5b;
-const isClosing = (byte: number | undefined): boolean => byte === 0x7d || byte === 0x5d;
-const isSpace = (byte: number | undefined): boolean =>
-  byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+function isOpening(byte: number | undefined): boolean {
+  return byte === 0x7b || byte === 0x5b;
+}
+function isClosing(byte: number | undefined): boolean {
+  return byte === 0x7d || byte === 0x5d;
+}
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
 
 /** @throws AppError `json_too_deep`, `proto_key` or `malformed_json` */
-export const scanJson = (bytes: Buffer, limits: JsonLimits): void => {
+export function scanJson(bytes: Buffer, limits: JsonLimits): void {
   const scan: Scan = { bytes, limits, at: 0, depth: 0, keys: 0 };
   while (scan.at < bytes.length) {
     const byte = bytes[scan.at];
@@ -47,9 +52,9 @@ export const scanJson = (bytes: Buffer, limits: JsonLimits): void => {
       throw new AppError('json_too_deep', `the body nests deeper than ${limits.depth}`);
     scan.at++;
   }
-};
+}
 
-const scanString = (scan: Scan): void => {
+function scanString(scan: Scan): void {
   const { bytes, limits } = scan;
   const start = scan.at + 1;
   const { end, hasEscapes } = findEnd(bytes, start);
@@ -60,9 +65,9 @@ const scanString = (scan: Scan): void => {
     );
   scan.at = end + 1;
   if (isKey(bytes, scan.at)) checkKey(scan, start, end, hasEscapes);
-};
+}
 
-const findEnd = (bytes: Buffer, start: number): { end: number; hasEscapes: boolean } => {
+function findEnd(bytes: Buffer, start: number): { end: number; hasEscapes: boolean } {
   let at = start;
   let hasEscapes = false;
   while (at < bytes.length && bytes[at] !== quote) {
@@ -74,18 +79,23 @@ const findEnd = (bytes: Buffer, start: number): { end: number; hasEscapes: boole
     at += bytes[at + 1] === letterU ? checkUnit(bytes, at) : 2;
   }
   return { end: Math.min(at, bytes.length), hasEscapes };
-};
+}
 
-const unitAt = (bytes: Buffer, at: number): number =>
-  bytes[at] === backslash && bytes[at + 1] === letterU
+function unitAt(bytes: Buffer, at: number): number {
+  return bytes[at] === backslash && bytes[at + 1] === letterU
     ? Number.parseInt(bytes.toString('latin1', at + 2, at + 6), 16)
     : Number.NaN;
+}
 
-const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
-const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
+function isHigh(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+function isLow(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
 
 /** @returns how many bytes the escape at `at` takes: 12 for a surrogate pair */
-const checkUnit = (bytes: Buffer, at: number): number => {
+function checkUnit(bytes: Buffer, at: number): number {
   const unit = unitAt(bytes, at);
   if (unit === 0)
     throw new AppError('malformed_json', 'a string holds NUL (\\u0000), which cannot be stored');
@@ -93,27 +103,27 @@ const checkUnit = (bytes: Buffer, at: number): number => {
   if (!isPair && (isHigh(unit) || isLow(unit)))
     throw new AppError('malformed_json', 'a string holds half of a surrogate pair');
   return isPair ? 12 : 6;
-};
+}
 
-const isKey = (bytes: Buffer, after: number): boolean => {
+function isKey(bytes: Buffer, after: number): boolean {
   let at = after;
   while (isSpace(bytes[at])) at++;
   return bytes[at] === colon;
-};
+}
 
-const checkKey = (scan: Scan, start: number, end: number, hasEscapes: boolean): void => {
+function checkKey(scan: Scan, start: number, end: number, hasEscapes: boolean): void {
   scan.keys++;
   if (scan.keys > scan.limits.keys)
     throw new AppError('json_too_deep', `the body holds more than ${scan.limits.keys} keys`);
   const written = scan.bytes.toString('utf8', start, end);
   const name = hasEscapes ? unescapeName(written) : written;
   if (isForbiddenName(name)) throw new AppError('proto_key', `a key is named ${name}`);
-};
+}
 
-const unescapeName = (written: string): string => {
+function unescapeName(written: string): string {
   try {
     return String(JSON.parse(`"${written}"`));
   } catch (cause) {
     throw new AppError('malformed_json', 'a key holds a wrong escape', { cause });
   }
-};
+}

@@ -26,7 +26,7 @@ export interface InputSchemas {
   readonly body: BodyKind;
 }
 
-const toItems = (issue: z.core.$ZodIssue, prefix: string): ProblemItem[] => {
+function toItems(issue: z.core.$ZodIssue, prefix: string): ProblemItem[] {
   const pointer = extendPointer(prefix, ...issue.path.map(String));
   if (issue.code !== 'unrecognized_keys') return [{ pointer, code: issue.code, message: issue.message }];
   return issue.keys.map((key) => ({
@@ -34,7 +34,7 @@ const toItems = (issue: z.core.$ZodIssue, prefix: string): ProblemItem[] => {
     code: issue.code,
     message: 'no such field here',
   }));
-};
+}
 
 /**
  * The parts as the schemas make them. Pointers into the body are plain (`/steps/0/id`); those of other parts
@@ -42,7 +42,7 @@ const toItems = (issue: z.core.$ZodIssue, prefix: string): ProblemItem[] => {
  *
  * @throws AppError `request_invalid` with up to 100 items
  */
-export const validateInput = (schemas: InputSchemas, input: RawInput): RawInput => {
+export function validateInput(schemas: InputSchemas, input: RawInput): RawInput {
   const items: ProblemItem[] = [];
   const check = (schema: z.ZodType, value: unknown, prefix: string): unknown => {
     if (schema === Nothing) return {};
@@ -63,4 +63,4 @@ export const validateInput = (schemas: InputSchemas, input: RawInput): RawInput 
   const more = items.length > 1 ? `, and ${items.length - 1} more` : '';
   const message = `${first.pointer || 'the body'}: ${first.message}${more}`;
   throw new AppError('request_invalid', message, { errors: items.slice(0, shownItems) });
-};
+}

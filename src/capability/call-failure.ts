@@ -22,7 +22,10 @@ export class CallFailure extends Error {
   }
 }
 
-export const isCallFailure = (thrown: unknown): thrown is CallFailure =>
-  thrown instanceof Error &&
-  thrown.name === 'CallFailure' &&
-  typeof Reflect.get(thrown, 'status') === 'number';
+export function isCallFailure(thrown: unknown): thrown is CallFailure {
+  return (
+    thrown instanceof Error &&
+    thrown.name === 'CallFailure' &&
+    typeof Reflect.get(thrown, 'status') === 'number'
+  );
+}

@@ -6,7 +6,7 @@ export interface CallQueue {
   run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result>;
 }
 
-export const createCallQueue = (places: number): CallQueue => {
+export function createCallQueue(places: number): CallQueue {
   const waiting: (() => void)[] = [];
   let working = 0;
 
@@ -41,4 +41,4 @@ export const createCallQueue = (places: number): CallQueue => {
       }
     },
   };
-};
+}

@@ -14,7 +14,7 @@ export interface Connections {
   abort(reason: Error): void;
 }
 
-export const createConnections = (server: Server): Connections => {
+export function createConnections(server: Server): Connections {
   const open = new Map<ServerResponse, AbortController>();
   let isClosing = false;
   const closeWhenIdle = (): void => {
@@ -44,4 +44,4 @@ export const createConnections = (server: Server): Connections => {
       for (const caller of open.values()) caller.abort(reason);
     },
   };
-};
+}

@@ -62,9 +62,9 @@ const Declared = z.object({
 });
 
 /** @throws Error that names every wrong field of the definition */
-export const defineCapability = <I extends Schema, O extends Schema>(
+export function defineCapability<I extends Schema, O extends Schema>(
   definition: CapabilityDefinition<I, O>,
-): Capability => {
+): Capability {
   const {
     name,
     version,
@@ -101,11 +101,14 @@ export const defineCapability = <I extends Schema, O extends Schema>(
     // The value comes from checkInput, which is what ties it to I.
     exec: async (value, context) => definition.exec(value as InputOf<I>, context),
   };
-};
+}
 
 /** True for what `defineCapability` returns, from this or another copy of the package. */
-export const isCapability = (value: unknown): value is Capability =>
-  typeof value === 'object' &&
-  value !== null &&
-  ['spec', 'cost_model', 'tags', 'max_concurrency', 'prerequisites'].every((field) => field in value) &&
-  ['exec', 'checkInput', 'checkOutput'].every((method) => typeof Reflect.get(value, method) === 'function');
+export function isCapability(value: unknown): value is Capability {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    ['spec', 'cost_model', 'tags', 'max_concurrency', 'prerequisites'].every((field) => field in value) &&
+    ['exec', 'checkInput', 'checkOutput'].every((method) => typeof Reflect.get(value, method) === 'function')
+  );
+}

@@ -19,42 +19,45 @@ export interface CallHost {
   log(line: string): void;
 }
 
-export const failure = (status: number, error: string): Answer => ({ status, body: { ok: false, error } });
+export function failure(status: number, error: string): Answer {
+  return { status, body: { ok: false, error } };
+}
 
-const messageOf = (thrown: unknown): string =>
-  thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
+}
 
 /** 422, unless `exec` asked for another answer. */
-const answerThrown = (thrown: unknown): Answer => {
+function answerThrown(thrown: unknown): Answer {
   const error = messageOf(thrown);
   if (!isCallFailure(thrown)) return failure(422, error);
   const { status, retryAfterS } = thrown;
   const answer = failure(status, error);
   if (retryAfterS === undefined) return answer;
   return { ...answer, headers: { 'retry-after': String(Math.ceil(retryAfterS)) } };
-};
+}
 
 /** RFC 3339, or milliseconds since 1970. */
-const readDeadline = (header: string | string[] | undefined): Date | undefined => {
+function readDeadline(header: string | string[] | undefined): Date | undefined {
   const text = String(header ?? '');
   const deadline = new Date(/^\d+$/.test(text) ? Number(text) : text);
   return Number.isNaN(deadline.getTime()) ? undefined : deadline;
-};
+}
 
-const readCallFacts = (headers: IncomingHttpHeaders): Pick<ExecContext, 'deadline' | 'idempotencyKey'> => {
+function readCallFacts(headers: IncomingHttpHeaders): Pick<ExecContext, 'deadline' | 'idempotencyKey'> {
   const deadline = readDeadline(headers['x-deadline']);
   const key = headers['idempotency-key'];
   return {
     ...(deadline === undefined ? {} : { deadline }),
     ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
   };
-};
+}
 
-const perform = async (
+async function perform(
   capability: Capability,
   host: CallHost,
   call: { readonly input: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
-): Promise<Answer> => {
+): Promise<Answer> {
   const { media, close } = openCallMedia(host.transfer, call.signal);
   try {
     const context = { signal: call.signal, media, cacheDir: host.cacheDir, log: host.log };
@@ -65,14 +68,14 @@ const perform = async (
   } finally {
     await close();
   }
-};
+}
 
 /** Never throws: whatever goes wrong is the answer; 503 when the instance stops before the work is done. */
-export const answerCall = async (
+export async function answerCall(
   capability: Capability,
   host: CallHost & { readonly queue: CallQueue; isStopping(): boolean },
   call: { readonly value: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
-): Promise<Answer> => {
+): Promise<Answer> {
   const { headers, signal } = call;
   try {
     const checked = await capability.checkInput(call.value);
@@ -85,4 +88,4 @@ export const answerCall = async (
     host.log(`exec failed: ${messageOf(error)}`);
     return answerThrown(error);
   }
-};
+}

@@ -31,7 +31,7 @@ const methods: Readonly<Record<string, string>> = { '/exec': 'POST', '/health': 
 /** Longer than a caller keeps an idle connection, so that it is never closed under a request on its way. */
 const keepAliveMs = 65_000;
 
-const send = (response: ServerResponse, { status, body, headers }: Answer, isClosing: boolean): void => {
+function send(response: ServerResponse, { status, body, headers }: Answer, isClosing: boolean): void {
   if (response.destroyed) return;
   const text = Buffer.from(JSON.stringify(body));
   response.writeHead(status, {
@@ -41,24 +41,24 @@ const send = (response: ServerResponse, { status, body, headers }: Answer, isClo
     ...(isClosing ? { connection: 'close' } : {}),
   });
   response.end(text);
-};
+}
 
-const answerExec = async (parts: Parts, request: IncomingMessage, signal: AbortSignal): Promise<Answer> => {
+async function answerExec(parts: Parts, request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
   const { capability, host, queue, connections } = parts;
   if (connections.isClosing) return failure(503, 'the instance is stopping');
   const body = await readJsonBody(request, host.bodyLimits);
   if (!body.ok) return failure(body.status, body.error);
   const call = { value: body.value, headers: request.headers, signal };
   return answerCall(capability, { ...host, queue, isStopping: () => connections.isClosing }, call);
-};
+}
 
-const answerHealth = ({ capability, queue }: Parts): Answer => {
+function answerHealth({ capability, queue }: Parts): Answer {
   const { name, version } = capability.spec;
   const uptime_ms = Math.round(process.uptime() * 1_000);
   return { status: 200, body: { status: 'ok', name, version, uptime_ms, queue_depth: queue.depth } };
-};
+}
 
-const answer = async (parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<Answer> => {
+async function answer(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<Answer> {
   const signal = parts.connections.watch(response);
   const path = (request.url ?? '').split('?', 1)[0] ?? '';
   const method = Object.hasOwn(methods, path) ? methods[path] : undefined;
@@ -69,10 +69,10 @@ const answer = async (parts: Parts, request: IncomingMessage, response: ServerRe
   }
   if (path === '/exec') return answerExec(parts, request, signal);
   return path === '/health' ? answerHealth(parts) : { status: 200, body: parts.capability.spec };
-};
+}
 
 /** Not listening yet. */
-export const createInstanceServer = (capability: Capability, host: Parts['host']): InstanceServer => {
+export function createInstanceServer(capability: Capability, host: Parts['host']): InstanceServer {
   const http = createServer({ keepAliveTimeout: keepAliveMs });
   const queue = createCallQueue(capability.max_concurrency);
   const connections = createConnections(http);
@@ -90,4 +90,4 @@ export const createInstanceServer = (capability: Capability, host: Parts['host']
     close: connections.close,
     abortCalls: () => connections.abort(new Error('the instance is stopping')),
   };
-};
+}

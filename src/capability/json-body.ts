@@ -16,9 +16,11 @@ export type Body =
   | { readonly ok: true; readonly value: object }
   | { readonly ok: false; readonly status: 413 | 422; readonly error: string };
 
-const refuse = (error: string, status: 413 | 422 = 422): Body => ({ ok: false, status, error });
+function refuse(error: string, status: 413 | 422 = 422): Body {
+  return { ok: false, status, error };
+}
 
-const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffer | null> => {
+async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer | null> {
   if (Number(request.headers['content-length'] ?? 0) > limit) return null;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -28,10 +30,10 @@ const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffe
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-};
+}
 
 /** How deep the brackets outside strings nest. */
-const nesting = (text: string): number => {
+function nesting(text: string): number {
   let depth = 0;
   let deepest = 0;
   let inString = false;
@@ -44,15 +46,16 @@ const nesting = (text: string): number => {
     else if (char === '}' || char === ']') depth -= 1;
   }
   return deepest;
-};
+}
 
-const parse = (text: string): unknown =>
-  JSON.parse(text, (key, value) => {
+function parse(text: string): unknown {
+  return JSON.parse(text, (key, value) => {
     if (key === '__proto__') throw new Error('the key __proto__ is not allowed');
     return value;
   });
+}
 
-export const readJsonBody = async (request: IncomingMessage, limits: BodyLimits): Promise<Body> => {
+export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Body> {
   const bytes = await readBytes(request, limits.bytes);
   if (bytes === null) return refuse(`the body is larger than the allowed ${limits.bytes} bytes`, 413);
   try {
@@ -64,4 +67,4 @@ export const readJsonBody = async (request: IncomingMessage, limits: BodyLimits)
   } catch (error) {
     return refuse(`the body is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
-};
+}

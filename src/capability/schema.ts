@@ -23,26 +23,30 @@ export interface CompiledSchema {
 }
 
 /** Not `instanceof`: the author's zod may be another copy than ours. */
-const isZod = (schema: Schema): schema is z.ZodType => '_zod' in schema;
+function isZod(schema: Schema): schema is z.ZodType {
+  return '_zod' in schema;
+}
 
-const formatPath = (path: readonly PropertyKey[]): string => {
+function formatPath(path: readonly PropertyKey[]): string {
   const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
   return text.replace(/^\./, '') || 'the value';
-};
+}
 
-const compileZod = (schema: z.ZodType, io: 'input' | 'output'): CompiledSchema => ({
-  json: JsonObject.parse(JSON.parse(JSON.stringify(z.toJSONSchema(schema, { io })))),
-  check: async (value) => {
-    const parsed = await z.safeParseAsync(schema, value);
-    if (parsed.success) return { ok: true, value: parsed.data };
-    const findings = parsed.error.issues.slice(0, 5).map((issue) => {
-      return `${formatPath(issue.path)}: ${issue.message}`;
-    });
-    return { ok: false, error: findings.join('; ') };
-  },
-});
+function compileZod(schema: z.ZodType, io: 'input' | 'output'): CompiledSchema {
+  return {
+    json: JsonObject.parse(JSON.parse(JSON.stringify(z.toJSONSchema(schema, { io })))),
+    check: async (value) => {
+      const parsed = await z.safeParseAsync(schema, value);
+      if (parsed.success) return { ok: true, value: parsed.data };
+      const findings = parsed.error.issues.slice(0, 5).map((issue) => {
+        return `${formatPath(issue.path)}: ${issue.message}`;
+      });
+      return { ok: false, error: findings.join('; ') };
+    },
+  };
+}
 
-const pathOf = (error: ErrorObject): PropertyKey[] => {
+function pathOf(error: ErrorObject): PropertyKey[] {
   const parts: PropertyKey[] = error.instancePath
     .split('/')
     .slice(1)
@@ -50,9 +54,9 @@ const pathOf = (error: ErrorObject): PropertyKey[] => {
     .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
   const named = error.params.missingProperty ?? error.params.additionalProperty;
   return typeof named === 'string' ? [...parts, named] : parts;
-};
+}
 
-const compileJsonSchema = (schema: JsonObject): CompiledSchema => {
+function compileJsonSchema(schema: JsonObject): CompiledSchema {
   const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats: false, logger: false });
   const validate = ajv.compile(schema);
   return {
@@ -64,14 +68,14 @@ const compileJsonSchema = (schema: JsonObject): CompiledSchema => {
       return { ok: false, error: `${field}: ${error?.message ?? 'does not match the schema'}` };
     },
   };
-};
+}
 
 /** @throws Error when the schema is none, or cannot be written as JSON Schema */
-export const compileSchema = (schema: Schema, io: 'input' | 'output'): CompiledSchema => {
+export function compileSchema(schema: Schema, io: 'input' | 'output'): CompiledSchema {
   try {
     return isZod(schema) ? compileZod(schema, io) : compileJsonSchema(schema);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`the ${io} schema cannot be used: ${reason}`, { cause: error });
   }
-};
+}

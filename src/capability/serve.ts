@@ -14,13 +14,13 @@ import { readSettings } from './settings.ts';
  * ROUTER_URL, ROUTER_TOKEN, HOST, PORT, ADVERTISE_URL and MEDIA_URL; exits 1 when the start fails, a refused
  * registration included.
  */
-export const serveCapability = async <I extends Schema, O extends Schema>(
+export async function serveCapability<I extends Schema, O extends Schema>(
   source: CapabilityDefinition<I, O> | Capability,
-): Promise<never> => {
+): Promise<never> {
   const print = (line: string): void => console.log(line);
   const capability = isCapability(source) ? source : defineCapability(source);
   return runUntilSignal(
     (signal) => startInstance(capability, { settings: readSettings(), print, signal }),
     print,
   );
-};
+}

@@ -35,15 +35,15 @@ export type Settings = z.infer<typeof SettingsSchema>;
  * Empty variables count as absent.
  * @throws Error that names every wrong variable and what is allowed
  */
-export const readSettings = (environment: NodeJS.ProcessEnv = process.env): Settings => {
+export function readSettings(environment: NodeJS.ProcessEnv = process.env): Settings {
   const present = Object.entries(environment).filter(([, value]) => value !== undefined && value !== '');
   const parsed = SettingsSchema.safeParse(Object.fromEntries(present));
   if (parsed.success) return parsed.data;
   throw new Error(`settings of the capability: ${z.prettifyError(parsed.error)}`);
-};
+}
 
 /** The address at which this machine reaches a server that listens on `host`. */
-export const localAddress = (host: string, port: number): string => {
+export function localAddress(host: string, port: number): string {
   const reachable = wildcards.has(host) ? '127.0.0.1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
-};
+}

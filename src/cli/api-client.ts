@@ -49,30 +49,34 @@ const requestTimeoutMs = 60_000;
 const fetchLimitMs = 300_000;
 
 /** For fetch, without a limit of its own. */
-const waitLong = async (): Promise<RequestInit> => {
+async function waitLong(): Promise<RequestInit> {
   const { Agent } = await import('undici');
   return { dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0 }) } as object;
-};
+}
 
-export const jsonBody = (value: unknown, idempotencyKey?: string): RequestBody => ({
-  text: JSON.stringify(value),
-  type: 'application/json',
-  idempotencyKey,
-});
+export function jsonBody(value: unknown, idempotencyKey?: string): RequestBody {
+  return {
+    text: JSON.stringify(value),
+    type: 'application/json',
+    idempotencyKey,
+  };
+}
 
-export const authorisation = ({ key, project }: Connection): Record<string, string> => ({
-  ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-  ...(project === undefined ? {} : { 'x-project-id': project }),
-});
+export function authorisation({ key, project }: Connection): Record<string, string> {
+  return {
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    ...(project === undefined ? {} : { 'x-project-id': project }),
+  };
+}
 
-const codeOf = (thrown: unknown): string | undefined => {
+function codeOf(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;
   return code ?? codeOf(thrown.cause);
-};
+}
 
 /** Turns what fetch throws into words; anything else than a network fault passes unchanged. */
-export const toUnreachable = (url: string, thrown: unknown, timeoutMs = requestTimeoutMs): unknown => {
+export function toUnreachable(url: string, thrown: unknown, timeoutMs = requestTimeoutMs): unknown {
   if (!(thrown instanceof Error) || thrown.name === 'AbortError') return thrown;
   if (thrown.name === 'TimeoutError') {
     return new UnreachableError(`${url} did not answer within ${timeoutMs / 1_000}s`);
@@ -84,21 +88,22 @@ export const toUnreachable = (url: string, thrown: unknown, timeoutMs = requestT
   if (code === undefined && thrown.message !== 'fetch failed') return thrown;
   const reason = code ?? (thrown.cause instanceof Error ? thrown.cause.message : thrown.message);
   return new UnreachableError(`cannot talk to ${url}: ${reason}`);
-};
+}
 
-const parseJson = (text: string): unknown => {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-};
+}
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null;
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
 
 /** Reads a refusal. Answers of proxies in between (HTML, nothing) become `http_<status>`. */
-export const readProblem = (status: number, text: string, retryAfter: string | null): ProblemAnswer => {
+export function readProblem(status: number, text: string, retryAfter: string | null): ProblemAnswer {
   const seen = parseJson(text);
   const body = isObject(seen) ? seen : {};
   const items = Problem.shape.errors.safeParse(body.errors);
@@ -111,9 +116,9 @@ export const readProblem = (status: number, text: string, retryAfter: string | n
     request_id: typeof body.request_id === 'string' ? body.request_id : undefined,
     retry_after_s: retryAfter !== null && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
   };
-};
+}
 
-const parseAnswer = <Value>(url: string, schema: z.ZodType<Value>, text: string): Answer<Value> => {
+function parseAnswer<Value>(url: string, schema: z.ZodType<Value>, text: string): Answer<Value> {
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return { value: parsed.data, text };
   const [issue] = parsed.error.issues;
@@ -121,17 +126,17 @@ const parseAnswer = <Value>(url: string, schema: z.ZodType<Value>, text: string)
     `${url} answered something that this version of capstan does not understand: ` +
       `/${issue?.path.join('/') ?? ''} ${issue?.message ?? ''}`,
   );
-};
+}
 
-const withQuery = (path: string, query: Query = {}): string => {
+function withQuery(path: string, query: Query = {}): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) parameters.set(name, String(value));
   }
   return parameters.size === 0 ? path : `${path}?${parameters}`;
-};
+}
 
-export const createApiClient = (connection: Connection): ApiClient => {
+export function createApiClient(connection: Connection): ApiClient {
   const send = async (path: string, init: RequestInit): Promise<Response> => {
     const headers = { accept: 'application/json', ...authorisation(connection), ...init.headers };
     const response = await fetch(`${connection.url}${path}`, { ...init, headers });
@@ -178,4 +183,4 @@ export const createApiClient = (connection: Connection): ApiClient => {
     remove: (path) => sendForText(path, { method: 'DELETE' }),
     open: (path, { query, ...options } = {}) => reach(() => send(withQuery(path, query), options)),
   };
-};
+}

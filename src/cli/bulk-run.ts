@@ -18,7 +18,7 @@ export interface BulkArguments {
 
 const atOnce = 1_000;
 
-const readLine = (name: string, line: string, number: number): unknown => {
+function readLine(name: string, line: string, number: number): unknown {
   try {
     return JSON.parse(line);
   } catch (cause) {
@@ -26,9 +26,9 @@ const readLine = (name: string, line: string, number: number): unknown => {
       cause,
     });
   }
-};
+}
 
-const readJobs = async (session: Session, path: string): Promise<unknown[]> => {
+async function readJobs(session: Session, path: string): Promise<unknown[]> {
   const { name, text } = await readSource(path, session.shell.stdin);
   const lines = text.split('\n').map((line, index) => ({ line: line.trim(), number: index + 1 }));
   const jobs = lines
@@ -36,10 +36,10 @@ const readJobs = async (session: Session, path: string): Promise<unknown[]> => {
     .map(({ line, number }) => readLine(name, line, number));
   if (jobs.length === 0) throw new UsageError(`${name} holds no job; write one JSON object per line`);
   return jobs;
-};
+}
 
 /** Prints the id of each run that was taken, and why another was not. */
-export const runBulk = async (session: Session, given: BulkArguments): Promise<void> => {
+export async function runBulk(session: Session, given: BulkArguments): Promise<void> {
   const { client, print, json, shell } = session;
   if (await isFileArgument(given.target)) {
     throw new UsageError(`--bulk goes with the name of a stored pipeline; ${given.target} is a file`);
@@ -64,4 +64,4 @@ export const runBulk = async (session: Session, given: BulkArguments): Promise<v
   }
   print.remark(`${jobs.length - refused} of ${jobs.length} runs were started`);
   if (refused > 0) shell.exitWith(exitCodes.failed);
-};
+}

@@ -41,11 +41,11 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
 };
 
 /** Registers the command called `name`, or all of them when there is none (help, a typing error). */
-export const registerCommands = async (
+export async function registerCommands(
   program: Command,
   shell: Shell,
   name: string | undefined,
-): Promise<void> => {
+): Promise<void> {
   const called = name !== undefined && Object.hasOwn(loaders, name) ? loaders[name] : undefined;
   for (const load of called === undefined ? Object.values(loaders) : [called]) (await load())(program, shell);
-};
+}

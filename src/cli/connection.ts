@@ -23,28 +23,33 @@ export interface Connection {
   readonly project: string | undefined;
 }
 
-const nonEmpty = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}
 
-const normaliseUrl = (text: string): string => {
+function normaliseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(`the API's URL must start with http:// or https://, not "${text}"`);
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
-};
+}
 
-const isMissing = (thrown: unknown): boolean =>
-  thrown instanceof Error && 'code' in thrown && (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR');
+function isMissing(thrown: unknown): boolean {
+  return (
+    thrown instanceof Error && 'code' in thrown && (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR')
+  );
+}
 
-const parseStack = (file: string, text: string): StackFile => {
+function parseStack(file: string, text: string): StackFile {
   try {
     return StackFile.parse(JSON.parse(text));
   } catch (cause) {
     throw new UsageError(`${file} is not a stack file; remove it or start the stack again`, { cause });
   }
-};
+}
 
-const readStack = async (folder: string): Promise<StackFile | undefined> => {
+async function readStack(folder: string): Promise<StackFile | undefined> {
   const file = join(folder, 'stack.json');
   try {
     return parseStack(file, await readFile(file, 'utf8'));
@@ -53,16 +58,16 @@ const readStack = async (folder: string): Promise<StackFile | undefined> => {
     if (thrown instanceof UsageError) throw thrown;
     throw new UsageError(`cannot read ${file}: ${String(thrown)}`);
   }
-};
+}
 
 /**
  * @throws UnreachableError when nothing says where Capstan is
  * @throws UsageError when the URL or the stack file cannot be used
  */
-export const resolveConnection = async (
+export async function resolveConnection(
   flags: ConnectionFlags,
   environment: NodeJS.ProcessEnv,
-): Promise<Connection> => {
+): Promise<Connection> {
   const givenUrl = nonEmpty(flags.url) ?? nonEmpty(environment.CAPSTAN_URL);
   const givenKey = nonEmpty(flags.key) ?? nonEmpty(environment.CAPSTAN_API_KEY);
   const givenProject = nonEmpty(flags.project) ?? nonEmpty(environment.CAPSTAN_PROJECT);
@@ -83,4 +88,4 @@ export const resolveConnection = async (
     key: givenKey ?? (own ? stack.api_key : undefined),
     project: givenProject ?? (usesStackKey ? stack.project_id : undefined),
   };
-};
+}

@@ -13,7 +13,7 @@ const columns: readonly Column[] = [
   { header: 'VERDICT' },
 ];
 
-const renderCandidate = (candidate: Candidate, style: Style): string[] => {
+function renderCandidate(candidate: Candidate, style: Style): string[] {
   const { endpoint, tier, cost_usd, wait_ms, score, verdict } = candidate;
   return [
     endpoint,
@@ -23,13 +23,14 @@ const renderCandidate = (candidate: Candidate, style: Style): string[] => {
     score === null ? '' : String(Number(score.toPrecision(3))),
     verdict === 'chosen' ? style.green(verdict) : verdict,
   ];
-};
+}
 
-export const renderDecision = ({ reason, candidates }: Decision, layout: TableLayout): string[] => {
+export function renderDecision({ reason, candidates }: Decision, layout: TableLayout): string[] {
   const rows = candidates.map((candidate) => renderCandidate(candidate, layout.style));
   return [`why: ${reason}`, ...(rows.length === 0 ? [] : renderTable(columns, rows, layout))];
-};
+}
 
 /** `reserved $0.02, settled $0.01`; a call that is under way has settled nothing. */
-export const renderMoney = ({ reserved_usd, settled_usd }: Decision): string =>
-  `reserved ${formatUsd(reserved_usd)}, ${settled_usd === null ? 'not settled yet' : `settled ${formatUsd(settled_usd)}`}`;
+export function renderMoney({ reserved_usd, settled_usd }: Decision): string {
+  return `reserved ${formatUsd(reserved_usd)}, ${settled_usd === null ? 'not settled yet' : `settled ${formatUsd(settled_usd)}`}`;
+}

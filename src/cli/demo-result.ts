@@ -16,13 +16,13 @@ const Output = z.object({
 });
 
 /** Where a media reference lies on this disk; the reference itself when the store is not on it. */
-const locate = (mediaUrl: string, reference: string): string => {
+function locate(mediaUrl: string, reference: string): string {
   const path = parseMediaReference(reference);
   if (path === null || !mediaUrl.startsWith('file:///')) return reference;
   return join(fileURLToPath(mediaUrl), path.job_id, path.file);
-};
+}
 
-export const showDemoResult = async (session: Session, runId: string, info: StackFile): Promise<void> => {
+export async function showDemoResult(session: Session, runId: string, info: StackFile): Promise<void> {
   const { client, print } = session;
   const { value: run } = await getRun(client, runId);
   const output = Output.safeParse(run.output);
@@ -43,9 +43,9 @@ export const showDemoResult = async (session: Session, runId: string, info: Stac
   }
   print.line('');
   showAddresses(session, info);
-};
+}
 
-export const showAddresses = ({ print }: Session, info: StackFile): void =>
+export function showAddresses({ print }: Session, info: StackFile): void {
   print.lines([
     `API          ${info.api_url}`,
     `API docs     ${info.api_url}/docs`,
@@ -53,3 +53,4 @@ export const showAddresses = ({ print }: Session, info: StackFile): void =>
     `Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
     '',
   ]);
+}

@@ -37,22 +37,22 @@ export interface ErrorReport {
   readonly exitCode: number;
 }
 
-const describeItem = (item: ProblemItem): string => {
+function describeItem(item: ProblemItem): string {
   const place = item.line === undefined ? '' : ` (line ${item.line})`;
   const suggestion = item.suggestion === undefined ? '' : ` (${item.suggestion})`;
   return `  ${item.pointer || '/'}${place} ${item.code}: ${item.message}${suggestion}`;
-};
+}
 
-const describeProblem = (problem: ProblemAnswer): string[] => {
+function describeProblem(problem: ProblemAnswer): string[] {
   const lines = [`error ${problem.code}: ${problem.detail}`, ...problem.errors.map(describeItem)];
   if (problem.retry_after_s !== undefined) lines.push(`  worth another try in ${problem.retry_after_s}s`);
   if (problem.status >= 500 && problem.request_id !== undefined) {
     lines.push(`  request_id ${problem.request_id} finds it in the server's log`);
   }
   return lines;
-};
+}
 
-export const describeError = (thrown: unknown): ErrorReport => {
+export function describeError(thrown: unknown): ErrorReport {
   if (thrown instanceof ProblemError) {
     return { lines: describeProblem(thrown.problem), exitCode: exitCodes.failed };
   }
@@ -62,4 +62,4 @@ export const describeError = (thrown: unknown): ErrorReport => {
   }
   const message = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
   return { lines: [`error internal: ${message}`], exitCode: exitCodes.failed };
-};
+}

@@ -12,7 +12,7 @@ export const exitCodes = {
   brokenPipe: 141,
 } as const;
 
-export const exitCodeOf = (state: RunState): number => {
+export function exitCodeOf(state: RunState): number {
   switch (state) {
     case 'succeeded':
       return exitCodes.ok;
@@ -26,4 +26,4 @@ export const exitCodeOf = (state: RunState): number => {
     case 'cancelling':
       return exitCodes.unknown;
   }
-};
+}

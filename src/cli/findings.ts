@@ -18,25 +18,26 @@ const colours: Readonly<Record<Finding['severity'], Colour>> = {
 };
 
 /** The items of a refused definition, as findings. */
-export const toFindings = (items: readonly ProblemItem[]): Finding[] =>
-  items.map((item) => ({ severity: 'error', ...item }));
+export function toFindings(items: readonly ProblemItem[]): Finding[] {
+  return items.map((item) => ({ severity: 'error', ...item }));
+}
 
 /** The part of a long line around `column` that fits, and where the column is in it. */
-const cutAround = (line: string, column: number, room: number): { text: string; column: number } => {
+function cutAround(line: string, column: number, room: number): { text: string; column: number } {
   if (line.length <= room) return { text: line, column };
   const kept = room - 2;
   const start = Math.max(0, Math.min(column - 1 - Math.floor(kept / 2), line.length - kept));
   const head = start > 0 ? '…' : '';
   const tail = start + kept < line.length ? '…' : '';
   return { text: head + line.slice(start, start + kept) + tail, column: column - start + head.length };
-};
+}
 
-const renderExcerpt = (
+function renderExcerpt(
   source: string,
   line: number,
   column: number | undefined,
   layout: FindingLayout,
-): string[] => {
+): string[] {
   const { style, width } = layout;
   const original = source.split(/\r\n|\n|\r/)[line - 1];
   if (original === undefined || original.trim() === '') return [];
@@ -48,9 +49,9 @@ const renderExcerpt = (
   const before = shown.text.slice(0, shown.column - 1);
   const indent = before.replace(/[^\t]/gu, (character) => ' '.repeat(measureText(character)));
   return [...lines, `${style.dim('      | ')}${indent}${style.red('^')}`];
-};
+}
 
-const renderFinding = (finding: Finding, source: SourceFile, layout: FindingLayout): string[] => {
+function renderFinding(finding: Finding, source: SourceFile, layout: FindingLayout): string[] {
   const { style } = layout;
   const { severity, code, line, column, pointer, message, suggestion } = finding;
   const place = [source.name, line, column].filter((part) => part !== undefined).join(':');
@@ -60,23 +61,24 @@ const renderFinding = (finding: Finding, source: SourceFile, layout: FindingLayo
   return suggestion === undefined
     ? [head, ...excerpt]
     : [head, ...excerpt, `${style.dim('      = ')}${suggestion}`];
-};
+}
 
 /** In the order of the file; findings without a place come first. */
-export const renderFindings = (
+export function renderFindings(
   findings: readonly Finding[],
   source: SourceFile,
   layout: FindingLayout,
-): string[] =>
-  findings
+): string[] {
+  return findings
     .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
     .flatMap((finding) => renderFinding(finding, source, layout));
+}
 
 /** `2 errors, 1 warning`; empty when there is nothing. */
-export const countFindings = (findings: readonly Finding[]): string => {
+export function countFindings(findings: readonly Finding[]): string {
   const count = (severity: Finding['severity']): string[] => {
     const number = findings.filter((finding) => finding.severity === severity).length;
     return number === 0 ? [] : [`${number} ${severity}${number === 1 ? '' : 's'}`];
   };
   return [...count('error'), ...count('warning'), ...count('note')].join(', ');
-};
+}

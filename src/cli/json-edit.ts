@@ -5,7 +5,7 @@ import { UsageError } from './errors.ts';
 const form = /^(?:\/(?:[^~/]|~[01])*)+$/;
 
 /** @throws UsageError */
-const readSegments = (pointer: string): string[] => {
+function readSegments(pointer: string): string[] {
   if (!form.test(pointer)) {
     throw new UsageError(`"${pointer}" is no place in the input; write /key or /list/0, with ~1 for /`);
   }
@@ -13,45 +13,47 @@ const readSegments = (pointer: string): string[] => {
     .split('/')
     .slice(1)
     .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
-};
+}
 
-const isObject = (value: Json | undefined): value is Readonly<Record<string, Json>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+function isObject(value: Json | undefined): value is Readonly<Record<string, Json>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
-const childOf = (value: Json | undefined, segment: string): Json | undefined => {
+function childOf(value: Json | undefined, segment: string): Json | undefined {
   if (Array.isArray(value)) return /^\d+$/.test(segment) ? value[Number(segment)] : undefined;
   return isObject(value) && Object.hasOwn(value, segment) ? value[segment] : undefined;
-};
+}
 
 /** Undefined when nothing stands there. */
-export const readPlace = (document: Json | undefined, pointer: string): Json | undefined =>
-  pointer === '' ? document : readSegments(pointer).reduce(childOf, document);
+export function readPlace(document: Json | undefined, pointer: string): Json | undefined {
+  return pointer === '' ? document : readSegments(pointer).reduce(childOf, document);
+}
 
 type Edit = { readonly set: Json } | 'remove';
 
-const editList = (list: readonly Json[], segment: string, edit: Edit): Json | null => {
+function editList(list: readonly Json[], segment: string, edit: Edit): Json | null {
   const index = segment === '-' ? list.length : /^\d+$/.test(segment) ? Number(segment) : Number.NaN;
   if (edit === 'remove') return index < list.length ? list.toSpliced(index, 1) : null;
   return index <= list.length ? list.toSpliced(index, 1, edit.set) : null;
-};
+}
 
-const editObject = (object: Readonly<Record<string, Json>>, key: string, edit: Edit): Json | null => {
+function editObject(object: Readonly<Record<string, Json>>, key: string, edit: Edit): Json | null {
   if (edit !== 'remove') return Object.fromEntries([...Object.entries(object), [key, edit.set]]);
   if (!Object.hasOwn(object, key)) return null;
   return Object.fromEntries(Object.entries(object).filter(([name]) => name !== key));
-};
+}
 
-const editAt = (value: Json | undefined, [segment = '', ...rest]: string[], edit: Edit): Json | null => {
+function editAt(value: Json | undefined, [segment = '', ...rest]: string[], edit: Edit): Json | null {
   const inner = rest.length === 0 ? edit : editAt(childOf(value, segment), rest, edit);
   if (inner === null) return null;
   const change: Edit = rest.length === 0 ? edit : { set: inner as Json };
   if (Array.isArray(value)) return editList(value, segment, change);
   return isObject(value) ? editObject(value, segment, change) : null;
-};
+}
 
 /** @throws UsageError when there is no such place */
-export const editPlace = (document: Json, pointer: string, edit: Edit): Json => {
+export function editPlace(document: Json, pointer: string, edit: Edit): Json {
   const edited = editAt(document, readSegments(pointer), edit);
   if (edited === null) throw new UsageError(`the input has no place ${pointer}`);
   return edited;
-};
+}

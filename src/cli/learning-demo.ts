@@ -28,10 +28,11 @@ const failing = 'mix';
 const other = 'cover';
 const correction = '/music_gain_db=-12';
 
-const example = (file: string): string =>
-  fileURLToPath(new URL(`../../examples/learning/${file}`, import.meta.url));
+function example(file: string): string {
+  return fileURLToPath(new URL(`../../examples/learning/${file}`, import.meta.url));
+}
 
-const openProject = async (session: Session): Promise<Session> => {
+async function openProject(session: Session): Promise<Session> {
   const { client, print, shell } = session;
   const { value } = await client.post('/v1/projects', Project, jsonBody({ name: 'learning demo' }));
   const project = value.project_id;
@@ -39,22 +40,24 @@ const openProject = async (session: Session): Promise<Session> => {
   const { url, key = '' } = client.connection;
   const environment = {
     ...shell.environment,
-    ...{ CAPSTAN_URL: url, CAPSTAN_API_KEY: key, CAPSTAN_PROJECT: project },
+    CAPSTAN_URL: url,
+    CAPSTAN_API_KEY: key,
+    CAPSTAN_PROJECT: project,
   };
   return openSession({}, { ...shell, environment });
-};
+}
 
 /** Does what the command does, and shows it as somebody at a second terminal would type it. */
-const typeCommand = async ({ client, print, shell }: Session, words: readonly string[]): Promise<void> => {
+async function typeCommand({ client, print, shell }: Session, words: readonly string[]): Promise<void> {
   print.lines(['', `$ capstan ${words.join(' ')} --project ${client.connection.project}`]);
   const program = new Command('capstan').exitOverride();
   registerReviewCommand(program, shell);
   registerSkillsCommand(program, shell);
   await program.parseAsync(words, { from: 'user' });
-};
+}
 
 /** Runs the example to its end. */
-const run = async (session: Session, files: Files, signal: AbortSignal, onEvent: Listener): Promise<Run> => {
+async function run(session: Session, files: Files, signal: AbortSignal, onEvent: Listener): Promise<Run> {
   const { client, print, shell } = session;
   const labels = { demo: 'learning' };
   const given = { target: example('pipeline.yaml'), job: example('job.json'), files, labels };
@@ -69,17 +72,17 @@ const run = async (session: Session, files: Files, signal: AbortSignal, onEvent:
   const { value: ended } = await readEndedRun(session, value.run_id);
   print.line(renderRunHead(ended, { ...print, now: shell.now() }));
   return ended;
-};
+}
 
 /** What became of the step with the mistake, besides its run. */
-const readLadder = async ({ client }: Session, { steps }: Run): Promise<Escalation | null> => {
+async function readLadder({ client }: Session, { steps }: Run): Promise<Escalation | null> {
   const id = steps.find((step) => step.id === failing)?.escalation_id;
   if (id === undefined) return null;
   return (await client.get(`/v1/escalations/${encodeURIComponent(id)}`, Escalation)).value;
-};
+}
 
 /** Answers the question when there is one and the other branch is through. */
-const runWithPerson = async (session: Session, files: Files, signal: AbortSignal): Promise<DemoRun> => {
+async function runWithPerson(session: Session, files: Files, signal: AbortSignal): Promise<DemoRun> {
   let review = '';
   let isOtherThrough = false;
   let wasAsked = false;
@@ -92,27 +95,27 @@ const runWithPerson = async (session: Session, files: Files, signal: AbortSignal
     await typeCommand(session, ['review', 'edit', review, '--set', correction]);
   });
   return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
-};
+}
 
-const runAlone = async (session: Session, files: Files, signal: AbortSignal): Promise<DemoRun> => {
+async function runAlone(session: Session, files: Files, signal: AbortSignal): Promise<DemoRun> {
   let wasAsked = false;
   const ended = await run(session, files, signal, (event) => {
     wasAsked ||= event.type === 'step.in_review';
   });
   return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
-};
+}
 
-const readSkill = async ({ client }: Session, { escalation }: DemoRun): Promise<Skill | null> => {
+async function readSkill({ client }: Session, { escalation }: DemoRun): Promise<Skill | null> {
   const id = escalation?.skill_id;
   return id === undefined ? null : (await client.get(`/skills/${encodeURIComponent(id)}`, Skill)).value;
-};
+}
 
 /**
  * @param files of the example's job
  * @returns whether everything happened that it is to show
  * @throws AbortError when the signal came first
  */
-export const showLearning = async (session: Session, files: Files, signal: AbortSignal): Promise<boolean> => {
+export async function showLearning(session: Session, files: Files, signal: AbortSignal): Promise<boolean> {
   const own = await openProject(session);
   own.print.lines(['', 'A job says "-12 dB" where a number belongs. Nobody here has seen that mistake.']);
   const first = await runWithPerson(own, files, signal);
@@ -124,4 +127,4 @@ export const showLearning = async (session: Session, files: Files, signal: Abort
   const checks = checkLesson(lesson);
   showLesson(own, lesson, checks);
   return checks.every(({ holds }) => holds);
-};
+}

@@ -18,9 +18,11 @@ const Facts = z
   .partial();
 
 /** What an event tells besides its type, as far as the demo looks at it. */
-export const readFacts = ({ data }: RunEvent): z.infer<typeof Facts> => Facts.safeParse(data).data ?? {};
+export function readFacts({ data }: RunEvent): z.infer<typeof Facts> {
+  return Facts.safeParse(data).data ?? {};
+}
 
-const wordsOf = (event: RunEvent): string | null => {
+function wordsOf(event: RunEvent): string | null {
   const { error, state, level, skill_id, review_id } = readFacts(event);
   switch (event.type) {
     case 'step.retrying':
@@ -38,13 +40,13 @@ const wordsOf = (event: RunEvent): string | null => {
     default:
       return null;
   }
-};
+}
 
 /** Null when the demo passes over it. */
-export const describeEvent = (event: RunEvent): string | null => {
+export function describeEvent(event: RunEvent): string | null {
   const words = wordsOf(event);
   return words === null ? null : `  ${event.step_id?.padEnd(5)}  ${words}`;
-};
+}
 
 export interface DemoRun {
   readonly run: Run;
@@ -66,22 +68,29 @@ interface Check {
   readonly holds: boolean;
 }
 
-export const checkLesson = ({ first, second, skill }: Lesson): readonly Check[] => [
-  { what: 'the first run waited for a person', holds: first.wasAsked },
-  { what: 'it succeeded with the correction', holds: first.run.state === 'succeeded' },
-  { what: 'the correction became a skill', holds: skill !== null && skill.id === first.escalation?.skill_id },
-  { what: 'the second run asked nobody', holds: !second.wasAsked },
-  { what: 'it corrected itself at level 0 and succeeded', holds: isSolvedAtLevel0(second) },
-  { what: 'that cost nothing', holds: second.run.cost_usd === 0 && second.escalation?.cost_usd === 0 },
-];
+export function checkLesson({ first, second, skill }: Lesson): readonly Check[] {
+  return [
+    { what: 'the first run waited for a person', holds: first.wasAsked },
+    { what: 'it succeeded with the correction', holds: first.run.state === 'succeeded' },
+    {
+      what: 'the correction became a skill',
+      holds: skill !== null && skill.id === first.escalation?.skill_id,
+    },
+    { what: 'the second run asked nobody', holds: !second.wasAsked },
+    { what: 'it corrected itself at level 0 and succeeded', holds: isSolvedAtLevel0(second) },
+    { what: 'that cost nothing', holds: second.run.cost_usd === 0 && second.escalation?.cost_usd === 0 },
+  ];
+}
 
-const isSolvedAtLevel0 = ({ run, escalation }: DemoRun): boolean =>
-  run.state === 'succeeded' && escalation?.state === 'succeeded' && escalation.escalation_level === 0;
+function isSolvedAtLevel0({ run, escalation }: DemoRun): boolean {
+  return run.state === 'succeeded' && escalation?.state === 'succeeded' && escalation.escalation_level === 0;
+}
 
-const describeRun = ({ run, escalation }: DemoRun): string =>
-  `${run.state}, ${formatUsd(run.cost_usd)}, its correction ${formatUsd(escalation?.cost_usd ?? 0)}  ${run.run_id}`;
+function describeRun({ run, escalation }: DemoRun): string {
+  return `${run.state}, ${formatUsd(run.cost_usd)}, its correction ${formatUsd(escalation?.cost_usd ?? 0)}  ${run.run_id}`;
+}
 
-export const showLesson = ({ print }: Session, lesson: Lesson, checks: readonly Check[]): void => {
+export function showLesson({ print }: Session, lesson: Lesson, checks: readonly Check[]): void {
   const { first, second, skill } = lesson;
   const { style } = print;
   print.lines([
@@ -95,4 +104,4 @@ export const showLesson = ({ print }: Session, lesson: Lesson, checks: readonly 
       : [`Skill        ${skill.id}, confidence ${Math.round(skill.confidence * 100)}%`]),
     '',
   ]);
-};
+}

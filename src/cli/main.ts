@@ -3,10 +3,10 @@ import { runCapstan } from './program.ts';
 import { createShell } from './shell.ts';
 
 /** `capstan ls | head -1`: the reader has gone, which is no error worth a word. */
-const onOutputError = (fault: NodeJS.ErrnoException): void => {
+function onOutputError(fault: NodeJS.ErrnoException): void {
   if (fault.code === 'EPIPE') process.exit(exitCodes.brokenPipe);
   throw fault;
-};
+}
 
 process.stdout.on('error', onOutputError);
 process.stderr.on('error', onOutputError);

@@ -38,8 +38,9 @@ const contentTypes: Readonly<Record<string, string>> = {
   '.webp': 'image/webp',
 };
 
-const contentTypeOf = (name: string): string =>
-  contentTypes[extname(name).toLowerCase()] ?? 'application/octet-stream';
+function contentTypeOf(name: string): string {
+  return contentTypes[extname(name).toLowerCase()] ?? 'application/octet-stream';
+}
 
 interface LocalFile {
   readonly stream: Readable;
@@ -47,7 +48,7 @@ interface LocalFile {
   readonly size: number | undefined;
 }
 
-const openLocal = async (path: string, { shell }: Session): Promise<LocalFile> => {
+async function openLocal(path: string, { shell }: Session): Promise<LocalFile> {
   if (path === '-') return { stream: Readable.from(shell.stdin), size: undefined };
   try {
     const handle = await open(path);
@@ -59,10 +60,10 @@ const openLocal = async (path: string, { shell }: Session): Promise<LocalFile> =
     throw new UsageError(`cannot read ${path}: ${reason}`, { cause: thrown });
   }
   throw new UsageError(`${path} is not a file`);
-};
+}
 
 /** Counts what passes and, on a terminal, says so at most ten times a second. */
-const createMeter = (label: string, size: number | undefined, terminal: Output): Transform => {
+function createMeter(label: string, size: number | undefined, terminal: Output): Transform {
   let bytes = 0;
   let told = 0;
   const tell = (): void => {
@@ -82,14 +83,14 @@ const createMeter = (label: string, size: number | undefined, terminal: Output):
       done();
     },
   });
-};
+}
 
 /**
  * Answers the server's answer as text.
  *
  * @throws UsageError when the local file cannot be read; ProblemError; UnreachableError
  */
-export const uploadMedia = async (session: Session, path: string, to: MediaPath): Promise<string> => {
+export async function uploadMedia(session: Session, path: string, to: MediaPath): Promise<string> {
   const { connection } = session.client;
   const { request } = await import('undici');
   const { stream, size } = await openLocal(path, session);
@@ -117,16 +118,18 @@ export const uploadMedia = async (session: Session, path: string, to: MediaPath)
   } finally {
     stream.destroy();
   }
-};
+}
 
-const readDigest = (header: string | null): string | undefined => /sha-256=:([^:]+):/.exec(header ?? '')?.[1];
+function readDigest(header: string | null): string | undefined {
+  return /sha-256=:([^:]+):/.exec(header ?? '')?.[1];
+}
 
-const saveTo = async (
+async function saveTo(
   body: Readable,
   meter: Transform,
   target: string,
   expected: string | undefined,
-): Promise<void> => {
+): Promise<void> {
   const partial = `${target}.${process.pid}.part`;
   const hash = createHash('sha256');
   meter.on('data', (chunk: Buffer) => hash.update(chunk));
@@ -139,17 +142,17 @@ const saveTo = async (
   } finally {
     await rm(partial, { force: true });
   }
-};
+}
 
-const toDownloadError = (url: string, target: string, thrown: unknown): unknown => {
+function toDownloadError(url: string, target: string, thrown: unknown): unknown {
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : '';
   return /^(EACCES|EDQUOT|EEXIST|EISDIR|ENOENT|ENOSPC|ENOTDIR|EPERM|EROFS)$/.test(code)
     ? new UsageError(`cannot write ${target}: ${code}`, { cause: thrown })
     : toUnreachable(url, thrown);
-};
+}
 
 /** @param target a path, or `-` for stdout */
-export const downloadMedia = async (session: Session, from: MediaPath, target: string): Promise<void> => {
+export async function downloadMedia(session: Session, from: MediaPath, target: string): Promise<void> {
   const { client, shell } = session;
   const response = await client.open(`/v1/media/${from.job_id}/${from.file}`, { headers: { accept: '*/*' } });
   const size = Number(response.headers.get('content-length')) || undefined;
@@ -161,4 +164,4 @@ export const downloadMedia = async (session: Session, from: MediaPath, target: s
   } catch (thrown) {
     throw toDownloadError(client.connection.url, target, thrown);
   }
-};
+}

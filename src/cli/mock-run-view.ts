@@ -21,9 +21,11 @@ const columns: readonly Column[] = [
 
 type Step = LocalResult['steps'][number];
 
-const nameOf = ({ id, item }: Step): string => (item === 0 ? id : `  ${id}[${item}]`);
+function nameOf({ id, item }: Step): string {
+  return item === 0 ? id : `  ${id}[${item}]`;
+}
 
-const renderStep = (step: Step, { style }: Printer): string[] => {
+function renderStep(step: Step, { style }: Printer): string[] {
   const { started_at_ms: began, finished_at_ms: ended, error } = step;
   return [
     nameOf(step),
@@ -34,13 +36,14 @@ const renderStep = (step: Step, { style }: Printer): string[] => {
     step.cost_usd === 0 ? '' : formatUsd(step.cost_usd),
     error === undefined || step.state === 'succeeded' ? '' : style.red(`${error.code}: ${error.message}`),
   ];
-};
+}
 
 /** `waiting` and `refused` are no states of a stored run. */
-const formatOutcome = ({ outcome }: LocalResult, { style }: Printer): string =>
-  outcome === 'refused' ? style.red('✗ refused') : formatState(outcome satisfies AnyState, style);
+function formatOutcome({ outcome }: LocalResult, { style }: Printer): string {
+  return outcome === 'refused' ? style.red('✗ refused') : formatState(outcome satisfies AnyState, style);
+}
 
-const showDifferences = (print: Printer, differences: readonly Difference[]): void => {
+function showDifferences(print: Printer, differences: readonly Difference[]): void {
   const { style } = print;
   if (differences.length === 0) print.line(style.green('✓ as expected'));
   for (const { at, expected, actual } of differences) {
@@ -48,15 +51,15 @@ const showDifferences = (print: Printer, differences: readonly Difference[]): vo
     print.line(style.green(`  expected ${expected}`));
     print.line(style.red(`  actual   ${actual}`));
   }
-};
+}
 
 /** @param differences null when nothing is expected */
-export const showMockRun = (
+export function showMockRun(
   print: Printer,
   { pipeline, version }: PipelineDefinition,
   result: LocalResult,
   differences: readonly Difference[] | null,
-): void => {
+): void {
   const { style } = print;
   const head = [formatOutcome(result, print), `${style.bold(pipeline)}@${version}`];
   print.line([...head, formatDuration(result.duration_ms), formatUsd(result.cost_usd)].join('  '));
@@ -69,4 +72,4 @@ export const showMockRun = (
   if (result.error !== null) print.line(style.red(`${result.error.code}: ${result.error.message}`));
   if (result.outcome === 'succeeded') print.lines([style.bold('output'), ...indentJson(result.output)]);
   if (differences !== null) showDifferences(print, differences);
-};
+}

@@ -27,47 +27,49 @@ export interface MockRunArguments {
 }
 
 /** @throws UsageError with the findings shown */
-const refuseFindings = (
+function refuseFindings(
   print: Printer,
   source: SourceFile,
   findings: Parameters<typeof renderFindings>[0],
-): UsageError => {
+): UsageError {
   renderFindings(findings, source, print).forEach(print.remark);
   return new UsageError(`${source.name} has ${countFindings(findings)}`);
-};
+}
 
-const readMocksFile = async (path: string, shell: Shell, print: Printer): Promise<Mocks> => {
+async function readMocksFile(path: string, shell: Shell, print: Printer): Promise<Mocks> {
   const source = await readSource(path, shell.stdin);
   const { mocks, findings } = readMocks(source.text, source.type);
   if (mocks === null) throw refuseFindings(print, source, findings);
   return mocks;
-};
+}
 
-const readPipelineFile = async (
+async function readPipelineFile(
   { target }: MockRunArguments,
   mocks: Mocks,
   pipelines: readonly PipelineDefinition[],
   shell: Shell,
   print: Printer,
-): Promise<PipelineDefinition> => {
+): Promise<PipelineDefinition> {
   if (!(await isFileArgument(target))) throw new UsageError(`--mock goes with a file; ${target} is none`);
   const source = await readSource(target, shell.stdin);
   const { definition, findings } = preparePipeline(source, mocks, pipelines);
   if (definition === null) throw refuseFindings(print, source, findings);
   renderFindings(findings, source, print).forEach(print.remark);
   return definition;
-};
+}
 
-const isDefinitionFile = (name: string): boolean => /\.(ya?ml|json)$/i.test(name);
+function isDefinitionFile(name: string): boolean {
+  return /\.(ya?ml|json)$/i.test(name);
+}
 
 const mostFiles = 200;
 
 /** Those that the mocks name, and those in the folder of the pipeline. */
-const readSubPipelines = async (
+async function readSubPipelines(
   { target, mock }: MockRunArguments,
   { pipelines = [] }: Mocks,
   shell: Shell,
-): Promise<PipelineDefinition[]> => {
+): Promise<PipelineDefinition[]> {
   const folder = dirname(target);
   const names = target === '-' ? [] : await readdir(folder);
   const beside = names.filter(isDefinitionFile).sort().slice(0, mostFiles);
@@ -84,9 +86,9 @@ const readSubPipelines = async (
     }),
   );
   return [...found.filter((one) => one !== null), ...named];
-};
+}
 
-const exitCodeOf = ({ outcome }: LocalResult): number => {
+function exitCodeOf({ outcome }: LocalResult): number {
   switch (outcome) {
     case 'succeeded':
       return exitCodes.ok;
@@ -98,23 +100,23 @@ const exitCodeOf = ({ outcome }: LocalResult): number => {
     case 'refused':
       return exitCodes.failed;
   }
-};
+}
 
-const run = async (
+async function run(
   definition: PipelineDefinition,
   job: JsonObject,
   mocks: Mocks,
   pipelines: readonly PipelineDefinition[],
-): Promise<LocalResult> => {
+): Promise<LocalResult> {
   try {
     return await runLocally(definition, job, mocks, { pipelines });
   } catch (error) {
     if (error instanceof MockFault) throw new UsageError(error.message, { cause: error });
     throw error;
   }
-};
+}
 
-export const runWithMocks = async (given: MockRunArguments, shell: Shell): Promise<void> => {
+export async function runWithMocks(given: MockRunArguments, shell: Shell): Promise<void> {
   const print = createPrinter(shell);
   const mocks = await readMocksFile(given.mock, shell, print);
   const pipelines = await readSubPipelines(given, mocks, shell);
@@ -128,4 +130,4 @@ export const runWithMocks = async (given: MockRunArguments, shell: Shell): Promi
   } else showMockRun(print, definition, result, differences);
   if (differences === null) return shell.exitWith(exitCodeOf(result));
   if (differences.length > 0) shell.exitWith(exitCodes.failed);
-};
+}

@@ -5,17 +5,23 @@ import { renderFindings } from './findings.ts';
 import type { Session } from './session.ts';
 import type { SourceFile } from './source-file.ts';
 
-export const validateSource = (
+export function validateSource(
   { client }: Session,
   { text, type }: SourceFile,
   strict: boolean,
-): Promise<Answer<Validation>> =>
-  client.post(`/v1/pipelines/validate${strict ? '?strict=true' : ''}`, ValidationAnswer, { text, type });
+): Promise<Answer<Validation>> {
+  return client.post(`/v1/pipelines/validate${strict ? '?strict=true' : ''}`, ValidationAnswer, {
+    text,
+    type,
+  });
+}
 
 /** To stdout for `validate`; to stderr where the findings are not the result. */
-export const showFindings = (
+export function showFindings(
   { print }: Session,
   findings: Validation['findings'],
   source: SourceFile,
   to: 'line' | 'remark',
-): void => renderFindings(findings, source, print).forEach(print[to]);
+): void {
+  renderFindings(findings, source, print).forEach(print[to]);
+}

@@ -20,10 +20,11 @@ const columns: readonly Column[] = [
 
 const happensWords = { yes: 'yes', no: 'no', unknown: 'maybe' } as const;
 
-const describeItems = (items: PlannedStepView['items']): string =>
-  items === undefined ? '' : items === null ? '?' : String(items);
+function describeItems(items: PlannedStepView['items']): string {
+  return items === undefined ? '' : items === null ? '?' : String(items);
+}
 
-const renderStep = (step: PlannedStepView): string[] => {
+function renderStep(step: PlannedStepView): string[] {
   const { id, happens, items, chosen, cost_usd, duration_ms } = step;
   const what = step.capability ?? step.pipeline ?? (step.wait === undefined ? 'review' : `wait ${step.wait}`);
   const name = [id, what, happensWords[happens], describeItems(items)];
@@ -31,14 +32,15 @@ const renderStep = (step: PlannedStepView): string[] => {
   const { min, expected, worst } = cost_usd;
   const nobody = step.capability === undefined ? '' : 'nobody';
   return [...name, chosen ?? nobody, formatDuration(duration_ms), ...[min, expected, worst].map(formatUsd)];
-};
+}
 
 const colours = { error: 'red', warning: 'yellow', note: 'blue' } as const;
 
-const renderFinding = ({ severity, code, pointer, message }: Finding, style: Style): string =>
-  `${style[colours[severity]](severity)} ${code} ${message}${pointer === '' ? '' : ` (at ${pointer})`}`;
+function renderFinding({ severity, code, pointer, message }: Finding, style: Style): string {
+  return `${style[colours[severity]](severity)} ${code} ${message}${pointer === '' ? '' : ` (at ${pointer})`}`;
+}
 
-export const showPlan = (plan: Plan, print: Printer): void => {
+export function showPlan(plan: Plan, print: Printer): void {
   const { pipeline, version, cost_usd, critical_path, missing, findings } = plan;
   print.line(`${pipeline}@${version}`);
   print.table(columns, plan.steps.map(renderStep));
@@ -53,4 +55,4 @@ export const showPlan = (plan: Plan, print: Printer): void => {
   );
   if (missing.length > 0) print.line(`nobody has registered: ${missing.join(', ')}`);
   print.lines(findings.map((finding) => renderFinding(finding, print.style)));
-};
+}

@@ -23,11 +23,15 @@ export interface Printer {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it removes
 const unsafe = /\u001b(?!\[[0-9;]*m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
 
-export const removeControls = (text: string): string => text.replace(unsafe, '');
+export function removeControls(text: string): string {
+  return text.replace(unsafe, '');
+}
 
-const widthOf = (output: Output): number => (output.isTTY === true ? (output.columns ?? 80) : Infinity);
+function widthOf(output: Output): number {
+  return output.isTTY === true ? (output.columns ?? 80) : Infinity;
+}
 
-export const createPrinter = ({ stdout, stderr, environment }: Shell): Printer => {
+export function createPrinter({ stdout, stderr, environment }: Shell): Printer {
   const style = createStyle(wantsColour(stdout, environment));
   const width = widthOf(stdout);
   const line = (text = ''): void => {
@@ -47,4 +51,4 @@ export const createPrinter = ({ stdout, stderr, environment }: Shell): Printer =
       stderr.write(`${removeControls(text)}\n`);
     },
   };
-};
+}

@@ -9,25 +9,23 @@ import type { Style } from './style.ts';
 import { indentJson } from './watch/outcome.ts';
 
 /** `due in 23h00m`, `overdue by 5m00s`; nothing once it is over. */
-export const formatDue = ({ state, due_at }: Pick<Review, 'state' | 'due_at'>, now: number): string => {
+export function formatDue({ state, due_at }: Pick<Review, 'state' | 'due_at'>, now: number): string {
   if (state !== 'open' && state !== 'claimed') return '';
   const left = Date.parse(due_at) - now;
   return left >= 0 ? `due in ${formatDuration(left)}` : `overdue by ${formatDuration(-left)}`;
-};
+}
 
-export const formatSubject = (review: Review): string => {
+export function formatSubject(review: Review): string {
   if (review.run_id !== undefined) return `${review.run_id} ${review.step_id ?? ''}`.trimEnd();
   return review.skill_id ?? review.escalation_id ?? review.payload.job_type ?? '';
-};
+}
 
-const show = (value: Json | undefined): string => JSON.stringify(value) ?? '';
+function show(value: Json | undefined): string {
+  return JSON.stringify(value) ?? '';
+}
 
 /** One or two lines for each operation of a JSON Patch, with what stood there before. */
-const renderOperation = (
-  operation: ReviewProposal['patch'][number],
-  input: Json | undefined,
-  style: Style,
-) => {
+function renderOperation(operation: ReviewProposal['patch'][number], input: Json | undefined, style: Style) {
   const { op, path, from, value } = operation;
   const place = String(path);
   const removed = (at: string) => style.red(`- ${at || '/'} ${show(readPlace(input, at))}`);
@@ -47,22 +45,25 @@ const renderOperation = (
         ? [added(value)]
         : [removed(place), added(value)];
   }
-};
+}
 
-const renderProposal = (
+function renderProposal(
   { source, note, patch }: ReviewProposal,
   index: number,
   input: Json | undefined,
   style: Style,
-): string[] => [
-  `  ${index}  ${source}${note === undefined ? '' : `: ${note}`}`,
-  ...patch.flatMap((operation) => renderOperation(operation, input, style)).map((line) => `     ${line}`),
-];
+): string[] {
+  return [
+    `  ${index}  ${source}${note === undefined ? '' : `: ${note}`}`,
+    ...patch.flatMap((operation) => renderOperation(operation, input, style)).map((line) => `     ${line}`),
+  ];
+}
 
-const section = (style: Style, title: string, lines: readonly string[]): string[] =>
-  lines.length === 0 ? [] : [style.bold(title), ...lines];
+function section(style: Style, title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [style.bold(title), ...lines];
+}
 
-const renderPayload = (payload: ReviewPayload, style: Style): string[] => {
+function renderPayload(payload: ReviewPayload, style: Style): string[] {
   const { input, error, validation_errors = [], proposals = [], history = [], advice = [], schema } = payload;
   return [
     ...section(style, 'error', error === undefined ? [] : error.split('\n').map((line) => `  ${line}`)),
@@ -96,11 +97,11 @@ const renderPayload = (payload: ReviewPayload, style: Style): string[] => {
     ...section(style, 'details', payload.details === undefined ? [] : indentJson(payload.details)),
     ...section(style, 'schema of the output', schema === undefined ? [] : indentJson(schema)),
   ];
-};
+}
 
 /** How to say what has no command of its own. */
-const renderUsage = ({ review_id, actions }: Review): string[] =>
-  (
+function renderUsage({ review_id, actions }: Review): string[] {
+  return (
     [
       ['output', '"output": …'],
       ['raise', '"budget_ceiling_usd": …'],
@@ -110,15 +111,16 @@ const renderUsage = ({ review_id, actions }: Review): string[] =>
       ? [`capstan review decide ${review_id} -d '{"action": "${action}", ${field}}'`]
       : [],
   );
+}
 
-const renderDecision = ({ decision, decided_by, decided_at, delivered_at }: Review): string[] => {
+function renderDecision({ decision, decided_by, decided_at, delivered_at }: Review): string[] {
   if (decision === undefined) return [];
   const note = decision.note === undefined ? '' : `: ${decision.note}`;
   const waiting = delivered_at === undefined ? ', not delivered yet' : '';
   return [`  ${decision.action} by ${decided_by} at ${decided_at}${waiting}${note}`];
-};
+}
 
-export const renderReview = (review: Review, { style, now }: StepLayout): string[] => {
+export function renderReview(review: Review, { style, now }: StepLayout): string[] {
   const { review_id, state, kind, version, round, run_id, step_id, assignee } = review;
   const head = [
     style.bold(review_id),
@@ -142,4 +144,4 @@ export const renderReview = (review: Review, { style, now }: StepLayout): string
     ...section(style, 'decision', renderDecision(review)),
     ...(isWaiting ? [`takes ${review.actions.join(', ')}`, ...renderUsage(review).map(style.dim)] : []),
   ];
-};
+}

@@ -29,11 +29,12 @@ export interface RunArguments {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /** @throws ProblemError `definition_invalid` after its findings are shown */
-const readDefinition = async (session: Session, source: SourceFile): Promise<unknown> => {
+async function readDefinition(session: Session, source: SourceFile): Promise<unknown> {
   const { value } = await validateSource(session, source, false);
   if (!value.valid || !session.json) showFindings(session, value.findings, source, 'remark');
   if (!value.valid) {
@@ -41,20 +42,20 @@ const readDefinition = async (session: Session, source: SourceFile): Promise<unk
     throw new ProblemError({ status: 422, code: 'definition_invalid', detail, errors: [] });
   }
   return parseSource(source);
-};
+}
 
 /** The fields that say what runs: of a file, or of a stored pipeline. @throws UsageError, ProblemError */
-export const readPipeline = async (
+export async function readPipeline(
   session: Session,
   { target, version, alias }: Pick<RunArguments, 'target' | 'version' | 'alias'>,
-): Promise<Fields> => {
+): Promise<Fields> {
   if (!(await isFileArgument(target))) return { pipeline: target, version, alias };
   const option = version !== undefined ? '--version' : alias !== undefined ? '--alias' : undefined;
   if (option !== undefined) throw new UsageError(`${option} goes with a pipeline name; ${target} is a file`);
   return { definition: await readDefinition(session, await readSource(target, session.shell.stdin)) };
-};
+}
 
-const readInlineJob = (text: string): unknown => {
+function readInlineJob(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -62,13 +63,13 @@ const readInlineJob = (text: string): unknown => {
       cause,
     });
   }
-};
+}
 
 /** @throws UsageError */
-export const readJob = async (
+export async function readJob(
   { shell }: Pick<Session, 'shell'>,
   { job, target }: Pick<RunArguments, 'job' | 'target'>,
-): Promise<Fields> => {
+): Promise<Fields> {
   if (job === undefined) return {};
   if (job === '-' && target === '-')
     throw new UsageError('only one of FILE and --job can be read from stdin');
@@ -76,14 +77,14 @@ export const readJob = async (
   const value = inline ? readInlineJob(job) : await parseSource(await readSource(job, shell.stdin));
   if (!isObject(value)) throw new UsageError('the job must be a JSON object');
   return value;
-};
+}
 
 /** Answers the new job's id. */
-const createJobWithFiles = async (
+async function createJobWithFiles(
   session: Session,
   job: Fields,
   files: RunArguments['files'],
-): Promise<string> => {
+): Promise<string> {
   const { value } = await session.client.post('/v1/jobs', JobCreated, jsonBody({ job }));
   for (const [name, path] of Object.entries(files)) {
     const to = parseMediaPath(`${value.job_id}/${name}`);
@@ -92,10 +93,10 @@ const createJobWithFiles = async (
     session.print.remark(`uploaded ${path} as ${formatMediaReference(to)}`);
   }
   return value.job_id;
-};
+}
 
 /** Before anything is created: what would fail later fails now. */
-const checkFiles = async (files: RunArguments['files']): Promise<void> => {
+async function checkFiles(files: RunArguments['files']): Promise<void> {
   for (const [name, path] of Object.entries(files)) {
     if (parseMediaPath(`job/${name}`) === null) {
       throw new UsageError(`"${name}" cannot name a media file: use letters, digits, ".", "_", "-" and "/"`);
@@ -104,14 +105,14 @@ const checkFiles = async (files: RunArguments['files']): Promise<void> => {
       throw new UsageError(`cannot read ${path}`, { cause });
     });
   }
-};
+}
 
 /**
  * The request's body; every local file is uploaded when it returns.
  *
  * @throws UsageError, ProblemError, UnreachableError
  */
-export const prepareRun = async (session: Session, given: RunArguments): Promise<RequestBody> => {
+export async function prepareRun(session: Session, given: RunArguments): Promise<RequestBody> {
   const { files, labels, priority, budgetUsd, idempotencyKey } = given;
   const withFiles = Object.keys(files).length > 0;
   if (withFiles && idempotencyKey !== undefined) {
@@ -124,4 +125,4 @@ export const prepareRun = async (session: Session, given: RunArguments): Promise
   const labelled = Object.keys(labels).length === 0 ? {} : { labels };
   const body = { ...pipeline, ...work, ...labelled, priority, budget_ceiling_usd: budgetUsd };
   return jsonBody(body, idempotencyKey);
-};
+}

@@ -11,16 +11,18 @@ interface Draft {
   data: string[];
 }
 
-const emptyDraft = (id: string | undefined): Draft => ({ id, event: 'message', data: [] });
+function emptyDraft(id: string | undefined): Draft {
+  return { id, event: 'message', data: [] };
+}
 
-const applyField = (draft: Draft, line: string): void => {
+function applyField(draft: Draft, line: string): void {
   const colon = line.indexOf(':');
   const name = colon < 0 ? line : line.slice(0, colon);
   const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
   if (name === 'id') draft.id = value;
   if (name === 'event') draft.event = value;
   if (name === 'data') draft.data.push(value);
-};
+}
 
 /**
  * @param onActivity called for every chunk, comments included: the sign that the other side lives

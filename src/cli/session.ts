@@ -17,18 +17,21 @@ export interface Session {
   readonly shell: Shell;
 }
 
-export const addCommonOptions = (command: Command): Command =>
-  command
+export function addCommonOptions(command: Command): Command {
+  return command
     .option('--json', "print the API's JSON")
     .optionsGroup('Connection (else CAPSTAN_URL, CAPSTAN_API_KEY, CAPSTAN_PROJECT, else the running stack):')
     .option('--url <url>', 'where the API is')
     .option('--key <key>', 'API key')
     .option('--project <id>', 'project')
     .option('--data <dir>', 'folder of the running stack (default: .capstan)');
+}
 
-export const openSession = async (options: CommonOptions, shell: Shell): Promise<Session> => ({
-  client: createApiClient(await resolveConnection(options, shell.environment)),
-  print: createPrinter(shell),
-  json: options.json === true,
-  shell,
-});
+export async function openSession(options: CommonOptions, shell: Shell): Promise<Session> {
+  return {
+    client: createApiClient(await resolveConnection(options, shell.environment)),
+    print: createPrinter(shell),
+    json: options.json === true,
+    shell,
+  };
+}

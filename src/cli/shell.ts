@@ -20,17 +20,19 @@ export interface Shell {
   readonly exitWith: (code: number) => void;
 }
 
-export const createShell = (from: NodeJS.Process): Shell => ({
-  environment: from.env,
-  stdin: from.stdin,
-  stdout: from.stdout,
-  stderr: from.stderr,
-  now: Date.now,
-  onInterrupt: (handler) => {
-    from.once('SIGINT', handler);
-    return () => from.off('SIGINT', handler);
-  },
-  exitWith: (code) => {
-    from.exitCode = code;
-  },
-});
+export function createShell(from: NodeJS.Process): Shell {
+  return {
+    environment: from.env,
+    stdin: from.stdin,
+    stdout: from.stdout,
+    stderr: from.stderr,
+    now: Date.now,
+    onInterrupt: (handler) => {
+      from.once('SIGINT', handler);
+      return () => from.off('SIGINT', handler);
+    },
+    exitWith: (code) => {
+      from.exitCode = code;
+    },
+  };
+}

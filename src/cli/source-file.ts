@@ -10,37 +10,37 @@ export interface SourceFile {
   readonly type: 'application/json' | 'application/yaml';
 }
 
-const readStdin = async (stdin: Shell['stdin']): Promise<Uint8Array> => {
+async function readStdin(stdin: Shell['stdin']): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   for await (const chunk of stdin) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks);
-};
+}
 
-const decode = (name: string, bytes: Uint8Array): string => {
+function decode(name: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     throw new UsageError(`${name} is not UTF-8 text`);
   }
-};
+}
 
-const isJson = (text: string): boolean => {
+function isJson(text: string): boolean {
   try {
     JSON.parse(text);
     return true;
   } catch {
     return false;
   }
-};
+}
 
-const typeOf = (path: string, text: string): SourceFile['type'] => {
+function typeOf(path: string, text: string): SourceFile['type'] {
   if (/\.json$/i.test(path)) return 'application/json';
   if (/\.ya?ml$/i.test(path)) return 'application/yaml';
   return isJson(text) ? 'application/json' : 'application/yaml';
-};
+}
 
 /** @throws UsageError when it cannot be read */
-export const readSource = async (path: string, stdin: Shell['stdin']): Promise<SourceFile> => {
+export async function readSource(path: string, stdin: Shell['stdin']): Promise<SourceFile> {
   const name = path === '-' ? 'stdin' : path;
   try {
     const text = decode(name, path === '-' ? await readStdin(stdin) : await readFile(path));
@@ -50,10 +50,10 @@ export const readSource = async (path: string, stdin: Shell['stdin']): Promise<S
     const reason = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown);
     throw new UsageError(`cannot read ${name}: ${reason}`, { cause: thrown });
   }
-};
+}
 
 /** @throws UsageError with the parser's words, which name line and column */
-export const parseSource = async ({ name, text, type }: SourceFile): Promise<unknown> => {
+export async function parseSource({ name, text, type }: SourceFile): Promise<unknown> {
   try {
     if (type === 'application/json') return JSON.parse(text);
     const { parse } = await import('yaml');
@@ -61,11 +61,11 @@ export const parseSource = async ({ name, text, type }: SourceFile): Promise<unk
   } catch (cause) {
     throw new UsageError(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
-};
+}
 
 /** Whether an argument that may be a file or a name means a file. */
-export const isFileArgument = async (argument: string): Promise<boolean> => {
+export async function isFileArgument(argument: string): Promise<boolean> {
   if (argument === '-' || /\.(ya?ml|json)$/i.test(argument)) return true;
   const found = await stat(argument).catch(() => undefined);
   return found?.isFile() ?? false;
-};
+}

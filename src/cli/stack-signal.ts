@@ -4,7 +4,7 @@
 const sameSignalMs = 1_000;
 
 /** First signal: stop in order. A later one: leave at once; the watchdog then ends the children. */
-export const stackSignal = (): AbortSignal => {
+export function stackSignal(): AbortSignal {
   const controller = new AbortController();
   let caughtAt = 0;
   const onSignal = (): void => {
@@ -15,10 +15,11 @@ export const stackSignal = (): AbortSignal => {
   };
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
   return controller.signal;
-};
+}
 
-export const untilAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
+}

@@ -40,7 +40,7 @@ const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]
   expired: ['✗', 'red'],
 };
 
-export const formatState = (state: AnyState, style: Style): string => {
+export function formatState(state: AnyState, style: Style): string {
   const [symbol, colour] = looks[state];
   return style[colour](`${symbol} ${state}`);
-};
+}

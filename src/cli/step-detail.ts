@@ -10,7 +10,7 @@ export interface StepLayout extends TableLayout {
   readonly now: number;
 }
 
-const renderAttempt = (attempt: Attempt, number: number, layout: StepLayout): string[] => {
+function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): string[] {
   const { style } = layout;
   const cost = `${formatUsd(attempt.cost_usd)}${attempt.certainty === 'estimated' ? ' (estimated)' : ''}`;
   const head = [
@@ -25,27 +25,30 @@ const renderAttempt = (attempt: Attempt, number: number, layout: StepLayout): st
   const failure = error === undefined ? [] : [`${style.red(error.code)}: ${error.message}`];
   const decision = renderDecision(attempt.decision, { style, width: layout.width - 2 });
   return [head.join('  '), ...[...failure, ...decision].map((line) => `  ${line}`)];
-};
+}
 
 /** What the step is, in a few words. */
-const describeKind = ({ capability, pipeline, wait, review }: StepDetail): string =>
-  capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
+function describeKind({ capability, pipeline, wait, review }: StepDetail): string {
+  return capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
+}
 
 /** Where else to look. */
-const renderLinks = ({ sub_run_id, reused_from, review_id, items }: StepDetail): string[] => [
-  ...(sub_run_id === undefined ? [] : [`run ${sub_run_id}`]),
-  ...(reused_from === undefined ? [] : [`result taken from run ${reused_from}`]),
-  ...(review_id === undefined ? [] : [`review ${review_id}`]),
-  ...(items === undefined
-    ? []
-    : [
-        `items: ${Object.entries(items)
-          .map(([state, count]) => `${count} ${state}`)
-          .join(', ')}`,
-      ]),
-];
+function renderLinks({ sub_run_id, reused_from, review_id, items }: StepDetail): string[] {
+  return [
+    ...(sub_run_id === undefined ? [] : [`run ${sub_run_id}`]),
+    ...(reused_from === undefined ? [] : [`result taken from run ${reused_from}`]),
+    ...(review_id === undefined ? [] : [`review ${review_id}`]),
+    ...(items === undefined
+      ? []
+      : [
+          `items: ${Object.entries(items)
+            .map(([state, count]) => `${count} ${state}`)
+            .join(', ')}`,
+        ]),
+  ];
+}
 
-export const renderStepDetail = (step: StepDetail, layout: StepLayout): string[] => {
+export function renderStepDetail(step: StepDetail, layout: StepLayout): string[] {
   const { style, now } = layout;
   const head = [
     style.bold(step.item === undefined ? step.id : `${step.id}[${step.item}]`),
@@ -65,4 +68,4 @@ export const renderStepDetail = (step: StepDetail, layout: StepLayout): string[]
     ...(step.output === undefined ? [] : [style.bold('output'), ...indentJson(step.output)]),
     ...step.attempt_list.flatMap((attempt, index) => renderAttempt(attempt, index + 1, layout)),
   ];
-};
+}

@@ -16,13 +16,13 @@ const codes: Readonly<Record<Colour, readonly [number, number]>> = {
 };
 
 /** NO_COLOR (any value) wins over everything; a pipe or a dumb terminal gets no colour. */
-export const wantsColour = (output: Output, environment: NodeJS.ProcessEnv): boolean => {
+export function wantsColour(output: Output, environment: NodeJS.ProcessEnv): boolean {
   if (environment.NO_COLOR !== undefined && environment.NO_COLOR !== '') return false;
   if (environment.FORCE_COLOR !== undefined && environment.FORCE_COLOR !== '0') return true;
   return output.isTTY === true && environment.TERM !== 'dumb';
-};
+}
 
-export const createStyle = (coloured: boolean): Style => {
+export function createStyle(coloured: boolean): Style {
   const paint =
     ([on, off]: readonly [number, number]): Paint =>
     (text) =>
@@ -36,4 +36,4 @@ export const createStyle = (coloured: boolean): Style => {
     blue: paint(codes.blue),
     cyan: paint(codes.cyan),
   };
-};
+}

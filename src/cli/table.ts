@@ -23,17 +23,17 @@ const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
 /** Cells that a text takes on the screen, colour codes not counted. */
-export const measureText = (text: string): number => {
+export function measureText(text: string): number {
   let cells = 0;
   for (const character of stripVTControlCharacters(text)) {
     if (/\p{Mark}/u.test(character)) continue;
     cells += wide.test(character) ? 2 : 1;
   }
   return cells;
-};
+}
 
 /** Cuts to `cells` with a `…` at the end. A coloured text that is too long loses its colour. */
-export const cutText = (text: string, cells: number): string => {
+export function cutText(text: string, cells: number): string {
   if (measureText(text) <= cells) return text;
   let kept = '';
   let used = 1;
@@ -43,11 +43,13 @@ export const cutText = (text: string, cells: number): string => {
     kept += character;
   }
   return `${kept}…`;
-};
+}
 
-const oneLine = (text: string): string => text.replace(/\s*[\r\n]+\s*/g, ' ');
+function oneLine(text: string): string {
+  return text.replace(/\s*[\r\n]+\s*/g, ' ');
+}
 
-const fitWidths = (columns: readonly Column[], natural: readonly number[], width: number): number[] => {
+function fitWidths(columns: readonly Column[], natural: readonly number[], width: number): number[] {
   const widths = [...natural];
   const least = columns.map(({ header, shrinks }, index) =>
     shrinks === true
@@ -63,19 +65,19 @@ const fitWidths = (columns: readonly Column[], natural: readonly number[], width
     excess -= 1;
   }
   return widths;
-};
+}
 
-const pad = (text: string, cells: number, align: 'right' | undefined): string => {
+function pad(text: string, cells: number, align: 'right' | undefined): string {
   const spaces = ' '.repeat(Math.max(0, cells - measureText(text)));
   return align === 'right' ? spaces + text : text + spaces;
-};
+}
 
 /** Header line and one line per row. A column that is empty in every row is left out. */
-export const renderTable = (
+export function renderTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   { width, style }: TableLayout,
-): string[] => {
+): string[] {
   const kept = columns.map((_, index) => rows.some((row) => (row[index] ?? '') !== ''));
   const shown = columns.filter((_, index) => kept[index]);
   const cells = rows.map((row) => row.filter((_, index) => kept[index]).map(oneLine));
@@ -92,4 +94,4 @@ export const renderTable = (
       .join(gap)
       .trimEnd();
   return [style.dim(renderRow(shown.map(({ header }) => header))), ...cells.map(renderRow)];
-};
+}

@@ -54,30 +54,35 @@ interface Networks {
 }
 
 /** IPv4 and IPv6 apart: one list alone would let ::/0 stand for IPv4 as well. */
-const createNetworks = (cidrs: readonly Cidr[]): Networks => {
+function createNetworks(cidrs: readonly Cidr[]): Networks {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const { network, prefix, family } of cidrs) lists[family].addSubnet(network, prefix, family);
   return { has: ({ text, family }) => lists[family].check(text, family) };
-};
+}
 
-const parseAll = (texts: readonly string[]): readonly Cidr[] =>
-  texts.map((text) => {
+function parseAll(texts: readonly string[]): readonly Cidr[] {
+  return texts.map((text) => {
     const cidr = parseCidr(text);
     if (cidr === null) throw new Error(`"${text}" is no network`);
     return cidr;
   });
+}
 
-const refuseLoopback = (seen: string): string =>
-  `${seen} is a loopback address, allowed in development mode or where ALLOWED_CIDRS names it`;
+function refuseLoopback(seen: string): string {
+  return `${seen} is a loopback address, allowed in development mode or where ALLOWED_CIDRS names it`;
+}
 
-const isWildcard = ({ host }: Listener): boolean => host === '0.0.0.0' || host === '::' || host === '[::]';
+function isWildcard({ host }: Listener): boolean {
+  return host === '0.0.0.0' || host === '::' || host === '[::]';
+}
 
-const isOfThisMachine = ({ text }: PlainAddress): boolean =>
-  Object.values(networkInterfaces())
+function isOfThisMachine({ text }: PlainAddress): boolean {
+  return Object.values(networkInterfaces())
     .flat()
     .some((at) => at !== undefined && toPlainAddress(at.address)?.text === text);
+}
 
-export const createAddressPolicy = (options: AddressPolicyOptions): AddressPolicy => {
+export function createAddressPolicy(options: AddressPolicyOptions): AddressPolicy {
   const { allowedCidrs, allowsLoopback, ownListeners } = options;
   const cidrs = parseAll(allowedCidrs.split(','));
   const allowed = createNetworks(cidrs);
@@ -117,4 +122,4 @@ export const createAddressPolicy = (options: AddressPolicyOptions): AddressPolic
         .filter((listener) => listener.port === port && toPlainAddress(listener.host) === null)
         .map(({ host }) => host),
   };
-};
+}

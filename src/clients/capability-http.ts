@@ -47,10 +47,11 @@ const neverSent = new Set([
 type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
 
 /** Who aborts a call says whether the result is unwanted, or only this process out of time. */
-const whyAborted = (signal: StopSignal): 'cancelled' | 'abandoned' =>
-  signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
+function whyAborted(signal: StopSignal): 'cancelled' | 'abandoned' {
+  return signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
+}
 
-export const createCapabilityClient = (options: CapabilityClientOptions): CapabilityClient => {
+export function createCapabilityClient(options: CapabilityClientOptions): CapabilityClient {
   const agent = options.guard.createAgent({
     connections: 512,
     pipelining: 1,
@@ -63,13 +64,13 @@ export const createCapabilityClient = (options: CapabilityClientOptions): Capabi
     call: (call) => exec(agent, call, options),
     close: () => agent.close(),
   };
-};
+}
 
-const exec = async (
+async function exec(
   agent: Dispatcher,
   call: CapabilityCall,
   options: CapabilityClientOptions,
-): Promise<CallOutcome> => {
+): Promise<CallOutcome> {
   if (call.signal.aborted) return { kind: 'unsent' };
   const url = new URL(call.endpoint);
   const stop = new Stop<AbortReason>();
@@ -99,9 +100,9 @@ const exec = async (
     liveness.stop();
     stopListening();
   }
-};
+}
 
-const explainFailure = (error: unknown, { reason }: Stop<AbortReason>, timeoutMs: number): CallOutcome => {
+function explainFailure(error: unknown, { reason }: Stop<AbortReason>, timeoutMs: number): CallOutcome {
   if (reason !== undefined) {
     switch (reason) {
       case 'timeout':
@@ -118,14 +119,14 @@ const explainFailure = (error: unknown, { reason }: Stop<AbortReason>, timeoutMs
   return code !== undefined && neverSent.has(code)
     ? { kind: 'not_sent', message: `no connection (${code})` }
     : { kind: 'lost', message: `the connection broke (${code ?? message ?? 'unknown'})` };
-};
+}
 
 /** Tries a TCP connect every interval; three failures in a row mean that the instance is gone. */
-const watchLiveness = (
+function watchLiveness(
   url: URL,
   { guard, livenessIntervalMs: intervalMs }: CapabilityClientOptions,
   onGone: () => void,
-): { stop(): void } => {
+): { stop(): void } {
   let failures = 0;
   const timer = setInterval(() => {
     const socket = guard.openSocket(url, intervalMs / 2);
@@ -142,4 +143,4 @@ const watchLiveness = (
     socket.once('error', fail);
   }, intervalMs);
   return { stop: () => clearInterval(timer) };
-};
+}

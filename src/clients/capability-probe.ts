@@ -25,7 +25,7 @@ const specLimit = 64 * 1_024;
 /** Schemas nest up to 32 levels, inside the spec object. */
 const maxDepth = 40;
 
-export const createCapabilityProbe = ({ guard }: { readonly guard: DialGuard }): CapabilityProbe => {
+export function createCapabilityProbe({ guard }: { readonly guard: DialGuard }): CapabilityProbe {
   const agent = guard.createAgent({
     pipelining: 0,
     connectTimeoutMs,
@@ -37,15 +37,15 @@ export const createCapabilityProbe = ({ guard }: { readonly guard: DialGuard }):
     readSpec: (url, signal) => read(agent, url, CapabilitySpec, specLimit, signal),
     close: () => agent.destroy(),
   };
-};
+}
 
-const read = async <Value>(
+async function read<Value>(
   agent: Dispatcher,
   url: string,
   schema: z.ZodType<Value>,
   limitBytes: number,
   signal: AbortSignal | undefined,
-): Promise<ProbeResult<Value>> => {
+): Promise<ProbeResult<Value>> {
   signal?.throwIfAborted();
   // Not AbortSignal.any: with a signal that lives as long as the process it keeps every probe in memory.
   const abort = new AbortController();
@@ -72,17 +72,19 @@ const read = async <Value>(
     clearTimeout(timer);
     signal?.removeEventListener('abort', stop);
   }
-};
+}
 
 const isLate = 'late';
 
-const unusable = (detail: string): ProbeFault => ({ kind: 'unusable', detail });
+function unusable(detail: string): ProbeFault {
+  return { kind: 'unusable', detail };
+}
 
 /** The body's text where status and content type are right. */
-const readJsonBody = async (
+async function readJsonBody(
   { statusCode: status, headers, body }: Dispatcher.ResponseData,
   limitBytes: number,
-): Promise<string | ProbeFault> => {
+): Promise<string | ProbeFault> {
   const contentType = String(headers['content-type'] ?? 'none');
   const fault = findFault(status, contentType);
   if (fault !== null) {
@@ -97,9 +99,9 @@ const readJsonBody = async (
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, size).toString('utf8');
-};
+}
 
-const findFault = (status: number, contentType: string): ProbeFault | null => {
+function findFault(status: number, contentType: string): ProbeFault | null {
   if (status === 429 || status >= 500) return { kind: 'unhealthy', detail: `HTTP ${status}` };
   if (status >= 300 && status < 400)
     return unusable(`HTTP ${status}, a redirect; an instance answers itself`);
@@ -107,9 +109,9 @@ const findFault = (status: number, contentType: string): ProbeFault | null => {
   return /^application\/([\w.+-]+\+)?json\b/i.test(contentType)
     ? null
     : unusable(`content type ${JSON.stringify(contentType.slice(0, 100))}, not application/json`);
-};
+}
 
-const parse = <Value>(text: string, schema: z.ZodType<Value>): ProbeResult<Value> => {
+function parse<Value>(text: string, schema: z.ZodType<Value>): ProbeResult<Value> {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -121,9 +123,12 @@ const parse = <Value>(text: string, schema: z.ZodType<Value>): ProbeResult<Value
   if (parsed.success) return { kind: 'ok', value: parsed.data };
   const issues = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`);
   return unusable(issues.slice(0, 5).join('; '));
-};
+}
 
-const isDeep = (value: unknown, levels: number): boolean =>
-  value !== null &&
-  typeof value === 'object' &&
-  (levels === 0 || Object.values(value).some((child) => isDeep(child, levels - 1)));
+function isDeep(value: unknown, levels: number): boolean {
+  return (
+    value !== null &&
+    typeof value === 'object' &&
+    (levels === 0 || Object.values(value).some((child) => isDeep(child, levels - 1)))
+  );
+}

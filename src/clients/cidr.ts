@@ -8,10 +8,10 @@ export interface Cidr {
 }
 
 /** Null when the text is no network. */
-export const parseCidr = (text: string): Cidr | null => {
+export function parseCidr(text: string): Cidr | null {
   const [, network = '', digits] = /^([0-9a-f.:]+)\/(\d{1,3})$/i.exec(text.trim()) ?? [];
   const version = isIP(network);
   const prefix = Number(digits);
   if (version === 0 || prefix > (version === 4 ? 32 : 128)) return null;
   return { network, prefix, family: version === 4 ? 'ipv4' : 'ipv6' };
-};
+}

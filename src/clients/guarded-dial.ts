@@ -30,14 +30,20 @@ const resolveBySystem: Resolve = (name) =>
   });
 
 /** An own name that nobody can resolve here leads nowhere. */
-const unresolved = (): readonly LookupAddress[] => [];
+function unresolved(): readonly LookupAddress[] {
+  return [];
+}
 
-const toText = ({ address }: LookupAddress): string => toPlainAddress(address)?.text ?? address;
+function toText({ address }: LookupAddress): string {
+  return toPlainAddress(address)?.text ?? address;
+}
 
-const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);
+function portOf({ port, protocol }: URL): number {
+  return Number(port) || (protocol === 'https:' ? 443 : 80);
+}
 
 /** @param resolve for tests; by default as the system does, its hosts file included */
-export const createDialGuard = (policy: AddressPolicy, resolve: Resolve = resolveBySystem): DialGuard => {
+export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolveBySystem): DialGuard {
   const resolveOwn = (name: string): Promise<readonly LookupAddress[]> => resolve(name).catch(unresolved);
 
   /** @throws AddressRefused when one of the addresses is where no instance may be */
@@ -99,4 +105,4 @@ export const createDialGuard = (policy: AddressPolicy, resolve: Resolve = resolv
       return connect({ host, port, timeout: timeoutMs, lookup: lookupFor(port) });
     },
   };
-};
+}

@@ -9,8 +9,8 @@ const defaultPorts: Readonly<Record<string, number>> = {
 };
 
 /** Where Capstan's own parts listen, from their URLs; what is no network address (a socket file, port 0) is left out. */
-export const findOwnListeners = (urls: readonly (string | undefined)[]): readonly Listener[] =>
-  urls.flatMap((text) => {
+export function findOwnListeners(urls: readonly (string | undefined)[]): readonly Listener[] {
+  return urls.flatMap((text) => {
     if (text === undefined || !URL.canParse(text)) return [];
     const { protocol, hostname, port, searchParams } = new URL(text);
     const host = searchParams.get('host') ?? hostname.replace(/^\[|\]$/g, '');
@@ -18,3 +18,4 @@ export const findOwnListeners = (urls: readonly (string | undefined)[]): readonl
     const isTcp = host !== '' && !host.startsWith('/') && Number.isInteger(number) && number > 0;
     return isTcp ? [{ host, port: number }] : [];
   });
+}

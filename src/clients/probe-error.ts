@@ -23,7 +23,7 @@ const unconnected = new Set([
 ]);
 const unanswered = new Set(['UND_ERR_BODY_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
 
-export const explainProbeError = (error: unknown): ProbeFault => {
+export function explainProbeError(error: unknown): ProbeFault {
   if (error instanceof AddressRefused) return { kind: 'unusable', detail: error.message };
   const { code = 'unknown fault' } = error as { code?: string };
   if (refused.has(code)) return { kind: 'refused', detail: `connection refused or broken (${code})` };
@@ -31,4 +31,4 @@ export const explainProbeError = (error: unknown): ProbeFault => {
   if (unanswered.has(code))
     return { kind: 'timeout', connected: true, detail: `no complete answer (${code})` };
   return { kind: 'unusable', detail: `not HTTP as expected (${code})` };
-};
+}

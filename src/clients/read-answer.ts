@@ -8,10 +8,7 @@ import { isPlainObject } from '../core/json-type.ts';
 
 const errorTextLimit = 65_536;
 
-export const readAnswer = async (
-  answer: Dispatcher.ResponseData,
-  limitBytes: number,
-): Promise<CallOutcome> => {
+export async function readAnswer(answer: Dispatcher.ResponseData, limitBytes: number): Promise<CallOutcome> {
   const { statusCode: status, headers } = answer;
   const contentType = String(headers['content-type'] ?? '');
   const isJson = /^application\/([\w.+-]+\+)?json\b/i.test(contentType);
@@ -36,25 +33,25 @@ export const readAnswer = async (
   return isJson
     ? { kind: 'rejected', status, message }
     : { kind: 'invalid', message: `HTTP ${status} with content type "${contentType}": ${message}` };
-};
+}
 
 /** Closes the connection instead of reading on; that it was closed is no news then. */
-const drop = ({ body }: Dispatcher.ResponseData): void => {
+function drop({ body }: Dispatcher.ResponseData): void {
   body.on('error', () => undefined);
   body.destroy();
-};
+}
 
-const discard = (answer: Dispatcher.ResponseData, message: string): CallOutcome => {
+function discard(answer: Dispatcher.ResponseData, message: string): CallOutcome {
   drop(answer);
   return { kind: 'invalid', message };
-};
+}
 
 /**
  * Null when there is more than the limit; the rest is not read. By events: an iterator over the stream takes several
  * times as long for a small answer.
  */
-const readBounded = (answer: Dispatcher.ResponseData, limit: number): Promise<Buffer | null> =>
-  new Promise((resolve, reject) => {
+function readBounded(answer: Dispatcher.ResponseData, limit: number): Promise<Buffer | null> {
+  return new Promise((resolve, reject) => {
     const { body, headers } = answer;
     const chunks: Buffer[] = [];
     let size = 0;
@@ -72,8 +69,9 @@ const readBounded = (answer: Dispatcher.ResponseData, limit: number): Promise<Bu
     });
     body.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
   });
+}
 
-const parseObject = (body: Buffer, status: number): CallOutcome => {
+function parseObject(body: Buffer, status: number): CallOutcome {
   if (body.length === 0) return { kind: 'invalid', message: `HTTP ${status} with an empty body` };
   if (!isUtf8(body))
     return { kind: 'malformed', message: 'the answer is not UTF-8, which JSON is written in' };
@@ -82,9 +80,9 @@ const parseObject = (body: Buffer, status: number): CallOutcome => {
   } catch (error) {
     return { kind: 'invalid', message: `the answer is not JSON: ${(error as Error).message}` };
   }
-};
+}
 
-const readObject = (value: unknown): CallOutcome => {
+function readObject(value: unknown): CallOutcome {
   if (!isPlainObject(value)) {
     return { kind: 'malformed', message: `the answer is ${describeValue(value)}, not an object` };
   }
@@ -92,10 +90,10 @@ const readObject = (value: unknown): CallOutcome => {
   return fault === null
     ? { kind: 'answered', body: value }
     : { kind: 'malformed', message: `the answer ${fault}` };
-};
+}
 
 /** The specification's `error` string where there is one, else the beginning of the text. */
-const errorText = (text: string): string => {
+function errorText(text: string): string {
   try {
     const value = JSON.parse(text) as { error?: unknown };
     if (typeof value?.error === 'string') return value.error.slice(0, 8_192);
@@ -103,12 +101,12 @@ const errorText = (text: string): string => {
     // Not JSON: the raw text says more than nothing.
   }
   return text.replaceAll('\u0000', '').slice(0, 500) || 'no message';
-};
+}
 
 /** Seconds or an HTTP date. */
-const retryAfter = (value: string | string[] | undefined): number | null => {
+function retryAfter(value: string | string[] | undefined): number | null {
   if (typeof value !== 'string') return null;
   const seconds = Number(value);
   const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(value) - Date.now();
   return Number.isFinite(ms) && ms >= 0 ? ms : null;
-};
+}

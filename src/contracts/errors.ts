@@ -9,11 +9,13 @@ interface ErrorRow {
   readonly meaning: string;
 }
 
-const row = (status: number, retryable: boolean, meaning: string): ErrorRow => ({
-  status,
-  retryable,
-  meaning,
-});
+function row(status: number, retryable: boolean, meaning: string): ErrorRow {
+  return {
+    status,
+    retryable,
+    meaning,
+  };
+}
 
 export const errorTable = {
   // Requests

@@ -14,19 +14,22 @@ export interface MediaPath {
 }
 
 /** Reads `media://job/a/b.mp4`; null when it is anything else. */
-export const parseMediaReference = (text: string): MediaPath | null =>
-  text.startsWith('media://') ? parseMediaPath(text.slice('media://'.length)) : null;
+export function parseMediaReference(text: string): MediaPath | null {
+  return text.startsWith('media://') ? parseMediaPath(text.slice('media://'.length)) : null;
+}
 
 /** Reads `job/a/b.mp4`, the path below `/v1/media/`; null when it is anything else. */
-export const parseMediaPath = (text: string): MediaPath | null => {
+export function parseMediaPath(text: string): MediaPath | null {
   const segments = text.split('/');
   if (segments.length < 2 || segments.length > 8) return null;
   if (!segments.every((part) => segment.test(part))) return null;
   const [job_id = '', ...rest] = segments;
   return { job_id, file: rest.join('/') };
-};
+}
 
-export const formatMediaReference = ({ job_id, file }: MediaPath): string => `media://${job_id}/${file}`;
+export function formatMediaReference({ job_id, file }: MediaPath): string {
+  return `media://${job_id}/${file}`;
+}
 
 export const MediaObject = z
   .strictObject({

@@ -12,8 +12,9 @@ const plannedRun = {
   budget_ceiling_usd: Usd.optional(),
 };
 
-const hasOneJob = ({ job, job_id }: { readonly job?: unknown; readonly job_id?: unknown }): boolean =>
-  job === undefined || job_id === undefined;
+function hasOneJob({ job, job_id }: { readonly job?: unknown; readonly job_id?: unknown }): boolean {
+  return job === undefined || job_id === undefined;
+}
 const oneJob = { path: ['job'], error: 'give either job or job_id, not both' };
 
 /** Body of `POST /v1/pipelines/{name}/plan`. */

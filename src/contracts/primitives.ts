@@ -56,8 +56,9 @@ export const Failure = z
   .meta({ id: 'Failure' });
 export type Failure = z.infer<typeof Failure>;
 
-export const listOf = <Item extends z.ZodType>(item: Item) =>
-  z.strictObject({ items: z.array(item), next_cursor: z.string().nullable() });
+export function listOf<Item extends z.ZodType>(item: Item) {
+  return z.strictObject({ items: z.array(item), next_cursor: z.string().nullable() });
+}
 
 export const ListQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50),

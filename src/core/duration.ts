@@ -4,7 +4,7 @@ const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as co
 const pattern = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
 /** `1.5s` → 1500. Rounded to whole milliseconds. @throws RangeError when the text is no duration */
-export const parseDuration = (text: string): number => {
+export function parseDuration(text: string): number {
   const [, amount, unit] = pattern.exec(text) ?? [];
   if (amount === undefined || unit === undefined) {
     throw new RangeError(
@@ -12,4 +12,4 @@ export const parseDuration = (text: string): number => {
     );
   }
   return Math.round(Number(amount) * unitMs[unit as keyof typeof unitMs]);
-};
+}

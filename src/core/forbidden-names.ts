@@ -1,4 +1,6 @@
 /** Names that reach an object's prototype in JavaScript: refused as keys, ids and path segments. */
 const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'prototype', 'constructor']);
 
-export const isForbiddenName = (name: string): boolean => forbiddenNames.has(name);
+export function isForbiddenName(name: string): boolean {
+  return forbiddenNames.has(name);
+}

@@ -3,13 +3,15 @@
  * very different length are skipped, a distance above the allowed one ends early, and one finder answers
  * for at most 100 different unknown names, and compares at most 100,000 times.
  */
-const allowedDistance = (name: string): number => Math.min(3, Math.max(1, Math.floor(name.length / 3)));
+function allowedDistance(name: string): number {
+  return Math.min(3, Math.max(1, Math.floor(name.length / 3)));
+}
 
 /**
  * Edit distance (insert, delete, replace, swap neighbours), or `limit + 1` once it exceeds `limit`. Only what lies within
  * `limit` of the diagonal is worked out.
  */
-export const editDistance = (a: string, b: string, limit: number): number => {
+export function editDistance(a: string, b: string, limit: number): number {
   const beyond = limit + 1;
   if (Math.abs(a.length - b.length) > limit) return beyond;
   let beforeLast: number[] = [];
@@ -36,9 +38,9 @@ export const editDistance = (a: string, b: string, limit: number): number => {
     last = current;
   }
   return last[b.length] ?? beyond;
-};
+}
 
-const nearestName = (name: string, candidates: Iterable<string>): string | undefined => {
+function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let limit = allowedDistance(name);
   for (const candidate of candidates) {
@@ -50,7 +52,7 @@ const nearestName = (name: string, candidates: Iterable<string>): string | undef
     if (limit < 0) break;
   }
   return best;
-};
+}
 
 /** `did you mean "concat"?`, or undefined when nothing known is close. */
 export type SuggestName = (unknown: string) => string | undefined;
@@ -59,7 +61,7 @@ const answeredNames = 100;
 const comparedNames = 100_000;
 const longestName = 256;
 
-export const createNameSuggester = (candidates: Iterable<string>): SuggestName => {
+export function createNameSuggester(candidates: Iterable<string>): SuggestName {
   const answers = new Map<string, string | undefined>();
   const known = [...candidates];
   return (unknown) => {
@@ -71,4 +73,4 @@ export const createNameSuggester = (candidates: Iterable<string>): SuggestName =
     }
     return answers.get(unknown);
   };
-};
+}

@@ -35,16 +35,16 @@ export class Stop<Reason = unknown> implements StopSignal {
 }
 
 /** Runs `listener` when the signal stops, also when it already has. @returns ends that */
-export const onStop = (signal: StopSignal, listener: () => void): (() => void) => {
+export function onStop(signal: StopSignal, listener: () => void): () => void {
   if (signal.aborted) listener();
   else signal.addEventListener('abort', listener);
   return () => signal.removeEventListener('abort', listener);
-};
+}
 
 /** For what takes nothing else. */
-export const toAbortSignal = (signal: StopSignal): AbortSignal => {
+export function toAbortSignal(signal: StopSignal): AbortSignal {
   if (signal instanceof AbortSignal) return signal;
   const controller = new AbortController();
   onStop(signal, () => controller.abort(signal.reason));
   return controller.signal;
-};
+}

@@ -86,16 +86,20 @@ export interface AttemptEnd {
 /** superseded: a later attempt has taken over, and nothing but money was written. */
 export type EndResult = 'settled' | 'superseded';
 
-const toClaimRequest = ({ step, reserved_nano, ...claim }: Claim) => ({
-  ...claim,
-  ...step,
-  reserved_nano: reserved_nano.toString(),
-});
+function toClaimRequest({ step, reserved_nano, ...claim }: Claim) {
+  return {
+    ...claim,
+    ...step,
+    reserved_nano: reserved_nano.toString(),
+  };
+}
 
-const toAttemptEnd = ({ output, settled_nano, ...end }: AttemptEnd) => ({
-  ...end,
-  settled_nano: settled_nano.toString(),
-});
+function toAttemptEnd({ output, settled_nano, ...end }: AttemptEnd) {
+  return {
+    ...end,
+    settled_nano: settled_nano.toString(),
+  };
+}
 
 export interface Turn {
   readonly ends: readonly AttemptEnd[];
@@ -107,13 +111,14 @@ export interface Turn {
  * Ends and claims by one statement, one result for each.
  * @param isDurable false: a crash of the database may take it back; all ends are of free calls without a step
  */
-export const takeTurn = async (
+export async function takeTurn(
   db: Db,
   { ends, claims }: Turn,
   isDurable: boolean,
-): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> => {
+): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> {
   const rows = await runPrepared<ClaimResult | { outcome: EndResult }>(db, {
-    ...{ name: 'take_turn', text: 'select * from take_turn($1, $2, $3, $4)' },
+    name: 'take_turn',
+    text: 'select * from take_turn($1, $2, $3, $4)',
     values: [
       toJsonb(ends.map(toAttemptEnd)),
       ends.map(({ output = null }) => JSON.stringify(output)),
@@ -126,14 +131,14 @@ export const takeTurn = async (
     ends: endRows.map(({ outcome }) => outcome),
     claims: rows.slice(ends.length) as ClaimResult[],
   };
-};
+}
 
 /** Renews the leases of one process at once. @returns ids that are still its own */
-export const renewLeases = async (
+export async function renewLeases(
   db: Db,
   held: readonly { attempt_id: string; token: string }[],
   leaseMs: number,
-): Promise<ReadonlySet<string>> => {
+): Promise<ReadonlySet<string>> {
   const { rows } = await db.raw<{ rows: { attempt_id: string }[] }>(
     `with held as (
        select a.attempt_id from unnest(?::text[], ?::uuid[]) h (attempt_id, token)
@@ -145,10 +150,10 @@ export const renewLeases = async (
     [held.map(({ attempt_id }) => attempt_id), held.map(({ token }) => token), leaseMs],
   );
   return new Set(rows.map(({ attempt_id }) => attempt_id));
-};
+}
 
 /** Closes attempts whose lease ran out: their process is gone. Those being renewed are left. @returns how many */
-export const loseExpiredAttempts = async (db: Db): Promise<number> => {
+export async function loseExpiredAttempts(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: { lost: number }[] }>(
     `select lose_attempts(array(
        select attempt_id from attempt
@@ -157,7 +162,7 @@ export const loseExpiredAttempts = async (db: Db): Promise<number> => {
      )) as lost`,
   );
   return rows[0]?.lost ?? 0;
-};
+}
 
 export interface AttemptRow {
   readonly attempt_id: string;
@@ -175,10 +180,11 @@ export interface AttemptRow {
 }
 
 /** @param item 0 = of a step without items */
-export const listStepAttempts = (
+export function listStepAttempts(
   db: Db,
   runId: string,
   stepId: string,
   item = 0,
-): Promise<readonly AttemptRow[]> =>
-  db('attempt').where({ run_id: runId, step_id: stepId, item }).orderBy('started_at').select('*');
+): Promise<readonly AttemptRow[]> {
+  return db('attempt').where({ run_id: runId, step_id: stepId, item }).orderBy('started_at').select('*');
+}

@@ -21,12 +21,12 @@ export interface AuditRow extends NewAuditEntry {
   readonly at: Date;
 }
 
-export const insertAudit = async (db: Db, entry: NewAuditEntry): Promise<void> => {
+export async function insertAudit(db: Db, entry: NewAuditEntry): Promise<void> {
   await db('audit').insert({ ...entry, data: toJsonb(entry.data) });
-};
+}
 
 /** Newest first. @param filter after: the last entry of the page before */
-export const listAudit = async (
+export async function listAudit(
   db: Db,
   projectId: string,
   {
@@ -34,9 +34,9 @@ export const listAudit = async (
     after,
     limit,
   }: { readonly subject?: string | undefined; readonly after?: string | undefined; readonly limit: number },
-): Promise<readonly AuditRow[]> => {
+): Promise<readonly AuditRow[]> {
   const query = db('audit').where({ project_id: projectId }).orderBy('entry', 'desc').limit(limit);
   if (subject !== undefined) query.where({ subject });
   if (after !== undefined) query.where('entry', '<', after);
   return query.select('*');
-};
+}

@@ -24,7 +24,7 @@ const sums = `coalesce(sum(a.reserved_nano) filter (where ${open}), 0)::bigint a
 const runsBelow = `case when (select true from run c where c.parent_run_id = r.run_id limit 1)
   then with_runs_below(r.run_id) else array[r.run_id] end`;
 
-export const findDrift = async (db: Db): Promise<readonly Drift[]> => {
+export async function findDrift(db: Db): Promise<readonly Drift[]> {
   const { rows } = await db.raw<{ rows: Drift[] }>(
     `with due as (
        select s.scope, s.window_start, ${sums}
@@ -50,10 +50,10 @@ export const findDrift = async (db: Db): Promise<readonly Drift[]> => {
      ) difference where reserved_nano <> 0 or spent_nano <> 0 order by scope collate "C", window_start`,
   );
   return rows;
-};
+}
 
 /** Makes the budgets say what the attempts say, beside calls under way. @returns what was wrong */
-export const correctDrift = async (db: Db): Promise<readonly Drift[]> => {
+export async function correctDrift(db: Db): Promise<readonly Drift[]> {
   if ((await findDrift(db)).length === 0) return [];
   return db.transaction(async (trx) => {
     await trx.raw(`select pg_advisory_xact_lock(hashtextextended('budget drift', 0))`);
@@ -71,4 +71,4 @@ export const correctDrift = async (db: Db): Promise<readonly Drift[]> => {
     ]);
     return drift;
   });
-};
+}

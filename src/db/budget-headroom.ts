@@ -1,7 +1,7 @@
 import type { Db } from './connect.ts';
 
 /** What the budgets of today, the project's and the global one, leave to be reserved. @returns null = no limit */
-export const readHeadroom = async (db: Db, projectId: string): Promise<bigint | null> => {
+export async function readHeadroom(db: Db, projectId: string): Promise<bigint | null> {
   const { rows } = await db.raw<{ rows: [{ headroom: string | null }] }>(
     `select least(
        (select case when day.scope is null then standing.limit_nano
@@ -18,17 +18,17 @@ export const readHeadroom = async (db: Db, projectId: string): Promise<bigint | 
   );
   const [{ headroom }] = rows;
   return headroom === null ? null : BigInt(headroom);
-};
+}
 
 /**
  * Whether a budget could take so much now, in nano-USD, once the calls under way have cost nothing. It is held, so that
  * a limit that changes meanwhile is waited for, and whoever changes it then sees what was written here.
  */
-export const hasRoomFor = async (trx: Db, scope: string, nano: bigint): Promise<boolean> => {
+export async function hasRoomFor(trx: Db, scope: string, nano: bigint): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: { has_room: boolean }[] }>(
     `select limit_nano is null or spent_nano + ?::bigint <= limit_nano as has_room from budget
      where scope = ? order by window_start desc limit 1 for share`,
     [nano.toString(), scope],
   );
   return rows[0]?.has_room ?? true;
-};
+}

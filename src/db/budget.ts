@@ -21,7 +21,7 @@ export interface BudgetRow {
 }
 
 /** Today's budgets of a project and of all projects, whether or not something was spent. */
-export const listBudgets = async (db: Db, projectId: string): Promise<readonly BudgetRow[]> => {
+export async function listBudgets(db: Db, projectId: string): Promise<readonly BudgetRow[]> {
   const { rows } = await db.raw<{ rows: BudgetRow[] }>(
     `select t.name, t.day::text, t.timezone, day_start(t.day + 1, t.timezone) as resets_at,
        case when b.scope is null then t.limit_nano else b.limit_nano end as limit_nano,
@@ -38,13 +38,13 @@ export const listBudgets = async (db: Db, projectId: string): Promise<readonly B
     [projectId],
   );
   return rows;
-};
+}
 
 /** Marks are those of the new limit. @param timezone of days from today on; null: of what has no day @param limitNano null = none */
-const limitWindows = async (
+async function limitWindows(
   trx: Db,
   { scope, timezone, limitNano }: { scope: string; timezone: string | null; limitNano: bigint | null },
-): Promise<void> => {
+): Promise<void> {
   await trx.raw(
     `with held as (
        select scope, window_start from budget
@@ -62,11 +62,11 @@ const limitWindows = async (
      where b.scope = held.scope and b.window_start = held.window_start`,
     { scope, timezone, limit: limitNano?.toString() ?? null },
   );
-};
+}
 
 /** @param limitNano of every day from today on; null = none */
-export const setProjectLimit = (db: Db, projectId: string, limitNano: bigint | null): Promise<void> =>
-  db.transaction(async (trx) => {
+export function setProjectLimit(db: Db, projectId: string, limitNano: bigint | null): Promise<void> {
+  return db.transaction(async (trx) => {
     const { rows } = await trx.raw<{ rows: { timezone: string }[] }>(
       'update project set daily_limit_nano = ? where project_id = ? returning timezone',
       [(limitNano ?? 0n).toString(), projectId],
@@ -74,23 +74,25 @@ export const setProjectLimit = (db: Db, projectId: string, limitNano: bigint | n
     const timezone = rows[0]?.timezone ?? 'UTC';
     await limitWindows(trx, { scope: `project:${projectId}`, timezone, limitNano });
   });
+}
 
 /** @param limitNano of every day from today on; null = none */
-export const setGlobalLimit = (db: Db, limitNano: bigint | null): Promise<void> =>
-  db.transaction(async (trx) => {
+export function setGlobalLimit(db: Db, limitNano: bigint | null): Promise<void> {
+  return db.transaction(async (trx) => {
     await trx.raw(`update budget set limit_nano = ? where scope = 'global' and window_start = '-infinity'`, [
       limitNano?.toString() ?? null,
     ]);
     await limitWindows(trx, { scope: 'global', timezone: 'UTC', limitNano });
   });
+}
 
 /** Of a run whose row has its new ceiling already. @param limitNano null = none */
-export const setRunLimit = async (trx: Db, runId: string, limitNano: bigint | null): Promise<void> => {
+export async function setRunLimit(trx: Db, runId: string, limitNano: bigint | null): Promise<void> {
   const scope = `run:${runId}`;
   // A first claim that is just adding the row, with the old ceiling, is waited for.
   await trx.raw(`select open_budget(?, '-infinity')`, [scope]);
   await limitWindows(trx, { scope, timezone: null, limitNano });
-};
+}
 
 export interface NewMarks {
   readonly scope: string;
@@ -103,7 +105,7 @@ export interface NewMarks {
 }
 
 /** Marks that nobody was told of yet; each is answered once. */
-export const takeNewMarks = async (db: Db): Promise<readonly NewMarks[]> => {
+export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
   const { rows } = await db.raw<{ rows: NewMarks[] }>(
     `with told as (
        select scope, window_start, array_remove(array[
@@ -120,4 +122,4 @@ export const takeNewMarks = async (db: Db): Promise<readonly NewMarks[]> => {
      returning b.scope, b.window_start::text as day, t.percents, b.limit_nano, b.spent_nano`,
   );
   return rows;
-};
+}

@@ -9,24 +9,24 @@ export interface CapabilitySpecRow {
   readonly spec: CapabilitySpec;
 }
 
-export const insertSpec = async (db: Db, row: CapabilitySpecRow): Promise<void> => {
+export async function insertSpec(db: Db, row: CapabilitySpecRow): Promise<void> {
   await db.raw(
     `insert into capability_spec (name, version, digest, spec) values (?, ?, ?, ?)
      on conflict (name, version, digest) do nothing`,
     [row.name, row.version, row.digest, JSON.stringify(row.spec)],
   );
-};
+}
 
-export const findSpec = async (db: Db, digest: string): Promise<CapabilitySpec | null> => {
+export async function findSpec(db: Db, digest: string): Promise<CapabilitySpec | null> {
   const { rows } = await db.raw<{ rows: { spec: CapabilitySpec }[] }>(
     'select spec from capability_spec where digest = ? limit 1',
     [digest],
   );
   return rows[0]?.spec ?? null;
-};
+}
 
 /** One spec for each registered version of a capability: the one in use, else the latest that was. */
-export const listSpecs = async (db: Db, name: string): Promise<CapabilitySpecRow[]> => {
+export async function listSpecs(db: Db, name: string): Promise<CapabilitySpecRow[]> {
   const { rows } = await db.raw<{ rows: CapabilitySpecRow[] }>(
     `select distinct on (s.version) s.name, s.version, s.digest, s.spec
      from capability_spec s join instance i using (name, version)
@@ -35,26 +35,26 @@ export const listSpecs = async (db: Db, name: string): Promise<CapabilitySpecRow
     [name],
   );
   return rows;
-};
+}
 
 /** Name to description, from the latest spec of each. */
-export const listDescriptions = async (
+export async function listDescriptions(
   db: Db,
   names: readonly string[],
-): Promise<ReadonlyMap<string, string>> => {
+): Promise<ReadonlyMap<string, string>> {
   const { rows } = await db.raw<{ rows: { name: string; description: string }[] }>(
     `select distinct on (name) name, spec ->> 'description' as description
      from capability_spec where name = any(?) order by name, created_at desc`,
     [[...names]],
   );
   return new Map(rows.map(({ name, description }) => [name, description]));
-};
+}
 
 /**
  * The instance that serves this version with another spec, if one is routable: a version means one spec while an
  * instance of it is up. Serialises such checks until the transaction ends.
  */
-export const findRivalSpec = async (
+export async function findRivalSpec(
   db: Db,
   {
     name,
@@ -62,7 +62,7 @@ export const findRivalSpec = async (
     digest,
     instanceId,
   }: { name: string; version: string; digest: string; instanceId: string },
-): Promise<{ readonly endpoint: string } | null> => {
+): Promise<{ readonly endpoint: string } | null> {
   await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
     `capability_spec ${name} ${version}`,
   ]);
@@ -73,4 +73,4 @@ export const findRivalSpec = async (
     [name, version, digest, instanceId],
   );
   return rows[0] ?? null;
-};
+}

@@ -7,8 +7,8 @@ export type Db = Knex;
  * @param url Postgres connection URL
  * @param statementTimeoutMs 0 = none
  */
-export const connectDatabase = (url: string, poolSize: number, statementTimeoutMs = 10_000): Db =>
-  knex({
+export function connectDatabase(url: string, poolSize: number, statementTimeoutMs = 10_000): Db {
+  return knex({
     client: 'pg',
     connection: {
       connectionString: url,
@@ -18,6 +18,7 @@ export const connectDatabase = (url: string, poolSize: number, statementTimeoutM
     pool: { min: 0, max: poolSize },
     acquireConnectionTimeout: 10_000,
   });
+}
 
 /** In a statement's condition: true, and the commit does not wait for the disk. For what a crash may take back. */
 export const relaxed = "set_config('synchronous_commit', 'off', true) is not null";

@@ -16,14 +16,15 @@ export interface DecisionRow {
   readonly inputs: JsonObject | null;
 }
 
-export const findDecision = (
+export function findDecision(
   db: Db,
   project_id: string,
   attempt_id: string,
-): Promise<DecisionRow | undefined> =>
-  db('attempt')
+): Promise<DecisionRow | undefined> {
+  return db('attempt')
     .where({ project_id, attempt_id })
     .first(
       ...(['attempt_id', 'capability', 'run_id', 'step_id'] as const),
       ...(['started_at', 'settled_nano', 'decision', 'inputs'] as const),
     );
+}

@@ -2,19 +2,19 @@
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Db } from './connect.ts';
 
-export const insertDefinition = async (
+export async function insertDefinition(
   db: Db,
   { digest, body }: { digest: string; body: PipelineDefinition },
-): Promise<void> => {
+): Promise<void> {
   await db.raw('insert into definition (digest, body) values (?, ?) on conflict (digest) do nothing', [
     digest,
     JSON.stringify(body),
   ]);
-};
-export const readDefinition = async (db: Db, digest: string): Promise<PipelineDefinition | undefined> => {
+}
+export async function readDefinition(db: Db, digest: string): Promise<PipelineDefinition | undefined> {
   const { rows } = await db.raw<{ rows: { body: PipelineDefinition }[] }>(
     'select body from definition where digest = ?',
     [digest],
   );
   return rows[0]?.body;
-};
+}

@@ -11,24 +11,26 @@ import { runPrepared } from './prepared.ts';
 const hasTurn = '(concurrency_key is null or admitted_at is not null)';
 const isUnstarted = `start_delivered_at is null and finished_at is null and ${hasTurn}`;
 
-const listIds = async (db: Db, statement: string, bindings: readonly number[]): Promise<string[]> => {
+async function listIds(db: Db, statement: string, bindings: readonly number[]): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { run_id: string }[] }>(statement, [...bindings]);
   return rows.map(({ run_id }) => run_id);
-};
+}
 
-export const listUndeliveredStarts = (db: Db, olderThanMs: number, limit: number): Promise<string[]> =>
-  listIds(
+export function listUndeliveredStarts(db: Db, olderThanMs: number, limit: number): Promise<string[]> {
+  return listIds(
     db,
     `select run_id from run where ${isUnstarted}
        and created_at < clock_timestamp() - ? * interval '1 millisecond' order by created_at limit ?`,
     [olderThanMs, limit],
   );
+}
 
 /** Of runs that no request started: whoever wrote the row cannot deliver it. */
 const startedByOthers = `${isUnstarted} and parent_workflow_id is not null`;
 
-export const listStartedByOthers = (db: Db, limit: number): Promise<string[]> =>
-  listIds(db, `select run_id from run where ${startedByOthers} order by created_at limit ?`, [limit]);
+export function listStartedByOthers(db: Db, limit: number): Promise<string[]> {
+  return listIds(db, `select run_id from run where ${startedByOthers} order by created_at limit ?`, [limit]);
+}
 
 export interface StartedRow {
   readonly is_cancelled: boolean;
@@ -39,7 +41,7 @@ export interface StartedRow {
 }
 
 /** A mark that a crash takes back is made again: the start meets the first one. @param version that went with it */
-export const markStartDelivered = async (db: Db, runId: string, version: number): Promise<StartedRow> => {
+export async function markStartDelivered(db: Db, runId: string, version: number): Promise<StartedRow> {
   const [row] = await runPrepared<StartedRow>(db, {
     name: 'mark_start_delivered',
     text: `update run set start_delivered_at = now(), control_delivered = greatest(control_delivered, $1)
@@ -49,38 +51,37 @@ export const markStartDelivered = async (db: Db, runId: string, version: number)
     values: [version, runId],
   });
   return row ?? { is_cancelled: false, is_terminated: false, is_changed: false };
-};
+}
 
 /** Of runs whose start was delivered, or never will be; the others are started first. */
 const cancelUndelivered = `cancel_requested_at is not null and cancel_delivered_at is null
   and finished_at is null and (start_delivered_at is not null or cancel_mode = 'terminate' or not ${hasTurn})`;
 
-export const listUndeliveredCancels = (db: Db, limit: number): Promise<string[]> =>
-  listIds(db, `select run_id from run where ${cancelUndelivered} order by cancel_requested_at limit ?`, [
-    limit,
-  ]);
+export function listUndeliveredCancels(db: Db, limit: number): Promise<string[]> {
+  return listIds(
+    db,
+    `select run_id from run where ${cancelUndelivered} order by cancel_requested_at limit ?`,
+    [limit],
+  );
+}
 
 /** @param mode that was delivered: a graceful cancel may have become another one meanwhile */
-export const markCancelDelivered = async (
-  db: Db,
-  runId: string,
-  mode: CancelRequest['mode'],
-): Promise<void> => {
+export async function markCancelDelivered(db: Db, runId: string, mode: CancelRequest['mode']): Promise<void> {
   await db.raw(
     `update run set cancel_delivered_at = now() where run_id = ? and coalesce(cancel_mode, 'graceful') = ?`,
     [runId, mode],
   );
-};
+}
 
 /**
  * Runs that were terminated before they were known to have started, and so long ago that nobody is still starting them.
  * One that was started by a server that died since goes on in Temporal.
  */
-export const listEndedUnstarted = async (
+export async function listEndedUnstarted(
   db: Db,
   olderThanMs: number,
   limit: number,
-): Promise<readonly { readonly run_id: string; readonly project_id: string }[]> => {
+): Promise<readonly { readonly run_id: string; readonly project_id: string }[]> {
   const { rows } = await db.raw<{ rows: { run_id: string; project_id: string }[] }>(
     `select run_id, project_id from run
      where finished_at < clock_timestamp() - ? * interval '1 millisecond' and start_delivered_at is null
@@ -88,21 +89,22 @@ export const listEndedUnstarted = async (
     [olderThanMs, limit],
   );
   return rows;
-};
+}
 
 /** Of runs whose start was delivered: that of another one takes them along. */
 const controlUndelivered = `control_version > control_delivered and finished_at is null
   and start_delivered_at is not null`;
 
-export const listUndeliveredControls = (db: Db, limit: number): Promise<string[]> =>
-  listIds(db, `select run_id from run where ${controlUndelivered} order by run_id limit ?`, [limit]);
+export function listUndeliveredControls(db: Db, limit: number): Promise<string[]> {
+  return listIds(db, `select run_id from run where ${controlUndelivered} order by run_id limit ?`, [limit]);
+}
 
-export const markControlDelivered = async (db: Db, runId: string, version: number): Promise<void> => {
+export async function markControlDelivered(db: Db, runId: string, version: number): Promise<void> {
   await db.raw('update run set control_delivered = greatest(control_delivered, ?) where run_id = ?', [
     version,
     runId,
   ]);
-};
+}
 
 const untoldParents = `parent_workflow_id is not null and parent_told_at is null and finished_at is not null`;
 
@@ -114,18 +116,18 @@ export interface UntoldRow {
 }
 
 /** Ended runs whose starter has not learnt of it. */
-export const listUntoldParents = async (db: Db, limit: number): Promise<readonly UntoldRow[]> => {
+export async function listUntoldParents(db: Db, limit: number): Promise<readonly UntoldRow[]> {
   const { rows } = await db.raw<{ rows: UntoldRow[] }>(
     `select run_id, parent_workflow_id, parent_step_id, parent_item from run where ${untoldParents}
      order by finished_at limit ?`,
     [limit],
   );
   return rows;
-};
+}
 
-export const markParentTold = async (db: Db, runId: string): Promise<void> => {
+export async function markParentTold(db: Db, runId: string): Promise<void> {
   await db('run').where({ run_id: runId }).update({ parent_told_at: db.fn.now() });
-};
+}
 
 /** What a delivery needs to know of a run. */
 export interface DeliveryRow {
@@ -149,7 +151,7 @@ export interface DeliveryRow {
   readonly reused: readonly string[];
 }
 
-export const readDelivery = async (db: Db, runId: string): Promise<DeliveryRow | undefined> => {
+export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow | undefined> {
   const { rows } = await db
     .raw<{ rows: DeliveryRow[] }>(
       `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.state, r.start_delivered_at,
@@ -163,7 +165,7 @@ export const readDelivery = async (db: Db, runId: string): Promise<DeliveryRow |
     )
     .options({ name: 'read_delivery' });
   return rows[0];
-};
+}
 
 /** What runs wait for and nobody has done yet. */
 export interface DueWork {
@@ -176,7 +178,7 @@ export interface DueWork {
 }
 
 /** Cheap: each is a look into a partial index that is empty in steady state. */
-export const readDueWork = async (db: Db): Promise<DueWork> => {
+export async function readDueWork(db: Db): Promise<DueWork> {
   const { rows } = await db
     .raw<{ rows: [DueWork] }>(
       `select exists (select 1 from step where wake_requested_at is not null) as has_wakes,
@@ -189,4 +191,4 @@ export const readDueWork = async (db: Db): Promise<DueWork> => {
     )
     .options({ name: 'read_due_work' });
   return rows[0];
-};
+}

@@ -43,7 +43,7 @@ export interface NewEscalation {
 }
 
 /** @returns false when it exists, or its step has an open one; nothing was written */
-export const insertEscalation = async (db: Db, { step, ...escalation }: NewEscalation): Promise<boolean> => {
+export async function insertEscalation(db: Db, { step, ...escalation }: NewEscalation): Promise<boolean> {
   const { context, result_schema, ladder, escalation_history, escalation_advice, model_spec } = escalation;
   const written = await db('escalation')
     .insert({
@@ -60,7 +60,7 @@ export const insertEscalation = async (db: Db, { step, ...escalation }: NewEscal
     .ignore()
     .returning('escalation_id');
   return written.length === 1;
-};
+}
 
 export interface EscalationRow {
   readonly escalation_id: string;
@@ -115,42 +115,46 @@ const select = `select e.*, e.context is not null as has_context, e.result is no
       and attempt.project_id = e.project_id
   ) a on true`;
 
-const readOne = async (
+async function readOne(
   db: Db,
   condition: string,
   bindings: readonly (string | number)[],
-): Promise<EscalationRow | undefined> => {
+): Promise<EscalationRow | undefined> {
   const { rows } = await db.raw<{ rows: EscalationRow[] }>(`${select} where ${condition}`, [...bindings]);
   return rows[0];
-};
+}
 
-export const findEscalation = (
+export function findEscalation(
   db: Db,
   projectId: string,
   escalationId: string,
-): Promise<EscalationRow | undefined> =>
-  readOne(db, 'e.escalation_id = ? and e.project_id = ?', [escalationId, projectId]);
+): Promise<EscalationRow | undefined> {
+  return readOne(db, 'e.escalation_id = ? and e.project_id = ?', [escalationId, projectId]);
+}
 
 /** For workers, which have the id from the escalation's own workflow. */
-export const readEscalation = (db: Db, escalationId: string): Promise<EscalationRow | undefined> =>
-  readOne(db, 'e.escalation_id = ?', [escalationId]);
+export function readEscalation(db: Db, escalationId: string): Promise<EscalationRow | undefined> {
+  return readOne(db, 'e.escalation_id = ?', [escalationId]);
+}
 
 /** The last ladder of a step, open or ended. */
-export const findStepEscalation = (
+export function findStepEscalation(
   db: Db,
   { run_id, step_id, item }: EscalatedStep,
-): Promise<EscalationRow | undefined> =>
-  readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? order by e.escalation_id desc limit 1`, [
+): Promise<EscalationRow | undefined> {
+  return readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? order by e.escalation_id desc limit 1`, [
     ...[run_id, step_id, item],
   ]);
+}
 
-export const findOpenStepEscalation = (
+export function findOpenStepEscalation(
   db: Db,
   { run_id, step_id, item }: EscalatedStep,
-): Promise<EscalationRow | undefined> =>
-  readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? and e.state in ${open}`, [
+): Promise<EscalationRow | undefined> {
+  return readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? and e.state in ${open}`, [
     ...[run_id, step_id, item],
   ]);
+}
 
 /** What one transition makes of an escalation. */
 export interface EscalationChange {
@@ -174,16 +178,18 @@ export interface EscalationChange {
   readonly skill_id?: string | undefined;
 }
 
-const isEnd = (state: EscalationState): boolean => state !== 'running' && state !== 'in_review';
+function isEnd(state: EscalationState): boolean {
+  return state !== 'running' && state !== 'in_review';
+}
 
 /**
  * @returns false when another transition was stored, or it has ended; nothing was written
  * @throws a database error when a list lost or changed an element
  */
-export const storeTransition = async (
+export async function storeTransition(
   db: Db,
   { escalation_id, transition, ...change }: EscalationChange,
-): Promise<boolean> => {
+): Promise<boolean> {
   const updated = await db('escalation')
     .where({ escalation_id, transition })
     .whereIn('state', ['running', 'in_review'])
@@ -199,34 +205,34 @@ export const storeTransition = async (
       finished_at: isEnd(change.state) ? db.raw('clock_timestamp()') : null,
     });
   return updated === 1;
-};
+}
 
 const cancelled = `state = 'cancelled', finished_at = clock_timestamp(), transition = e.transition + 1,
   error = coalesce(e.error, '{"code": "escalation_cancelled", "message": "the run ended"}')`;
 
 /** Ends those that a run leaves open. Their own transitions come too late then. @returns their ids */
-export const cancelRunEscalations = async (db: Db, runId: string): Promise<string[]> => {
+export async function cancelRunEscalations(db: Db, runId: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { escalation_id: string }[] }>(
     `update escalation e set ${cancelled} where e.run_id = ? and e.state in ${open} returning e.escalation_id`,
     [runId],
   );
   return rows.map(({ escalation_id }) => escalation_id);
-};
+}
 
 /** Of runs that ended without knowing of them, as when a worker died between the row and its answer. @returns how many */
-export const cancelOrphanedEscalations = async (db: Db): Promise<number> => {
+export async function cancelOrphanedEscalations(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update escalation e set ${cancelled} from run
      where run.run_id = e.run_id and run.finished_at is not null and e.state in ${open} returning 1`,
   );
   return rows.length;
-};
+}
 
 /**
  * Whom to wait for: the first open one of the project with the same failure, if it came before this one.
  * @param younger_than_s an older one may wait for a person, or its workflow may be gone
  */
-export const findLeader = async (
+export async function findLeader(
   db: Db,
   {
     project_id,
@@ -238,7 +244,7 @@ export const findLeader = async (
     readonly fingerprint: string;
     readonly younger_than_s: number;
   },
-): Promise<{ readonly escalation_id: string; readonly state: EscalationState } | undefined> => {
+): Promise<{ readonly escalation_id: string; readonly state: EscalationState } | undefined> {
   const { rows } = await db.raw<{ rows: { escalation_id: string; state: EscalationState }[] }>(
     `select escalation_id, state from escalation
      where project_id = ? and job_type = ? and fingerprint = ? and escalation_id < ? and state in ${open}
@@ -247,7 +253,7 @@ export const findLeader = async (
     [project_id, job_type, fingerprint, escalation_id, younger_than_s],
   );
   return rows[0];
-};
+}
 
 export interface RecentErrorRow {
   readonly error: string;
@@ -255,12 +261,12 @@ export interface RecentErrorRow {
 }
 
 /** Errors in the histories of the last escalations of a job type, for judging how general a pattern is. */
-export const listRecentErrors = async (
+export async function listRecentErrors(
   db: Db,
   projectId: string,
   jobType: string,
   escalations: number,
-): Promise<readonly RecentErrorRow[]> => {
+): Promise<readonly RecentErrorRow[]> {
   const { rows } = await db.raw<{ rows: RecentErrorRow[] }>(
     `select h ->> 'error' as error, h ->> 'fingerprint' as fingerprint
      from (select ladder from escalation where project_id = ? and job_type = ?
@@ -269,14 +275,14 @@ export const listRecentErrors = async (
     [projectId, jobType, escalations],
   );
   return rows;
-};
+}
 
 /** Of those by themselves; a step's ladder is started by its run. */
-export const listUndeliveredEscalations = async (
+export async function listUndeliveredEscalations(
   db: Db,
   olderThanMs: number,
   limit: number,
-): Promise<readonly { readonly escalation_id: string; readonly project_id: string }[]> => {
+): Promise<readonly { readonly escalation_id: string; readonly project_id: string }[]> {
   const { rows } = await db.raw<{ rows: { escalation_id: string; project_id: string }[] }>(
     `select escalation_id, project_id from escalation
      where run_id is null and start_delivered_at is null and finished_at is null
@@ -285,8 +291,8 @@ export const listUndeliveredEscalations = async (
     [olderThanMs, limit],
   );
   return rows;
-};
+}
 
-export const markEscalationDelivered = async (db: Db, escalationId: string): Promise<void> => {
+export async function markEscalationDelivered(db: Db, escalationId: string): Promise<void> {
   await db('escalation').where({ escalation_id: escalationId }).update({ start_delivered_at: db.fn.now() });
-};
+}

@@ -22,19 +22,19 @@ export interface NumberedEventRow extends EventRow {
 }
 
 /** Where the readable part of the log ends; every event before it is readable. */
-export const readHorizon = async (db: Db): Promise<string> => {
+export async function readHorizon(db: Db): Promise<string> {
   const { rows } = await db.raw<{ rows: { horizon: string }[] }>(
     'select pg_snapshot_xmin(pg_current_snapshot())::text as horizon',
   );
   return rows[0]?.horizon ?? '0';
-};
+}
 
 /** @param before a horizon; null = now @param after number of the last event already read */
-export const listEvents = async (
+export async function listEvents(
   db: Db,
   runId: string,
   { before, after, limit }: { before: string | null; after: number; limit: number },
-): Promise<readonly NumberedEventRow[]> => {
+): Promise<readonly NumberedEventRow[]> {
   const { rows } = await db.raw<{ rows: NumberedEventRow[] }>(
     `select * from (
        select run_id, at, type, step_id, item, attempt, data, row_number() over (order by xid, id)::int as seq
@@ -44,19 +44,19 @@ export const listEvents = async (
     { runId, before, after, limit },
   );
   return rows;
-};
+}
 
 /** New events of several runs, from one horizon to the next. Sorted by the column: a bare `xid` is the text here. */
-export const listNewEvents = async (
+export async function listNewEvents(
   db: Db,
   runIds: readonly string[],
   from: string,
   to: string,
-): Promise<readonly (EventRow & { readonly xid: string })[]> => {
+): Promise<readonly (EventRow & { readonly xid: string })[]> {
   const { rows } = await db.raw<{ rows: (EventRow & { xid: string })[] }>(
     `select run_id, at, type, step_id, item, attempt, data, xid::text from event
      where run_id = any (?) and xid >= ?::text::xid8 and xid < ?::text::xid8 order by event.xid, id`,
     [[...runIds], from, to],
   );
   return rows;
-};
+}

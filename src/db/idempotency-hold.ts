@@ -22,19 +22,21 @@ export interface KeyRow {
 const underWay = 0;
 const ofHolder = `project_id = ? and request = ? and key = ? and status = ${underWay} and answer::text = ?`;
 
-const holderBindings = ({ project_id, request, key, holder }: KeyHold): string[] => [
-  ...[project_id, request, key, JSON.stringify(holder)],
-];
+function holderBindings({ project_id, request, key, holder }: KeyHold): string[] {
+  return [...[project_id, request, key, JSON.stringify(holder)]];
+}
 
 /** @returns false when the key is taken */
-export const holdKey = (db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> =>
-  insertAnswer(db, { ...hold, body_sha256 }, underWay, hold.holder);
+export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> {
+  return insertAnswer(db, { ...hold, body_sha256 }, underWay, hold.holder);
+}
 
-export const findKey = (db: Db, { project_id, request, key }: KeyHold): Promise<KeyRow | undefined> =>
-  db('idempotency').where({ project_id, request, key }).first('body_sha256', 'status', 'answer');
+export function findKey(db: Db, { project_id, request, key }: KeyHold): Promise<KeyRow | undefined> {
+  return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'status', 'answer');
+}
 
 /** @param attemptKey of the attempts that are made for the request @returns false when its holder is alive */
-export const takeOverKey = async (db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> => {
+export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update idempotency set answer = ?, created_at = clock_timestamp()
      where project_id = ? and request = ? and key = ? and status = ${underWay}
@@ -44,10 +46,10 @@ export const takeOverKey = async (db: Db, hold: KeyHold, attemptKey: string): Pr
     [JSON.stringify(hold.holder), hold.project_id, hold.request, hold.key, attemptKey],
   );
   return rowCount === 1;
-};
+}
 
 /** @returns the holders whose rows are still theirs */
-export const renewKeys = async (db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> => {
+export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.raw<{ rows: { holder: string }[] }>(
     `update idempotency i set created_at = clock_timestamp()
      from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as held (project_id, request, key, holder)
@@ -62,17 +64,17 @@ export const renewKeys = async (db: Db, holds: readonly KeyHold[]): Promise<Read
     ],
   );
   return new Set(rows.map(({ holder }) => holder));
-};
+}
 
 /** Stores the answer, kept for 24 h from now. Repeated, it changes nothing. */
-export const answerKey = async (db: Db, hold: KeyHold, status: number, answer: Json): Promise<void> => {
+export async function answerKey(db: Db, hold: KeyHold, status: number, answer: Json): Promise<void> {
   await db.raw(
     `update idempotency set status = ?, answer = ?, created_at = clock_timestamp() where ${ofHolder}`,
     [status, JSON.stringify(answer), ...holderBindings(hold)],
   );
-};
+}
 
 /** The same request may be made again, as if it had not been. */
-export const releaseKey = async (db: Db, hold: KeyHold): Promise<void> => {
+export async function releaseKey(db: Db, hold: KeyHold): Promise<void> {
   await db.raw(`delete from idempotency where ${ofHolder}`, holderBindings(hold));
-};
+}

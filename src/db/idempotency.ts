@@ -19,26 +19,28 @@ export interface StoredAnswer {
 }
 
 /** @returns false when the key is taken; nothing was written */
-export const insertAnswer = async (
+export async function insertAnswer(
   db: Db,
   { project_id, request, key, body_sha256 }: IdempotentRequest,
   status: number,
   answer: Json,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into idempotency (project_id, request, key, body_sha256, status, answer)
      values (?, ?, ?, ?, ?, ?) on conflict do nothing`,
     [project_id, request, key, body_sha256, status, JSON.stringify(answer)],
   );
   return rowCount === 1;
-};
+}
 
-export const findAnswer = async (
+export async function findAnswer(
   db: Db,
   { project_id, request, key }: Omit<IdempotentRequest, 'body_sha256'>,
-): Promise<StoredAnswer | undefined> =>
-  db('idempotency').where({ project_id, request, key }).first('body_sha256', 'answer');
+): Promise<StoredAnswer | undefined> {
+  return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'answer');
+}
 
 /** Forgets answers after 24 hours. @returns how many */
-export const purgeAnswers = async (db: Db): Promise<number> =>
-  db('idempotency').where('created_at', '<', db.raw(`now() - interval '24 hours'`)).delete();
+export async function purgeAnswers(db: Db): Promise<number> {
+  return db('idempotency').where('created_at', '<', db.raw(`now() - interval '24 hours'`)).delete();
+}

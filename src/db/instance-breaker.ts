@@ -10,12 +10,12 @@ export type OpeningReason = 'faults' | 'trial' | 'health';
  * @param openMs for how long, by how often it was opened in a row before
  * @returns for how long it is open, or null
  */
-export const openBreaker = (
+export function openBreaker(
   db: Db,
   instanceId: string,
   { because, openMs }: { readonly because: OpeningReason; readonly openMs: (openings: number) => number },
-): Promise<number | null> =>
-  db.transaction(async (trx) => {
+): Promise<number | null> {
+  return db.transaction(async (trx) => {
     const { rows } = await trx.raw<{
       rows: { breaker_openings: number; reasons: readonly OpeningReason[] }[];
     }>(
@@ -34,9 +34,10 @@ export const openBreaker = (
     );
     return ms;
   });
+}
 
-export const closeBreaker = async (db: Db, instanceId: string): Promise<void> => {
+export async function closeBreaker(db: Db, instanceId: string): Promise<void> {
   await db.raw('update instance set breaker_until = null, breaker_openings = 0 where instance_id = ?', [
     instanceId,
   ]);
-};
+}

@@ -44,7 +44,7 @@ export interface FeedPoll {
 }
 
 /** @param since the last poll's horizon; `0` reads all */
-export const pollInstances = async (db: Db, since: string): Promise<FeedPoll> => {
+export async function pollInstances(db: Db, since: string): Promise<FeedPoll> {
   const { rows } = await db.raw<{ rows: [FeedPoll] }>(
     `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
        extract(epoch from now())::double precision * 1000 as now_ms,
@@ -62,4 +62,4 @@ export const pollInstances = async (db: Db, since: string): Promise<FeedPoll> =>
     [since],
   );
   return rows[0];
-};
+}

@@ -18,7 +18,7 @@ const listed = `(
  * The instances of the first `limit` capability names after `after` that have any, by name.
  * @param state null shows all but the evicted and the deregistered
  */
-export const listInstancePage = async (
+export async function listInstancePage(
   db: Db,
   {
     tag,
@@ -26,7 +26,7 @@ export const listInstancePage = async (
     after,
     limit,
   }: { tag: string | null; state: InstanceState | null; after: string | null; limit: number },
-): Promise<ListedInstance[]> => {
+): Promise<ListedInstance[]> {
   const { rows } = await db.raw<{ rows: ListedInstance[] }>(
     `with shown as (
        select * from ${listed} l
@@ -39,12 +39,12 @@ export const listInstancePage = async (
     [tag, tag, state, state, after, after, limit],
   );
   return rows;
-};
+}
 
-export const listInstancesByName = async (db: Db, name: string): Promise<ListedInstance[]> => {
+export async function listInstancesByName(db: Db, name: string): Promise<ListedInstance[]> {
   const { rows } = await db.raw<{ rows: ListedInstance[] }>(
     `select * from ${listed} l where l.name = ? order by l.registered_at, l.instance_id`,
     [name],
   );
   return rows;
-};
+}

@@ -4,7 +4,7 @@ import type { Db } from './connect.ts';
  * Deletes instances that nobody has heard of for 7 days: evicted, deregistered, or quarantined without heartbeats.
  * Their attempts stay. @returns how many
  */
-export const purgeInstances = async (db: Db): Promise<number> => {
+export async function purgeInstances(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `delete from instance i
      where (down_since < now() - interval '7 days'
@@ -14,4 +14,4 @@ export const purgeInstances = async (db: Db): Promise<number> => {
      returning 1`,
   );
   return rows.length;
-};
+}

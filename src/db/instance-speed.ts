@@ -19,7 +19,7 @@ export interface SpeedReport {
  * Folds reports into the stored averages, by one statement. The first duration of all stands in for an average that
  * does not exist yet. Rows are locked in order of their ids, so that two processes cannot deadlock.
  */
-export const foldSpeedReports = async (db: Db, reports: readonly SpeedReport[]): Promise<void> => {
+export async function foldSpeedReports(db: Db, reports: readonly SpeedReport[]): Promise<void> {
   const calls = reports.flatMap(({ instance_id, durations, weights }) =>
     durations.map((duration, at) => ({ instance_id, duration, weight: weights[at], first: durations[0] })),
   );
@@ -45,4 +45,4 @@ export const foldSpeedReports = async (db: Db, reports: readonly SpeedReport[]):
      where i.instance_id = r.instance_id`,
     [JSON.stringify(reports.map(({ durations, weights, ...report }) => report)), JSON.stringify(calls)],
   );
-};
+}

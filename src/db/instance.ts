@@ -80,7 +80,9 @@ export const silence = `interval '75 seconds'`;
 const openAttempts = `(select count(*)::int from attempt a where a.instance_id = i.instance_id
   and a.state in ('reserved', 'dispatched') and a.lease_until > now())`;
 
-const ageMs = (column: string): string => `extract(epoch from now() - ${column})::double precision * 1000`;
+function ageMs(column: string): string {
+  return `extract(epoch from now() - ${column})::double precision * 1000`;
+}
 
 /** Columns of InstanceRow, for `instance i`. */
 export const instanceColumns = `i.*, ${openAttempts} as in_flight,
@@ -91,40 +93,40 @@ export const instanceColumns = `i.*, ${openAttempts} as in_flight,
 
 const probeAt = `now() + ?::double precision * interval '1 millisecond'`;
 
-export const findInstance = async (db: Db, instanceId: string): Promise<InstanceRow | null> => {
+export async function findInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
   const { rows } = await db.raw<{ rows: InstanceRow[] }>(
     `select ${instanceColumns} from instance i where i.instance_id = ?`,
     [instanceId],
   );
   return rows[0] ?? null;
-};
+}
 
 /** Locked until the transaction ends; calls to it may still be claimed by those who hold the lock already. */
-export const lockInstance = async (db: Db, instanceId: string): Promise<InstanceRow | null> => {
+export async function lockInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
   const { rows } = await db.raw<{ rows: InstanceRow[] }>(
     `select ${instanceColumns} from instance i where i.instance_id = ? for no key update of i`,
     [instanceId],
   );
   return rows[0] ?? null;
-};
+}
 
-export const lockInstanceByKey = async (
+export async function lockInstanceByKey(
   db: Db,
   { name, endpoint }: InstanceKey,
-): Promise<InstanceRow | null> => {
+): Promise<InstanceRow | null> {
   const { rows } = await db.raw<{ rows: InstanceRow[] }>(
     `select ${instanceColumns} from instance i where i.name = ? and i.endpoint = ? for no key update of i`,
     [name, endpoint],
   );
   return rows[0] ?? null;
-};
+}
 
 /** @returns false when the key is taken; nothing was written */
-export const insertInstance = async (
+export async function insertInstance(
   db: Db,
   row: Registered & InstanceKey & Pick<InstanceRow, 'instance_id' | 'owner_project'>,
   change: StateChange,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `insert into instance (instance_id, owner_project, name, endpoint, version, spec_url, health_url,
        cost_type, rate_usd, cost_notes, tags, max_concurrency, settle, state, reason, failed_probes, next_probe_at)
@@ -138,18 +140,18 @@ export const insertInstance = async (
     ],
   );
   return rows.length === 1;
-};
+}
 
 /**
  * Writes a repeated registration; the generation grows when it says something else. Its spec is read anew, and
  * what is known of its process stays, until a probe shows another one.
  */
-export const updateRegistration = async (
+export async function updateRegistration(
   db: Db,
   instanceId: string,
   row: Registered,
   change: StateChange,
-): Promise<void> => {
+): Promise<void> {
   const fields = [
     ...[row.version, row.spec_url, row.health_url, row.cost_type, row.rate_usd],
     ...[row.cost_notes, [...row.tags], row.max_concurrency, row.settle],
@@ -167,10 +169,10 @@ export const updateRegistration = async (
       ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms, instanceId],
     ],
   );
-};
+}
 
 /** A new state. Who was down or quarantined comes back with its spec read anew: it may be another program. */
-export const updateInstanceState = async (db: Db, instanceId: string, change: StateChange): Promise<void> => {
+export async function updateInstanceState(db: Db, instanceId: string, change: StateChange): Promise<void> {
   await db.raw(
     `update instance set state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
        spec_digest = case when ?::text in ('down', 'quarantined') then null else spec_digest end,
@@ -182,21 +184,21 @@ export const updateInstanceState = async (db: Db, instanceId: string, change: St
       ...[change.state, change.state, change.state, instanceId],
     ],
   );
-};
+}
 
-export const updateSpecDigest = async (db: Db, instanceId: string, digest: string): Promise<void> => {
+export async function updateSpecDigest(db: Db, instanceId: string, digest: string): Promise<void> {
   await db.raw('update instance set spec_digest = ? where instance_id = ?', [digest, instanceId]);
-};
+}
 
-export const recordHeartbeat = async (db: Db, instanceId: string): Promise<void> => {
+export async function recordHeartbeat(db: Db, instanceId: string): Promise<void> {
   await db.raw('update instance set last_heartbeat_at = now() where instance_id = ?', [instanceId]);
-};
+}
 
 /** @param queueDepth what the instance says of its queue, kept with our open calls of this moment */
-export const recordQueueDepth = async (db: Db, instanceId: string, queueDepth: number): Promise<void> => {
+export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: number): Promise<void> {
   await db.raw(
     `update instance i set queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${openAttempts}
      where i.instance_id = ?`,
     [queueDepth, instanceId],
   );
-};
+}

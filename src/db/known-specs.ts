@@ -4,10 +4,10 @@ import type { CapabilitySpecRow } from './capability-spec.ts';
 import type { Db } from './connect.ts';
 
 /** One for each registered version of each capability: the one in use, else the latest that was. */
-export const listKnownSpecs = async (
+export async function listKnownSpecs(
   db: Db,
   names: readonly string[],
-): Promise<Omit<CapabilitySpecRow, 'spec'>[]> => {
+): Promise<Omit<CapabilitySpecRow, 'spec'>[]> {
   const { rows } = await db.raw<{ rows: CapabilitySpecRow[] }>(
     `select distinct on (s.name, s.version) s.name, s.version, s.digest
      from capability_spec s join instance i using (name, version)
@@ -16,16 +16,16 @@ export const listKnownSpecs = async (
     [[...names]],
   );
   return rows;
-};
+}
 
 /** By digest. */
-export const findSpecs = async (
+export async function findSpecs(
   db: Db,
   digests: readonly string[],
-): Promise<ReadonlyMap<string, CapabilitySpec>> => {
+): Promise<ReadonlyMap<string, CapabilitySpec>> {
   const { rows } = await db.raw<{ rows: { digest: string; spec: CapabilitySpec }[] }>(
     'select distinct on (digest) digest, spec from capability_spec where digest = any(?)',
     [[...digests]],
   );
   return new Map(rows.map(({ digest, spec }) => [digest, spec]));
-};
+}

@@ -27,7 +27,9 @@ export type LedgerFilter = Pick<LedgerQuery, 'since' | 'until' | 'kind' | 'capab
 };
 
 /** Postgres has no year 0. */
-const toDay = (date: string): string => (date < '0001-01-01' ? '0001-01-01' : date);
+function toDay(date: string): string {
+  return date < '0001-01-01' ? '0001-01-01' : date;
+}
 
 /** A run's entries are few and are all read, through its attempts; `offset 0` keeps them from being looked for. */
 const ofRun = `(
@@ -35,11 +37,11 @@ const ofRun = `(
 )`;
 
 /** @param filter since and until: days, both included */
-export const listLedger = async (
+export async function listLedger(
   db: Db,
   projectId: string,
   { after, limit, since, until, kind, capability, run_id }: LedgerFilter,
-): Promise<readonly LedgerRow[]> => {
+): Promise<readonly LedgerRow[]> {
   const conditions = [
     'l.project_id = :projectId',
     since !== undefined && 'l.budget_window >= cast(:since as date)',
@@ -55,7 +57,9 @@ export const listLedger = async (
      where ${conditions.join(' and ')}
      order by l.budget_window desc, l.entry_id desc limit :limit`,
     {
-      ...{ projectId, limit, ...after },
+      projectId,
+      limit,
+      ...after,
       ...(since === undefined ? {} : { since: toDay(since) }),
       ...(until === undefined ? {} : { until: toDay(until) }),
       ...(kind === undefined ? {} : { kind }),
@@ -64,4 +68,4 @@ export const listLedger = async (
     },
   );
   return rows;
-};
+}

@@ -14,7 +14,7 @@ interface LockConnection {
 }
 
 /** @returns null when another process holds it */
-export const holdLock = async (db: Db, key: number): Promise<LockHold | null> => {
+export async function holdLock(db: Db, key: number): Promise<LockHold | null> {
   const connection: LockConnection = await db.client.acquireConnection();
   const giveBack = (): Promise<void> => db.client.releaseConnection(connection);
   /** A connection that failed may hold the lock still: the pool must end it, not lend it again. */
@@ -45,4 +45,4 @@ export const holdLock = async (db: Db, key: number): Promise<LockHold | null> =>
       await giveBack();
     },
   };
-};
+}

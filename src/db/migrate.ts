@@ -54,7 +54,7 @@ const source: Knex.MigrationSource<Migration> = {
 };
 
 /** Holds the lock on a connection of its own while `work` uses the pool. */
-const withLock = async (db: Db, work: () => Promise<void>): Promise<void> => {
+async function withLock(db: Db, work: () => Promise<void>): Promise<void> {
   const connection = await db.client.acquireConnection();
   try {
     await connection.query('select pg_advisory_lock($1)', [lockKey]);
@@ -63,10 +63,10 @@ const withLock = async (db: Db, work: () => Promise<void>): Promise<void> => {
     await connection.query('select pg_advisory_unlock($1)', [lockKey]).catch(() => undefined);
     await db.client.releaseConnection(connection);
   }
-};
+}
 
 /** @param url database that exists; its schema `public` receives the tables */
-export const migrate = async (url: string): Promise<void> => {
+export async function migrate(url: string): Promise<void> {
   const db = connectDatabase(url, 3, 0);
   try {
     await withLock(db, async () => {
@@ -77,4 +77,4 @@ export const migrate = async (url: string): Promise<void> => {
   } finally {
     await db.destroy();
   }
-};
+}

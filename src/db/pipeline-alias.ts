@@ -9,11 +9,11 @@ export interface AliasRow {
 }
 
 /** @returns undefined when there is no such version */
-export const setAlias = async (
+export async function setAlias(
   db: Db,
   { project_id, pipeline, version }: VersionKey,
   alias: string,
-): Promise<AliasRow | undefined> => {
+): Promise<AliasRow | undefined> {
   const { rows } = await db.raw<{ rows: AliasRow[] }>(
     `insert into pipeline_alias (project_id, pipeline, alias, version)
      select project_id, pipeline, ?, version from pipeline_version
@@ -25,13 +25,13 @@ export const setAlias = async (
     [alias, project_id, pipeline, version],
   );
   return rows[0];
-};
+}
 
 /** By name; `latest` first. Empty when there is no such pipeline. */
-export const listAliases = async (
+export async function listAliases(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
-): Promise<readonly AliasRow[]> => {
+): Promise<readonly AliasRow[]> {
   const { rows } = await db.raw<{ rows: AliasRow[] }>(
     `(select 'latest' as alias, version, created_at as updated_at from pipeline_version
       where project_id = :project_id and pipeline = :pipeline order by created_at desc limit 1)
@@ -41,4 +41,4 @@ export const listAliases = async (
     { project_id, pipeline },
   );
   return rows;
-};
+}

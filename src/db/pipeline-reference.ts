@@ -16,11 +16,11 @@ export interface ReferencedRow {
 }
 
 /** A version goes before an alias of the same name. What does not exist is left out. */
-export const findReferenced = async (
+export async function findReferenced(
   db: Db,
   projectId: string,
   references: readonly string[],
-): Promise<ReferencedRow[]> => {
+): Promise<ReferencedRow[]> {
   const { rows } = await db.raw<{ rows: ReferencedRow[] }>(
     `select wanted.reference, wanted.pipeline, found.version, found.digest,
        d.body -> 'job_schema' as job_schema, d.body -> 'output' is not null as has_output, d.body -> 'output' as output,
@@ -48,4 +48,4 @@ export const findReferenced = async (
     { projectId, references: [...references] },
   );
   return rows;
-};
+}

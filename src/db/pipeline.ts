@@ -36,33 +36,33 @@ const selectVersion = `select v.pipeline, v.version, v.digest, v.created_at, d.b
   from pipeline_version v join definition d using (digest)`;
 
 /** False when the version exists already, with whatever content. */
-export const insertVersion = async (db: Db, key: VersionKey, digest: string): Promise<boolean> => {
+export async function insertVersion(db: Db, key: VersionKey, digest: string): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into pipeline_version (project_id, pipeline, version, digest, created_at)
      values (?, ?, ?, ?, clock_timestamp()) on conflict (project_id, pipeline, version) do nothing`,
     [key.project_id, key.pipeline, key.version, digest],
   );
   return rowCount > 0;
-};
+}
 
-export const findVersion = async (db: Db, key: VersionKey): Promise<VersionRow | null> => {
+export async function findVersion(db: Db, key: VersionKey): Promise<VersionRow | null> {
   const { rows } = await db.raw<{ rows: VersionRow[] }>(
     `${selectVersion} where v.project_id = ? and v.pipeline = ? and v.version = ?`,
     [key.project_id, key.pipeline, key.version],
   );
   return rows[0] ?? null;
-};
+}
 
-export const findLatestVersion = async (
+export async function findLatestVersion(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
-): Promise<VersionRow | null> => {
+): Promise<VersionRow | null> {
   const { rows } = await db.raw<{ rows: VersionRow[] }>(
     `${selectVersion} where v.project_id = ? and v.pipeline = ? order by v.created_at desc limit 1`,
     [project_id, pipeline],
   );
   return rows[0] ?? null;
-};
+}
 
 /** Which version a run is of: that one, that of an alias, or the latest. */
 export type VersionChoice =
@@ -89,19 +89,19 @@ const candidates = {
   find_version_or_alias: `${ofVersion} union all ${ofAlias} order by place limit 1`,
 };
 
-const howToFind = (choice: VersionChoice): readonly [how: keyof typeof candidates, name: string] => {
+function howToFind(choice: VersionChoice): readonly [how: keyof typeof candidates, name: string] {
   if ('version' in choice) return ['find_version', choice.version];
   if ('alias' in choice) return [choice.alias === 'latest' ? 'find_latest' : 'find_alias', choice.alias];
   const { reference: name } = choice;
   return [name === 'latest' ? 'find_version_or_latest' : 'find_version_or_alias', name];
-};
+}
 
 /** @param choice null = the latest */
-export const findDigest = async (
+export async function findDigest(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
   choice: VersionChoice | null,
-): Promise<VersionDigest | undefined> => {
+): Promise<VersionDigest | undefined> {
   const [how, name] = howToFind(choice ?? { alias: 'latest' });
   const { rows } = await db
     .raw<{ rows: VersionDigest[] }>(
@@ -110,14 +110,14 @@ export const findDigest = async (
     )
     .options({ name: how });
   return rows[0];
-};
+}
 
 /** By name; each pipeline with its latest version. */
-export const listPipelines = async (
+export async function listPipelines(
   db: Db,
   projectId: string,
   { after, limit }: Page,
-): Promise<SummaryRow[]> => {
+): Promise<SummaryRow[]> {
   const { rows } = await db.raw<{ rows: SummaryRow[] }>(
     `select v.pipeline, v.version as latest_version, v.created_at, d.body->>'description' as description,
        json_array_length(d.body->'steps') as steps
@@ -128,14 +128,14 @@ export const listPipelines = async (
     [projectId, after, limit],
   );
   return rows;
-};
+}
 
 /** Newest first, after the version `after`. */
-export const listVersions = async (
+export async function listVersions(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
   { after, limit }: Page,
-): Promise<Pick<VersionRow, 'version' | 'digest' | 'created_at'>[]> => {
+): Promise<Pick<VersionRow, 'version' | 'digest' | 'created_at'>[]> {
   const { rows } = await db.raw<{ rows: VersionRow[] }>(
     `select version, digest, created_at from pipeline_version
      where project_id = :project_id and pipeline = :pipeline
@@ -146,4 +146,4 @@ export const listVersions = async (
     { project_id, pipeline, after, limit },
   );
   return rows;
-};
+}

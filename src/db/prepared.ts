@@ -19,10 +19,10 @@ const defaultTimeoutMs = 12_000;
 type Connection = pg.Client & { __knex__disposed?: unknown };
 
 /** @throws DatabaseError of the database, Error of the way to it */
-export const runPrepared = async <Row extends pg.QueryResultRow>(
+export async function runPrepared<Row extends pg.QueryResultRow>(
   db: Db,
   { name, text, values, timeoutMs = defaultTimeoutMs }: PreparedStatement,
-): Promise<Row[]> => {
+): Promise<Row[]> {
   const connection: Connection = await db.client.acquireConnection();
   db.client.emit('query', { sql: text, bindings: values }); // as the query builder does
   try {
@@ -36,4 +36,4 @@ export const runPrepared = async <Row extends pg.QueryResultRow>(
   } finally {
     await db.client.releaseConnection(connection);
   }
-};
+}

@@ -3,11 +3,11 @@ import type { ReviewDecision } from '../contracts/review.ts';
 import type { Db } from './connect.ts';
 
 /** Nobody waits for the answer: what waits for the budget is woken. @returns ids of those that were open */
-export const resolveBudgetReviews = async (
+export async function resolveBudgetReviews(
   trx: Db,
   subject: string,
   { by, decision }: { readonly by: string; readonly decision: ReviewDecision },
-): Promise<readonly { readonly review_id: string; readonly project_id: string }[]> => {
+): Promise<readonly { readonly review_id: string; readonly project_id: string }[]> {
   const { rows } = await trx.raw<{ rows: { review_id: string; project_id: string }[] }>(
     `with open as (
        select review_id from review
@@ -20,4 +20,4 @@ export const resolveBudgetReviews = async (
     { subject, by, decision: JSON.stringify(decision) },
   );
   return rows;
-};
+}

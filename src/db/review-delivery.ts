@@ -16,11 +16,11 @@ export interface EndedReviewRow {
 
 const columns = 'review_id, project_id, state, version, round, run_id, step_id, item, escalation_id';
 
-export const listUndeliveredReviews = async (
+export async function listUndeliveredReviews(
   db: Db,
   olderThanMs: number,
   limit: number,
-): Promise<readonly EndedReviewRow[]> => {
+): Promise<readonly EndedReviewRow[]> {
   const { rows } = await db.raw<{ rows: EndedReviewRow[] }>(
     `select ${columns} from review where state in ('resolved', 'expired') and delivered_at is null
        and decided_at < clock_timestamp() - ? * interval '1 millisecond'
@@ -28,25 +28,25 @@ export const listUndeliveredReviews = async (
     [olderThanMs, limit],
   );
   return rows;
-};
+}
 
 /** @param version that was delivered; of a review that was reopened since, nothing is marked */
-export const markReviewDelivered = async (db: Db, reviewId: string, version: number): Promise<void> => {
+export async function markReviewDelivered(db: Db, reviewId: string, version: number): Promise<void> {
   await db('review')
     .where({ review_id: reviewId, version })
     .whereIn('state', ['resolved', 'expired'])
     .update({ delivered_at: db.fn.now() });
-};
+}
 
 /**
  * Ends reviews that nobody answered in time. A decision that comes first wins.
  * @param reviewId only this one; null = any
  */
-export const expireReviews = async (
+export async function expireReviews(
   db: Db,
   limit: number,
   reviewId: string | null = null,
-): Promise<readonly EndedReviewRow[]> => {
+): Promise<readonly EndedReviewRow[]> {
   const { rows } = await db.raw<{ rows: EndedReviewRow[] }>(
     `with due as (
        select review_id from review where state in ('open', 'claimed') and due_at <= clock_timestamp()
@@ -61,43 +61,43 @@ export const expireReviews = async (
     { limit, ...(reviewId === null ? {} : { reviewId }) },
   );
   return rows;
-};
+}
 
 const cancelled = `state = 'cancelled', decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null`;
 
 /** Of a run that ends. @returns how many */
-export const cancelRunReviews = async (db: Db, runId: string): Promise<number> => {
+export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.run_id = ? and r.state in ('open', 'claimed') returning 1`,
     [runId],
   );
   return rows.length;
-};
+}
 
 /** Of an escalation that ends. @returns how many */
-export const cancelEscalationReviews = async (db: Db, escalationId: string): Promise<number> => {
+export async function cancelEscalationReviews(db: Db, escalationId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.escalation_id = ? and r.state in ('open', 'claimed') returning 1`,
     [escalationId],
   );
   return rows.length;
-};
+}
 
 /** Of a skill that was changed or retired meanwhile. @returns how many */
-export const cancelSkillReviews = async (db: Db, skillId: string): Promise<number> => {
+export async function cancelSkillReviews(db: Db, skillId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
      returning 1`,
     [skillId],
   );
   return rows.length;
-};
+}
 
 /** Of runs that ended while nobody could cancel them. @returns how many */
-export const cancelOrphanedReviews = async (db: Db): Promise<number> => {
+export async function cancelOrphanedReviews(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} from run
      where run.run_id = r.run_id and run.finished_at is not null and r.state in ('open', 'claimed') returning 1`,
   );
   return rows.length;
-};
+}

@@ -25,11 +25,11 @@ const stateConditions: Readonly<Record<ReviewState, string>> = {
   cancelled: `r.state = 'cancelled'`,
 };
 
-export const listReviews = async (
+export async function listReviews(
   db: Db,
   projectId: string,
   { state, kind, assignee, run_id, overdue, after, limit }: ReviewFilter,
-): Promise<readonly ReviewRow[]> => {
+): Promise<readonly ReviewRow[]> {
   const query = db('review as r')
     .select(db.raw(reviewColumns))
     .where('r.project_id', projectId)
@@ -42,4 +42,4 @@ export const listReviews = async (
   if (overdue !== undefined) query.whereRaw(overdue ? isOverdue : `not ${isOverdue}`);
   if (after !== undefined) query.where('r.review_id', '<', after);
   return query;
-};
+}

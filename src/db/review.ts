@@ -59,7 +59,7 @@ export const reviewColumns = `r.review_id, r.project_id, r.kind, r.reason, r.run
   case when not ${hasLapsed} then r.claim_expires_at end as claim_expires_at`;
 
 /** @returns false when what it is about has an open one; nothing was written */
-export const insertReview = async (db: Db, { due_in_ms, ...review }: NewReview): Promise<boolean> => {
+export async function insertReview(db: Db, { due_in_ms, ...review }: NewReview): Promise<boolean> {
   const written = await db('review')
     .insert({
       ...review,
@@ -70,28 +70,28 @@ export const insertReview = async (db: Db, { due_in_ms, ...review }: NewReview):
     .ignore()
     .returning('review_id');
   return written.length === 1;
-};
+}
 
-export const findReview = async (
+export async function findReview(
   db: Db,
   projectId: string,
   reviewId: string,
-): Promise<ReviewRow | undefined> => {
+): Promise<ReviewRow | undefined> {
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `select ${reviewColumns} from review r where r.review_id = ? and r.project_id = ?`,
     [reviewId, projectId],
   );
   return rows[0];
-};
+}
 
 /** For workers, which have the id from the run or the escalation. */
-export const readReview = async (db: Db, reviewId: string): Promise<ReviewRow | undefined> => {
+export async function readReview(db: Db, reviewId: string): Promise<ReviewRow | undefined> {
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `select ${reviewColumns} from review r where r.review_id = ?`,
     [reviewId],
   );
   return rows[0];
-};
+}
 
 export type ReviewSubject =
   | { readonly escalation_id: string }
@@ -101,7 +101,7 @@ export type ReviewSubject =
   /** Of a step that is a review. */
   | { readonly run_id: string; readonly step_id: string; readonly item: number };
 
-const conditionOf = (about: ReviewSubject): readonly [string, readonly (string | number)[]] => {
+function conditionOf(about: ReviewSubject): readonly [string, readonly (string | number)[]] {
   if ('escalation_id' in about) return ['r.escalation_id = ?', [about.escalation_id]];
   if ('skill_id' in about) return [`r.kind = 'skill' and r.skill_id = ?`, [about.skill_id]];
   if ('subject' in about) {
@@ -111,27 +111,27 @@ const conditionOf = (about: ReviewSubject): readonly [string, readonly (string |
     `r.kind = 'step' and r.run_id = ? and r.step_id = ? and r.item = ?`,
     [about.run_id, about.step_id, about.item],
   ];
-};
+}
 
 /** The one question that is open about something. */
-export const findOpenReview = async (db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> => {
+export async function findOpenReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
   const [condition, bindings] = conditionOf(about);
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `select ${reviewColumns} from review r where ${condition} and r.state in ('open', 'claimed')`,
     [...bindings],
   );
   return rows[0];
-};
+}
 
 /** The question that was asked last. */
-export const findLastReview = async (db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> => {
+export async function findLastReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
   const [condition, bindings] = conditionOf(about);
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `select ${reviewColumns} from review r where ${condition} order by r.review_id desc limit 1`,
     [...bindings],
   );
   return rows[0];
-};
+}
 
 interface ReviewKey {
   readonly project_id: string;
@@ -144,10 +144,10 @@ const isFree = `(r.state = 'open' or r.state = 'claimed' and (r.assignee = :by o
  * Claims for `by`, or prolongs the claim that `by` holds, which leaves the version.
  * @returns undefined when it is not to be had; read it to see why
  */
-export const claimReview = async (
+export async function claimReview(
   db: Db,
   { project_id, review_id, by, lease_ms }: ReviewKey & { readonly by: string; readonly lease_ms: number },
-): Promise<ReviewRow | undefined> => {
+): Promise<ReviewRow | undefined> {
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `update review r set state = 'claimed', assignee = :by,
        claim_expires_at = clock_timestamp() + :lease_ms * interval '1 millisecond',
@@ -156,13 +156,13 @@ export const claimReview = async (
     { project_id, review_id, by, lease_ms },
   );
   return rows[0];
-};
+}
 
 /** @returns undefined when `by` does not hold the claim */
-export const releaseReview = async (
+export async function releaseReview(
   db: Db,
   { project_id, review_id, by }: ReviewKey & { readonly by: string },
-): Promise<ReviewRow | undefined> => {
+): Promise<ReviewRow | undefined> {
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `update review r set state = 'open', assignee = null, claim_expires_at = null, version = r.version + 1
      where r.review_id = :review_id and r.project_id = :project_id and r.state = 'claimed' and r.assignee = :by
@@ -170,7 +170,7 @@ export const releaseReview = async (
     { project_id, review_id, by },
   );
   return rows[0];
-};
+}
 
 export interface DecideRequest extends ReviewKey {
   readonly by: string;
@@ -184,10 +184,10 @@ export interface DecideRequest extends ReviewKey {
  * escalation: it counts as delivered.
  * @returns undefined when the version is another, or it is not to be had; read it to see who won
  */
-export const decideReview = async (
+export async function decideReview(
   db: Db,
   { project_id, review_id, by, version, decision }: DecideRequest,
-): Promise<ReviewRow | undefined> => {
+): Promise<ReviewRow | undefined> {
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `update review r set state = 'resolved', decision = :decision, decided_by = :by,
        decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null,
@@ -199,7 +199,7 @@ export const decideReview = async (
     { project_id, review_id, by, version, decision: JSON.stringify(decision) },
   );
   return rows[0];
-};
+}
 
 export interface ReopenRequest {
   readonly review_id: string;
@@ -211,7 +211,7 @@ export interface ReopenRequest {
 }
 
 /** Asks again after a decision that did not help. @returns false when that round was reopened before, or not resolved */
-export const reopenReview = async (db: Db, { payload, ...request }: ReopenRequest): Promise<boolean> => {
+export async function reopenReview(db: Db, { payload, ...request }: ReopenRequest): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review set state = 'open', round = round + 1, version = version + 1, reason = :reason,
        payload = :payload, due_at = clock_timestamp() + :due_in_ms * interval '1 millisecond', assignee = null,
@@ -220,4 +220,4 @@ export const reopenReview = async (db: Db, { payload, ...request }: ReopenReques
     { ...request, payload: JSON.stringify(payload) },
   );
   return rows.length === 1;
-};
+}

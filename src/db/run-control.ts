@@ -13,7 +13,7 @@ export interface RunKey {
 }
 
 /** Nothing new of it starts. @returns false when it is neither queued nor running */
-export const pauseRun = async (db: Db, key: RunKey): Promise<boolean> => {
+export async function pauseRun(db: Db, key: RunKey): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with changed as (
        update run set state = 'paused', control_version = control_version + 1
@@ -25,10 +25,10 @@ export const pauseRun = async (db: Db, key: RunKey): Promise<boolean> => {
     { ...key },
   );
   return rows.length > 0;
-};
+}
 
 /** As it was before, or as it has begun while the pause was on its way. @returns false when it is not paused */
-export const resumeRun = async (db: Db, key: RunKey): Promise<boolean> => {
+export async function resumeRun(db: Db, key: RunKey): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with changed as (
        update run set state = case when started_at is null then 'queued' else 'running' end,
@@ -41,7 +41,7 @@ export const resumeRun = async (db: Db, key: RunKey): Promise<boolean> => {
     { ...key },
   );
   return rows.length > 0;
-};
+}
 
 export interface CancelOrder {
   readonly reason: string | null;
@@ -52,11 +52,11 @@ export interface CancelOrder {
  * Asks for a cancel; one that was asked for gracefully may be asked for again, to terminate.
  * @returns false when nothing has changed: it is asked for already, the run has ended, or there is none
  */
-export const requestCancel = async (
+export async function requestCancel(
   db: Db,
   { run_id, project_id }: RunKey,
   { reason, mode }: CancelOrder,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with asked as (
        update run set state = 'cancelling', cancel_requested_at = clock_timestamp(), cancel_delivered_at = null,
@@ -72,20 +72,20 @@ export const requestCancel = async (
     { run_id, project_id, reason, mode },
   );
   return rows.length > 0;
-};
+}
 
 /** Of the runs that steps of an ended run have started; graceful cancels too become terminations. @returns how many were asked now */
-export const requestCancelOfChildren = async (
+export async function requestCancelOfChildren(
   db: Db,
   parentRunId: string,
   { reason, mode }: CancelOrder,
-): Promise<number> => {
+): Promise<number> {
   const { rows } = await db.raw<{ rows: { count: number }[] }>(
     'select stop_children(:parentRunId, :mode, :reason) as count',
     { parentRunId, reason, mode },
   );
   return rows[0]?.count ?? 0;
-};
+}
 
 export interface LockedRun extends RunKey {
   readonly state: RunState;
@@ -97,7 +97,7 @@ export interface LockedRun extends RunKey {
 }
 
 /** Until the transaction ends, nobody else moves it. */
-export const lockRun = async (trx: Db, { project_id, run_id }: RunKey): Promise<LockedRun | undefined> => {
+export async function lockRun(trx: Db, { project_id, run_id }: RunKey): Promise<LockedRun | undefined> {
   const { rows } = await trx.raw<{ rows: LockedRun[] }>(
     `select r.run_id, r.project_id, r.state, r.start_delivered_at, r.cancel_mode, r.concurrency_key, r.admitted_at,
        d.body as definition
@@ -105,7 +105,7 @@ export const lockRun = async (trx: Db, { project_id, run_id }: RunKey): Promise<
     [run_id, project_id],
   );
   return rows[0];
-};
+}
 
 /**
  * Another ceiling, from the next reservation on; what is reserved stays so. Marks of the budget are those of the new
@@ -113,7 +113,7 @@ export const lockRun = async (trx: Db, { project_id, run_id }: RunKey): Promise<
  * @param ceilingUsd null = none
  * @returns false when the run is not queued, running or paused
  */
-export const setRunCeiling = async (trx: Db, key: RunKey, ceilingUsd: number | null): Promise<boolean> => {
+export async function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | null): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: unknown[] }>(
     `with recursive before as (
        select run_id, budget_ceiling_usd from run where run_id = :run_id and project_id = :project_id
@@ -140,4 +140,4 @@ export const setRunCeiling = async (trx: Db, key: RunKey, ceilingUsd: number | n
     { ...key, ceilingUsd },
   );
   return rows.length > 0;
-};
+}

@@ -54,7 +54,7 @@ const money = `left join lateral (
         else array[r.run_id] end)
   ) a on true`;
 
-export const listRuns = async (db: Db, projectId: string, filter: RunFilter): Promise<readonly RunRow[]> => {
+export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunRow[]> {
   const query = db('run as r')
     .joinRaw(money)
     .select(db.raw(columns))
@@ -73,7 +73,7 @@ export const listRuns = async (db: Db, projectId: string, filter: RunFilter): Pr
     query.where('r.run_id', '<', filter.after);
   }
   return query;
-};
+}
 
 export interface RunDetailRow extends RunRow {
   readonly definition: PipelineDefinition;
@@ -85,11 +85,7 @@ export interface RunDetailRow extends RunRow {
   readonly awaiting: readonly Awaiting[];
 }
 
-export const readRun = async (
-  db: Db,
-  projectId: string,
-  runId: string,
-): Promise<RunDetailRow | undefined> => {
+export async function readRun(db: Db, projectId: string, runId: string): Promise<RunDetailRow | undefined> {
   const { rows } = await db.raw<{ rows: RunDetailRow[] }>(
     `select ${columns}, d.body as definition, r.output, r.output is not null as has_output, j.body as job,
        case when r.finished_at is not null then '{}' else array(
@@ -101,4 +97,4 @@ export const readRun = async (
     [runId, projectId],
   );
   return rows[0];
-};
+}

@@ -4,13 +4,13 @@ import type { CancelRequest } from '../contracts/run.ts';
 import type { Db } from './connect.ts';
 
 /** When the start of the oldest of them was delivered; null = there is none. */
-export const readOldestOpen = async (db: Db): Promise<Date | null> => {
+export async function readOldestOpen(db: Db): Promise<Date | null> {
   const { rows } = await db.raw<{ rows: [{ oldest: Date | null }] }>(
     `select min(start_delivered_at) as oldest from run
      where start_delivered_at is not null and finished_at is null`,
   );
   return rows[0].oldest;
-};
+}
 
 export interface OpenRunRow {
   readonly run_id: string;
@@ -21,7 +21,7 @@ export interface OpenRunRow {
 }
 
 /** Those of them that are open. */
-export const listOpenAmong = async (db: Db, runIds: readonly string[]): Promise<readonly OpenRunRow[]> => {
+export async function listOpenAmong(db: Db, runIds: readonly string[]): Promise<readonly OpenRunRow[]> {
   if (runIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: OpenRunRow[] }>(
     `select r.run_id, r.project_id, d.body as definition, r.cancel_requested_at, r.cancel_mode
@@ -30,4 +30,4 @@ export const listOpenAmong = async (db: Db, runIds: readonly string[]): Promise<
     [[...runIds]],
   );
   return rows;
-};
+}

@@ -19,10 +19,10 @@ export interface RepeatedRun extends RunKey {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-export const readRepeatedRun = async (
+export async function readRepeatedRun(
   db: Db,
   { project_id, run_id }: RunKey,
-): Promise<RepeatedRun | undefined> => {
+): Promise<RepeatedRun | undefined> {
   const { rows } = await db.raw<{ rows: RepeatedRun[] }>(
     `select r.run_id, r.project_id, r.state, r.job_id, j.body as job, r.pipeline, r.digest, d.body as definition,
        r.priority, r.budget_ceiling_usd, r.labels
@@ -30,16 +30,16 @@ export const readRepeatedRun = async (
     [run_id, project_id],
   );
   return rows[0];
-};
+}
 
 /** Of every step that has begun, as a whole. */
-export const readStepStates = async (db: Db, runId: string): Promise<ReadonlyMap<string, StepState>> => {
+export async function readStepStates(db: Db, runId: string): Promise<ReadonlyMap<string, StepState>> {
   const { rows } = await db.raw<{ rows: { step_id: string; state: StepState }[] }>(
     'select step_id, state from step where run_id = ? and item = 0',
     [runId],
   );
   return new Map(rows.map(({ step_id, state }) => [step_id, state]));
-};
+}
 
 export interface MentionedMedia {
   readonly step_id: string;
@@ -48,11 +48,11 @@ export interface MentionedMedia {
 }
 
 /** Texts in the results of steps and their items that are media references as a whole, each once. */
-export const listMentionedMedia = async (
+export async function listMentionedMedia(
   db: Db,
   runId: string,
   stepIds: readonly string[],
-): Promise<readonly MentionedMedia[]> => {
+): Promise<readonly MentionedMedia[]> {
   const { rows } = await db.raw<{ rows: MentionedMedia[] }>(
     `select distinct s.step_id, found.match[1] as reference
      from step s cross join lateral regexp_matches(s.output::text, '"(media://[A-Za-z0-9._/-]+)"', 'g') found (match)
@@ -60,17 +60,17 @@ export const listMentionedMedia = async (
     [runId, [...stepIds]],
   );
   return rows;
-};
+}
 
 /** Steps with their items; what succeeded is told as reused from the run that really made it. */
-export const copySteps = async (
+export async function copySteps(
   trx: Db,
   {
     from,
     to,
     step_ids,
   }: { readonly from: string; readonly to: string; readonly step_ids: readonly string[] },
-): Promise<void> => {
+): Promise<void> {
   await trx.raw(
     `with copied as (
        insert into step (run_id, step_id, item, revision, state, output, error, finished_at, items, sub_run_id,
@@ -85,4 +85,4 @@ export const copySteps = async (
      select :to, 'step.reused', step_id, jsonb_build_object('reused_from', reused_from) from copied where item = 0`,
     { from, to, step_ids: [...step_ids] },
   );
-};
+}

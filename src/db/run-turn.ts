@@ -10,12 +10,12 @@ export interface TurnKey {
 }
 
 /** Sort keys before locking more than one. */
-export const lockTurn = async (trx: Db, { project_id, concurrency_key }: TurnKey): Promise<void> => {
+export async function lockTurn(trx: Db, { project_id, concurrency_key }: TurnKey): Promise<void> {
   await trx.raw(`select pg_advisory_xact_lock(hashtextextended('turn ' || ?::text || ' ' || ?::text, 0))`, [
     project_id,
     concurrency_key,
   ]);
-};
+}
 
 export interface TurnCount {
   /** Admitted and not ended. */
@@ -27,7 +27,7 @@ export interface TurnCount {
 const isWaiting = 'concurrency_key is not null and finished_at is null and admitted_at is null';
 const isInTurn = 'concurrency_key is not null and finished_at is null and admitted_at is not null';
 
-export const countTurns = async (trx: Db, key: TurnKey): Promise<TurnCount> => {
+export async function countTurns(trx: Db, key: TurnKey): Promise<TurnCount> {
   const { rows } = await trx.raw<{ rows: [TurnCount] }>(
     `select (select count(*)::int from run where project_id = :project_id and concurrency_key = :concurrency_key
          and ${isInTurn}) as admitted,
@@ -36,23 +36,23 @@ export const countTurns = async (trx: Db, key: TurnKey): Promise<TurnCount> => {
     { ...key },
   );
   return rows[0];
-};
+}
 
 /** Whether a run, or one above it, has this key. */
-export const hasKeyAbove = async (db: Db, runId: string, concurrencyKey: string): Promise<boolean> => {
+export async function hasKeyAbove(db: Db, runId: string, concurrencyKey: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
     `select exists (select 1 from run where concurrency_key = ?
        and run_id = any ((select ancestors || run_id from run where run_id = ?)::text[])) as found`,
     [concurrencyKey, runId],
   );
   return rows[0].found;
-};
+}
 
 const head = `project_id, concurrency_key, concurrency_limit from run where state = 'queued' and ${isWaiting}`;
 const inOrder = 'order by project_id, concurrency_key, created_at, run_id limit 1';
 
 /** Keys whose next run may have its turn. Of each key that one is looked at, and as many as may be under way at once. */
-export const listTurns = async (db: Db, limit: number): Promise<readonly TurnKey[]> => {
+export async function listTurns(db: Db, limit: number): Promise<readonly TurnKey[]> {
   const { rows } = await db.raw<{ rows: TurnKey[] }>(
     `with recursive next as (
        (select ${head} ${inOrder})
@@ -67,14 +67,14 @@ export const listTurns = async (db: Db, limit: number): Promise<readonly TurnKey
     [limit],
   );
   return rows;
-};
+}
 
 /**
  * Those whose turn it is, when the key is locked. A paused run keeps its place.
  * @param limit how many are looked at: the others come next time
  * @returns their ids
  */
-export const admitRuns = async (trx: Db, key: TurnKey, limit: number): Promise<string[]> => {
+export async function admitRuns(trx: Db, key: TurnKey, limit: number): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { run_id: string }[] }>(
     `with queue as (
        select run_id, concurrency_limit, row_number() over (order by created_at, run_id) as place from run
@@ -91,4 +91,4 @@ export const admitRuns = async (trx: Db, key: TurnKey, limit: number): Promise<s
     { ...key, limit },
   );
   return rows.map(({ run_id }) => run_id);
-};
+}

@@ -54,11 +54,11 @@ export interface NewJob {
  * @param jobs those of them that are new
  * @returns how many runs were new: a step, or a schedule at its time, starts one run
  */
-export const insertRuns = async (
+export async function insertRuns(
   db: Db,
   runs: readonly NewRun[],
   jobs: readonly NewJob[] = [],
-): Promise<number> => {
+): Promise<number> {
   // now: of the database
   const rows = runs.map(({ is_admitted, ...run }) => (is_admitted ? { ...run, admitted_at: 'now' } : run));
   const [written] = await runPrepared<{ count: number }>(db, {
@@ -93,7 +93,7 @@ export const insertRuns = async (
     ],
   });
   return written?.count ?? 0;
-};
+}
 
 /** Everything that a worker needs of a run; of it only the ceiling changes. */
 export interface RunContextRow {
@@ -117,7 +117,7 @@ export interface RunContextRow {
 }
 
 /** Reads a run and, the first time, marks it as running; one that was paused meanwhile has begun, and stays paused. */
-export const openRun = async (db: Db, runId: string): Promise<RunContextRow | undefined> => {
+export async function openRun(db: Db, runId: string): Promise<RunContextRow | undefined> {
   const rows = await runPrepared<RunContextRow>(db, {
     name: 'open_run',
     text: `with opened as (
@@ -133,7 +133,7 @@ export const openRun = async (db: Db, runId: string): Promise<RunContextRow | un
     values: [runId],
   });
   return rows[0];
-};
+}
 
 export interface EndedRun {
   readonly run_id: string;
@@ -145,14 +145,15 @@ export interface EndedRun {
 }
 
 /** Undefined while it goes on. */
-export const readRunEnd = (db: Db, runId: string): Promise<EndedRun | undefined> =>
-  db('run')
+export function readRunEnd(db: Db, runId: string): Promise<EndedRun | undefined> {
+  return db('run')
     .where({ run_id: runId })
     .whereNotNull('finished_at')
     .first('run_id', 'pipeline', 'version', 'state', 'output', 'error');
+}
 
 /** How many runs it repeats, one after the other. */
-export const countReruns = async (db: Db, runId: string): Promise<number> => {
+export async function countReruns(db: Db, runId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ count: number }] }>(
     `with recursive earlier as (
        select rerun_of from run where run_id = ? and rerun_of is not null
@@ -163,7 +164,7 @@ export const countReruns = async (db: Db, runId: string): Promise<number> => {
     [runId],
   );
   return rows[0].count;
-};
+}
 
 export interface RunEnd {
   readonly run_id: string;
@@ -205,7 +206,7 @@ const closeAll = `with finished as (
  * Closes a run, and the steps and items that never came to an end; runs that they have started are asked to cancel. A
  * run that is closed stays as it is.
  */
-export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
+export async function finishRun(db: Db, end: RunEnd): Promise<void> {
   const { run_id, state, output, error, step_ids } = end;
   await runPrepared(db, {
     name: 'finish_run',
@@ -219,4 +220,4 @@ export const finishRun = async (db: Db, end: RunEnd): Promise<void> => {
       step_ids,
     ],
   });
-};
+}

@@ -5,9 +5,9 @@
 import type { Db } from './connect.ts';
 
 /** Held until the end of the transaction. */
-export const lockSkill = async (trx: Db, projectId: string, skillId: string): Promise<void> => {
+export async function lockSkill(trx: Db, projectId: string, skillId: string): Promise<void> {
   await trx.raw('select 1 from skill where project_id = ? and skill_id = ? for no key update', [
     projectId,
     skillId,
   ]);
-};
+}

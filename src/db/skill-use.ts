@@ -30,12 +30,12 @@ export interface CountedSkillRow {
  * told again. Locks skills by id, so that no two of them wait for each other.
  * @returns the skills that were used, with their new counts
  */
-export const addSkillUses = async (
+export async function addSkillUses(
   db: Db,
   projectId: string,
   occasion: SkillOccasion | null,
   uses: readonly NewSkillUse[],
-): Promise<readonly CountedSkillRow[]> => {
+): Promise<readonly CountedSkillRow[]> {
   if (uses.length === 0) return [];
   const { rows } = await db.raw<{ rows: CountedSkillRow[] }>(
     `with told as (
@@ -72,7 +72,7 @@ export const addSkillUses = async (
     },
   );
   return rows;
-};
+}
 
 export interface SkillUseRow extends NewSkillUse {
   /** bigint as text */
@@ -82,11 +82,11 @@ export interface SkillUseRow extends NewSkillUse {
 }
 
 /** Newest first. @param after the last use of the page before */
-export const listSkillUses = async (
+export async function listSkillUses(
   db: Db,
   { project_id, skill_id }: { readonly project_id: string; readonly skill_id: string },
   { after, limit }: { readonly after?: string | undefined; readonly limit: number },
-): Promise<readonly SkillUseRow[]> => {
+): Promise<readonly SkillUseRow[]> {
   const query = db('skill_use as u')
     .join('skill as s', 's.skill_id', 'u.skill_id')
     .where({ 's.project_id': project_id, 'u.skill_id': skill_id })
@@ -102,4 +102,4 @@ export const listSkillUses = async (
     'u.outcome',
     'u.at',
   );
-};
+}

@@ -58,8 +58,9 @@ export interface SkillRow {
   readonly created_at: Date;
 }
 
-const usesOf = (skill: string): string =>
-  `(${skill}.success_count - ${skill}.base_success + ${skill}.failure_count - ${skill}.base_failure)`;
+function usesOf(skill: string): string {
+  return `(${skill}.success_count - ${skill}.base_success + ${skill}.failure_count - ${skill}.base_failure)`;
+}
 
 const select = `select s.skill_id, s.project_id, s.job_type, s.state, s.trust, s.source, s.version,
     v.repo_signals, v.error_patterns, v.instructions, v.template, s.success_count, s.failure_count,
@@ -71,10 +72,10 @@ const select = `select s.skill_id, s.project_id, s.job_type, s.state, s.trust, s
  * Stores a skill, or counts on the equal one, whatever its state; a trusted duplicate vouches for a candidate.
  * @throws a database error when the escalation has made another skill
  */
-export const storeSkill = async (
+export async function storeSkill(
   db: Db,
   skill: NewSkill,
-): Promise<{ readonly skill_id: string; readonly is_new: boolean }> => {
+): Promise<{ readonly skill_id: string; readonly is_new: boolean }> {
   const { rows } = await db.raw<{ rows: [{ skill_id: string; is_new: boolean }] }>(
     `with stored as (
        insert into skill (skill_id, project_id, job_type, trust, source, content_sha256, base_success,
@@ -98,7 +99,7 @@ export const storeSkill = async (
     { ...skill, repo_signals: [...skill.repo_signals], error_patterns: [...skill.error_patterns] },
   );
   return rows[0];
-};
+}
 
 /** So that sums stay below what an int holds. */
 const highestCount = 2_000_000_000;
@@ -107,11 +108,11 @@ const highestCount = 2_000_000_000;
  * Counts a skill that a key sent and now sends again. What Capstan wrote itself has been counted already.
  * @returns whether it was counted
  */
-export const countSkillAgain = async (
+export async function countSkillAgain(
   db: Db,
   skillId: string,
   { success_count, failure_count }: Pick<NewSkill, 'success_count' | 'failure_count'>,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update skill s set base_success = least(s.base_success + cast(:success_count as bigint), :highest),
        success_count = least(s.success_count + cast(:success_count as bigint), :highest),
@@ -122,13 +123,13 @@ export const countSkillAgain = async (
     { skill_id: skillId, success_count, failure_count, highest: highestCount },
   );
   return rows.length === 1;
-};
+}
 
 /** The skill that an escalation has made. */
-export const findSkillOfEscalation = async (db: Db, escalationId: string): Promise<string | undefined> => {
+export async function findSkillOfEscalation(db: Db, escalationId: string): Promise<string | undefined> {
   const row = await db('skill').where({ escalation_id: escalationId }).first('skill_id');
   return row?.skill_id;
-};
+}
 
 export interface SkillFilter {
   readonly project_id: string;
@@ -140,10 +141,10 @@ export interface SkillFilter {
 }
 
 /** All of them, in no order: whoever asks ranks them. */
-export const listSkills = async (
+export async function listSkills(
   db: Db,
   { project_id, job_type, signals, state, flagged }: SkillFilter,
-): Promise<readonly SkillRow[]> => {
+): Promise<readonly SkillRow[]> {
   const conditions = [
     's.project_id = :project_id',
     job_type !== undefined && 's.job_type = :job_type',
@@ -158,18 +159,14 @@ export const listSkills = async (
     ...(state === undefined ? {} : { state }),
   });
   return rows;
-};
+}
 
-export const findSkill = async (
-  db: Db,
-  projectId: string,
-  skillId: string,
-): Promise<SkillRow | undefined> => {
+export async function findSkill(db: Db, projectId: string, skillId: string): Promise<SkillRow | undefined> {
   const { rows } = await db.raw<{ rows: SkillRow[] }>(`${select} where s.project_id = ? and s.skill_id = ?`, [
     ...[projectId, skillId],
   ]);
   return rows[0];
-};
+}
 
 export interface SkillRevision extends SkillText {
   readonly project_id: string;
@@ -184,7 +181,7 @@ export interface SkillRevision extends SkillText {
  * A new version, seen by somebody: no longer flagged. @returns false when it is not active at that version
  * @throws a database error (23505) when another skill of the job type says the same
  */
-export const reviseSkill = async (db: Db, revision: SkillRevision): Promise<boolean> => {
+export async function reviseSkill(db: Db, revision: SkillRevision): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with revised as (
        update skill s set version = s.version + 1, content_sha256 = :content_sha256, flagged_at = null,
@@ -198,30 +195,30 @@ export const reviseSkill = async (db: Db, revision: SkillRevision): Promise<bool
     { ...revision, repo_signals: [...revision.repo_signals], error_patterns: [...revision.error_patterns] },
   );
   return rows.length === 1;
-};
+}
 
 /** @returns false when it was flagged already, or is not active */
-export const flagSkill = async (db: Db, skillId: string): Promise<boolean> => {
+export async function flagSkill(db: Db, skillId: string): Promise<boolean> {
   const flagged = await db('skill')
     .where({ skill_id: skillId, state: 'active', flagged_at: null })
     .update({ flagged_at: db.raw('clock_timestamp()') });
   return flagged === 1;
-};
+}
 
 /** Somebody looked at it and kept it: only later uses may flag it again. @returns false when it is not active */
-export const keepSkill = async (db: Db, projectId: string, skillId: string): Promise<boolean> => {
+export async function keepSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update skill s set flagged_at = null, uses_at_keep = ${usesOf('s')}
      where s.project_id = ? and s.skill_id = ? and s.state = 'active' returning 1`,
     [projectId, skillId],
   );
   return rows.length === 1;
-};
+}
 
 /** @returns false when it does not exist; one that is retired stays so */
-export const retireSkill = async (db: Db, projectId: string, skillId: string): Promise<boolean> => {
+export async function retireSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
   const retired = await db('skill')
     .where({ project_id: projectId, skill_id: skillId })
     .update({ state: 'retired', flagged_at: null });
   return retired === 1;
-};
+}

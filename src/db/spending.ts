@@ -40,11 +40,11 @@ const sumDays = `names as (
 )`;
 
 /** @param period up to today: a calendar week starts on Monday, a month on its first, in the project's days */
-export const readSpending = async (
+export async function readSpending(
   db: Db,
   projectId: string,
   period: CostPeriod,
-): Promise<SpendingRow | undefined> => {
+): Promise<SpendingRow | undefined> {
   const { rows } = await db.raw<{ rows: SpendingRow[] }>(
     `with recursive span as materialized (
        select timezone, daily_limit_nano, today, case :period when 'day' then today
@@ -64,10 +64,13 @@ export const readSpending = async (
        select jsonb_agg(jsonb_build_object('capability', capability, 'spent_nano', nano::text)
          order by nano desc, capability) as by_capability from capabilities where nano > 0) parts`,
     {
-      ...{ period, projectId, scope: `project:${projectId}` },
+      period,
+      projectId,
+      scope: `project:${projectId}`,
       // Semicolon follows colon.
-      ...{ prefix: `capability:${projectId}:`, stop: `capability:${projectId};` },
+      prefix: `capability:${projectId}:`,
+      stop: `capability:${projectId};`,
     },
   );
   return rows[0];
-};
+}

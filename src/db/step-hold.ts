@@ -10,12 +10,12 @@ import { openSteps, waitOver } from './step.ts';
 type HeldStep = Omit<StepKey, 'revision'>;
 
 /** Keeps a step open, also one without a row. A step that ended stays. @returns whether it is held, also since before */
-export const holdStep = async (
+export async function holdStep(
   db: Db,
   step: HeldStep,
   state: 'retrying' | 'in_review',
   { error, data }: { readonly error: Failure | null; readonly data: JsonObject },
-): Promise<boolean> => {
+): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { held: boolean }[] }>(
     `with held as (
        insert into step (run_id, step_id, item, state, error, started_at)
@@ -33,7 +33,7 @@ export const holdStep = async (
     { ...pick(step), state, error: error === null ? null : toJsonb(error), data: toJsonb(data) },
   );
   return rows[0]?.held === true;
-};
+}
 
 export interface NewWait {
   readonly awaiting: Awaiting;
@@ -97,36 +97,43 @@ const keep = `with clock as materialized (select clock_timestamp() as now), held
  * again only if its end or its budget is another, or what it was woken for is gone; a wake that was asked for stays.
  * @returns undefined when the step has ended, or its run
  */
-export const keepWaiting = async (
+export async function keepWaiting(
   db: Db,
   step: StepKey,
   { awaiting, until, for_ms, begins, budget_scope, capability, sub_run_id, data = {} }: NewWait,
-): Promise<HeldWait | undefined> => {
+): Promise<HeldWait | undefined> {
   const { rows } = await db.raw<{ rows: HeldWait[] }>(keep, {
     ...pick(step),
-    ...{ revision: step.revision, awaiting, until, for_ms, begins, data: toJsonb(data) },
-    ...{ budget_scope: budget_scope ?? null, capability: capability ?? null, sub_run_id: sub_run_id ?? null },
+    revision: step.revision,
+    awaiting,
+    until,
+    for_ms,
+    begins,
+    data: toJsonb(data),
+    budget_scope: budget_scope ?? null,
+    capability: capability ?? null,
+    sub_run_id: sub_run_id ?? null,
   });
   return rows[0];
-};
+}
 
 /** Whether an attempt is open, of which somebody else may still tell the end. @param key of the step's attempts */
-export const isUnderWay = async (db: Db, key: string): Promise<boolean> => {
+export async function isUnderWay(db: Db, key: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
     `select exists (select 1 from attempt where key = ? and state in ('reserved', 'dispatched')) as found`,
     [key],
   );
   return rows[0].found;
-};
+}
 
 /** A person's answer for a step that is open: its output, or that it is skipped. @returns false when it had ended */
-export const answerStep = async (
+export async function answerStep(
   db: Db,
   step: HeldStep,
   answer:
     | { readonly state: 'succeeded'; readonly output: Json; readonly data: JsonObject }
     | { readonly state: 'skipped'; readonly data: JsonObject },
-): Promise<boolean> => {
+): Promise<boolean> {
   const output = answer.state === 'succeeded' ? JSON.stringify(answer.output) : null;
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with answered as (
@@ -141,16 +148,18 @@ export const answerStep = async (
     { ...pick(step), state: answer.state, output, data: toJsonb(answer.data) },
   );
   return rows.length === 1;
-};
+}
 
 /** A line in the run's log about a step. */
-export const logStep = async (
+export async function logStep(
   db: Db,
   { run_id, step_id, item }: HeldStep,
   type: Extract<EventType, `step.${string}`>,
   data: JsonObject,
-): Promise<void> => {
+): Promise<void> {
   await db('event').insert({ run_id, step_id, item: item === 0 ? null : item, type, data: toJsonb(data) });
-};
+}
 
-const pick = ({ run_id, step_id, item }: HeldStep): HeldStep => ({ run_id, step_id, item });
+function pick({ run_id, step_id, item }: HeldStep): HeldStep {
+  return { run_id, step_id, item };
+}

@@ -11,11 +11,11 @@ export type StepDecision =
   | { readonly step_id: string; readonly state: 'failed'; readonly error: Failure };
 
 /** A step that has a row stays as it is. */
-export const recordDecisions = async (
+export async function recordDecisions(
   db: Db,
   runId: string,
   decisions: readonly StepDecision[],
-): Promise<void> => {
+): Promise<void> {
   await db.raw(
     `with due as materialized (
        select * from rows from (jsonb_to_recordset(cast(:decisions as jsonb))
@@ -33,7 +33,7 @@ export const recordDecisions = async (
      from due join decided using (step_id) order by ordinality`,
     { runId, decisions: toJsonb(decisions) },
   );
-};
+}
 
 export interface StepChange {
   readonly step_id: string;
@@ -89,6 +89,6 @@ const endAll = `with due as materialized (
  * Ends that no attempt writes. A step that ended stays. What it waited for is over: its question is withdrawn, its ladder
  * ends, and the run that it has started is asked to cancel.
  */
-export const recordChanges = async (db: Db, runId: string, changes: readonly StepChange[]): Promise<void> => {
+export async function recordChanges(db: Db, runId: string, changes: readonly StepChange[]): Promise<void> {
   await db.raw(endAll, { runId, changes: toJsonb(changes) });
-};
+}

@@ -19,7 +19,7 @@ export interface StepRevisionRow extends NewStepRevision {
 }
 
 /** Stores the next revision; a correction that its transition has stored before stays, and is what is answered. */
-export const storeStepRevision = async (db: Db, correction: NewStepRevision): Promise<StepRevisionRow> => {
+export async function storeStepRevision(db: Db, correction: NewStepRevision): Promise<StepRevisionRow> {
   const { rows } = await db.raw<{ rows: [StepRevisionRow] }>(
     `insert into step_revision (run_id, step_id, item, revision, input, source, escalation_id, transition, choice)
      select :run_id, :step_id, :item, coalesce(max(revision), 0) + 1, :input, :source, :escalation_id,
@@ -30,42 +30,45 @@ export const storeStepRevision = async (db: Db, correction: NewStepRevision): Pr
     { ...correction, input: JSON.stringify(correction.input) },
   );
   return rows[0];
-};
+}
 
-export const readStepRevision = (
+export function readStepRevision(
   db: Db,
   { run_id, step_id, item }: EscalatedStep,
   revision: number,
-): Promise<StepRevisionRow | undefined> =>
-  db('step_revision').where({ run_id, step_id, item, revision }).first('*');
+): Promise<StepRevisionRow | undefined> {
+  return db('step_revision').where({ run_id, step_id, item, revision }).first('*');
+}
 
 /**
  * The failure that a revision ended with: of its last attempt, when that was final by itself, not by its number.
  * @param key of the revision's attempts
  */
-export const findRevisionFailure = async (
+export async function findRevisionFailure(
   db: Db,
   { run_id, step_id, item }: EscalatedStep,
   key: string,
-): Promise<Failure | undefined> => {
+): Promise<Failure | undefined> {
   const last = await db('attempt')
     .where({ run_id, step_id, item, key })
     .orderBy('number', 'desc')
     .first('state', 'counted', 'error');
   return last?.state === 'settled' && !last.counted ? (last.error ?? undefined) : undefined;
-};
+}
 
 /** Oldest first. */
-export const listStepRevisions = (
+export function listStepRevisions(
   db: Db,
   { run_id, step_id, item }: EscalatedStep,
-): Promise<readonly StepRevisionRow[]> =>
-  db('step_revision').where({ run_id, step_id, item }).orderBy('revision').select('*');
+): Promise<readonly StepRevisionRow[]> {
+  return db('step_revision').where({ run_id, step_id, item }).orderBy('revision').select('*');
+}
 
 /** What a transition has corrected already, by choice. */
-export const listTransitionRevisions = (
+export function listTransitionRevisions(
   db: Db,
   escalationId: string,
   transition: number,
-): Promise<readonly StepRevisionRow[]> =>
-  db('step_revision').where({ escalation_id: escalationId, transition }).orderBy('choice').select('*');
+): Promise<readonly StepRevisionRow[]> {
+  return db('step_revision').where({ escalation_id: escalationId, transition }).orderBy('choice').select('*');
+}

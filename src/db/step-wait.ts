@@ -18,10 +18,10 @@ export interface WaitingRow extends WaitingUnit {
 }
 
 /** Those of a project that wait for room in a budget. */
-export const listWaitingForBudget = async (
+export async function listWaitingForBudget(
   db: Db,
   { project_id, scope }: { readonly project_id: string; readonly scope: string },
-): Promise<readonly WaitingRow[]> => {
+): Promise<readonly WaitingRow[]> {
   const { rows } = await db.raw<{ rows: WaitingRow[] }>(
     `select s.run_id, s.step_id, s.item, r.project_id, r.digest from step s join run r using (run_id)
      where s.state = 'waiting' and s.awaiting = 'budget' and s.wake_requested_at is null and s.budget_scope = ?
@@ -30,21 +30,23 @@ export const listWaitingForBudget = async (
     [scope, project_id],
   );
   return rows;
-};
+}
 
 const lockUnits = `select s.run_id, s.step_id, s.item from step s
   join unnest(:runIds::text[], :stepIds::text[], :items::int[]) u (run_id, step_id, item)
     on s.run_id = u.run_id and s.step_id = u.step_id and s.item = u.item
   where s.state = 'waiting' order by s.run_id, s.step_id, s.item for update of s`;
 
-const toColumns = (units: readonly WaitingUnit[]) => ({
-  runIds: units.map(({ run_id }) => run_id),
-  stepIds: units.map(({ step_id }) => step_id),
-  items: units.map(({ item }) => item),
-});
+function toColumns(units: readonly WaitingUnit[]) {
+  return {
+    runIds: units.map(({ run_id }) => run_id),
+    stepIds: units.map(({ step_id }) => step_id),
+    items: units.map(({ item }) => item),
+  };
+}
 
 /** Those that still wait. @returns how many */
-export const wakeUnits = async (db: Db, units: readonly WaitingUnit[]): Promise<number> => {
+export async function wakeUnits(db: Db, units: readonly WaitingUnit[]): Promise<number> {
   if (units.length === 0) return 0;
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with due as (${lockUnits})
@@ -53,14 +55,14 @@ export const wakeUnits = async (db: Db, units: readonly WaitingUnit[]): Promise<
     toColumns(units),
   );
   return rows.length;
-};
+}
 
 /**
  * Steps that wait for a capability which now has an instance that could take a call; the others of them next time. Woken
  * once, they may find it full or resting: that is waited for elsewhere, and they are woken again only when it is gone.
  * @returns how many
  */
-export const wakeForCapabilities = async (db: Db, limit: number): Promise<number> => {
+export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with due as (
        select run_id, step_id, item from step
@@ -72,7 +74,7 @@ export const wakeForCapabilities = async (db: Db, limit: number): Promise<number
     [limit],
   );
   return rows.length;
-};
+}
 
 /** Shared by those that take back a wake, so that none of them holds a step while others are woken. */
 const wakeLock = 7_202_611;
@@ -82,7 +84,7 @@ const wakeLock = 7_202_611;
  * @param trx in which the limit is locked
  * @returns how many
  */
-export const wakeScope = async (trx: Db, scope: string): Promise<number> => {
+export async function wakeScope(trx: Db, scope: string): Promise<number> {
   await trx.raw('select pg_advisory_xact_lock(?)', [wakeLock]);
   const { rows } = await trx.raw<{ rows: unknown[] }>(
     `with due as (
@@ -95,14 +97,14 @@ export const wakeScope = async (trx: Db, scope: string): Promise<number> => {
     [scope],
   );
   return rows.length;
-};
+}
 
 /** Ends steps that still wait, as skipped by a person; their runs are told. @returns how many */
-export const skipUnits = async (
+export async function skipUnits(
   trx: Db,
   units: readonly WaitingUnit[],
   data: { readonly review_id: string; readonly by: string },
-): Promise<number> => {
+): Promise<number> {
   const { rows } = await trx.raw<{ rows: unknown[] }>(
     `with due as (${lockUnits}), skipped as (
        update step s set state = 'skipped', awaiting = null, wait_until = null, budget_scope = null,
@@ -117,7 +119,7 @@ export const skipUnits = async (
     { ...toColumns(units), data: JSON.stringify({ reason: 'review', ...data }) },
   );
   return rows.length;
-};
+}
 
 export interface WakeRow extends WaitingUnit {
   readonly project_id: string;
@@ -126,17 +128,17 @@ export interface WakeRow extends WaitingUnit {
 }
 
 /** Those whose run is to be told. */
-export const listWakes = async (db: Db, limit: number): Promise<readonly WakeRow[]> => {
+export async function listWakes(db: Db, limit: number): Promise<readonly WakeRow[]> {
   const { rows } = await db.raw<{ rows: WakeRow[] }>(
     `select s.run_id, s.step_id, s.item, r.project_id, s.wake_requested_at::text as asked
      from step s join run r using (run_id) where s.wake_requested_at is not null limit ?`,
     [limit],
   );
   return rows;
-};
+}
 
 /** A wake that was asked for again meanwhile stays, and that of a step which is being claimed goes with the claim. */
-export const clearWake = async (db: Db, { run_id, step_id, item, asked }: WakeRow): Promise<void> => {
+export async function clearWake(db: Db, { run_id, step_id, item, asked }: WakeRow): Promise<void> {
   await db.raw(
     `with told as (
        select run_id, step_id, item from step
@@ -148,4 +150,4 @@ export const clearWake = async (db: Db, { run_id, step_id, item, asked }: WakeRo
      where s.run_id = told.run_id and s.step_id = told.step_id and s.item = told.item`,
     [run_id, step_id, item, asked, wakeLock],
   );
-};
+}

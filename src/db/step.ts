@@ -24,11 +24,11 @@ export interface StepResultRow {
 }
 
 /** Results of some steps of a run, as a whole. */
-export const listStepResults = async (
+export async function listStepResults(
   db: Db,
   runId: string,
   stepIds: readonly string[],
-): Promise<readonly StepResultRow[]> => {
+): Promise<readonly StepResultRow[]> {
   const { rows } = await db.raw<{ rows: StepResultRow[] }>(
     `select s.step_id, s.state, s.output, s.error, s.items,
        (select coalesce(sum(a.settled_nano), 0) from attempt a
@@ -39,7 +39,7 @@ export const listStepResults = async (
     [runId, [...stepIds]],
   );
   return rows;
-};
+}
 
 export interface ItemResultRow {
   readonly step_id: string;
@@ -49,32 +49,32 @@ export interface ItemResultRow {
 }
 
 /** Outputs of the items of some steps, by step and item. */
-export const listItemResults = async (
+export async function listItemResults(
   db: Db,
   runId: string,
   stepIds: readonly string[],
-): Promise<readonly ItemResultRow[]> => {
+): Promise<readonly ItemResultRow[]> {
   const { rows } = await db.raw<{ rows: ItemResultRow[] }>(
     `select step_id, item, output from step where run_id = ? and step_id = any (?) and item > 0
      order by step_id, item`,
     [runId, [...stepIds]],
   );
   return rows;
-};
+}
 
 /** Size of stored outputs as JSON text, in bytes, without reading them; those of all items together. */
-export const listOutputBytes = async (
+export async function listOutputBytes(
   db: Db,
   runId: string,
   stepIds: readonly string[],
-): Promise<ReadonlyMap<string, number>> => {
+): Promise<ReadonlyMap<string, number>> {
   const { rows } = await db.raw<{ rows: { step_id: string; bytes: string }[] }>(
     `select step_id, coalesce(sum(octet_length(output::text)), 0) as bytes from step
      where run_id = ? and step_id = any (?) group by step_id`,
     [runId, [...stepIds]],
   );
   return new Map(rows.map(({ step_id, bytes }) => [step_id, Number(bytes)]));
-};
+}
 
 /** A step, or an item of it, as it stands. */
 export interface StandingStep {
@@ -88,10 +88,10 @@ export interface StandingStep {
 }
 
 /** Undefined before it began. */
-export const readStep = async (
+export async function readStep(
   db: Db,
   { run_id, step_id, item }: Omit<StepKey, 'revision'>,
-): Promise<StandingStep | undefined> => {
+): Promise<StandingStep | undefined> {
   const { rows } = await db.raw<{ rows: StandingStep[] }>(
     `select state, output, error, wait_until, sub_run_id,
        (extract(epoch from wait_until - clock_timestamp()) * 1000)::float8 as wait_left_ms
@@ -99,15 +99,15 @@ export const readStep = async (
     [run_id, step_id, item],
   );
   return rows[0];
-};
+}
 
 /** Ends a step that no attempt ends: nothing could be claimed, or its time is over. A step that ended stays. */
-export const endStep = async (
+export async function endStep(
   db: Db,
   step: StepKey,
   state: 'failed' | 'cancelled',
   error: Failure,
-): Promise<void> => {
+): Promise<void> {
   await db.raw(
     `with ended as (
        insert into step (run_id, step_id, item, revision, state, error, finished_at)
@@ -121,7 +121,7 @@ export const endStep = async (
      select run_id, 'step.' || :state, step_id, nullif(item, 0), jsonb_build_object('error', :error::jsonb) from ended`,
     { ...step, state, error: toJsonb(error) },
   );
-};
+}
 
 export interface RunStepRow {
   readonly step_id: string;
@@ -163,8 +163,8 @@ const budgetReviewOf = `(select r.review_id from review r join run on run.run_id
         and r.state in ('open', 'claimed'))`;
 
 /** @param which of `step s`; the whole of a step has the attempts of all its items */
-const selectSteps = (which: string, by: string): string =>
-  `select s.step_id, s.item, s.state, s.revision, s.error, s.awaiting, s.wait_until, s.started_at, s.finished_at,
+function selectSteps(which: string, by: string): string {
+  return `select s.step_id, s.item, s.state, s.revision, s.error, s.awaiting, s.wait_until, s.started_at, s.finished_at,
      s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
      coalesce(a.cost_nano, 0) + case when s.sub_run_id is not null or s.items is not null
        then cost_below(s.run_id, s.step_id, s.item) else 0 end as cost_nano,
@@ -189,12 +189,13 @@ const selectSteps = (which: string, by: string): string =>
      from review where run_id = :runId and kind = 'step' order by step_id, item, review_id desc
    ) v using (step_id, item)
    where s.run_id = :runId and ${which}`;
+}
 
 /** Every step of a run that has begun, as a whole, with its attempts summed up. */
-export const listRunSteps = async (db: Db, runId: string): Promise<readonly RunStepRow[]> => {
+export async function listRunSteps(db: Db, runId: string): Promise<readonly RunStepRow[]> {
   const { rows } = await db.raw<{ rows: RunStepRow[] }>(selectSteps('s.item = 0', 'step_id'), { runId });
   return rows;
-};
+}
 
 export interface ItemPage {
   /** Only this one. */
@@ -206,12 +207,12 @@ export interface ItemPage {
 }
 
 /** The items of a step that have begun, in order. */
-export const listStepItems = async (
+export async function listStepItems(
   db: Db,
   runId: string,
   stepId: string,
   { item, state, after = 0, limit = 1 }: ItemPage,
-): Promise<readonly RunStepRow[]> => {
+): Promise<readonly RunStepRow[]> {
   const which = `s.step_id = :stepId and s.item > :after and s.item = coalesce(cast(:item as int), s.item)
      and s.state = coalesce(cast(:state as text), s.state)`;
   const { rows } = await db.raw<{ rows: RunStepRow[] }>(
@@ -219,15 +220,15 @@ export const listStepItems = async (
     { runId, stepId, item: item ?? null, state: state ?? null, after, limit },
   );
   return rows;
-};
+}
 
 /** Of a step without items, or of one item. Undefined: there is none. */
-export const readStepOutput = async (
+export async function readStepOutput(
   db: Db,
   runId: string,
   stepId: string,
   item = 0,
-): Promise<Json | undefined> => {
+): Promise<Json | undefined> {
   const row = await db('step').where({ run_id: runId, step_id: stepId, item }).first('output');
   return row?.output ?? undefined;
-};
+}

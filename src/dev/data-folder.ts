@@ -5,21 +5,23 @@ import { join, resolve } from 'node:path';
 import { canReach, chooseAccount } from './postgres/account.ts';
 
 /** Under root, Postgres is another user and must be able to pass; the files inside are closed to others. */
-const folderMode = (): number => (chooseAccount() === null ? 0o700 : 0o711);
+function folderMode(): number {
+  return chooseAccount() === null ? 0o700 : 0o711;
+}
 
 /** @returns its absolute path */
-export const createDataFolder = (path: string): string => {
+export function createDataFolder(path: string): string {
   const folder = resolve(path);
   mkdirSync(folder, { recursive: true, mode: folderMode() });
   return folder;
-};
+}
 
 /** A new folder that everybody who has to can reach; the caller removes it. */
-export const createTemporaryFolder = (prefix: string): string => {
+export function createTemporaryFolder(prefix: string): string {
   const account = chooseAccount();
   const places = [tmpdir(), '/tmp', '/var/tmp'];
   const place = places.find((entry) => account === null || canReach(entry, account)) ?? tmpdir();
   const folder = mkdtempSync(join(place, prefix));
   chmodSync(folder, folderMode());
   return folder;
-};
+}

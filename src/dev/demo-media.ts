@@ -8,11 +8,13 @@ export interface DemoMedia {
   readonly files: Readonly<Record<string, string>>;
 }
 
-const clip = (pattern: string, toneHz: number, seconds: number): readonly string[] => [
-  ...['-f', 'lavfi', '-i', `${pattern}=size=640x360:rate=25:duration=${seconds}`],
-  ...['-f', 'lavfi', '-i', `sine=frequency=${toneHz}:sample_rate=48000:duration=${seconds}`],
-  ...['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-shortest'],
-];
+function clip(pattern: string, toneHz: number, seconds: number): readonly string[] {
+  return [
+    ...['-f', 'lavfi', '-i', `${pattern}=size=640x360:rate=25:duration=${seconds}`],
+    ...['-f', 'lavfi', '-i', `sine=frequency=${toneHz}:sample_rate=48000:duration=${seconds}`],
+    ...['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-shortest'],
+  ];
+}
 
 const music: readonly string[] = [
   '-f',
@@ -23,7 +25,7 @@ const music: readonly string[] = [
 ];
 
 /** @param folder where the files go @param cacheDir where media tools may have been installed */
-export const makeDemoMedia = async (folder: string, cacheDir: string): Promise<DemoMedia> => {
+export async function makeDemoMedia(folder: string, cacheDir: string): Promise<DemoMedia> {
   const tools = await locateMediaTools(cacheDir);
   const recipes: Readonly<Record<string, readonly string[]>> = {
     'first.mp4': clip('testsrc', 330, 2),
@@ -37,4 +39,4 @@ export const makeDemoMedia = async (folder: string, cacheDir: string): Promise<D
     files[name] = path;
   }
   return { files };
-};
+}

@@ -12,26 +12,30 @@ import type { SupervisedProcess } from './supervisor/supervisor.ts';
 
 const graceMs = 15_000;
 
-const listFile = (dataDir: string): string => join(dataDir, 'processes.json');
+function listFile(dataDir: string): string {
+  return join(dataDir, 'processes.json');
+}
 
-export const writeProcesses = (dataDir: string, processes: readonly SupervisedProcess[]): void => {
+export function writeProcesses(dataDir: string, processes: readonly SupervisedProcess[]): void {
   const draft = `${listFile(dataDir)}.new`;
   writeFileSync(draft, JSON.stringify(processes, null, 2), { mode: 0o600 });
   renameSync(draft, listFile(dataDir));
-};
+}
 
-export const forgetProcesses = (dataDir: string): void => rmSync(listFile(dataDir), { force: true });
+export function forgetProcesses(dataDir: string): void {
+  rmSync(listFile(dataDir), { force: true });
+}
 
-const readProcesses = (dataDir: string): readonly SupervisedProcess[] => {
+function readProcesses(dataDir: string): readonly SupervisedProcess[] {
   try {
     return JSON.parse(readFileSync(listFile(dataDir), 'utf8'));
   } catch {
     return [];
   }
-};
+}
 
 /** Only for the holder of the lock. @returns the names of what had to be ended */
-export const endLeftovers = async (dataDir: string): Promise<string[]> => {
+export async function endLeftovers(dataDir: string): Promise<string[]> {
   const left = readProcesses(dataDir).filter(isRunning);
   for (const { pid, stop_signal } of left) signalGroup(pid, stop_signal);
   const deadline = performance.now() + graceMs;
@@ -40,4 +44,4 @@ export const endLeftovers = async (dataDir: string): Promise<string[]> => {
   while (left.some(isRunning)) await sleep(50);
   forgetProcesses(dataDir);
   return left.map(({ name }) => name);
-};
+}

@@ -17,24 +17,24 @@ export interface DataLock {
   readonly release: () => void;
 }
 
-const readHolder = (file: string): Holder | null => {
+function readHolder(file: string): Holder | null {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     return null;
   }
-};
+}
 
-const refuse = (dataDir: string, holder: Holder): never => {
+function refuse(dataDir: string, holder: Holder): never {
   const address = holder.api_url === null ? 'still starting' : `at ${holder.api_url}`;
   throw new Error(
     `${dataDir} is in use by process ${holder.pid}, ${address}, started ${holder.started_at}: ` +
       'use that one, stop it, or choose another --data folder',
   );
-};
+}
 
 /** Makes way for us when the holder is dead. @throws Error when it lives */
-const clearStale = (file: string, dataDir: string): void => {
+function clearStale(file: string, dataDir: string): void {
   const holder = readHolder(file);
   if (holder !== null && isRunning(holder)) refuse(dataDir, holder);
   const aside = `${file}.${process.pid}.stale`;
@@ -51,12 +51,14 @@ const clearStale = (file: string, dataDir: string): void => {
     refuse(dataDir, moved);
   }
   rmSync(aside);
-};
+}
 
-const isTaken = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EEXIST';
+function isTaken(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'EEXIST';
+}
 
 /** @throws Error that names the process that holds it, its address and since when */
-export const lockDataFolder = (dataDir: string): DataLock => {
+export function lockDataFolder(dataDir: string): DataLock {
   const file = join(dataDir, 'lock.json');
   const draft = `${file}.${process.pid}`;
   let holder: Holder = {
@@ -87,4 +89,4 @@ export const lockDataFolder = (dataDir: string): DataLock => {
     },
     release: () => rmSync(file, { force: true }),
   };
-};
+}

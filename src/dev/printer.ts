@@ -27,16 +27,18 @@ interface Work {
   readonly began: number;
 }
 
-const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
 
-const toLine = ({ part, status, detail, elapsedMs }: ProgressEvent): string => {
+function toLine({ part, status, detail, elapsedMs }: ProgressEvent): string {
   const time = status === 'ready' || status === 'restarted' ? `  ${seconds(elapsedMs)}` : '';
   const verb = status === 'restarted' ? 'is back: ' : '';
   return `${marks[status]} ${part.padEnd(10)} ${verb}${detail}${time}`;
-};
+}
 
 /** Where lines simply follow one another. */
-const createPlainPrinter = (stream: NodeJS.WriteStream): Printer => {
+function createPlainPrinter(stream: NodeJS.WriteStream): Printer {
   const toldAt = new Map<string, number>();
   const report: Report = (event) => {
     if (event.status === 'working') {
@@ -46,9 +48,9 @@ const createPlainPrinter = (stream: NodeJS.WriteStream): Printer => {
     } else stream.write(`${toLine(event)}\n`);
   };
   return { report, close: () => undefined };
-};
+}
 
-const createTerminalPrinter = (stream: NodeJS.WriteStream): Printer => {
+function createTerminalPrinter(stream: NodeJS.WriteStream): Printer {
   const underWay = new Map<string, Work>();
   let frame = 0;
   const clear = () => stream.write('\r\u001b[2K');
@@ -79,7 +81,8 @@ const createTerminalPrinter = (stream: NodeJS.WriteStream): Printer => {
     clear();
   };
   return { report, close };
-};
+}
 
-export const createPrinter = (stream: NodeJS.WriteStream): Printer =>
-  stream.isTTY ? createTerminalPrinter(stream) : createPlainPrinter(stream);
+export function createPrinter(stream: NodeJS.WriteStream): Printer {
+  return stream.isTTY ? createTerminalPrinter(stream) : createPlainPrinter(stream);
+}

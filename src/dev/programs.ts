@@ -11,7 +11,7 @@ export interface Program {
 const extension = extname(import.meta.url);
 
 /** @param path without extension, relative to `src/`, such as "server" or "dev/temporal/download" */
-export const findProgram = (path: string): Program => {
+export function findProgram(path: string): Program {
   const file = fileURLToPath(new URL(`../${path}${extension}`, import.meta.url));
   // The loader by its address: its bare name would be looked up from the folder the user works in.
   const loader =
@@ -19,4 +19,4 @@ export const findProgram = (path: string): Program => {
       ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
       : [];
   return { command: process.execPath, args: [...loader, file] };
-};
+}

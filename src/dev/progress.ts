@@ -13,10 +13,10 @@ export interface ProgressEvent {
 export type Report = (event: ProgressEvent) => void;
 
 /** A report for one part that measures the time itself. */
-export const createPartReport = (report: Report, part: string) => {
+export function createPartReport(report: Report, part: string) {
   const began = performance.now();
   return (status: ProgressStatus, detail: string): void =>
     report({ part, status, detail, elapsedMs: performance.now() - began });
-};
+}
 
 export type PartReport = ReturnType<typeof createPartReport>;

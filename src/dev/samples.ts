@@ -19,11 +19,11 @@ export interface SampleOptions {
 /** Where database and stack run on different machines, their clocks differ a little. */
 const clockSkewMs = 5_000;
 
-const isRegistered = async (
+async function isRegistered(
   name: string,
   { apiUrl, apiKey }: SampleOptions,
   startedAt: Date,
-): Promise<boolean> => {
+): Promise<boolean> {
   const response = await fetch(`${apiUrl}/v1/capabilities/${name}`, {
     headers: { authorization: `Bearer ${apiKey}` },
     signal: AbortSignal.timeout(2_000),
@@ -34,13 +34,10 @@ const isRegistered = async (
   return instances.some(
     ({ state, last_heartbeat_at }) => state === 'up' && new Date(last_heartbeat_at).getTime() >= since,
   );
-};
+}
 
 /** Null when this installation carries no such sample. */
-export const describeSample = (
-  name: (typeof sampleNames)[number],
-  options: SampleOptions,
-): ChildSpec | null => {
+export function describeSample(name: (typeof sampleNames)[number], options: SampleOptions): ChildSpec | null {
   const folder = fileURLToPath(new URL(`../../capabilities/${name}`, import.meta.url));
   if (!existsSync(folder)) return null;
   const { command, args } = findProgram('cli/main');
@@ -64,4 +61,4 @@ export const describeSample = (
     readyTimeoutMs: 60_000,
     isReady: ({ startedAt }) => isRegistered(name, options, startedAt),
   };
-};
+}

@@ -10,33 +10,37 @@ export interface ServiceOptions {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-const describeService = (
+function describeService(
   name: 'server' | 'worker',
   { dataDir, environment }: ServiceOptions,
-): Omit<ChildSpec, 'isReady'> => ({
-  name,
-  ...findProgram(name),
-  cwd: process.cwd(),
-  env: environment,
-  account: null,
-  logFile: join(dataDir, 'logs', `${name}.log`),
-  stopSignal: 'SIGTERM',
-  stopGraceMs: 35_000,
-  readyTimeoutMs: 60_000,
-});
+): Omit<ChildSpec, 'isReady'> {
+  return {
+    name,
+    ...findProgram(name),
+    cwd: process.cwd(),
+    env: environment,
+    account: null,
+    logFile: join(dataDir, 'logs', `${name}.log`),
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 35_000,
+    readyTimeoutMs: 60_000,
+  };
+}
 
-export const describeServer = (options: ServiceOptions, apiUrl: string): ChildSpec => ({
-  ...describeService('server', options),
-  isReady: async () => (await fetch(`${apiUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok,
-});
+export function describeServer(options: ServiceOptions, apiUrl: string): ChildSpec {
+  return {
+    ...describeService('server', options),
+    isReady: async () => (await fetch(`${apiUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok,
+  };
+}
 
 const workflowQueue = 1;
 
 /** Whether this very worker, not one before it, polls the task queue. */
-const isPolling = async (
+async function isPolling(
   environment: NodeJS.ProcessEnv,
   { pid, startedAt }: { pid: number; startedAt: Date },
-): Promise<boolean> => {
+): Promise<boolean> {
   const { connectionOptions, namespace = 'default' } = readTemporalConnection(environment);
   const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 5_000 });
   try {
@@ -52,9 +56,11 @@ const isPolling = async (
   } finally {
     await connection.close();
   }
-};
+}
 
-export const describeWorker = (options: ServiceOptions): ChildSpec => ({
-  ...describeService('worker', options),
-  isReady: (run) => isPolling(options.environment, run),
-});
+export function describeWorker(options: ServiceOptions): ChildSpec {
+  return {
+    ...describeService('worker', options),
+    isReady: (run) => isPolling(options.environment, run),
+  };
+}

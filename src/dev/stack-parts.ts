@@ -34,7 +34,7 @@ export interface StackPlace {
   readonly cacheDir: string;
 }
 
-const setupDatabase = async (place: StackPlace): Promise<string> => {
+async function setupDatabase(place: StackPlace): Promise<string> {
   const report = createPartReport(place.report, 'Postgres');
   const { DATABASE_URL } = place.environment;
   if (DATABASE_URL) {
@@ -46,7 +46,7 @@ const setupDatabase = async (place: StackPlace): Promise<string> => {
   const data = server.isNew ? 'new data' : 'data of the last start';
   report('ready', `${server.version} at 127.0.0.1:${place.ports.postgres}, from npm, ${data}`);
   return url;
-};
+}
 
 interface TemporalSetup {
   readonly address: string;
@@ -55,7 +55,7 @@ interface TemporalSetup {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-const setupTemporal = async (place: StackPlace): Promise<TemporalSetup> => {
+async function setupTemporal(place: StackPlace): Promise<TemporalSetup> {
   const report = createPartReport(place.report, 'Temporal');
   const { environment, ports, supervisor, dataDir, ephemeral } = place;
   if (hasExternalTemporal(environment)) {
@@ -66,8 +66,12 @@ const setupTemporal = async (place: StackPlace): Promise<TemporalSetup> => {
   const program = await findTemporal(place, report);
   report('working', 'starting');
   const address = await startTemporal(supervisor, {
-    ...{ dataDir, ephemeral, environment, program: program.path },
-    ...{ port: ports.temporal, uiPort: ports.temporal_ui },
+    dataDir,
+    ephemeral,
+    environment,
+    program: program.path,
+    port: ports.temporal,
+    uiPort: ports.temporal_ui,
   });
   report('ready', `server ${program.version} at ${address}, ${program.origin}`);
   const variables = embeddedTemporalEnvironment(address, dataDir);
@@ -76,28 +80,28 @@ const setupTemporal = async (place: StackPlace): Promise<TemporalSetup> => {
     uiUrl: `http://127.0.0.1:${ports.temporal_ui}`,
     environment: { ...withoutTemporal(environment), ...variables },
   };
-};
+}
 
-const setupMedia = ({ environment, dataDir }: StackPlace): string => {
+function setupMedia({ environment, dataDir }: StackPlace): string {
   if (environment.MEDIA_URL) return environment.MEDIA_URL;
   const folder = join(dataDir, 'media');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return pathToFileURL(folder).href;
-};
+}
 
-const setupTables = async ({ report, dataDir }: StackPlace, databaseUrl: string) => {
+async function setupTables({ report, dataDir }: StackPlace, databaseUrl: string) {
   const part = createPartReport(report, 'database');
   part('working', 'migrating');
   const prepared = await prepareDatabase(databaseUrl, { apiKeyFile: join(dataDir, 'api-key') });
   part('ready', `schema up to date, project ${prepared.project_id}`);
   return prepared;
-};
+}
 
-const startServices = async (
+async function startServices(
   { supervisor, report, dataDir }: StackPlace,
   environment: NodeJS.ProcessEnv,
   apiUrl: string,
-): Promise<void> => {
+): Promise<void> {
   const options = { dataDir, environment };
   const start = async (name: string, detail: string, spec: ChildSpec) => {
     const part = createPartReport(report, name);
@@ -109,13 +113,13 @@ const startServices = async (
     start('server', apiUrl, describeServer(options, apiUrl)),
     start('worker', 'polls the task queue', describeWorker(options)),
   ]);
-};
+}
 
 /** A sample that cannot start, for want of ffmpeg perhaps, does not stop the rest. */
-const startSamples = async (
+async function startSamples(
   { supervisor, report, dataDir, environment }: StackPlace,
   info: Pick<StackFile, 'api_url' | 'api_key' | 'media_url'>,
-): Promise<void> => {
+): Promise<void> {
   const options = {
     dataDir,
     environment,
@@ -134,10 +138,10 @@ const startSamples = async (
     );
   };
   await Promise.all(sampleNames.map(start));
-};
+}
 
 /** @throws Error of the first part that does not start */
-export const startParts = async (place: StackPlace): Promise<Omit<StackFile, 'pids'>> => {
+export async function startParts(place: StackPlace): Promise<Omit<StackFile, 'pids'>> {
   const [databaseUrl, temporal] = await Promise.all([
     setupDatabase(place).then(async (url) => ({ url, ...(await setupTables(place, url)) })),
     setupTemporal(place),
@@ -164,4 +168,4 @@ export const startParts = async (place: StackPlace): Promise<Omit<StackFile, 'pi
     temporal_ui_url: temporal.uiUrl,
     database_url: databaseUrl.url,
   };
-};
+}

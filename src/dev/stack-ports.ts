@@ -12,16 +12,16 @@ export interface StackPorts {
 
 const usual: StackPorts = { api: 7_400, postgres: 7_432, temporal: 7_233, temporal_ui: 8_233 };
 
-const readLast = (file: string): Partial<StackPorts> => {
+function readLast(file: string): Partial<StackPorts> {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     return {};
   }
-};
+}
 
 /** @param apiPort asked for by the user; null = none */
-export const chooseStackPorts = async (dataDir: string, apiPort: number | null): Promise<StackPorts> => {
+export async function chooseStackPorts(dataDir: string, apiPort: number | null): Promise<StackPorts> {
   const file = join(dataDir, 'ports.json');
   const last = readLast(file);
   const chosen: Partial<Record<keyof StackPorts, number>> = {};
@@ -34,4 +34,4 @@ export const chooseStackPorts = async (dataDir: string, apiPort: number | null):
   const ports = chosen as StackPorts;
   writeFileSync(file, JSON.stringify(ports));
   return ports;
-};
+}

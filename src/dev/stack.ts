@@ -37,15 +37,17 @@ export interface Stack {
   readonly stop: () => Promise<void>;
 }
 
-const toPids = (processes: readonly SupervisedProcess[]): Record<string, number> => ({
-  capstan: process.pid,
-  ...Object.fromEntries(processes.map(({ name, pid }) => [name.toLowerCase(), pid])),
-});
+function toPids(processes: readonly SupervisedProcess[]): Record<string, number> {
+  return {
+    capstan: process.pid,
+    ...Object.fromEntries(processes.map(({ name, pid }) => [name.toLowerCase(), pid])),
+  };
+}
 
-const writeStackFile = (file: string, info: StackFile): void => {
+function writeStackFile(file: string, info: StackFile): void {
   writeFileSync(`${file}.new`, `${JSON.stringify(info, null, 2)}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);
-};
+}
 
 interface Held {
   readonly dataDir: string;
@@ -56,7 +58,7 @@ interface Held {
   readonly publish: (info: Omit<StackFile, 'pids'>) => StackFile;
 }
 
-const holdFolder = async (options: StackOptions): Promise<Held> => {
+async function holdFolder(options: StackOptions): Promise<Held> {
   const { ephemeral, report } = options;
   const dataDir = ephemeral ? createTemporaryFolder('capstan-') : createDataFolder(options.dataDir);
   const file = join(dataDir, 'stack.json');
@@ -82,27 +84,28 @@ const holdFolder = async (options: StackOptions): Promise<Held> => {
     return { ...info, pids: toPids(supervisor.processes()) };
   };
   return { dataDir, file, lock, supervisor, publish };
-};
+}
 
-const release = async ({ dataDir, file, lock, supervisor }: Held): Promise<void> => {
+async function release({ dataDir, file, lock, supervisor }: Held): Promise<void> {
   await supervisor.stop();
   rmSync(file, { force: true });
   forgetProcesses(dataDir);
   lock.release();
-};
+}
 
-const rejectOnAbort = (signal: AbortSignal | undefined): Promise<never> =>
-  new Promise((_, reject) => {
+function rejectOnAbort(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
     const refuse = () => reject(new Error('the start was interrupted'));
     if (signal?.aborted) refuse();
     signal?.addEventListener('abort', refuse, { once: true });
   });
+}
 
 /**
  * Resolves when all of it is ready.
  * @throws Error that says which part did not start, with the end of its log; nothing is left running then
  */
-export const startStack = async (options: StackOptions): Promise<Stack> => {
+export async function startStack(options: StackOptions): Promise<Stack> {
   const held = await holdFolder(options);
   const { dataDir, supervisor, lock } = held;
   const stop = () => release(held);
@@ -117,4 +120,4 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     await stop();
     throw error;
   }
-};
+}

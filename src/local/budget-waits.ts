@@ -12,7 +12,7 @@ export interface BudgetWaits {
   take(unit: UnitName): boolean;
 }
 
-export const createBudgetWaits = (context: LocalContext): BudgetWaits => {
+export function createBudgetWaits(context: LocalContext): BudgetWaits {
   const waiting = new Map<string, UnitName>();
   const skipped = new Set<string>();
   let review: MockReview | null = null;
@@ -61,4 +61,4 @@ export const createBudgetWaits = (context: LocalContext): BudgetWaits => {
       return skipped.delete(keyOf(unit));
     },
   };
-};
+}

@@ -29,7 +29,7 @@ const correctable: ReadonlySet<string> = new Set<ErrorCode>([
   'output_invalid',
 ]);
 
-export const createCallUnits = (context: LocalContext, desk: UnitDesk): CallUnits => {
+export function createCallUnits(context: LocalContext, desk: UnitDesk): CallUnits {
   const { journal, stop, climbing } = context;
   const ladders = new Map<string, StepLadder>();
   const money = createBudgetWaits(context);
@@ -91,11 +91,11 @@ export const createCallUnits = (context: LocalContext, desk: UnitDesk): CallUnit
     },
     failureOf: (unit) => ladders.get(keyOfUnit(unit))?.failure,
   };
-};
+}
 
-const wakeAtRegistration = (context: LocalContext, unit: UnitName): void => {
+function wakeAtRegistration(context: LocalContext, unit: UnitName): void {
   const { world } = context;
   const capability = stepOf(context, unit.id).definition.capability ?? '';
   const moment = world.fleet.nextRegistration(capability);
   if (moment !== null) world.time.at(moment, () => context.wake(unit));
-};
+}

@@ -14,19 +14,21 @@ export interface Difference {
 }
 
 /** @returns empty when all is as expected */
-export const findDifferences = (expected: Expectation, result: LocalResult): Difference[] => [
-  ...compare('outcome', expected.outcome, result.outcome),
-  ...compare('error', expected.error, result.error?.code ?? null),
-  ...compare('output', expected.output, result.output),
-  ...Object.entries(expected.steps ?? {}).flatMap(([id, step]) => compareStep(id, step, result.steps)),
-  ...Object.entries(expected.calls ?? {}).flatMap(([name, count]) =>
-    compare(`calls.${name}`, count, result.calls[name] ?? 0),
-  ),
-];
+export function findDifferences(expected: Expectation, result: LocalResult): Difference[] {
+  return [
+    ...compare('outcome', expected.outcome, result.outcome),
+    ...compare('error', expected.error, result.error?.code ?? null),
+    ...compare('output', expected.output, result.output),
+    ...Object.entries(expected.steps ?? {}).flatMap(([id, step]) => compareStep(id, step, result.steps)),
+    ...Object.entries(expected.calls ?? {}).flatMap(([name, count]) =>
+      compare(`calls.${name}`, count, result.calls[name] ?? 0),
+    ),
+  ];
+}
 
 type ExpectedStep = NonNullable<Expectation['steps']>[string];
 
-const compareStep = (id: string, expected: ExpectedStep, steps: readonly LocalStep[]): Difference[] => {
+function compareStep(id: string, expected: ExpectedStep, steps: readonly LocalStep[]): Difference[] {
   const at = `steps.${id}`;
   const whole = steps.find((step) => step.id === id && step.item === 0);
   if (whole === undefined) return [{ at, expected: 'a step', actual: 'no such step' }];
@@ -43,9 +45,10 @@ const compareStep = (id: string, expected: ExpectedStep, steps: readonly LocalSt
       items.map(({ state }) => state),
     ),
   ];
-};
+}
 
-const compare = (at: string, expected: Json | undefined, actual: Json): Difference[] =>
-  expected === undefined || isEqual(expected, actual)
+function compare(at: string, expected: Json | undefined, actual: Json): Difference[] {
+  return expected === undefined || isEqual(expected, actual)
     ? []
     : [{ at, expected: showBriefly(expected), actual: showBriefly(actual) }];
+}

@@ -33,13 +33,13 @@ export type LocalClaim =
 const longestWaitMs = 2_000;
 
 /** @param tried instances that already failed this call */
-export const claimMock = async (
+export async function claimMock(
   context: LocalContext,
   wish: RouteWish,
   input: JsonObject,
   tried: ReadonlySet<string>,
   stop: StopSignal,
-): Promise<LocalClaim> => {
+): Promise<LocalClaim> {
   const { time, fleet } = context.world;
   const deadline = time.now() + longestWaitMs;
   for (;;) {
@@ -48,7 +48,7 @@ export const claimMock = async (
     if (time.now() >= deadline) return end;
     await fleet.waitForRelease(wish.capability, deadline - time.now(), stop);
   }
-};
+}
 
 interface Refusal {
   readonly pointer: string;
@@ -61,12 +61,12 @@ interface Search {
   shortage: Shortage | null;
 }
 
-const tryClaim = (
+function tryClaim(
   context: LocalContext,
   wish: RouteWish,
   input: JsonObject,
   tried: ReadonlySet<string>,
-): LocalClaim => {
+): LocalClaim {
   const { fleet, time, seed } = context.world;
   const instances = fleet.instances(wish.capability);
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
@@ -92,16 +92,18 @@ const tryClaim = (
     fleet.take(instance);
     return { kind: 'claimed', instance, reserved, timeoutMs };
   }
-};
+}
 
-const headroomOf = ({ limitUsd, spentUsd, reservedUsd }: Shortage): number =>
-  Math.max(0, limitUsd - spentUsd - reservedUsd);
+function headroomOf({ limitUsd, spentUsd, reservedUsd }: Shortage): number {
+  return Math.max(0, limitUsd - spentUsd - reservedUsd);
+}
 
-const explainNone = (request: RouteRequest, choice: Choice, search: Search): LocalClaim => {
+function explainNone(request: RouteRequest, choice: Choice, search: Search): LocalClaim {
   const { best, verdicts, minimumUsd } = choice;
   const { refusals, shortage } = search;
   const none = (code: ErrorCode, isFinal: boolean, message: string, details?: Json): LocalClaim => ({
-    ...{ kind: 'none', isFinal },
+    kind: 'none',
+    isFinal,
     error: { code, message, ...(details === undefined ? {} : { details }) },
   });
   const { reason } = explainChoice('', request, choice, false);
@@ -117,14 +119,14 @@ const explainNone = (request: RouteRequest, choice: Choice, search: Search): Loc
     return none('ceiling_too_low', true, reason, { minimum_usd: minimumUsd });
   }
   return none('no_instance', false, reason);
-};
+}
 
 /** Once calls under way have settled for nothing it would fit, or it never does. */
-const explainShortage = (
+function explainShortage(
   { limitUsd, spentUsd, reservedUsd }: Shortage,
   minimumUsd: number,
   none: (code: ErrorCode, isFinal: boolean, message: string, details: Json) => LocalClaim,
-): LocalClaim => {
+): LocalClaim {
   const wouldFit = spentUsd + minimumUsd <= limitUsd;
   const message = `the budget of the run has no room for ${minimumUsd} USD: limit ${limitUsd}, spent ${spentUsd}, reserved ${reservedUsd}`;
   const details = { scope: 'run', limit_usd: limitUsd, spent_usd: spentUsd, reserved_usd: reservedUsd };
@@ -132,4 +134,4 @@ const explainShortage = (
     ...details,
     minimum_usd: minimumUsd,
   });
-};
+}

@@ -39,7 +39,7 @@ export type ClimbEnd = StepEnd | StepWaits;
 /** Runs an input as the step's next revision. */
 export type RunInput = (ladder: StepLadder, input: JsonObject) => Promise<CallExecution>;
 
-export const openLadder = (
+export function openLadder(
   { definition }: LocalContext,
   {
     unit,
@@ -47,28 +47,31 @@ export const openLadder = (
     input,
     failure,
   }: Pick<StepLadder, 'unit' | 'step' | 'failure'> & { readonly input: JsonObject },
-): StepLadder => {
+): StepLadder {
   const policy = resolveEscalation(definition, step.definition);
   const attempt = createAttempt({ level: 0, ...described(failure, 0) });
   const state = startLadder({
     start_level: policy.needs_person ? humanLevel : 0,
-    ...{ lowest_level: policy.start_level, max_level: policy.max_level, history: [attempt], advice: [] },
+    lowest_level: policy.start_level,
+    max_level: policy.max_level,
+    history: [attempt],
+    advice: [],
   });
   return { unit, step, policy, original: input, current: input, state, failure, review: null };
-};
+}
 
 /** The text that a history keeps of an error. */
-export const described = ({ code, message }: Failure, attempted_at: number) => {
+export function described({ code, message }: Failure, attempted_at: number) {
   const error = code === 'input_rejected' ? message.replace(/^HTTP 422: /, '') : message;
   return { attempted_at, error, fingerprint: maskError(error) };
-};
+}
 
 /** From where the ladder stands to its end, or to the question to a person. */
-export const climb = async (
+export async function climb(
   context: LocalContext,
   ladder: StepLadder,
   runInput: RunInput,
-): Promise<ClimbEnd> => {
+): Promise<ClimbEnd> {
   for (;;) {
     const { command } = ladder.state;
     if (command.type === 'succeed') return { state: 'succeeded' };
@@ -80,7 +83,7 @@ export const climb = async (
     if (event === null) return cancelledEnd;
     ladder.state = applyLadder(ladder.state, event);
   }
-};
+}
 
 export const cancelledEnd: StepEnd = {
   state: 'cancelled',
@@ -88,11 +91,11 @@ export const cancelledEnd: StepEnd = {
 };
 
 /** @returns null when the run is being cancelled */
-const executeRules = async (
+async function executeRules(
   context: LocalContext,
   ladder: StepLadder,
   runInput: RunInput,
-): Promise<LadderEvent | null> => {
+): Promise<LadderEvent | null> {
   const { applicable } = findRepairs(context, ladder);
   const repaired =
     applicable !== null && ladder.policy.repair === 'apply'
@@ -114,19 +117,19 @@ const executeRules = async (
     case 'waiting':
       return null;
   }
-};
+}
 
 /** The step's own retries are used up then, so what time might have cured is for a person. */
-const classOf = (error: Failure): FailureClass => {
+function classOf(error: Failure): FailureClass {
   const status = /^HTTP (\d{3}): /.exec(error.message)?.[1];
   const known = classifyFailure({
     code: error.code as ErrorCode,
     ...(status === undefined ? {} : { status: Number(status) }),
   });
   return known === 'transient' ? 'config' : known;
-};
+}
 
-export const findRepairs = ({ world }: LocalContext, { step, policy, current }: StepLadder): Repairs => {
+export function findRepairs({ world }: LocalContext, { step, policy, current }: StepLadder): Repairs {
   if (policy.repair === 'off') return { proposals: [], applicable: null };
   const capability = capabilityOf(step.definition);
   return proposeRepairs({
@@ -134,13 +137,15 @@ export const findRepairs = ({ world }: LocalContext, { step, policy, current }: 
     input: current,
     errorsOf: world.fleet.findInputFaults(capability),
   });
-};
+}
 
 const maxRounds = 3;
-const dueMs = (priority: Priority): number => (priority === 'interactive' ? 3_600_000 : 86_400_000);
+function dueMs(priority: Priority): number {
+  return priority === 'interactive' ? 3_600_000 : 86_400_000;
+}
 
 /** Of a ladder that stopped; the same question again when the last answer did not help. */
-export const askPerson = (context: LocalContext, ladder: StepLadder): ClimbEnd => {
+export function askPerson(context: LocalContext, ladder: StepLadder): ClimbEnd {
   const { state, policy, unit, review } = ladder;
   const command = state.command as Extract<LadderState['command'], { type: 'stop' }>;
   ladder.failure = stopFailure(command.reason, command.error);
@@ -151,10 +156,10 @@ export const askPerson = (context: LocalContext, ladder: StepLadder): ClimbEnd =
   } else if (review.round >= maxRounds) return { state: 'failed', error: ladder.failure };
   else context.reviewer.reopen(review, unit.id, wake);
   return inReview(context, ladder);
-};
+}
 
-export const inReview = ({ journal }: LocalContext, { unit, review, failure }: StepLadder): StepWaits => {
+export function inReview({ journal }: LocalContext, { unit, review, failure }: StepLadder): StepWaits {
   const { review_id, dueAt } = review as MockReview;
   journal.move(unit, 'in_review', { error: failure, data: { review_id, error: { ...failure } } });
   return { state: 'waiting', wait: { awaiting: 'review', until: dueAt, ladder: true, ref: review_id } };
-};
+}

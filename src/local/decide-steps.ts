@@ -9,7 +9,7 @@ import { explain, fullScope } from './step-scope.ts';
 
 const mostItems = 10_000;
 
-export const decideStep = (context: LocalContext, id: string): Verdict => {
+export function decideStep(context: LocalContext, id: string): Verdict {
   const { journal } = context;
   const unit = { id, item: 0 };
   const verdict = judge(context, stepOf(context, id));
@@ -26,14 +26,14 @@ export const decideStep = (context: LocalContext, id: string): Verdict => {
       journal.open(unit).items = verdict.list;
       return { type: 'go', items: verdict.list.length };
   }
-};
+}
 
 type Judged =
   | { readonly type: 'go'; readonly list?: readonly Json[] }
   | { readonly type: 'skip' }
   | { readonly type: 'fail'; readonly error: Failure };
 
-const judge = ({ scope, journal }: LocalContext, { when, items }: CompiledStep): Judged => {
+function judge({ scope, journal }: LocalContext, { when, items }: CompiledStep): Judged {
   try {
     if (when !== null && !evaluateCondition(when, fullScope(when, scope, journal))) return { type: 'skip' };
     if (items === null) return { type: 'go' };
@@ -41,15 +41,17 @@ const judge = ({ scope, journal }: LocalContext, { when, items }: CompiledStep):
   } catch (error) {
     return { type: 'fail', error: explain(error) };
   }
-};
+}
 
-const takeItems = (list: Json): Judged => {
+function takeItems(list: Json): Judged {
   if (!Array.isArray(list)) return refuse('expression_unresolved', 'for_each.items is no list');
   if (list.length <= mostItems) return { type: 'go', list };
   return refuse(
     'too_many_items',
     `for_each.items has ${list.length} items; at most ${mostItems} are allowed`,
   );
-};
+}
 
-const refuse = (code: string, message: string): Judged => ({ type: 'fail', error: { code, message } });
+function refuse(code: string, message: string): Judged {
+  return { type: 'fail', error: { code, message } };
+}

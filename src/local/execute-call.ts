@@ -21,13 +21,13 @@ export type CallExecution =
 /** With less time than this, no call is begun. */
 const shortestRoundMs = 100;
 
-export const executeCall = async (
+export async function executeCall(
   context: LocalContext,
   step: CompiledStep,
   unit: UnitRecord,
   input: JsonObject,
   stop: StopSignal,
-): Promise<CallExecution> => {
+): Promise<CallExecution> {
   const { world, definition, journal } = context;
   const missing = findMissing(context, step, unit);
   if (missing !== null) return missing;
@@ -37,9 +37,15 @@ export const executeCall = async (
   for (let round = 1; ; round++) {
     const remainingMs = Math.max(0, endsAt - world.time.now());
     const end = await routeCall(context, {
-      ...{ unit, input, round, stop, retry: settings.retry },
+      unit,
+      input,
+      round,
+      stop,
+      retry: settings.retry,
       wish: routeOfStep(step.definition, settings, {
-        ...{ priority: context.priority, ceilingUsd: context.budget.ceilingUsd(), remainingMs },
+        priority: context.priority,
+        ceilingUsd: context.budget.ceilingUsd(),
+        remainingMs,
       }),
     });
     if (end.kind !== 'retry') return end.kind === 'failed' ? failOrWait(end) : end;
@@ -50,20 +56,22 @@ export const executeCall = async (
     await world.time.sleep(end.delayMs, stop);
     if (stop.aborted) return { kind: 'cancelled' };
   }
-};
+}
 
-const outOfTime = (last: Failure, totalTimeoutMs: number): Failure => ({
-  code: 'step_timeout',
-  message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
-  details: { code: last.code },
-});
+function outOfTime(last: Failure, totalTimeoutMs: number): Failure {
+  return {
+    code: 'step_timeout',
+    message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
+    details: { code: last.code },
+  };
+}
 
 /** Nobody has registered the capability: the step waits as long as it says, by default not at all. */
-const findMissing = (
+function findMissing(
   { world }: LocalContext,
   { definition }: CompiledStep,
   unit: UnitRecord,
-): CallExecution | null => {
+): CallExecution | null {
   const capability = capabilityOf(definition);
   world.fleet.require(capability);
   if (world.fleet.instances(capability).length > 0) return null;
@@ -75,10 +83,11 @@ const findMissing = (
   const allowed = definition.wait_for_capability ?? '0s';
   const message = `no instance of ${capability} is registered; wait_for_capability is ${allowed}`;
   return { kind: 'failed', error: { code: 'no_instance' satisfies ErrorCode, message } };
-};
+}
 
 /** Money that is used up is waited for. */
-const failOrWait = (end: Extract<LocalCallEnd, { kind: 'failed' | 'unknown' }>): CallExecution =>
-  end.error.code === 'budget_exhausted'
+function failOrWait(end: Extract<LocalCallEnd, { kind: 'failed' | 'unknown' }>): CallExecution {
+  return end.error.code === 'budget_exhausted'
     ? { kind: 'waiting', wait: { awaiting: 'budget', until: null, ref: null } }
     : end;
+}

@@ -20,11 +20,11 @@ import type { MockDecision } from './mocks.ts';
 
 export type Decided = ClimbEnd & { readonly output?: Json };
 
-export const followDecision = async (
+export async function followDecision(
   context: LocalContext,
   ladder: StepLadder,
   runInput: RunInput,
-): Promise<Decided> => {
+): Promise<Decided> {
   const { review, unit } = ladder;
   const decision = review?.decision ?? null;
   if (review === null || (decision === null && context.world.time.now() < (review.dueAt ?? Infinity))) {
@@ -34,14 +34,14 @@ export const followDecision = async (
   if (decision !== null) return follow(context, ladder, decision, runInput);
   const message = `${ladder.failure.message}; nobody decided in time`;
   return { state: 'failed', error: { code: 'ladder_exhausted', message } };
-};
+}
 
-const follow = async (
+async function follow(
   context: LocalContext,
   ladder: StepLadder,
   decision: MockDecision,
   runInput: RunInput,
-): Promise<Decided> => {
+): Promise<Decided> {
   requireAction(ladder, decision);
   switch (decision.action) {
     case 'skip':
@@ -55,14 +55,16 @@ const follow = async (
     default:
       return { state: 'failed', error: rejection(decision) };
   }
-};
+}
 
-export const rejection = ({ note }: MockDecision): Failure => ({
-  code: 'review_rejected',
-  message: `a person rejected it in a review${note === undefined ? '' : `: ${note}`}`,
-});
+export function rejection({ note }: MockDecision): Failure {
+  return {
+    code: 'review_rejected',
+    message: `a person rejected it in a review${note === undefined ? '' : `: ${note}`}`,
+  };
+}
 
-const requireAction = ({ step: { definition } }: StepLadder, { action }: MockDecision): void => {
+function requireAction({ step: { definition } }: StepLadder, { action }: MockDecision): void {
   const possible = [
     ...['approve', 'edit', 'retry', 'reject'],
     ...(definition.allow_output === true ? ['output'] : []),
@@ -71,7 +73,7 @@ const requireAction = ({ step: { definition } }: StepLadder, { action }: MockDec
   if (possible.includes(action)) return;
   const message = `the review of step ${definition.id} does not take ${action}; possible are`;
   throw new MockFault(`${message} ${possible.join(', ')}`);
-};
+}
 
 interface Finding {
   readonly pointer: string;
@@ -79,18 +81,18 @@ interface Finding {
 }
 
 /** As the API would have refused it. */
-const refuse = ({ step }: StepLadder, what: string, findings: readonly Finding[]): MockFault => {
+function refuse({ step }: StepLadder, what: string, findings: readonly Finding[]): MockFault {
   const seen = findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
   return new MockFault(`the ${what} decided for step ${step.definition.id} is not possible: ${seen}`);
-};
+}
 
-const decidedOutput = ({ world }: LocalContext, ladder: StepLadder, output: Json): Json => {
+function decidedOutput({ world }: LocalContext, ladder: StepLadder, output: Json): Json {
   const faults = world.fleet.checkOutput(capabilityOf(ladder.step.definition), output);
   if (faults.length > 0) throw refuse(ladder, 'output', faults);
   return output;
-};
+}
 
-const decidedInput = (context: LocalContext, ladder: StepLadder, decision: MockDecision): JsonObject => {
+function decidedInput(context: LocalContext, ladder: StepLadder, decision: MockDecision): JsonObject {
   const input = chosenInput(context, ladder, decision);
   const faults =
     input === undefined
@@ -100,26 +102,26 @@ const decidedInput = (context: LocalContext, ladder: StepLadder, decision: MockD
     throw refuse(ladder, 'input', faults);
   }
   return input;
-};
+}
 
-const chosenInput = (
+function chosenInput(
   context: LocalContext,
   ladder: StepLadder,
   { action, input, proposal = 0 }: MockDecision,
-): JsonObject | undefined => {
+): JsonObject | undefined {
   if (action === 'retry') return ladder.current;
   if (action === 'edit') return input;
   const chosen = findRepairs(context, ladder).proposals[proposal];
   return chosen && (applyRepair(ladder.current, chosen.operations) as JsonObject | undefined);
-};
+}
 
 /** Run like any other, and asked about again when it does not help. */
-const runDecided = async (
+async function runDecided(
   context: LocalContext,
   ladder: StepLadder,
   input: JsonObject,
   runInput: RunInput,
-): Promise<ClimbEnd> => {
+): Promise<ClimbEnd> {
   const end = await runInput(ladder, input);
   if (end.kind === 'succeeded') return { state: 'succeeded' };
   if (end.kind === 'cancelled' || end.kind === 'waiting') return cancelledEnd;
@@ -128,4 +130,4 @@ const runDecided = async (
   const { error } = attempt;
   ladder.state = { ...ladder.state, history, command: { type: 'stop', reason: 'exhausted', error } };
   return askPerson(context, ladder);
-};
+}

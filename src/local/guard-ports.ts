@@ -2,10 +2,10 @@
 import type { Unit } from '../core/run/drive.ts';
 import type { UnitPorts } from './unit-ports.ts';
 
-export const guardPorts = (
+export function guardPorts(
   { executeStep, escalateStep, resumeStep, giveUpStep }: UnitPorts,
   onFault: (error: unknown) => void,
-): UnitPorts => {
+): UnitPorts {
   const safe =
     <Rest extends readonly unknown[], Result>(port: (unit: Unit, ...rest: Rest) => Promise<Result>) =>
     (unit: Unit, ...rest: Rest): Promise<Result> =>
@@ -19,4 +19,4 @@ export const guardPorts = (
     resumeStep: safe(resumeStep),
     giveUpStep: safe(giveUpStep),
   };
-};
+}

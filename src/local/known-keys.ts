@@ -11,12 +11,12 @@ interface Definition {
 }
 
 /** Keys and list positions from the root; a place that the contract does not know has none. */
-export const knownKeys = (contract: z.ZodType, path: readonly PropertyKey[]): string[] => [
-  ...new Set(branches(contract, path).flatMap(({ shape }) => Object.keys(shape ?? {}))),
-];
+export function knownKeys(contract: z.ZodType, path: readonly PropertyKey[]): string[] {
+  return [...new Set(branches(contract, path).flatMap(({ shape }) => Object.keys(shape ?? {})))];
+}
 
 /** What may stand at the place: several where the contract is a union. */
-const branches = (contract: z.ZodType, path: readonly PropertyKey[]): Definition[] => {
+function branches(contract: z.ZodType, path: readonly PropertyKey[]): Definition[] {
   const definition = contract.def as unknown as Definition;
   if (definition.innerType !== undefined) return branches(definition.innerType, path);
   if (definition.options !== undefined) return definition.options.flatMap((one) => branches(one, path));
@@ -24,4 +24,4 @@ const branches = (contract: z.ZodType, path: readonly PropertyKey[]): Definition
   if (key === undefined) return [definition];
   const next = definition.shape?.[String(key)] ?? definition.element ?? definition.valueType;
   return next === undefined ? [] : branches(next, rest);
-};
+}

@@ -71,5 +71,6 @@ export interface LocalContext {
   cancelRun(): void;
 }
 
-export const stepOf = ({ definition, compiled }: LocalContext, id: string): CompiledStep =>
-  compiled.steps[definition.steps.findIndex((step) => step.id === id)] as CompiledStep;
+export function stepOf({ definition, compiled }: LocalContext, id: string): CompiledStep {
+  return compiled.steps[definition.steps.findIndex((step) => step.id === id)] as CompiledStep;
+}

@@ -10,12 +10,12 @@ import { createUnitPorts } from './unit-ports.ts';
 /** What belongs to whoever drives the run. */
 export type DriverPorts = Required<Pick<RunPorts, 'attach' | 'rest' | 'moveOn'>>;
 
-export const createLocalPorts = (
+export function createLocalPorts(
   context: LocalContext,
   plan: RunPlan,
   waits: RunWaits,
   { onFault, ...driver }: DriverPorts & { readonly onFault: (error: unknown) => void },
-): RunPorts => {
+): RunPorts {
   const { journal, stop, climbing } = context;
   return {
     ...driver,
@@ -34,4 +34,4 @@ export const createLocalPorts = (
     },
     cancelEscalations: () => climbing.abort('given up'),
   };
-};
+}

@@ -43,7 +43,7 @@ export interface LocalRun {
   send(event: RunMachineEvent): void;
 }
 
-export const startLocalRun = (request: LocalRunRequest): LocalRun => {
+export function startLocalRun(request: LocalRunRequest): LocalRun {
   const { world, definition, job, onEnd, onFault, rest } = request;
   const compiled = compileDefinition(definition);
   const plan = planRun(definition, { compiled });
@@ -67,7 +67,8 @@ export const startLocalRun = (request: LocalRunRequest): LocalRun => {
     onEnd();
   };
   const ports = createLocalPorts(context, plan, waits, {
-    ...{ onFault, rest },
+    onFault,
+    rest,
     attach: (driven) => {
       run = driven;
       driven.ended.then((end) => close(closeRun(context, end)), onFault);
@@ -88,39 +89,48 @@ export const startLocalRun = (request: LocalRunRequest): LocalRun => {
     driveRun(plan, ports);
   } else close({ outcome: 'refused', error: refusal });
   return { context, send, end: () => ended };
-};
+}
 
-const openContext = (
+function openContext(
   { world, definition, job, runId, jobId, depth, priority, ceilingUsd, above, reviewer }: LocalRunRequest,
   compiled: LocalContext['compiled'],
-): Omit<LocalContext, 'isCancelled' | 'wake' | 'cancelRun'> => {
+): Omit<LocalContext, 'isCancelled' | 'wake' | 'cancelRun'> {
   const { pipeline, version } = definition;
   return {
-    ...{ world, definition, compiled, runId, depth, priority, reviewer },
-    ...{ journal: createRunJournal(world.time), budget: createRunBudget(ceilingUsd, above) },
-    ...{ stop: new Stop(), climbing: new Stop() },
+    world,
+    definition,
+    compiled,
+    runId,
+    depth,
+    priority,
+    reviewer,
+    journal: createRunJournal(world.time),
+    budget: createRunBudget(ceilingUsd, above),
+    stop: new Stop(),
+    climbing: new Stop(),
     scope: { job, run: { id: runId, job_id: jobId, attempt: 1, pipeline, version } },
   };
-};
+}
 
-const isQuiet = ({ state }: DrivenRun): boolean =>
-  state.phase === 'running' && state.rest !== 'none' && state.inFlight + state.deciding === 0;
+function isQuiet({ state }: DrivenRun): boolean {
+  return state.phase === 'running' && state.rest !== 'none' && state.inFlight + state.deciding === 0;
+}
 
 /** An output that cannot be evaluated makes a success a failure. */
-const closeRun = (context: LocalContext, { outcome, error }: Awaited<DrivenRun['ended']>): EndedRun => {
+function closeRun(context: LocalContext, { outcome, error }: Awaited<DrivenRun['ended']>): EndedRun {
   if (outcome !== 'succeeded') return { outcome, error };
   const output = evaluateOutput(context);
   return 'error' in output
     ? { outcome: 'failed', error: output.error }
     : { outcome, error, output: output.value };
-};
+}
 
 /** Of the run, and of the steps that it has left out. */
-const writeEnd = (
+function writeEnd(
   { journal, definition }: LocalContext,
   run: DrivenRun | null,
   { outcome, error }: EndedRun,
-): void => {
+): void {
   for (const [index, { id }] of definition.steps.entries()) {
     const state = run?.state.steps[index];
     if (state === 'skipped' || state === 'cancelled') journal.move({ id, item: 0 }, state);
@@ -128,16 +138,16 @@ const writeEnd = (
   if (outcome !== 'succeeded' && outcome !== 'failed' && outcome !== 'cancelled') return;
   const data: Json = error === null ? {} : { error: { ...error } };
   journal.log(`run.${outcome}`, null, data);
-};
+}
 
 /** Ends the run when its time is over. */
-const limitTime = (
+function limitTime(
   { time }: LocalWorld,
   { timeout }: PipelineDefinition,
   send: (event: RunMachineEvent) => void,
-): void => {
+): void {
   if (timeout === undefined) return;
   const ms = parseDuration(timeout);
   const error = { code: 'run_timeout', message: `the run did not end within ${ms} ms` };
   time.at(time.now() + ms, () => send({ type: 'timed_out', error }));
-};
+}

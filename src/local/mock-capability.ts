@@ -40,10 +40,10 @@ const inputDialect: Dialect = {
 };
 
 /** @param pointer of the replies in their document */
-export const compileReplies = (
+export function compileReplies(
   replies: readonly MockReply[],
   pointer = '',
-): { readonly compiled: CompiledReply[]; readonly errors: readonly ExpressionSyntaxError[] } => {
+): { readonly compiled: CompiledReply[]; readonly errors: readonly ExpressionSyntaxError[] } {
   const errors: ExpressionSyntaxError[] = [];
   const compiled = replies.map((reply, index): CompiledReply => {
     const at = `${pointer}/${index}`;
@@ -52,14 +52,16 @@ export const compileReplies = (
       reply.output === undefined ? null : readTemplate(reply.output, `${at}/output`, inputDialect);
     errors.push(...(when?.errors ?? []), ...(output?.errors ?? []));
     return {
-      ...{ reply, when: when?.condition ?? null, output: output?.template ?? null },
+      reply,
+      when: when?.condition ?? null,
+      output: output?.template ?? null,
       left: reply.times ?? Number.POSITIVE_INFINITY,
     };
   });
   return { compiled, errors };
-};
+}
 
-export const createMockCapability = (name: string, { replies }: MockCapability): AnswerCall => {
+export function createMockCapability(name: string, { replies }: MockCapability): AnswerCall {
   const { compiled, errors } = compileReplies(replies ?? [{}]);
   if (errors[0] !== undefined) throw errors[0];
   return (call) => {
@@ -71,25 +73,25 @@ export const createMockCapability = (name: string, { replies }: MockCapability):
     chosen.left -= 1;
     return answer(name, chosen, call);
   };
-};
+}
 
-const isFor = ({ reply, when }: CompiledReply, call: MockCall): boolean => {
+function isFor({ reply, when }: CompiledReply, call: MockCall): boolean {
   if (reply.step !== undefined && reply.step !== call.step_id) return false;
   if (reply.instance !== undefined && reply.instance !== call.instance) return false;
   return when === null || holds(when, call.input);
-};
+}
 
 /** A condition about a value that this input does not have is not met. */
-const holds = (when: CompiledTemplate, input: JsonObject): boolean => {
+function holds(when: CompiledTemplate, input: JsonObject): boolean {
   try {
     return evaluateCondition(when, { input, match: {} });
   } catch (error) {
     if (error instanceof ExpressionError) return false;
     throw error;
   }
-};
+}
 
-const answer = (name: string, { reply, output }: CompiledReply, { input }: MockCall): MockAnswer => {
+function answer(name: string, { reply, output }: CompiledReply, { input }: MockCall): MockAnswer {
   const delayMs = reply.delay === undefined ? 0 : parseDuration(reply.delay);
   if (reply.error !== undefined) return { kind: 'error', delayMs, ...reply.error };
   for (const kind of ['garbage', 'lost', 'refused'] as const)
@@ -101,4 +103,4 @@ const answer = (name: string, { reply, output }: CompiledReply, { input }: MockC
     if (!(error instanceof ExpressionError)) throw error;
     throw new MockFault(`the output of the mock ${name} cannot be made: ${error.message}`);
   }
-};
+}

@@ -6,10 +6,10 @@ import { findPipeline } from './find-pipeline.ts';
 import type { MockCapability, Mocks } from './mocks.ts';
 
 /** Every capability must be mocked; of one that names no schema nothing is known. */
-export const factsOfMocks = (
+export function factsOfMocks(
   { capabilities = {} }: Pick<Mocks, 'capabilities'>,
   pipelines: readonly PipelineDefinition[],
-): DefinitionFacts => {
+): DefinitionFacts {
   const forms = createInputForms();
   const specs = new Map<string, CapabilityForm>();
   for (const [name, mock] of Object.entries(capabilities)) {
@@ -24,20 +24,32 @@ export const factsOfMocks = (
       return found === undefined ? undefined : pipelineFormOf(forms, reference, found);
     },
   };
-};
+}
 
-const formOf = (forms: InputForms, name: string, { input, output }: MockCapability): CapabilityForm =>
-  forms.addSpec(name, {
-    ...{ name, version: '', description: '', cost_model: { type: 'free', rate_usd: 0 } },
-    ...{ input: input ?? { type: 'object' }, output: output ?? {} },
+function formOf(forms: InputForms, name: string, { input, output }: MockCapability): CapabilityForm {
+  return forms.addSpec(name, {
+    name,
+    version: '',
+    description: '',
+    cost_model: { type: 'free', rate_usd: 0 },
+    input: input ?? { type: 'object' },
+    output: output ?? {},
   });
+}
 
-const pipelineFormOf = (
+function pipelineFormOf(
   forms: InputForms,
   reference: string,
   { pipeline, version, job_schema, output }: PipelineDefinition,
-): PipelineForm =>
-  forms.ofPipeline({
-    ...{ reference, digest: reference, pipeline, version, job_schema: job_schema ?? null, references: [] },
-    ...{ has_output: output !== undefined, output: output ?? null },
+): PipelineForm {
+  return forms.ofPipeline({
+    reference,
+    digest: reference,
+    pipeline,
+    version,
+    job_schema: job_schema ?? null,
+    references: [],
+    has_output: output !== undefined,
+    output: output ?? null,
   });
+}

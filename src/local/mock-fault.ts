@@ -4,7 +4,7 @@ export class MockFault extends Error {
 }
 
 /** A value in a message. */
-export const showBriefly = (value: unknown): string => {
+export function showBriefly(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > 300 ? `${text.slice(0, 299)}…` : text;
-};
+}

@@ -45,7 +45,7 @@ const anyInput: JsonObject = { type: 'object' };
 
 const anythingGoes: FindFaults = () => [];
 
-export const createMockFleet = (capabilities: Mocks['capabilities'] = {}, time: VirtualTime): MockFleet => {
+export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: VirtualTime): MockFleet {
   let compiler: SchemaCompiler | null = null;
   const began = time.now();
   const fleets = new Map<string, Fleet>();
@@ -119,21 +119,29 @@ export const createMockFleet = (capabilities: Mocks['capabilities'] = {}, time: 
       return given;
     },
   };
-};
+}
 
-const toSnapshot = (
-  name: string,
-  position: number,
-  mock: MockInstance & MockCapability,
-): InstanceSnapshot => {
+function toSnapshot(name: string, position: number, mock: MockInstance & MockCapability): InstanceSnapshot {
   const { tags = ['local'], cost_model = { type: 'free', rate_usd: 0 } as const } = mock;
   return {
-    ...{ instance_id: `${name}#${position}`, name, version: mock.version ?? '1.0.0' },
-    ...{ endpoint: `mock://${name}/${position}`, cost_type: cost_model.type, rate_usd: cost_model.rate_usd },
-    ...{ tags, max_concurrency: mock.max_concurrency ?? 16, state: 'up', settle: 'computed' },
-    ...{ spec_digest: name, held: 0, reported_extra: 0 },
-    ...{ duration_ms: mock.duration === undefined ? null : parseDuration(mock.duration) },
-    ...{ deviation_ms: null, success_count: 0, failure_count: 0, breaker_until_ms: null },
+    instance_id: `${name}#${position}`,
+    name,
+    version: mock.version ?? '1.0.0',
+    endpoint: `mock://${name}/${position}`,
+    cost_type: cost_model.type,
+    rate_usd: cost_model.rate_usd,
+    tags,
+    max_concurrency: mock.max_concurrency ?? 16,
+    state: 'up',
+    settle: 'computed',
+    spec_digest: name,
+    held: 0,
+    reported_extra: 0,
+    duration_ms: mock.duration === undefined ? null : parseDuration(mock.duration),
+    deviation_ms: null,
+    success_count: 0,
+    failure_count: 0,
+    breaker_until_ms: null,
     is_local: tags.includes('local'),
   };
-};
+}

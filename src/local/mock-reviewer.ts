@@ -19,10 +19,10 @@ export interface MockReviewer {
   reopen(review: MockReview, step: string, decided: () => void): void;
 }
 
-export const createMockReviewer = (
+export function createMockReviewer(
   { reviews = {}, budget_reviews = [] }: Pick<Mocks, 'reviews' | 'budget_reviews'>,
   time: VirtualTime,
-): MockReviewer => {
+): MockReviewer {
   const left = new Map(Object.entries(reviews).map(([step, decisions]) => [step, [...decisions]]));
   const budgetLeft = [...budget_reviews];
   let count = 0;
@@ -50,4 +50,4 @@ export const createMockReviewer = (
       ask(review, left.get(step)?.shift(), decided);
     },
   };
-};
+}

@@ -16,11 +16,11 @@ export interface PreparedPipeline {
 }
 
 /** @param pipelines that it may run */
-export const preparePipeline = (
+export function preparePipeline(
   source: SourceText,
   mocks: Mocks,
   pipelines: readonly PipelineDefinition[],
-): PreparedPipeline => {
+): PreparedPipeline {
   const facts = factsOfMocks(mocks, pipelines);
   const { definition, findings } = readDefinition({ text: source.text, contentType: source.type }, facts);
   const names = Object.keys(mocks.capabilities ?? {}).join(', ') || 'nothing';
@@ -36,8 +36,9 @@ export const preparePipeline = (
         : finding,
     ),
   };
-};
+}
 
 /** Of a file that may hold anything: a definition that may be run, else null. */
-export const readSubPipeline = ({ text, type }: SourceText): PipelineDefinition | null =>
-  readDefinition({ text, contentType: type }, { knownCapabilities: null, strict: false }).definition;
+export function readSubPipeline({ text, type }: SourceText): PipelineDefinition | null {
+  return readDefinition({ text, contentType: type }, { knownCapabilities: null, strict: false }).definition;
+}

@@ -18,7 +18,7 @@ export interface MocksReading {
   readonly findings: Finding[];
 }
 
-export const readMocks = (text: string, contentType: string | null): MocksReading => {
+export function readMocks(text: string, contentType: string | null): MocksReading {
   const { root, problems } = detectFormat(text, contentType) === 'json' ? readJson(text) : readYaml(text);
   const place = createFindingPlacer(text, root);
   const found = problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem }));
@@ -26,18 +26,20 @@ export const readMocks = (text: string, contentType: string | null): MocksReadin
   const parsed = Mocks.safeParse(root.value ?? {});
   const findings = parsed.success ? findFaults(parsed.data) : parsed.error.issues.flatMap(toFindings);
   return { mocks: parsed.success && findings.length === 0 ? parsed.data : null, findings: place(findings) };
-};
+}
 
 type Issue = z.core.$ZodIssue;
 
-const problem = (
+function problem(
   pointer: string,
   code: string,
   message: string,
   suggestion?: string | undefined,
-): UnplacedFinding => ({ severity: 'error', pointer, code, message, suggestion });
+): UnplacedFinding {
+  return { severity: 'error', pointer, code, message, suggestion };
+}
 
-const toFindings = (issue: Issue): UnplacedFinding[] => {
+function toFindings(issue: Issue): UnplacedFinding[] {
   const pointer = extendPointer('', ...issue.path.map(String));
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => unknownKey(issue.path, pointer, key));
@@ -51,16 +53,16 @@ const toFindings = (issue: Issue): UnplacedFinding[] => {
     return [problem(pointer, 'value_invalid', `expected one of ${allowed.join(', ')}`)];
   }
   return [problem(pointer, 'value_invalid', issue.message)];
-};
+}
 
-const unknownKey = (path: Issue['path'], pointer: string, key: string): UnplacedFinding => {
+function unknownKey(path: Issue['path'], pointer: string, key: string): UnplacedFinding {
   const known = knownKeys(Mocks, path);
   const message = `unknown key ${JSON.stringify(key.slice(0, 64))}; allowed are ${known.join(', ')}`;
   return problem(extendPointer(pointer, key), 'key_unknown', message, createNameSuggester(known)(key));
-};
+}
 
 /** What the contract cannot say: expressions and schemas. */
-const findFaults = ({ capabilities = {} }: Mocks): UnplacedFinding[] => {
+function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
   const compiler = createSchemaCompiler();
   return Object.entries(capabilities).flatMap(([name, mock]) => {
     const pointer = extendPointer('/capabilities', name);
@@ -82,4 +84,4 @@ const findFaults = ({ capabilities = {} }: Mocks): UnplacedFinding[] => {
       })),
     ];
   });
-};
+}

@@ -14,10 +14,7 @@ import { keyOfUnit, type UnitDesk } from './unit-desk.ts';
 const defaultTimeout = '24h';
 
 /** @returns asks, or follows what was answered */
-export const createReviewUnits = (
-  context: LocalContext,
-  desk: UnitDesk,
-): ((unit: UnitRecord) => Executed) => {
+export function createReviewUnits(context: LocalContext, desk: UnitDesk): (unit: UnitRecord) => Executed {
   const { world, journal, reviewer } = context;
   const reviews = new Map<string, MockReview>();
 
@@ -57,4 +54,4 @@ export const createReviewUnits = (
     if (dueAt !== null && world.time.now() >= dueAt) return expire(unit, definition);
     return desk.wait(unit, { awaiting: 'review', until: dueAt, ref: review_id });
   };
-};
+}

@@ -36,7 +36,7 @@ const uncountedDelay: RetrySettings = { max: 0, initialMs: 500, factor: 1.6, max
 /** Without jitter. */
 const even = 0.5;
 
-export const routeCall = async (context: LocalContext, call: LocalCall): Promise<LocalCallEnd> => {
+export async function routeCall(context: LocalContext, call: LocalCall): Promise<LocalCallEnd> {
   const { time } = context.world;
   const deadline = time.now() + call.wish.timeoutMs;
   const tried = new Set<string>();
@@ -54,13 +54,15 @@ export const routeCall = async (context: LocalContext, call: LocalCall): Promise
     spentUsd += last.costUsd;
   }
   return comeBack(call, last as Handled);
-};
+}
 
-const withWhatIsLeft = (wish: RouteWish, spentUsd: number, timeoutMs: number): RouteWish => ({
-  ...wish,
-  timeoutMs: Math.max(1, timeoutMs),
-  ceilingUsd: wish.ceilingUsd === null ? null : Math.max(0, wish.ceilingUsd - spentUsd),
-});
+function withWhatIsLeft(wish: RouteWish, spentUsd: number, timeoutMs: number): RouteWish {
+  return {
+    ...wish,
+    timeoutMs: Math.max(1, timeoutMs),
+    ceilingUsd: wish.ceilingUsd === null ? null : Math.max(0, wish.ceilingUsd - spentUsd),
+  };
+}
 
 interface Handled {
   readonly outcome: CallOutcome;
@@ -72,7 +74,7 @@ interface Handled {
 type Claimed = Extract<LocalClaim, { kind: 'claimed' }>;
 
 /** One call of one instance, and what it means. */
-const handle = async (context: LocalContext, call: LocalCall, claim: Claimed): Promise<Handled> => {
+async function handle(context: LocalContext, call: LocalCall, claim: Claimed): Promise<Handled> {
   const { world, journal, budget } = context;
   const { unit, retry } = call;
   const { instance, reserved } = claim;
@@ -90,13 +92,13 @@ const handle = async (context: LocalContext, call: LocalCall, claim: Claimed): P
   unit.costNano += amount;
   if (verdict.counted) unit.counted += 1;
   return { outcome, verdict, counted: unit.counted, costUsd: fromNanoUsd(amount) };
-};
+}
 
-const deliver = async (
+async function deliver(
   { world }: LocalContext,
   { unit, wish, input, stop }: LocalCall,
   { instance, timeoutMs }: Claimed,
-): Promise<CallOutcome> => {
+): Promise<CallOutcome> {
   const position = Number(instance.instance_id.split('#').at(-1));
   const answer = world.fleet.answer(wish.capability, { input, step_id: unit.id, instance: position });
   await world.time.sleep(Math.min(answer.delayMs, timeoutMs), stop);
@@ -108,9 +110,9 @@ const deliver = async (
   if (faults.length === 0) return outcome;
   const findings = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
   return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
-};
+}
 
-const toOutcome = (answer: MockAnswer): CallOutcome => {
+function toOutcome(answer: MockAnswer): CallOutcome {
   switch (answer.kind) {
     case 'output':
       // It travels as {ok, output}, so it may be any JSON.
@@ -127,9 +129,9 @@ const toOutcome = (answer: MockAnswer): CallOutcome => {
     case 'refused':
       return { kind: 'not_sent', message: 'no connection' };
   }
-};
+}
 
-const endOf = ({ outcome, verdict }: Handled): LocalCallEnd | null => {
+function endOf({ outcome, verdict }: Handled): LocalCallEnd | null {
   switch (verdict.next) {
     case 'succeeded':
       return { kind: 'succeeded', output: outcome.kind === 'answered' ? outcome.body : null };
@@ -142,22 +144,19 @@ const endOf = ({ outcome, verdict }: Handled): LocalCallEnd | null => {
     case 'retry':
       return null;
   }
-};
+}
 
-const endUnclaimed = (
+function endUnclaimed(
   { round, stop }: LocalCall,
   { error, isFinal }: Extract<LocalClaim, { kind: 'none' }>,
-): LocalCallEnd => {
+): LocalCallEnd {
   if (stop.aborted) return { kind: 'cancelled' };
   return isFinal
     ? { kind: 'failed', error }
     : { kind: 'retry', error, delayMs: backoffMs(uncountedDelay, round, even) };
-};
+}
 
-const comeBack = (
-  { retry, round, stop }: LocalCall,
-  { outcome, verdict, counted }: Handled,
-): LocalCallEnd => {
+function comeBack({ retry, round, stop }: LocalCall, { outcome, verdict, counted }: Handled): LocalCallEnd {
   if (stop.aborted) return { kind: 'cancelled' };
   const delayMs = verdict.counted
     ? backoffMs(retry, Math.max(1, counted), even)
@@ -165,4 +164,4 @@ const comeBack = (
   const asked = outcome.kind === 'overloaded' ? (outcome.retryAfterMs ?? 0) : 0;
   const error = verdict.error ?? { code: 'no_instance', message: 'no instance is left to try' };
   return { kind: 'retry', error, delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)) };
-};
+}

@@ -27,7 +27,7 @@ export interface RunBudget {
 }
 
 /** @param above of the run whose step started it; null = none */
-export const createRunBudget = (ceilingUsd: number | null, above: RunBudget | null): RunBudget => {
+export function createRunBudget(ceilingUsd: number | null, above: RunBudget | null): RunBudget {
   let ceiling = ceilingUsd;
   let spent = 0n;
   let reserved = 0n;
@@ -65,4 +65,4 @@ export const createRunBudget = (ceilingUsd: number | null, above: RunBudget | nu
     spentUsd: () => fromNanoUsd(spent),
   };
   return budget;
-};
+}

@@ -87,7 +87,7 @@ const eventOf: Partial<Record<StepState, EventType>> = {
   cancelled: 'step.cancelled',
 };
 
-export const createRunJournal = (time: VirtualTime): RunJournal => {
+export function createRunJournal(time: VirtualTime): RunJournal {
   const began = time.now();
   const records = new Map<string, Map<number, UnitRecord>>();
   const events: LocalEvent[] = [];
@@ -96,8 +96,14 @@ export const createRunJournal = (time: VirtualTime): RunJournal => {
 
   const add = ({ id, item }: UnitName): UnitRecord => {
     const record: UnitRecord = {
-      ...{ id, item, state: 'pending', attempts: 0, counted: 0, costNano: 0n },
-      ...{ startedAt: null, finishedAt: null },
+      id,
+      item,
+      state: 'pending',
+      attempts: 0,
+      counted: 0,
+      costNano: 0n,
+      startedAt: null,
+      finishedAt: null,
     };
     const units = records.get(id) ?? new Map<number, UnitRecord>();
     records.set(id, units.set(item, record));
@@ -106,7 +112,9 @@ export const createRunJournal = (time: VirtualTime): RunJournal => {
 
   const log: RunJournal['log'] = (type, unit, data = {}) => {
     events.push({
-      ...{ seq: events.length + 1, at_ms: time.now() - began, type },
+      seq: events.length + 1,
+      at_ms: time.now() - began,
+      type,
       ...(unit === null ? {} : { step_id: unit.id, ...(unit.item === 0 ? {} : { item: unit.item }) }),
       data,
     });
@@ -138,16 +146,24 @@ export const createRunJournal = (time: VirtualTime): RunJournal => {
   };
 
   const toStep = (record: UnitRecord): LocalStep => ({
-    ...{ id: record.id, item: record.item, state: record.state },
+    id: record.id,
+    item: record.item,
+    state: record.state,
     ...(record.state === 'succeeded' ? { output: outputOf(record) } : {}),
     ...(record.error === undefined ? {} : { error: record.error }),
-    ...{ attempts: record.attempts, cost_usd: fromNanoUsd(record.costNano) },
+    attempts: record.attempts,
+    cost_usd: fromNanoUsd(record.costNano),
     started_at_ms: record.startedAt === null ? null : record.startedAt - began,
     finished_at_ms: record.finishedAt === null ? null : record.finishedAt - began,
   });
 
   return {
-    ...{ find, move, log, itemsOf, outputOf, events },
+    find,
+    move,
+    log,
+    itemsOf,
+    outputOf,
+    events,
     open: (unit) => {
       const known = find(unit);
       if (known?.startedAt != null) return known;
@@ -160,4 +176,4 @@ export const createRunJournal = (time: VirtualTime): RunJournal => {
         return [toStep(whole), ...[...itemsOf(id).values()].map(toStep)];
       }),
   };
-};
+}

@@ -44,19 +44,23 @@ const defaultClock = '2026-01-01T00:00:00Z';
  * @param definition of which no finding is an error
  * @throws MockFault when the mocks do not say what is needed
  */
-export const runLocally = async (
+export async function runLocally(
   definition: PipelineDefinition,
   job: JsonObject,
   mocks: Mocks = {},
   options: LocalOptions = {},
-): Promise<LocalResult> => {
+): Promise<LocalResult> {
   const began = Date.parse(mocks.clock ?? defaultClock);
   const time = createVirtualTime(began);
   const faults: unknown[] = [];
   const world = createWorld(mocks, options, { time, onFault: (error) => faults.push(error) });
   const { priority, budget_ceiling_usd } = mocks.run ?? {};
   const run = world.start({
-    ...{ definition, job, depth: 0, above: null, onEnd: () => undefined },
+    definition,
+    job,
+    depth: 0,
+    above: null,
+    onEnd: () => undefined,
     priority: priority ?? definition.priority ?? definition.defaults?.priority ?? 'standard',
     ceilingUsd: budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
   });
@@ -66,22 +70,26 @@ export const runLocally = async (
   const { journal, budget } = run.context;
   const { outcome, error, output = null } = run.end() ?? { outcome: 'waiting' as const, error: null };
   return {
-    ...{ outcome, error, output },
+    outcome,
+    error,
+    output,
     steps: journal.steps(definition.steps.map(({ id }) => id)),
-    ...{ events: journal.events, calls: world.fleet.calls, cost_usd: budget.spentUsd() },
+    events: journal.events,
+    calls: world.fleet.calls,
+    cost_usd: budget.spentUsd(),
     duration_ms: time.now() - began,
   };
-};
+}
 
 interface StartingWorld extends LocalWorld {
   start(order: SubRunOrder): LocalRun;
 }
 
-const createWorld = (
+function createWorld(
   mocks: Mocks,
   { seed = 0, pipelines = [], rest = () => 'none' }: LocalOptions,
   { time, onFault }: Pick<LocalWorld, 'time'> & { readonly onFault: (error: unknown) => void },
-): StartingWorld => {
+): StartingWorld {
   const fleet = createMockFleet(mocks.capabilities, time);
   const reviewer = createMockReviewer(mocks, time);
   let runs = 0;
@@ -92,7 +100,10 @@ const createWorld = (
     return startLocalRun({ ...order, ...ids, world, reviewer, onFault, rest });
   };
   const world: StartingWorld = {
-    ...{ time, fleet, seed, start },
+    time,
+    fleet,
+    seed,
+    start,
     findPipeline: (reference) => findPipeline(pipelines, reference),
     startSubRun: (order): SubRun => {
       const ceiling = lowestCeiling(order.ceilingUsd, order.definition.budget_ceiling_usd ?? null);
@@ -105,10 +116,10 @@ const createWorld = (
     },
   };
   return world;
-};
+}
 
 /** What somebody does to the run while it is under way. */
-const control = (run: LocalRun, { control: entries = [] }: Mocks, time: LocalWorld['time']): void => {
+function control(run: LocalRun, { control: entries = [] }: Mocks, time: LocalWorld['time']): void {
   const began = time.now();
   for (const { at, action, budget_ceiling_usd: usd } of entries) {
     const budget_ceiling_usd = usd ?? null;
@@ -128,4 +139,4 @@ const control = (run: LocalRun, { control: entries = [] }: Mocks, time: LocalWor
       }
     });
   }
-};
+}

@@ -3,11 +3,11 @@ import type { Failure, Json } from '../contracts/primitives.ts';
 import type { LocalContext } from './local-context.ts';
 import { evaluate, scopeOfSteps } from './step-scope.ts';
 
-export const evaluateOutput = ({
+export function evaluateOutput({
   compiled,
   scope,
   journal,
-}: LocalContext): { readonly value: Json } | { readonly error: Failure } => {
+}: LocalContext): { readonly value: Json } | { readonly error: Failure } {
   const { output, steps } = compiled;
   if (output !== null) {
     const end = evaluate(output, scope, journal);
@@ -18,4 +18,4 @@ export const evaluateOutput = ({
   const last = steps.flatMap(({ definition }, index) => (awaited.has(index) ? [] : [definition.id]));
   const known = scopeOfSteps(journal, last);
   return { value: Object.fromEntries(last.map((id) => [id, known[id]?.output ?? null])) };
-};
+}

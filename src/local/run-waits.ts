@@ -11,7 +11,7 @@ export interface RunWaits {
 }
 
 /** @param tell that the wait is over */
-export const createRunWaits = ({ at }: VirtualTime, tell: (unit: UnitName) => void): RunWaits => {
+export function createRunWaits({ at }: VirtualTime, tell: (unit: UnitName) => void): RunWaits {
   const listening = new Map<string, () => void>();
   const early = new Set<string>();
 
@@ -36,4 +36,4 @@ export const createRunWaits = ({ at }: VirtualTime, tell: (unit: UnitName) => vo
       if (early.delete(key)) void Promise.resolve().then(() => wake(unit));
     },
   };
-};
+}

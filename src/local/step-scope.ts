@@ -10,62 +10,67 @@ import type { RunJournal, UnitName, UnitRecord } from './run-journal.ts';
 
 export type RunScope = Pick<ExpressionScope, 'job' | 'run'>;
 
-export const scopeOfSteps = (
+export function scopeOfSteps(
   journal: RunJournal,
   ids: readonly string[],
-): Readonly<Record<string, StepScope>> => {
+): Readonly<Record<string, StepScope>> {
   const scope: Record<string, StepScope> = {};
   for (const id of ids) {
     const record = journal.find({ id, item: 0 });
     if (record !== undefined) scope[id] = toScope(journal, record);
   }
   return scope;
-};
+}
 
-const toScope = (journal: RunJournal, record: UnitRecord): StepScope => {
+function toScope(journal: RunJournal, record: UnitRecord): StepScope {
   const items = record.items === undefined ? [] : [...journal.itemsOf(record.id).values()];
   const costNano = items.reduce((sum, item) => sum + item.costNano, record.costNano);
   return {
-    ...{ status: record.state, cost_usd: fromNanoUsd(costNano) },
+    status: record.state,
+    cost_usd: fromNanoUsd(costNano),
     ...(record.error === undefined ? {} : { error: record.error as unknown as Json }),
     ...(record.state === 'succeeded' || record.state === 'reused'
       ? { output: journal.outputOf(record) }
       : {}),
   };
-};
+}
 
 /** @returns the value, or why there is none */
-export const evaluate = (
+export function evaluate(
   template: CompiledTemplate,
   scope: RunScope,
   journal: RunJournal,
   unit?: UnitName,
-): { readonly value: Json } | { readonly error: Failure } => {
+): { readonly value: Json } | { readonly error: Failure } {
   try {
     return { value: evaluateTemplate(template, fullScope(template, scope, journal, unit)) };
   } catch (error) {
     return { error: explain(error) };
   }
-};
+}
 
-export const fullScope = (
+export function fullScope(
   template: CompiledTemplate,
   scope: RunScope,
   journal: RunJournal,
   unit?: UnitName,
-): ExpressionScope => ({
-  ...scope,
-  steps: scopeOfSteps(journal, referencedSteps(template)),
-  ...(unit === undefined || unit.item === 0 ? {} : itemScope(journal, unit)),
-});
+): ExpressionScope {
+  return {
+    ...scope,
+    steps: scopeOfSteps(journal, referencedSteps(template)),
+    ...(unit === undefined || unit.item === 0 ? {} : itemScope(journal, unit)),
+  };
+}
 
-const itemScope = (journal: RunJournal, { id, item }: UnitName) => ({
-  item: journal.find({ id, item: 0 })?.items?.[item - 1] ?? null,
-  index: item - 1,
-});
+function itemScope(journal: RunJournal, { id, item }: UnitName) {
+  return {
+    item: journal.find({ id, item: 0 })?.items?.[item - 1] ?? null,
+    index: item - 1,
+  };
+}
 
 /** @throws what is not about an expression */
-export const explain = (error: unknown): Failure => {
+export function explain(error: unknown): Failure {
   if (error instanceof ExpressionError) return { code: 'expression_unresolved', message: error.message };
   throw error;
-};
+}

@@ -17,7 +17,7 @@ export interface SubRunUnits {
   cancel(unit: UnitName): void;
 }
 
-export const createSubRunUnits = (context: LocalContext, desk: UnitDesk): SubRunUnits => {
+export function createSubRunUnits(context: LocalContext, desk: UnitDesk): SubRunUnits {
   const { world, depth } = context;
   const known = new Map<string, SubRun>();
 
@@ -29,8 +29,12 @@ export const createSubRunUnits = (context: LocalContext, desk: UnitDesk): SubRun
     const step = stepOf(context, id).definition;
     const settings = resolveStepSettings(context.definition, step);
     const sub = world.startSubRun({
-      ...{ definition, job, depth: depth + 1, priority: settings.priority ?? context.priority },
-      ...{ ceilingUsd: step.budget_ceiling_usd ?? null, above: context.budget },
+      definition,
+      job,
+      depth: depth + 1,
+      priority: settings.priority ?? context.priority,
+      ceilingUsd: step.budget_ceiling_usd ?? null,
+      above: context.budget,
       onEnd: () => context.wake({ id, item }),
     });
     known.set(keyOfUnit({ id, item }), sub);
@@ -69,4 +73,4 @@ export const createSubRunUnits = (context: LocalContext, desk: UnitDesk): SubRun
     },
     cancel: (unit) => known.get(keyOfUnit(unit))?.cancel(),
   };
-};
+}

@@ -12,14 +12,16 @@ export interface UnitDesk {
   wait(unit: UnitName, wait: Wait): StepWaits;
 }
 
-export const keyOfUnit = ({ id, item }: UnitName): string => `${id}/${item}`;
+export function keyOfUnit({ id, item }: UnitName): string {
+  return `${id}/${item}`;
+}
 
 export const cancelledEnd: StepEnd = {
   state: 'cancelled',
   error: { code: 'run_cancelled', message: 'the step was cancelled' },
 };
 
-export const createUnitDesk = (journal: RunJournal): UnitDesk => {
+export function createUnitDesk(journal: RunJournal): UnitDesk {
   const end: UnitDesk['end'] = (unit, ended, output) => {
     const part = 'error' in ended ? { error: ended.error } : output === undefined ? {} : { output };
     journal.move(unit, ended.state, part);
@@ -38,4 +40,4 @@ export const createUnitDesk = (journal: RunJournal): UnitDesk => {
       return { state: 'waiting', wait };
     },
   };
-};
+}

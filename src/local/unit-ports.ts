@@ -15,9 +15,11 @@ import { cancelledEnd, createUnitDesk } from './unit-desk.ts';
 
 export type UnitPorts = Pick<RunPorts, 'executeStep' | 'escalateStep' | 'resumeStep' | 'giveUpStep'>;
 
-const nameOf = ({ step, item }: Unit): UnitName => ({ id: step.id, item });
+function nameOf({ step, item }: Unit): UnitName {
+  return { id: step.id, item };
+}
 
-export const createUnitPorts = (context: LocalContext): UnitPorts => {
+export function createUnitPorts(context: LocalContext): UnitPorts {
   const { journal, scope, world } = context;
   const desk = createUnitDesk(journal);
   const calls = createCallUnits(context, desk);
@@ -62,4 +64,4 @@ export const createUnitPorts = (context: LocalContext): UnitPorts => {
       );
     },
   };
-};
+}

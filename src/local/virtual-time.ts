@@ -24,10 +24,12 @@ interface Entry {
 }
 
 /** All that follows from what happened, before time goes on. */
-const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 /** @param start Unix time, ms */
-export const createVirtualTime = (start: number): VirtualTime => {
+export function createVirtualTime(start: number): VirtualTime {
   let now = start;
   let order = 0;
   /** What is due first comes last. */
@@ -81,7 +83,8 @@ export const createVirtualTime = (start: number): VirtualTime => {
       }
     },
   };
-};
+}
 
-const isBefore = (a: Entry, b: Entry): boolean =>
-  a.moment < b.moment || (a.moment === b.moment && a.order < b.order);
+function isBefore(a: Entry, b: Entry): boolean {
+  return a.moment < b.moment || (a.moment === b.moment && a.order < b.order);
+}

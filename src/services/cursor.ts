@@ -6,34 +6,37 @@ export interface PageRequest {
   readonly cursor?: string | undefined;
 }
 
-export const encodeCursor = (key: string): string => Buffer.from(key).toString('base64url');
+export function encodeCursor(key: string): string {
+  return Buffer.from(key).toString('base64url');
+}
 
-const refuseCursor = (): AppError =>
-  new AppError('request_invalid', 'the cursor is none that a list answered as next_cursor', {
+function refuseCursor(): AppError {
+  return new AppError('request_invalid', 'the cursor is none that a list answered as next_cursor', {
     errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
   });
+}
 
 /** @throws AppError `request_invalid` when the text is no cursor */
-export const decodeCursor = (cursor: string): string => {
+export function decodeCursor(cursor: string): string {
   const key = Buffer.from(cursor, 'base64url').toString();
   if (key !== '' && encodeCursor(key) === cursor && !key.includes('\0')) return key;
   throw refuseCursor();
-};
+}
 
 /** Of a list whose key is a number (bigint). @throws AppError `request_invalid` */
-export const decodeNumberCursor = (cursor: string): string => {
+export function decodeNumberCursor(cursor: string): string {
   const key = decodeCursor(cursor);
   if (/^\d{1,18}$/.test(key)) return key;
   throw refuseCursor();
-};
+}
 
 /** Makes a page of `limit` items from rows that were read with `limit + 1`. */
-export const toPage = <Row, Item>(
+export function toPage<Row, Item>(
   rows: readonly Row[],
   limit: number,
   { key, item }: { key: (row: Row) => string; item: (row: Row) => Item },
-): { items: Item[]; next_cursor: string | null } => {
+): { items: Item[]; next_cursor: string | null } {
   const shown = rows.slice(0, limit);
   const last = rows.length > limit ? shown.at(-1) : undefined;
   return { items: shown.map(item), next_cursor: last === undefined ? null : encodeCursor(key(last)) };
-};
+}

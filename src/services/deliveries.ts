@@ -16,7 +16,7 @@ export interface Deliveries<Item> {
   settled(): Promise<void>;
 }
 
-export const createDeliveries = <Item extends object>({
+export function createDeliveries<Item extends object>({
   what,
   deliver,
   logger,
@@ -28,7 +28,7 @@ export const createDeliveries = <Item extends object>({
   readonly logger: Logger;
   /** The others wait in line, so that a thousand at once do not outlast the time that each has. */
   readonly atOnce?: number;
-}): Deliveries<Item> => {
+}): Deliveries<Item> {
   const underWay = new Set<Promise<void>>();
   const line: (() => void)[] = [];
   let free = atOnce;
@@ -76,4 +76,4 @@ export const createDeliveries = <Item extends object>({
       await Promise.all(underWay);
     },
   };
-};
+}

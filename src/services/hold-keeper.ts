@@ -20,13 +20,13 @@ export interface HoldKeeperOptions<Hold> {
   readonly logger: Logger;
 }
 
-export const createHoldKeeper = <Hold>({
+export function createHoldKeeper<Hold>({
   renew,
   idOf,
   intervalMs,
   retryMs,
   logger,
-}: HoldKeeperOptions<Hold>): HoldKeeper<Hold> => {
+}: HoldKeeperOptions<Hold>): HoldKeeper<Hold> {
   const held = new Map<Hold, () => void>();
 
   const renewAll = async (): Promise<void> => {
@@ -62,4 +62,4 @@ export const createHoldKeeper = <Hold>({
       if (timer !== null) clearTimeout(timer);
     },
   };
-};
+}

@@ -19,18 +19,25 @@ const prefixes = {
 const frequent: ReadonlySet<keyof typeof prefixes> = new Set(['attempt', 'decision', 'call']);
 
 /** A UUIDv7 out of Node's stock of random UUIDs, which costs a fraction of drawing random bytes. */
-const quickV7 = (): string => {
+function quickV7(): string {
   const time = Date.now().toString(16).padStart(12, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
-};
+}
 
 /** `run_0198c2a4-…`: a prefix that says what it is, and a UUIDv7, so that ids sort by time. */
-export const newId = (kind: keyof typeof prefixes): string =>
-  `${prefixes[kind]}_${frequent.has(kind) ? quickV7() : v7()}`;
+export function newId(kind: keyof typeof prefixes): string {
+  return `${prefixes[kind]}_${frequent.has(kind) ? quickV7() : v7()}`;
+}
 
 /** Every attempt has one decision, whose id is the attempt's with another prefix. */
-export const decisionIdOf = (attemptId: string): string => attemptId.replace(/^att_/, 'dec_');
-export const attemptIdOf = (decisionId: string): string => decisionId.replace(/^dec_/, 'att_');
+export function decisionIdOf(attemptId: string): string {
+  return attemptId.replace(/^att_/, 'dec_');
+}
+export function attemptIdOf(decisionId: string): string {
+  return decisionId.replace(/^dec_/, 'att_');
+}
 
 /** Proves ownership of an attempt; never shown. */
-export const newToken = (): string => randomUUID();
+export function newToken(): string {
+  return randomUUID();
+}

@@ -8,7 +8,7 @@ const pauseMs = 250;
  * Repeats a write for 20 s: an answer that cost twenty minutes is not thrown away because the database was gone for
  * two seconds. Only for writes that may be repeated.
  */
-export const insist = async <Result>(write: () => Promise<Result>, logger: Logger): Promise<Result> => {
+export async function insist<Result>(write: () => Promise<Result>, logger: Logger): Promise<Result> {
   const deadline = performance.now() + insistMs;
   for (;;) {
     try {
@@ -19,4 +19,4 @@ export const insist = async <Result>(write: () => Promise<Result>, logger: Logge
       await pause(pauseMs);
     }
   }
-};
+}

@@ -3,10 +3,10 @@ import { migrate } from '../db/migrate.ts';
 import { type DefaultAccess, ensureDefaultProject } from './access/bootstrap-access.ts';
 
 /** Brings an existing database to the newest schema, with a project and a key to begin with. Repeatable. */
-export const prepareDatabase = async (
+export async function prepareDatabase(
   databaseUrl: string,
   options: { apiKeyFile: string; keyEnvironment?: string },
-): Promise<DefaultAccess> => {
+): Promise<DefaultAccess> {
   await migrate(databaseUrl);
   const db = connectDatabase(databaseUrl, 2);
   try {
@@ -14,4 +14,4 @@ export const prepareDatabase = async (
   } finally {
     await db.destroy();
   }
-};
+}

@@ -60,7 +60,7 @@ const keptFailure: Failure = { code: 'ladder_exhausted', message: 'its last fail
 /** The expiry is somebody else's work, and told by the signal; this is for when that never comes. */
 const graceMs = 60_000;
 
-export const createStepEscalations = (dependencies: EscalationDependencies): StepEscalations => {
+export function createStepEscalations(dependencies: EscalationDependencies): StepEscalations {
   const { input, recorder, climbing, remark } = dependencies;
   const begun = new Map<string, Escalation>();
   const nameOf = ({ step, item }: Unit): string => `${step.id}/${item}`;
@@ -146,18 +146,18 @@ export const createStepEscalations = (dependencies: EscalationDependencies): Ste
       return giveUp(unit, failed ?? keptFailure);
     },
   };
-};
+}
 
 /** What a ladder's wait carries. */
 interface LadderRef extends Pick<Escalation, 'escalation_id' | 'rounds'> {
   readonly review_id: string;
 }
 
-const startLadder = (
+function startLadder(
   input: RunPipelineInput,
   unit: Unit,
   { escalation_id, rounds, from }: Escalation,
-): Promise<LadderEnd> => {
+): Promise<LadderEnd> {
   const workflowId = `esc/${input.run_id}/${unit.step.id}/${unit.item}`;
   const { engine_version, heartbeat_timeout_ms, run_url: url } = input;
   return executeChild<typeof escalate>('escalate', {
@@ -168,4 +168,4 @@ const startLadder = (
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
     staticSummary: summaryOf(unit),
   });
-};
+}

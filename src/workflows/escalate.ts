@@ -59,7 +59,7 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
 }
 
 /** Goes on until the ladder ends or asks a person; after half an hour it asks. */
-const climb = async (ladder: Ladder, from: LadderStart): Promise<LadderEnd> => {
+async function climb(ladder: Ladder, from: LadderStart): Promise<LadderEnd> {
   const limit = new CancellationScope({ cancellable: true, timeout: automatedMs });
   try {
     return await limit.run(async () => {
@@ -74,16 +74,16 @@ const climb = async (ladder: Ladder, from: LadderStart): Promise<LadderEnd> => {
     if (!limit.consideredCancelled || CancellationScope.current().consideredCancelled) throw error;
     return CancellationScope.nonCancellable(() => stop(ladder, 'timed_out'));
   }
-};
+}
 
-const enter = (ladder: Ladder, place: Place): void => {
+function enter(ladder: Ladder, place: Place): void {
   ladder.place = place;
   ladder.table.enter(place);
   setCurrentDetails(ladder.table.toMarkdown());
-};
+}
 
-const activitiesOf = ({ input }: Ladder, activityId: string, summary: string) =>
-  proxyActivities<Activities>({
+function activitiesOf({ input }: Ladder, activityId: string, summary: string) {
+  return proxyActivities<Activities>({
     activityId,
     summary,
     scheduleToCloseTimeout: automatedMs + 60_000,
@@ -91,22 +91,24 @@ const activitiesOf = ({ input }: Ladder, activityId: string, summary: string) =>
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
   });
+}
 
-const makeTransition = (
+function makeTransition(
   ladder: Ladder,
   transition: number,
   { type, level }: Exclude<LadderCommand, LadderEnd>,
-): Promise<LadderPlace> => {
+): Promise<LadderPlace> {
   const request = { escalation_id: ladder.input.escalation_id, transition };
   const activities = activitiesOf(ladder, `${transition}`, `${type} at level ${level}`);
   return type === 'execute' ? activities.executeLevel(request) : activities.advise(request);
-};
+}
 
-const takeDecision = (ladder: Ladder, reviewId: string): Promise<LadderPlace> =>
-  activitiesOf(ladder, reviewId, `decision of ${reviewId}`).reviewed({ review_id: reviewId });
+function takeDecision(ladder: Ladder, reviewId: string): Promise<LadderPlace> {
+  return activitiesOf(ladder, reviewId, `decision of ${reviewId}`).reviewed({ review_id: reviewId });
+}
 
 /** Tells the row. A transition that was stored meanwhile is answered with its place, from where it is told again. */
-const stop = async (ladder: Ladder, type: 'timed_out' | 'cancel_requested'): Promise<LadderEnd> => {
+async function stop(ladder: Ladder, type: 'timed_out' | 'cancel_requested'): Promise<LadderEnd> {
   for (;;) {
     const { transition } = ladder.place;
     const request = { escalation_id: ladder.input.escalation_id, transition, event: { type } };
@@ -117,4 +119,4 @@ const stop = async (ladder: Ladder, type: 'timed_out' | 'cancel_requested'): Pro
     enter(ladder, place);
     if (place.command.type === 'end') return place.command;
   }
-};
+}

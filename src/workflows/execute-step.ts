@@ -42,13 +42,12 @@ type Dispatch = 'queued' | 'inline' | 'again';
 type Execution = Promise<StepEnd | StepWaits | { readonly state: 'escalated' }>;
 
 /** For people: which step, and by what. */
-export const summaryOf = ({ step, item }: Unit): string =>
-  `${step.id}${item === 0 ? '' : ` [${item}]`} → ${step.capability}`;
+export function summaryOf({ step, item }: Unit): string {
+  return `${step.id}${item === 0 ? '' : ` [${item}]`} → ${step.capability}`;
+}
 
 /** @param isResumed its wait is over */
-export const createStepExecutor = (
-  execution: StepExecution,
-): ((unit: Unit, isResumed: boolean) => Execution) => {
+export function createStepExecutor(execution: StepExecution): (unit: Unit, isResumed: boolean) => Execution {
   const { input } = execution;
   /** Steps that were executed with one before them, by id. */
   const followed = new Map<string, StepActivityDone | null>();
@@ -83,12 +82,13 @@ export const createStepExecutor = (
     }
     return done === null ? executeOnce(unit, false, 'again') : Promise.resolve(succeed(unit, done, true));
   };
-};
+}
 
-const mayEscalate = ({ engine_version }: RunPipelineInput, { escalates }: PlannedStep): boolean =>
-  escalates === true && engine_version >= escalatingVersion;
+function mayEscalate({ engine_version }: RunPipelineInput, { escalates }: PlannedStep): boolean {
+  return escalates === true && engine_version >= escalatingVersion;
+}
 
-const requestOf = (
+function requestOf(
   { input, budgetVersion, followers }: StepExecution,
   unit: Unit,
   {
@@ -96,12 +96,14 @@ const requestOf = (
     escalates,
     how,
   }: { readonly isResumed: boolean; readonly escalates: boolean; readonly how: Dispatch },
-) => {
+) {
   const { step, item } = unit;
   const version = budgetVersion();
   const next = how === 'inline' && !isResumed ? followers(unit) : [];
   return {
-    ...{ run_id: input.run_id, step_id: step.id, revision: 0 },
+    run_id: input.run_id,
+    step_id: step.id,
+    revision: 0,
     ...(item === 0 ? {} : { item }),
     ...(escalates ? { escalates } : {}),
     ...(input.engine_version >= waitingVersion ? { waits: true } : {}),
@@ -110,16 +112,18 @@ const requestOf = (
     ...(how === 'queued' ? {} : { [how]: true }),
     ...(next.length === 0 ? {} : { followers: next.map((step) => toFollower(input, step)) }),
   };
-};
+}
 
-const toFollower = (input: RunPipelineInput, step: PlannedStep) => ({
-  step_id: step.id,
-  escalates: mayEscalate(input, step),
-  ...(step.total_timeout_ms < longestInlineMs ? { total_timeout_ms: step.total_timeout_ms } : {}),
-});
+function toFollower(input: RunPipelineInput, step: PlannedStep) {
+  return {
+    step_id: step.id,
+    escalates: mayEscalate(input, step),
+    ...(step.total_timeout_ms < longestInlineMs ? { total_timeout_ms: step.total_timeout_ms } : {}),
+  };
+}
 
-const queuedActivity = (input: RunPipelineInput, unit: Unit): Activities['executeStep'] =>
-  proxyActivities<Activities>({
+function queuedActivity(input: RunPipelineInput, unit: Unit): Activities['executeStep'] {
+  return proxyActivities<Activities>({
     activityId: `${unit.step.id}/${unit.item}/0`,
     summary: summaryOf(unit),
     scheduleToCloseTimeout: unit.step.total_timeout_ms,
@@ -127,44 +131,48 @@ const queuedActivity = (input: RunPipelineInput, unit: Unit): Activities['execut
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
   }).executeStep;
+}
 
 /** A local activity keeps its workflow task open: one that takes longer than this is no short step. */
 const longestInlineMs = 5_000;
 
-const inlineActivity = ({ step }: Unit): Activities['executeStep'] =>
-  proxyLocalActivities<Activities>({
+function inlineActivity({ step }: Unit): Activities['executeStep'] {
+  return proxyLocalActivities<Activities>({
     scheduleToCloseTimeout: Math.min(longestInlineMs, step.total_timeout_ms),
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },
   }).executeStep;
+}
 
-const mayBeRetried = (error: unknown): boolean => {
+function mayBeRetried(error: unknown): boolean {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   return !isCancellation(error) && !(cause instanceof ApplicationFailure && cause.nonRetryable === true);
-};
+}
 
-const toWaits = ({
+function toWaits({
   awaiting,
   until,
   ref,
-}: Extract<StepActivityResult, { waiting: unknown }>['waiting']): StepWaits => ({
-  state: 'waiting',
-  wait: {
-    awaiting,
-    until: until === null ? null : Date.parse(until),
-    ref: ref === undefined ? null : { ...ref },
-  },
-});
+}: Extract<StepActivityResult, { waiting: unknown }>['waiting']): StepWaits {
+  return {
+    state: 'waiting',
+    wait: {
+      awaiting,
+      until: until === null ? null : Date.parse(until),
+      ref: ref === undefined ? null : { ...ref },
+    },
+  };
+}
 
 /** Ends that no attempt has written. */
 const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
 
-const endFailed = async (
+async function endFailed(
   { recorder, escalated }: StepExecution,
   unit: Unit,
   thrown: unknown,
   escalates: boolean,
-): Execution => {
+): Execution {
   const end = endOf(thrown, unit.step);
   const place = escalates ? ladderOf(thrown) : undefined;
   if (place !== undefined) {
@@ -176,17 +184,17 @@ const endFailed = async (
     await recorder.record([{ step_id: step.id, item, state: 'failed', error: end.error }]);
   }
   return end;
-};
+}
 
 /** The activity says in the details of the failure that an escalation is there. */
-const ladderOf = (error: unknown): LadderPlace | undefined => {
+function ladderOf(error: unknown): LadderPlace | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   if (!(cause instanceof ApplicationFailure)) return undefined;
   const [, place] = (cause.details ?? []) as [unknown, LadderPlace?];
   return place;
-};
+}
 
-const endOf = (error: unknown, step: PlannedStep): StepEnd & { readonly error: Failure } => {
+function endOf(error: unknown, step: PlannedStep): StepEnd & { readonly error: Failure } {
   const isRefusedRetry = error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED;
   if (isCancellation(error) || isRefusedRetry) {
     return { state: 'cancelled', error: { code: 'run_cancelled', message: 'the step was cancelled' } };
@@ -206,10 +214,10 @@ const endOf = (error: unknown, step: PlannedStep): StepEnd & { readonly error: F
       ? { code: 'step_timeout', message: `not done within ${step.total_timeout_ms} ms; last: ${last}` }
       : { code: 'internal', message: last },
   };
-};
+}
 
 /** A timeout says nothing by itself; the attempt before it does. */
-const reasonOf = (cause: unknown): string => {
+function reasonOf(cause: unknown): string {
   if (cause instanceof TimeoutFailure && cause.cause instanceof Error) return cause.cause.message;
   return cause instanceof Error ? cause.message : String(cause);
-};
+}

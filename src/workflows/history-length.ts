@@ -6,11 +6,11 @@ import { type RunPipelineInput, waitingVersion } from '../core/run/workflow-inpu
 const softEvents = 4_096;
 const softBytes = 4 * 1_048_576;
 
-export const createRest = ({ engine_version, history_events = softEvents }: RunPipelineInput) => {
+export function createRest({ engine_version, history_events = softEvents }: RunPipelineInput) {
   if (engine_version < waitingVersion) return (): RunState['rest'] => 'none';
   return (): RunState['rest'] => {
     const { historyLength, historySize } = workflowInfo();
     const times = Math.max(historyLength / history_events, historySize / softBytes);
     return times < 1 ? 'none' : times < 2 ? 'soft' : 'hard';
   };
-};
+}

@@ -15,7 +15,7 @@ export interface InlineTime {
   note(durationMs: number, isInline: boolean): void;
 }
 
-export const createInlineTime = ({ engine_version }: RunPipelineInput, state: () => RunState): InlineTime => {
+export function createInlineTime({ engine_version }: RunPipelineInput, state: () => RunState): InlineTime {
   let stretchMs = 0;
   return {
     mayRun: ({ step }) =>
@@ -27,4 +27,4 @@ export const createInlineTime = ({ engine_version }: RunPipelineInput, state: ()
       stretchMs = isInline ? stretchMs + durationMs : 0;
     },
   };
-};
+}

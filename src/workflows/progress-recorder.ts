@@ -30,7 +30,7 @@ export interface ProgressRecorder {
 /** A payload of changes stays small. */
 const mostAtOnce = 500;
 
-export const createProgressRecorder = ({ run_id, engine_version }: RunPipelineInput): ProgressRecorder => {
+export function createProgressRecorder({ run_id, engine_version }: RunPipelineInput): ProgressRecorder {
   let due: RecordedChange[] = [];
   let turn: Promise<void> | null = null;
   let underWay = 0;
@@ -73,8 +73,8 @@ export const createProgressRecorder = ({ run_id, engine_version }: RunPipelineIn
     },
     afterRecords: (work) => (turn === null && underWay === 0 ? work() : later(work)),
   };
-};
+}
 
-const ignoreFailure = (error: unknown): void => {
+function ignoreFailure(error: unknown): void {
   if (!(error instanceof ActivityFailure)) throw error;
-};
+}

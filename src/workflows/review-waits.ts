@@ -24,7 +24,7 @@ interface Entry {
 }
 
 /** Once in a workflow: it takes the signal. */
-export const createReviewWaits = (): ReviewWaits => {
+export function createReviewWaits(): ReviewWaits {
   const entries = new Map<string, Entry>();
   const entryOf = (reviewId: string): Entry => {
     const known = entries.get(reviewId);
@@ -58,4 +58,4 @@ export const createReviewWaits = (): ReviewWaits => {
       });
     },
   };
-};
+}

@@ -5,10 +5,10 @@ import type { ControlSignal } from '../core/run/workflow-input.ts';
 const controlSignal = defineSignal<[ControlSignal]>('control');
 
 /** Once in a workflow: it takes the signal. @returns how the run's row stands, as far as it was told */
-export const createRunControl = (
+export function createRunControl(
   carried: ControlSignal | undefined,
   onPause: (isPaused: boolean) => void,
-): (() => ControlSignal) => {
+): () => ControlSignal {
   let known: ControlSignal = carried ?? { version: 0, paused: false, budget_version: 0 };
   setHandler(controlSignal, (told) => {
     if (told.version <= known.version) return;
@@ -17,4 +17,4 @@ export const createRunControl = (
     if (isChanged) onPause(told.paused);
   });
   return () => known;
-};
+}

@@ -58,7 +58,7 @@ interface Begun {
   readonly show: () => void;
 }
 
-const beginRun = (input: RunPipelineInput): Begun => {
+function beginRun(input: RunPipelineInput): Begun {
   const table = createProgressTable(input.run_url);
   const running = new CancellationScope();
   let run: DrivenRun | undefined;
@@ -73,7 +73,12 @@ const beginRun = (input: RunPipelineInput): Begun => {
   const show = (): void => setCurrentDetails(table.toMarkdown((run as DrivenRun).state));
   const refresh = onceATurn(show);
   const work = createWorkflowPorts({
-    ...{ input, running, table, refresh, control, moveOn: move },
+    input,
+    running,
+    table,
+    refresh,
+    control,
+    moveOn: move,
     attach: (driven) => {
       run = driven;
     },
@@ -84,13 +89,13 @@ const beginRun = (input: RunPipelineInput): Begun => {
   const driven = driveRun(input.plan, work.ports, from);
   refresh();
   return { run: driven, work, control, moved, show };
-};
+}
 
-const moveOn = (
+function moveOn(
   input: RunPipelineInput,
   { run, work, control }: Begun,
   deadline_ms: number | null,
-): Promise<never> => {
+): Promise<never> {
   const carried = {
     machine: carryRun(run.state),
     deadline_ms,
@@ -99,17 +104,19 @@ const moveOn = (
     has_waited: work.hasWaited(),
   };
   return continueAsNew<typeof runPipeline>({ ...input, carried });
-};
+}
 
 /** @throws what makes the workflow end as the run did */
-const closeRun = async (
+async function closeRun(
   input: RunPipelineInput,
   { run, work, show }: Begun,
   { outcome, error }: Pick<RunPipelineResult, 'outcome' | 'error'>,
-): Promise<RunPipelineResult> => {
+): Promise<RunPipelineResult> {
   const skipped = outcome === 'succeeded' ? skippedIds(run.state) : [];
   const end = await finishRun({
-    ...{ run_id: input.run_id, outcome, error },
+    run_id: input.run_id,
+    outcome,
+    error,
     ...(skipped.length > 0 && input.engine_version < waitingVersion ? { skipped } : {}),
     ...(work.hasWaited() ? { has_waited: true } : {}),
   });
@@ -127,14 +134,15 @@ const closeRun = async (
         nonRetryable: true,
       });
   }
-};
+}
 
 /** What a person's decision to skip a step has left out. */
-const skippedIds = ({ plan, steps }: RunState): string[] =>
-  plan.steps.flatMap(({ id }, index) => (steps[index] === 'skipped' ? [id] : []));
+function skippedIds({ plan, steps }: RunState): string[] {
+  return plan.steps.flatMap(({ id }, index) => (steps[index] === 'skipped' ? [id] : []));
+}
 
 /** However many steps end in one activation, the table is written once. */
-const onceATurn = (work: () => void): (() => void) => {
+function onceATurn(work: () => void): () => void {
   let isDue = false;
   return () => {
     if (isDue) return;
@@ -144,19 +152,19 @@ const onceATurn = (work: () => void): (() => void) => {
       work();
     });
   };
-};
+}
 
-const deadlineOf = ({ carried, timeout_ms }: RunPipelineInput): number | null => {
+function deadlineOf({ carried, timeout_ms }: RunPipelineInput): number | null {
   if (carried !== undefined) return carried.deadline_ms;
   return timeout_ms === null ? null : Date.now() + timeout_ms;
-};
+}
 
 /** Ends the run when its time is over. */
-const limitTime = (
+function limitTime(
   { timeout_ms }: RunPipelineInput,
   deadlineMs: number | null,
   run: DrivenRun,
-): CancellationScope => {
+): CancellationScope {
   const scope = new CancellationScope();
   if (deadlineMs !== null) {
     const error = { code: 'run_timeout', message: `the run did not end within ${timeout_ms} ms` };
@@ -168,4 +176,4 @@ const limitTime = (
       );
   }
   return scope;
-};
+}

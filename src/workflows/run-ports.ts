@@ -53,7 +53,7 @@ const decidedAtOnce = 200;
 /** Of one inline step: what they answer goes into one event. */
 const mostFollowers = 8;
 
-export const createWorkflowPorts = (dependencies: PortDependencies): WorkflowPorts => {
+export function createWorkflowPorts(dependencies: PortDependencies): WorkflowPorts {
   const { input, run, running, table, refresh, control } = dependencies;
   const { carried } = input;
   let hasWaited = carried?.has_waited ?? false;
@@ -166,17 +166,19 @@ export const createWorkflowPorts = (dependencies: PortDependencies): WorkflowPor
     hasWaited: () => hasWaited,
     recorded: () => recorder.afterRecords(async () => undefined),
   };
-};
+}
 
-const describeWait = (awaiting: string, until: number | null): string =>
-  `${awaiting}${until === null ? '' : ` until ${new Date(until).toISOString()}`}`;
+function describeWait(awaiting: string, until: number | null): string {
+  return `${awaiting}${until === null ? '' : ` until ${new Date(until).toISOString()}`}`;
+}
 
-const carriesReview = ({ machine }: CarriedWorkflow): boolean =>
-  machine.waits.some(({ wait }) => wait.awaiting === 'review');
+function carriesReview({ machine }: CarriedWorkflow): boolean {
+  return machine.waits.some(({ wait }) => wait.awaiting === 'review');
+}
 
 /** Also when the run is being cancelled: nobody asks for more after that. */
-const decideAll = (runId: string, steps: readonly PlannedStep[]): Promise<readonly Verdict[]> =>
-  CancellationScope.nonCancellable(async () => {
+function decideAll(runId: string, steps: readonly PlannedStep[]): Promise<readonly Verdict[]> {
+  return CancellationScope.nonCancellable(async () => {
     const verdicts: Verdict[] = [];
     while (verdicts.length < steps.length) {
       const next = steps.slice(verdicts.length, verdicts.length + decidedAtOnce);
@@ -185,22 +187,23 @@ const decideAll = (runId: string, steps: readonly PlannedStep[]): Promise<readon
     }
     return verdicts;
   });
+}
 
-const undecided =
-  (stepIds: readonly string[]) =>
-  (error: unknown): Verdict[] => {
+function undecided(stepIds: readonly string[]) {
+  return (error: unknown): Verdict[] => {
     if (!(error instanceof ActivityFailure)) throw error;
     const failure = { code: 'internal', message: `not decided: ${error.cause?.message ?? error.message}` };
     return stepIds.map(() => ({ type: 'fail', error: failure }));
   };
+}
 
 /** Older runs told of a wait's end after its timer was cancelled, which takes a few turns. */
-const afterTimers = async (): Promise<void> => {
+async function afterTimers(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await Promise.resolve();
-};
+}
 
 /** Calls `tell` when what is read has changed since the last time. */
-const onChange = (first: boolean, read: () => boolean, tell: (value: boolean) => void): (() => void) => {
+function onChange(first: boolean, read: () => boolean, tell: (value: boolean) => void): () => void {
   let last = first;
   return () => {
     const value = read();
@@ -208,4 +211,4 @@ const onChange = (first: boolean, read: () => boolean, tell: (value: boolean) =>
     last = value;
     tell(value);
   };
-};
+}

@@ -54,17 +54,17 @@ export async function scheduledRun(input: ScheduledRunInput): Promise<{ run_id: 
   }
 }
 
-const submit = async ({ schedule_id }: ScheduledRunInput) => {
+async function submit({ schedule_id }: ScheduledRunInput) {
   const submitted = await submitRun({ schedule_id, ...whatAndWhen() });
   if ('run_id' in submitted) return submitted;
   const { code: type, message } = submitted.refused;
   throw ApplicationFailure.create({ type, message, nonRetryable: true });
-};
+}
 
 /** The calendar means whole minutes. Starts by hand are told apart by when they began; Temporal rounds their time. */
-const whatAndWhen = () => {
+function whatAndWhen() {
   const { workflowId, startTime, searchAttributes } = workflowInfo();
   const [meant] = (searchAttributes.TemporalScheduledStartTime ?? []) as Date[];
   const at = meant === undefined || meant.getTime() % 60_000 !== 0 ? startTime : meant;
   return { scheduled_at: at.toISOString(), workflow_id: workflowId };
-};
+}

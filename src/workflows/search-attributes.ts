@@ -7,10 +7,10 @@ import type { RunPipelineInput } from '../core/run/workflow-input.ts';
 const awaitingHuman = defineSearchAttributeKey('AwaitingHuman', SearchAttributeType.BOOL);
 const runPhase = defineSearchAttributeKey('RunPhase', SearchAttributeType.KEYWORD);
 
-export const announcePhase = (input: RunPipelineInput, phase: RunOutcome | 'running' | 'paused'): void => {
+export function announcePhase(input: RunPipelineInput, phase: RunOutcome | 'running' | 'paused'): void {
   if (input.has_search_attributes) upsertSearchAttributes([{ key: runPhase, value: phase }]);
-};
+}
 
-export const announceWaiting = (input: RunPipelineInput, isAwaiting: boolean): void => {
+export function announceWaiting(input: RunPipelineInput, isAwaiting: boolean): void {
   if (input.has_search_attributes) upsertSearchAttributes([{ key: awaitingHuman, value: isAwaiting }]);
-};
+}

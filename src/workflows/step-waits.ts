@@ -39,16 +39,12 @@ export interface WaitDependencies {
   readonly wake: (unit: Unit) => void;
 }
 
-const nameOf = (stepId: string, item: number): string => `${stepId}/${item}`;
+function nameOf(stepId: string, item: number): string {
+  return `${stepId}/${item}`;
+}
 
 /** Once in a workflow: it takes the signals. */
-export const createStepWaits = ({
-  scope,
-  carried,
-  hasTimerEach,
-  isBusy,
-  wake,
-}: WaitDependencies): StepWaits => {
+export function createStepWaits({ scope, carried, hasTimerEach, isBusy, wake }: WaitDependencies): StepWaits {
   const entries = new Map<string, Entry>();
   const early = new Set<string>(carried?.early);
   const told = new Map<string, number>(Object.entries(carried?.told ?? {}));
@@ -133,9 +129,9 @@ export const createStepWaits = ({
       told: Object.fromEntries([...told].filter(([id, version]) => version > (taken.get(id) ?? 0))),
     }),
   };
-};
+}
 
-const reviewOf = (ref: Wait['ref']): string | null => {
+function reviewOf(ref: Wait['ref']): string | null {
   const { review_id } = (ref ?? {}) as { readonly review_id?: string };
   return review_id ?? null;
-};
+}

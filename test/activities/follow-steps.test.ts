@@ -3,12 +3,14 @@ import { followSteps } from '../../src/activities/follow-steps.ts';
 
 const done = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
 const followers = ['a', 'b', 'c'].map((step_id) => ({ step_id, escalates: step_id === 'b' }));
-const always = (): boolean => true;
+function always(): boolean {
+  return true;
+}
 
-const follow = async (
+async function follow(
   execute: (stepId: string) => Promise<typeof done | null>,
   hasTime: (executed: number) => boolean = always,
-) => {
+) {
   const executed: string[] = [];
   const followed = await followSteps(
     followers,
@@ -19,7 +21,7 @@ const follow = async (
     },
   );
   return { executed: executed.join(' '), followed };
-};
+}
 
 it('each is executed after the one before it has succeeded', async () => {
   const { executed, followed } = await follow(async () => done);

@@ -10,16 +10,18 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const codeOf = async (answer: Response): Promise<string> => ((await answer.json()) as { code: string }).code;
+async function codeOf(answer: Response): Promise<string> {
+  return ((await answer.json()) as { code: string }).code;
+}
 
-const countQueries = async (work: () => Promise<unknown>): Promise<number> => {
+async function countQueries(work: () => Promise<unknown>): Promise<number> {
   let count = 0;
   const listener = () => count++;
   api.db.on('query', listener);
   await work();
   api.db.removeListener('query', listener);
   return count;
-};
+}
 
 describe('a key', () => {
   test.each([

@@ -12,18 +12,18 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const post = (body: string | Uint8Array, headers: Record<string, string> = {}) =>
-  api.call('/v1/jobs', { body, headers: { 'content-type': 'application/json', ...headers } });
+function post(body: string | Uint8Array, headers: Record<string, string> = {}) {
+  return api.call('/v1/jobs', { body, headers: { 'content-type': 'application/json', ...headers } });
+}
 
-const outcome = async (answer: Response): Promise<[number, string]> => [
-  answer.status,
-  ((await answer.json()) as { code: string }).code,
-];
+async function outcome(answer: Response): Promise<[number, string]> {
+  return [answer.status, ((await answer.json()) as { code: string }).code];
+}
 
-const jobOf = (length: number): string => {
+function jobOf(length: number): string {
   const frame = JSON.stringify({ job: { text: '' } }).length;
   return JSON.stringify({ job: { text: 'x'.repeat(length - frame) } });
-};
+}
 
 describe('a JSON body', () => {
   test('is taken up to the limit and refused one byte above it', async () => {

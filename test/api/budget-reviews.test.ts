@@ -17,8 +17,9 @@ const steps = [
   { id: 'a', capability: 'x' },
   { id: 'b', capability: 'x', optional: true },
 ];
-const setDaily = (scope: string, daily_limit_usd: number) =>
-  readJson(api.call('/v1/budgets', { method: 'PUT', body: { scope, daily_limit_usd } }));
+function setDaily(scope: string, daily_limit_usd: number) {
+  return readJson(api.call('/v1/budgets', { method: 'PUT', body: { scope, daily_limit_usd } }));
+}
 
 beforeEach(async () => {
   await api
@@ -34,12 +35,18 @@ beforeEach(async () => {
   }
 });
 
-const at = (index: number): Run => runs[index] as Run;
-const placeOf = (run: Run) => ({ run_id: run.run_id, project_id: api.projectId });
-const project = () => `project:${api.projectId}`;
+function at(index: number): Run {
+  return runs[index] as Run;
+}
+function placeOf(run: Run) {
+  return { run_id: run.run_id, project_id: api.projectId };
+}
+function project() {
+  return `project:${api.projectId}`;
+}
 
 /** Both runs wait for the project's day with step a, the second with b too. */
-const waitAll = async (): Promise<string> => {
+async function waitAll(): Promise<string> {
   const waiting = [
     [at(0), 'a'],
     [at(1), 'a'],
@@ -50,15 +57,16 @@ const waitAll = async (): Promise<string> => {
     id = await waitForBudget(api.db, placeOf(run), { step_id, scope: project() });
   }
   return id;
-};
-const decide = async (id: string, decision: object, key = api.apiKey) => {
+}
+async function decide(id: string, decision: object, key = api.apiKey) {
   const [, { version }] = await readJson<Review>(api.call(`/v1/reviews/${id}`));
   const headers = { 'if-match': `"${version}"`, authorization: `Bearer ${key}` };
   return readJson<Review>(api.call(`/v1/reviews/${id}/decision`, { body: decision, headers }));
-};
+}
 /** Steps whose run is to be told; nobody does it here. */
-const wakesOf = async (): Promise<number> =>
-  Number((await api.db('step').whereNotNull('wake_requested_at').count('* as n').first())?.n);
+async function wakesOf(): Promise<number> {
+  return Number((await api.db('step').whereNotNull('wake_requested_at').count('* as n').first())?.n);
+}
 
 describe('a budget without room', () => {
   test('is one question, that many steps wait for and that offers what can be done', async () => {
@@ -81,7 +89,8 @@ describe('a budget without room', () => {
     await setDaily('project', 4);
     expect(await wakesOf()).toBe(3);
     expect((await readJson<Review>(api.call(`/v1/reviews/${id}`)))[1]).toMatchObject({
-      ...{ state: 'resolved', decision: { action: 'raise', budget_ceiling_usd: 4 } },
+      state: 'resolved',
+      decision: { action: 'raise', budget_ceiling_usd: 4 },
     });
   });
 

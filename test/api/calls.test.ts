@@ -14,21 +14,26 @@ afterAll(async () => {
   await api.close();
 });
 
-const exec = (name: string, options?: ExecOptions) => execOn(api, name, options);
+function exec(name: string, options?: ExecOptions) {
+  return execOn(api, name, options);
+}
 
-const register = async (options: Parameters<typeof registerInstance>[1]): Promise<Instance> => {
+async function register(options: Parameters<typeof registerInstance>[1]): Promise<Instance> {
   const instance = await registerInstance(api, options);
   fleet.push(instance);
   return instance;
-};
+}
 
-const perCall = (rate_usd: number) => ({ cost_model: { type: 'per_call', rate_usd }, tags: ['hosted'] });
+function perCall(rate_usd: number) {
+  return { cost_model: { type: 'per_call', rate_usd }, tags: ['hosted'] };
+}
 
 const fails: Handler = (_, response) => answer(response, 500, { error: 'broken' });
 const hangs: Handler = () => undefined;
 
-const lastAttempt = (capability: string) =>
-  api.db('attempt').where({ capability }).orderBy('started_at', 'desc').first('*');
+function lastAttempt(capability: string) {
+  return api.db('attempt').where({ capability }).orderBy('started_at', 'desc').first('*');
+}
 
 describe('a direct call', () => {
   test('answers the output and why the instance was chosen, and stores nothing but its attempt', async () => {
@@ -136,7 +141,9 @@ describe('a direct call', () => {
     slow.handle = hangs;
     const client = new AbortController();
     const asked = fetch(`${api.url}/v1/capabilities/slow/exec`, {
-      ...{ method: 'POST', body: '{"input":{}}', signal: client.signal },
+      method: 'POST',
+      body: '{"input":{}}',
+      signal: client.signal,
       headers: { authorization: `Bearer ${api.apiKey}`, 'content-type': 'application/json' },
     });
     await waitFor('the call to arrive', () => slow.execs.length === 1);
@@ -174,8 +181,14 @@ describe('money', () => {
     expect([status, body]).toMatchObject([
       402,
       {
-        ...{ code: 'ceiling_too_low', scope: 'call', limit_usd: 0.1, spent_usd: 0, reserved_usd: 0 },
-        ...{ resets_at: null, minimum_usd: 0.5, decision: { candidates: [{ verdict: 'over_ceiling' }] } },
+        code: 'ceiling_too_low',
+        scope: 'call',
+        limit_usd: 0.1,
+        spent_usd: 0,
+        reserved_usd: 0,
+        resets_at: null,
+        minimum_usd: 0.5,
+        decision: { candidates: [{ verdict: 'over_ceiling' }] },
       },
     ]);
   });
@@ -188,8 +201,13 @@ describe('money', () => {
     expect([status, body]).toMatchObject([
       402,
       {
-        ...{ code: 'budget_exhausted', scope: 'project', limit_usd: 0.5, spent_usd: 0.3, reserved_usd: 0 },
-        ...{ minimum_usd: 0.3, decision: { candidates: [{ verdict: 'over_budget' }] } },
+        code: 'budget_exhausted',
+        scope: 'project',
+        limit_usd: 0.5,
+        spent_usd: 0.3,
+        reserved_usd: 0,
+        minimum_usd: 0.3,
+        decision: { candidates: [{ verdict: 'over_budget' }] },
       },
     ]);
     expect(new Date(String(body.resets_at)).getTime()).toBeGreaterThan(Date.now());

@@ -17,16 +17,18 @@ afterAll(() => api.close());
 /** Nothing listens there. */
 const endpoint = 'http://127.0.0.1:9';
 
-const registration = (over: object = {}) => ({
-  name: 'concat',
-  version: '1.0.0',
-  endpoint,
-  spec_url: `${endpoint}/spec`,
-  health_url: `${endpoint}/health`,
-  cost_model: { type: 'free', rate_usd: 0, notes: 'local' },
-  tags: ['local'],
-  ...over,
-});
+function registration(over: object = {}) {
+  return {
+    name: 'concat',
+    version: '1.0.0',
+    endpoint,
+    spec_url: `${endpoint}/spec`,
+    health_url: `${endpoint}/health`,
+    cost_model: { type: 'free', rate_usd: 0, notes: 'local' },
+    tags: ['local'],
+    ...over,
+  };
+}
 
 describe('a registration', () => {
   test('answers 201, then 200, then a new generation when it changed', async () => {

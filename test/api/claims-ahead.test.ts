@@ -16,7 +16,7 @@ interface Counts {
   readonly reserved: number;
 }
 
-const countAttempts = async (capability: string): Promise<Counts> => {
+async function countAttempts(capability: string): Promise<Counts> {
   const { rows } = await api.db.raw<{ rows: [Counts] }>(
     `select (count(*) filter (where state in ('reserved', 'dispatched')))::int as open,
        (count(*) filter (where state = 'released'))::int as released,
@@ -26,17 +26,17 @@ const countAttempts = async (capability: string): Promise<Counts> => {
     [`:${capability}`, capability],
   );
   return rows[0];
-};
+}
 
 const price = { type: 'per_call', rate_usd: 0.01 } as const;
 
-const callInTurn = async (capability: string, times: number, headers: Record<string, string> = {}) => {
+async function callInTurn(capability: string, times: number, headers: Record<string, string> = {}) {
   const answers = [];
   for (let n = 0; n < times; n++) {
     answers.push(await execOn(api, capability, { body: { input: { n } }, headers }));
   }
   return answers;
-};
+}
 
 describe('calls one after the other', () => {
   test('use claims made ahead, each for its own input and with a key of its own', async () => {

@@ -24,20 +24,24 @@ afterAll(async () => {
   await api.close();
 });
 
-const ask = (body: object, headers = {}) =>
-  readJson<Decision>(api.call('/v1/route', { body: { capability: 'concat', ...body }, headers }));
-const read = (id: string | undefined, headers = {}) =>
-  readJson<DecisionDetail>(api.call(`/v1/decisions/${id}`, { headers }));
+function ask(body: object, headers = {}) {
+  return readJson<Decision>(api.call('/v1/route', { body: { capability: 'concat', ...body }, headers }));
+}
+function read(id: string | undefined, headers = {}) {
+  return readJson<DecisionDetail>(api.call(`/v1/decisions/${id}`, { headers }));
+}
 
 /** As the router has them, which may be a poll later. */
-const askUntil = (body: object, chosen: string) =>
-  waitFor(`${chosen} to be chosen`, async () => {
+function askUntil(body: object, chosen: string) {
+  return waitFor(`${chosen} to be chosen`, async () => {
     const [, decision] = await ask(body);
     return decision.chosen === chosen ? decision : undefined;
   });
+}
 
-const verdictOf = ({ candidates }: Decision, { endpoint }: Instance) =>
-  candidates.find((candidate) => candidate.endpoint === endpoint)?.verdict;
+function verdictOf({ candidates }: Decision, { endpoint }: Instance) {
+  return candidates.find((candidate) => candidate.endpoint === endpoint)?.verdict;
+}
 
 describe('asking for a route', () => {
   test('shows the choice and claims nothing', async () => {
@@ -94,8 +98,13 @@ describe('a stored decision', () => {
     expect([status, detail]).toMatchObject([
       200,
       {
-        ...{ capability: 'concat', run_id: null, step_id: null, chosen: paid.endpoint },
-        ...{ reserved_usd: 0.2, settled_usd: 0.2, replay: { chosen: paid.endpoint, same: true } },
+        capability: 'concat',
+        run_id: null,
+        step_id: null,
+        chosen: paid.endpoint,
+        reserved_usd: 0.2,
+        settled_usd: 0.2,
+        replay: { chosen: paid.endpoint, same: true },
       },
     ]);
     expect(detail.candidates).toEqual(routing?.candidates);

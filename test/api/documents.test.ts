@@ -26,10 +26,11 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const operations = () =>
-  Object.entries(document.paths).flatMap(([path, methods]) =>
+function operations() {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
+}
 
 describe('the OpenAPI document', () => {
   test('lists every route of the API', () => {

@@ -11,7 +11,9 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const job = { job_type: 'caption', prompt: 'Write a caption.' };
-const post = <Body>(path: string, body: object) => readJson<Body>(api.call(path, { body }));
+function post<Body>(path: string, body: object) {
+  return readJson<Body>(api.call(path, { body }));
+}
 const exhausted = expect.stringContaining('the escalation ladder is exhausted and human review is required');
 
 test('level 0 fails without a template and sends the caller to a person', async () => {
@@ -19,8 +21,12 @@ test('level 0 fails without a template and sends the caller to a person', async 
   expect([status, answer]).toEqual([
     200,
     {
-      ...{ success: false, result: null, error: 'level 0 has no template for a job of type caption' },
-      ...{ new_level: 5, active_skills: [], cost_usd: 0 },
+      success: false,
+      result: null,
+      error: 'level 0 has no template for a job of type caption',
+      new_level: 5,
+      active_skills: [],
+      cost_usd: 0,
       model_spec: { level: 0, label: 'static template', capability: null, model: null },
     },
   ]);
@@ -35,7 +41,11 @@ test('a level without a model falls through to a person, who is asked', async ()
 
 test('advice is to ask a person, in the documented shape', async () => {
   const [status, answer] = await post<AdviseAnswer>('/advise', {
-    ...{ from_level: 1, job_type: 'caption', error: 'too long', escalation_history: [], repo_context: '' },
+    from_level: 1,
+    job_type: 'caption',
+    error: 'too long',
+    escalation_history: [],
+    repo_context: '',
   });
   expect([status, answer]).toEqual([
     200,

@@ -25,23 +25,25 @@ beforeEach(async () => {
   from = world.provider.requests.length;
 });
 
-const post = <Body>(path: string, body: object): Promise<[number, Body]> =>
-  readJson<Body>(world.call(project, path, { body }));
-const execute = async (body: object): Promise<ExecuteAnswer> => {
+function post<Body>(path: string, body: object): Promise<[number, Body]> {
+  return readJson<Body>(world.call(project, path, { body }));
+}
+async function execute(body: object): Promise<ExecuteAnswer> {
   const [status, answer] = await post<ExecuteAnswer>('/execute', body);
   if (status !== 200) throw new Error(JSON.stringify(answer));
   return answer;
-};
-const advise = async (body: object): Promise<AdviseAnswer> => {
+}
+async function advise(body: object): Promise<AdviseAnswer> {
   const [status, answer] = await post<AdviseAnswer>('/advise', body);
   if (status !== 200) throw new Error(JSON.stringify(answer));
   return answer;
-};
-const kinds = () =>
-  world
+}
+function kinds() {
+  return world
     .shown()
     .slice(from)
     .map(({ kind, model }) => `${kind} ${model}`);
+}
 
 const job = {
   job_type: 'caption',
@@ -51,22 +53,34 @@ const job = {
 };
 const advice = { instructions: 'be brief', reasoning: 'it was long', suggested_executor_level: 2 };
 const fails = { give_up: true, reason: 'the scene is not clear' };
-const attemptOf = (level: number, error: string): EscalationAttempt => ({
-  ...{ level, label: 'mine', attempted_at: 1_700_000_000, error },
-});
+function attemptOf(level: number, error: string): EscalationAttempt {
+  return {
+    level,
+    label: 'mine',
+    attempted_at: 1_700_000_000,
+    error,
+  };
+}
 
 test('a failure brings its advice and the level to come back at, and /advise repeats it without a charge', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice : fails));
   const failed = await execute({ ...job, level: 1 });
   expect(failed).toEqual({
-    ...{ success: false, result: null, error: 'the executor gave up: the scene is not clear', new_level: 2 },
+    success: false,
+    result: null,
+    error: 'the executor gave up: the scene is not clear',
+    new_level: 2,
     advice: { ...advice, from_level: 2, label: 'capable model' },
     model_spec: { level: 1, label: 'fast model', capability: 'model.fast', model: 'fast' },
-    ...{ active_skills: [], cost_usd: 0.01 },
+    active_skills: [],
+    cost_usd: 0.01,
   });
   const error = failed.error as string;
   const again = await advise({
-    ...{ from_level: 2, job_type: job.job_type, error, repo_context: '' },
+    from_level: 2,
+    job_type: job.job_type,
+    error,
+    repo_context: '',
     escalation_history: [attemptOf(1, error)],
   });
   expect(again).toEqual(advice);
@@ -77,13 +91,19 @@ test('a success after advice is a skill, and the same skill again is the same id
   world.answer(() => ({ result: 'A lake.' }));
   const error = 'the caption has 300 characters, at most 80 are allowed';
   const done = await execute({
-    ...{ ...job, level: 1, escalation_history: [attemptOf(0, error)] },
+    ...job,
+    level: 1,
+    escalation_history: [attemptOf(0, error)],
     escalation_advice: [{ from_level: 2, label: 'capable model', instructions: 'be brief' }],
   });
   expect(done).toMatchObject({
-    ...{ success: true, result: 'A lake.' },
+    success: true,
+    result: 'A lake.',
     skill_candidate: {
-      ...{ source: 'escalation-l2', instructions: 'be brief', success_count: 1, failure_count: 0 },
+      source: 'escalation-l2',
+      instructions: 'be brief',
+      success_count: 1,
+      failure_count: 0,
       pattern: { job_type: 'caption', error_patterns: [expect.any(String)] },
     },
   });
@@ -97,7 +117,9 @@ test('a success after advice is a skill, and the same skill again is the same id
 test('level 0 answers with the template of a skill, and without a model', async () => {
   const skill = {
     pattern: { job_type: 'caption', repo_signals: ['lang:en'] },
-    ...{ instructions: 'greet', template: 'Hello, {{ input.name }}!', source: 'human-fix' },
+    instructions: 'greet',
+    template: 'Hello, {{ input.name }}!',
+    source: 'human-fix',
   };
   const [, { id }] = await post<{ id: string }>('/skills', skill);
   const request = { ...job, level: 0, context: { name: 'Ada' }, signals: ['lang:en'] };
@@ -156,7 +178,11 @@ test('fifty equal requests for advice at once are one question', async () => {
 });
 
 const askedForAdvice = {
-  ...{ from_level: 2, job_type: 'caption', error: 'too long', escalation_history: [], repo_context: '' },
+  from_level: 2,
+  job_type: 'caption',
+  error: 'too long',
+  escalation_history: [],
+  repo_context: '',
 };
 
 test('of equal requests at once, what one caller may spend does not refuse another', async () => {
@@ -186,13 +212,18 @@ test('a caller that leaves does not end the advice that another one waits for', 
   const key = await world.api.createKey({ scopes: ['escalate'], projects: [project] });
   const leaving = new AbortController();
   const left = fetch(`${world.api.url}/execute`, {
-    ...{ method: 'POST', body: JSON.stringify({ ...job, level: 1 }), signal: leaving.signal },
+    method: 'POST',
+    body: JSON.stringify({ ...job, level: 1 }),
+    signal: leaving.signal,
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
   }).catch(() => 'left');
   await waitFor('the advisor to be asked', () => kinds().includes('advise capable'));
   const history = [attemptOf(1, `the executor gave up: ${fails.reason}`)];
   const staying = advise({
-    ...{ ...askedForAdvice, error: history[0]?.error, escalation_history: history, prompt: job.prompt },
+    ...askedForAdvice,
+    error: history[0]?.error,
+    escalation_history: history,
+    prompt: job.prompt,
   });
   await world.call(project, '/v1/reviews'); // by now the other request has come
   leaving.abort();
@@ -227,7 +258,9 @@ test('an output that a person gives is checked by result_schema, and the review 
 test('level 5 opens a review and answers the text of the specification', async () => {
   const answer = await execute({ ...job, level: 5 });
   expect(answer).toMatchObject({
-    ...{ success: false, result: null, model_spec: { level: 5, label: 'human' } },
+    success: false,
+    result: null,
+    model_spec: { level: 5, label: 'human' },
     error: 'the escalation ladder is exhausted and human review is required',
   });
   const [status] = await readJson(world.call(project, `/v1/reviews/${answer.review_id}`));

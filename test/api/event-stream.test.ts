@@ -4,15 +4,19 @@ import { streamEvents } from '../../src/api/event-stream.ts';
 import type { RunEvent } from '../../src/contracts/event.ts';
 import { waitFor } from '../support/wait.ts';
 
-const event = (seq: number, data: RunEvent['data'] = {}): RunEvent => ({
-  seq,
-  at: '2026-01-01T00:00:00.000Z',
-  run_id: 'run_1',
-  type: 'step.started',
-  data,
-});
+function event(seq: number, data: RunEvent['data'] = {}): RunEvent {
+  return {
+    seq,
+    at: '2026-01-01T00:00:00.000Z',
+    run_id: 'run_1',
+    type: 'step.started',
+    data,
+  };
+}
 
-const options = () => ({ signal: new AbortController().signal, commentMs: 10_000 });
+function options() {
+  return { signal: new AbortController().signal, commentMs: 10_000 };
+}
 
 test('an event is one frame, whatever its data holds', async () => {
   async function* source() {

@@ -21,12 +21,17 @@ beforeEach(() => {
   instance.execs.length = 0;
 });
 
-const exec = (key: string, input: object = {}, headers: Record<string, string> = {}, name = 'concat') =>
-  execOn(api, name, { body: { input }, headers: { 'idempotency-key': key, ...headers } });
+function exec(key: string, input: object = {}, headers: Record<string, string> = {}, name = 'concat') {
+  return execOn(api, name, { body: { input }, headers: { 'idempotency-key': key, ...headers } });
+}
 
-const hasReplayed = ({ headers }: { headers: Headers }) => headers.get('idempotent-replayed') === 'true';
+function hasReplayed({ headers }: { headers: Headers }) {
+  return headers.get('idempotent-replayed') === 'true';
+}
 
-const rowOf = (key: string) => api.db('idempotency').where({ key });
+function rowOf(key: string) {
+  return api.db('idempotency').where({ key });
+}
 
 test('one key sent 50 times at once is one call', async () => {
   const ends = await Promise.all(Array.from({ length: 50 }, () => exec('at-once', { n: 1 })));
@@ -97,7 +102,9 @@ test('a call goes on when its client leaves, who comes back for the answer', asy
   };
   const client = new AbortController();
   const asked = fetch(`${api.url}/v1/capabilities/concat/exec`, {
-    ...{ method: 'POST', body: '{"input":{"n":7}}', signal: client.signal },
+    method: 'POST',
+    body: '{"input":{"n":7}}',
+    signal: client.signal,
     headers: {
       authorization: `Bearer ${api.apiKey}`,
       'content-type': 'application/json',

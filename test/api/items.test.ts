@@ -31,10 +31,11 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const list = (query: string) =>
-  readJson<{ items: RunStep[]; next_cursor: string | null }>(
+function list(query: string) {
+  return readJson<{ items: RunStep[]; next_cursor: string | null }>(
     api.call(`/v1/runs/${run.run_id}/steps/each/items${query}`),
   );
+}
 
 test('a run counts the items of its steps, and says what some of them wait for', async () => {
   const began = performance.now();

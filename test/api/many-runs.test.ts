@@ -26,7 +26,8 @@ beforeAll(async () => {
     { pipeline: 'strict', version: '1', steps, concurrency: { ...concurrency, on_limit: 'reject' } },
     { pipeline: 'missing', version: '1', steps: [{ id: 'a', capability: 'nobody-has-it' }] },
     {
-      ...{ pipeline: 'patient', version: '1' },
+      pipeline: 'patient',
+      version: '1',
       steps: [{ id: 'a', capability: 'nobody-has-it', wait_for_capability: '1h' }],
     },
   ]) {
@@ -35,15 +36,19 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const submit = <Body = Run>(body: object) => readJson<Body>(api.call('/v1/runs', { body }));
-const bulk = (runs: object[], headers: Record<string, string> = {}) =>
-  readJson<BulkAnswer>(api.call('/v1/runs/bulk', { body: { runs }, headers }));
-const end = (run_id: string) =>
-  finishRun(api.db, { run_id, state: 'succeeded', output: null, error: null, step_ids: [] });
-const isStarted = async (run_id: string): Promise<boolean> => {
+function submit<Body = Run>(body: object) {
+  return readJson<Body>(api.call('/v1/runs', { body }));
+}
+function bulk(runs: object[], headers: Record<string, string> = {}) {
+  return readJson<BulkAnswer>(api.call('/v1/runs/bulk', { body: { runs }, headers }));
+}
+function end(run_id: string) {
+  return finishRun(api.db, { run_id, state: 'succeeded', output: null, error: null, step_ids: [] });
+}
+async function isStarted(run_id: string): Promise<boolean> {
   const row = await api.db('run').where({ run_id }).first('start_delivered_at');
   return row?.start_delivered_at != null;
-};
+}
 
 describe('a submission', () => {
   test('is checked against the job_schema, with pointers', async () => {
@@ -61,7 +66,8 @@ describe('a submission', () => {
   test('takes priority and ceiling from the definition, unless it says otherwise', async () => {
     const job = { n: 1 };
     expect((await submit({ pipeline: 'checked', job }))[1]).toMatchObject({
-      ...{ priority: 'batch', budget_ceiling_usd: 2 },
+      priority: 'batch',
+      budget_ceiling_usd: 2,
     });
     const own = { priority: 'interactive', budget_ceiling_usd: 1 };
     expect((await submit({ pipeline: 'checked', job, ...own }))[1]).toMatchObject(own);

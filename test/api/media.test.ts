@@ -14,11 +14,15 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const put = (file: string, body: string | Uint8Array, type = 'video/mp4') =>
-  api.call(`/v1/media/${job}/${file}`, { method: 'PUT', body, headers: { 'content-type': type } });
-const get = (file: string, headers: Record<string, string> = {}, method = 'GET') =>
-  api.call(`/v1/media/${job}/${file}`, { method, headers });
-const bytesOf = async (answer: Response) => Buffer.from(await answer.arrayBuffer());
+function put(file: string, body: string | Uint8Array, type = 'video/mp4') {
+  return api.call(`/v1/media/${job}/${file}`, { method: 'PUT', body, headers: { 'content-type': type } });
+}
+function get(file: string, headers: Record<string, string> = {}, method = 'GET') {
+  return api.call(`/v1/media/${job}/${file}`, { method, headers });
+}
+async function bytesOf(answer: Response) {
+  return Buffer.from(await answer.arrayBuffer());
+}
 
 describe('a file', () => {
   test('comes back byte for byte, with type, size and digest', async () => {

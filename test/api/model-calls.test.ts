@@ -22,7 +22,7 @@ afterAll(async () => {
   await Promise.all([provider.close(), api.close()]);
 });
 
-const start = async (level: string, more: Record<string, string>): Promise<RunningInstance> => {
+async function start(level: string, more: Record<string, string>): Promise<RunningInstance> {
   const settings = readModelSettings({
     MODEL_CAPABILITY: level,
     MODEL_PROVIDER: 'openai-compatible',
@@ -38,10 +38,11 @@ const start = async (level: string, more: Record<string, string>): Promise<Runni
     return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
   });
   return instance;
-};
+}
 
-const ask = (level: string) =>
-  execOn(api, level, { body: { input: { messages: [{ role: 'user', content: 'a' }] } } });
+function ask(level: string) {
+  return execOn(api, level, { body: { input: { messages: [{ role: 'user', content: 'a' }] } } });
+}
 
 test('a call costs what its tokens cost, and at most the rate', async () => {
   const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };

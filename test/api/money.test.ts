@@ -23,7 +23,7 @@ afterAll(() => api.close());
 const usd = 1_000_000_000;
 
 /** A project, a key for it, and a way to spend in it. */
-const aSpender = async (timezone = 'UTC') => {
+async function aSpender(timezone = 'UTC') {
   const { projectId, apiKey } = await api.createProject('money');
   await api.db('project').where({ project_id: projectId }).update({ timezone });
   const run = await aRun(api.db, { project_id: projectId });
@@ -43,15 +43,15 @@ const aSpender = async (timezone = 'UTC') => {
   const call = (path: string, options: Parameters<TestApi['call']>[1] = {}) =>
     api.call(path, { ...options, headers: { authorization: `Bearer ${apiKey}`, ...options.headers } });
   return { projectId, run, claim, spend, call };
-};
+}
 
-const localDay = async (timezone: string, expression = 'today'): Promise<string> => {
+async function localDay(timezone: string, expression = 'today'): Promise<string> {
   const { rows } = await api.db.raw(
     `select (${expression})::date::text as day from (select (now() at time zone ?)::date::timestamp as today) t`,
     [timezone],
   );
   return rows[0].day;
-};
+}
 
 describe('GET /v1/costs', () => {
   test("answers the specification's request and fields", async () => {
@@ -80,7 +80,10 @@ describe('GET /v1/costs', () => {
     await claim('concat', 4);
     const today = await localDay('Pacific/Kiritimati');
     const facts = {
-      ...{ today_spend_usd: 1.000000001, daily_limit_usd: 0, reserved_usd: 4, to: today },
+      today_spend_usd: 1.000000001,
+      daily_limit_usd: 0,
+      reserved_usd: 4,
+      to: today,
       timezone: 'Pacific/Kiritimati',
     };
     const byCapability = [
@@ -158,9 +161,17 @@ describe('GET /v1/ledger', () => {
     const [today, yesterday] = [await localDay('UTC'), await localDay('UTC', `today - interval '1 day'`)];
     expect(seen.map(({ window }) => window)).toEqual([...Array(2).fill(today), ...Array(4).fill(yesterday)]);
     expect(seen[0]).toEqual({
-      ...{ entry_id: expect.any(String), at: expect.any(String), attempt_id: expect.stringMatching(/^att_/) },
-      ...{ kind: 'settle', amount_usd: 1e-9, certainty: 'exact', window: today, capability: 'c' },
-      ...{ endpoint: expect.stringMatching(/^http/), run_id: run.run_id, step_id: 's2' },
+      entry_id: expect.any(String),
+      at: expect.any(String),
+      attempt_id: expect.stringMatching(/^att_/),
+      kind: 'settle',
+      amount_usd: 1e-9,
+      certainty: 'exact',
+      window: today,
+      capability: 'c',
+      endpoint: expect.stringMatching(/^http/),
+      run_id: run.run_id,
+      step_id: 's2',
     });
     const days = async (filter: string) =>
       (await readJson<Page>(call(`/v1/ledger?${filter}`)))[1].items.map(({ window }) => window);
@@ -278,7 +289,10 @@ describe('budgets', () => {
     await spend('a', 8);
     await claim('a', 1.5);
     expect((await budgetsOf(call))[0]).toEqual({
-      ...{ ...facts, daily_limit_usd: 10, spent_usd: 8, reserved_usd: 1.5 },
+      ...facts,
+      daily_limit_usd: 10,
+      spent_usd: 8,
+      reserved_usd: 1.5,
       reached: [
         { percent: 50, at: expect.any(String) },
         { percent: 80, at: expect.any(String) },

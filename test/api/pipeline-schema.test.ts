@@ -7,20 +7,28 @@ import { readDefinition } from '../../src/services/pipelines/read-definition.ts'
 const schema = createPipelineSchema('http://capstan.test');
 const validate = new Ajv.Ajv2020({ strict: true, strictRequired: false, strictTypes: false }).compile(schema);
 
-const isAccepted = (definition: Json): boolean => {
+function isAccepted(definition: Json): boolean {
   const source = { text: JSON.stringify(definition), contentType: 'application/json' };
   return readDefinition(source, { knownCapabilities: null, strict: false }).definition !== null;
-};
+}
 
-const aStep = (keys: JsonObject = {}): JsonObject => ({ id: 'a', capability: 'probe', ...keys });
-const aDefinition = (keys: JsonObject = {}): JsonObject => ({
-  pipeline: 'p',
-  version: '1',
-  steps: [aStep()],
-  ...keys,
-});
-const withStep = (keys: JsonObject): JsonObject => aDefinition({ steps: [aStep(keys)] });
-const withKind = (keys: JsonObject): JsonObject => aDefinition({ steps: [{ id: 'a', ...keys }] });
+function aStep(keys: JsonObject = {}): JsonObject {
+  return { id: 'a', capability: 'probe', ...keys };
+}
+function aDefinition(keys: JsonObject = {}): JsonObject {
+  return {
+    pipeline: 'p',
+    version: '1',
+    steps: [aStep()],
+    ...keys,
+  };
+}
+function withStep(keys: JsonObject): JsonObject {
+  return aDefinition({ steps: [aStep(keys)] });
+}
+function withKind(keys: JsonObject): JsonObject {
+  return aDefinition({ steps: [{ id: 'a', ...keys }] });
+}
 
 const accepted: readonly JsonObject[] = [
   aDefinition(),
@@ -121,7 +129,9 @@ const refused: readonly Json[] = [
   withKind({ pipeline: 'other' }),
 ];
 
-const name = (definition: Json): string => JSON.stringify(definition).slice(0, 110);
+function name(definition: Json): string {
+  return JSON.stringify(definition).slice(0, 110);
+}
 
 describe('the schema for editors', () => {
   it.each(accepted.map((row) => [name(row), row] as const))(

@@ -18,16 +18,18 @@ interface Page<Item> {
   readonly next_cursor: string | null;
 }
 
-const definition = (over: object = {}) => ({
-  pipeline: 'video',
-  version: '1',
-  description: 'joins clips',
-  steps: [
-    { id: 'join', capability: 'concat', input: { clips: '{{ job.clips }}' } },
-    { id: 'thumb', capability: 'thumbnail', input: { video: '{{ steps.join.output.output_path }}' } },
-  ],
-  ...over,
-});
+function definition(over: object = {}) {
+  return {
+    pipeline: 'video',
+    version: '1',
+    description: 'joins clips',
+    steps: [
+      { id: 'join', capability: 'concat', input: { clips: '{{ job.clips }}' } },
+      { id: 'thumb', capability: 'thumbnail', input: { video: '{{ steps.join.output.output_path }}' } },
+    ],
+    ...over,
+  };
+}
 
 const yaml = { 'content-type': 'application/yaml' };
 

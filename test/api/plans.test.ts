@@ -29,9 +29,12 @@ const steps = [
 const definition = { pipeline: 'trailer', version: '1', steps };
 const job = { clips: [1, 2], wants_big: false };
 
-const planStored = (body?: object, headers = {}) =>
-  readJson<Plan>(api.call('/v1/pipelines/trailer/plan', { method: 'POST', body, headers }));
-const planBody = (body: object) => readJson<Plan>(api.call('/v1/plan', { body }));
+function planStored(body?: object, headers = {}) {
+  return readJson<Plan>(api.call('/v1/pipelines/trailer/plan', { method: 'POST', body, headers }));
+}
+function planBody(body: object) {
+  return readJson<Plan>(api.call('/v1/plan', { body }));
+}
 
 describe('a plan', () => {
   test('is the same for a stored pipeline and for its definition', async () => {

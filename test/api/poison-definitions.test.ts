@@ -15,23 +15,27 @@ const deadlineMs = 1_000;
 /** A busy machine works slower, even counted in processor time. */
 const slack = 2;
 
-const list = <Item>(count: number, item: (n: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, n) => item(n));
+function list<Item>(count: number, item: (n: number) => Item): Item[] {
+  return Array.from({ length: count }, (_, n) => item(n));
+}
 
-const definition = (steps: unknown, over: object = {}): string =>
-  JSON.stringify({ pipeline: 'poison', version: '1', steps, ...over });
+function definition(steps: unknown, over: object = {}): string {
+  return JSON.stringify({ pipeline: 'poison', version: '1', steps, ...over });
+}
 
-const aStep = (n: number, over: object = {}) => ({ id: `s${n}`, capability: 'c', ...over });
+function aStep(n: number, over: object = {}) {
+  return { id: `s${n}`, capability: 'c', ...over };
+}
 
 /** Steps of which each depends on all before it, as far as there are edges left. */
-const dense = (edges: number): unknown[] => {
+function dense(edges: number): unknown[] {
   let left = edges;
   return list(400, (n) => {
     const count = Math.min(n, left);
     left -= count;
     return aStep(n, { depends_on: list(count, (m) => `s${m}`) });
   });
-};
+}
 
 const megabytes = 8 * 1_048_576;
 
@@ -58,10 +62,11 @@ const wideUnion = {
   },
 };
 
-const branches = (depth: number): object =>
-  depth === 0
+function branches(depth: number): object {
+  return depth === 0
     ? { type: 'string' }
     : { anyOf: [branches(depth - 1), { type: 'object', properties: { a: branches(depth - 1) } }] };
+}
 
 type Poison = [
   name: string,
@@ -209,7 +214,8 @@ test('pipelines that run each other in a circle', async () => {
       .insert({ project_id: api.projectId, pipeline: `circle_${n}`, version: '1', digest: `circle${n}` });
   }
   const body = {
-    ...{ pipeline: 'circle_5', version: '1' },
+    pipeline: 'circle_5',
+    version: '1',
     steps: list(2_000, (n) => ({ id: `s${n}`, pipeline: `circle_${n % 5}@latest` })),
   };
   const before = process.cpuUsage();

@@ -10,7 +10,9 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const problemOf = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
+async function problemOf(answer: Response) {
+  return (await answer.json()) as Record<string, unknown>;
+}
 
 describe('a path', () => {
   test('that does not exist is 404, as a problem', async () => {
@@ -87,7 +89,9 @@ describe('a thing of another project', () => {
       const seen = await problemOf(await api.call(foreign, { method }));
       const expected = await problemOf(await api.call(missing, { method }));
       const withoutNames = ({ status, code, title, detail }: Record<string, unknown>) => ({
-        ...{ status, code, title },
+        status,
+        code,
+        title,
         detail: String(detail).replace(/run_[\w-]+|job_[\w-]+|secret|missing/g, 'X'),
       });
       expect(withoutNames(seen)).toEqual(withoutNames(expected));

@@ -16,18 +16,22 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const stepsOf = (version: string) => [
-  { id: 'cut', capability: 'x', input: { clip: '{{ job.clip }}' } },
-  { id: 'each', capability: 'x', for_each: { items: '{{ job.list }}' }, input: { n: '{{ item }}' } },
-  {
-    ...{ id: 'send', capability: 'x', depends_on: ['cut', 'each'] },
-    input: { version: version === '2' ? 'second' : 'first' },
-  },
-];
+function stepsOf(version: string) {
+  return [
+    { id: 'cut', capability: 'x', input: { clip: '{{ job.clip }}' } },
+    { id: 'each', capability: 'x', for_each: { items: '{{ job.list }}' }, input: { n: '{{ item }}' } },
+    {
+      id: 'send',
+      capability: 'x',
+      depends_on: ['cut', 'each'],
+      input: { version: version === '2' ? 'second' : 'first' },
+    },
+  ];
+}
 const definition = { pipeline: 'again', labels: { team: 'a' } };
 
 /** It ran: `cut` succeeded, `each` too with one item tolerated, `send` failed. */
-const anEndedRun = async (cutOutput: object = { path: 'nothing' }): Promise<Run> => {
+async function anEndedRun(cutOutput: object = { path: 'nothing' }): Promise<Run> {
   const body = { pipeline: 'again', version: '1', job: { clip: 'a', list: [1, 2] }, budget_ceiling_usd: 3 };
   const [, run] = await readJson<Run>(api.call('/v1/runs', { body }));
   const step = { run_id: run.run_id, state: 'succeeded', finished_at: new Date() };
@@ -39,21 +43,28 @@ const anEndedRun = async (cutOutput: object = { path: 'nothing' }): Promise<Run>
     { ...step, step_id: 'send', state: 'failed', error: { code: 'input_rejected', message: 'no' } },
   ]);
   await finishRun(api.db, {
-    ...{ run_id: run.run_id, state: 'failed', output: undefined },
+    run_id: run.run_id,
+    state: 'failed',
+    output: undefined,
     error: null,
     step_ids: [],
   });
   return run;
-};
+}
 
-const rerun = <Body = Run>(
+function rerun<Body = Run>(
   { run_id }: Pick<Run, 'run_id'>,
   body: object,
   headers: Record<string, string> = {},
-) => readJson<Body>(api.call(`/v1/runs/${run_id}/rerun`, { body, headers }));
-const preview = async (run: Run, body: object): Promise<RerunPreview> =>
-  (await rerun<RerunPreview>(run, { ...body, preview: true }))[1];
-const countRuns = async (): Promise<number> => Number((await api.db('run').count('* as n').first())?.n);
+) {
+  return readJson<Body>(api.call(`/v1/runs/${run_id}/rerun`, { body, headers }));
+}
+async function preview(run: Run, body: object): Promise<RerunPreview> {
+  return (await rerun<RerunPreview>(run, { ...body, preview: true }))[1];
+}
+async function countRuns(): Promise<number> {
+  return Number((await api.db('run').count('* as n').first())?.n);
+}
 
 describe('a rerun', () => {
   test('of what failed takes the results of the rest over by value, with their items', async () => {
@@ -77,7 +88,9 @@ describe('a rerun', () => {
     ]);
     // And once more: it is the first run that really made them.
     await finishRun(api.db, {
-      ...{ run_id: run.run_id, state: 'cancelled', output: undefined },
+      run_id: run.run_id,
+      state: 'cancelled',
+      output: undefined,
       error: null,
       step_ids: [],
     });

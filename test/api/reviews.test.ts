@@ -35,11 +35,11 @@ afterAll(async () => {
 type Person = (path: string, options?: CallOptions) => Promise<Response>;
 
 /** A key of its own. */
-const aPerson = async (projects?: string[]): Promise<Person> => {
+async function aPerson(projects?: string[]): Promise<Person> {
   const key = await api.createKey({ scopes: ['run:read', 'review:decide'], projects });
   return (path, options = {}) =>
     api.call(path, { ...options, headers: { authorization: `Bearer ${key}`, ...options.headers } });
-};
+}
 
 interface Subject {
   readonly kind?: ReviewKind;
@@ -48,32 +48,39 @@ interface Subject {
 }
 
 /** Of the first step of a run in the project of the tests. */
-const aReview = async ({ kind = 'escalation', payload = {}, due_in_ms = 60_000 }: Subject = {}) => {
+async function aReview({ kind = 'escalation', payload = {}, due_in_ms = 60_000 }: Subject = {}) {
   const steps = [{ id: 'a', capability: 'resample', allow_output: true }];
   const { run_id } = await aRun(api.db, { project_id: api.projectId, definition: { steps } });
   const { review_id } = await openReview(api.db, {
-    ...{ project_id: api.projectId, kind, reason: 'rate is no number', due_in_ms },
-    ...{ run_id, step_id: 'a', item: 0, escalation_id: `esc_${randomUUID()}` },
+    project_id: api.projectId,
+    kind,
+    reason: 'rate is no number',
+    due_in_ms,
+    run_id,
+    step_id: 'a',
+    item: 0,
+    escalation_id: `esc_${randomUUID()}`,
     payload: { input: { rate: 'fast' }, ...payload },
   });
   return { review_id, run_id, path: `/v1/reviews/${review_id}` };
-};
+}
 
 interface Precondition {
   readonly version?: number;
   readonly key?: string;
 }
 
-const decide = (
+function decide(
   person: Person,
   path: string,
   decision: ReviewDecision,
   { version = 1, key }: Precondition = {},
-) =>
-  person(`${path}/decision`, {
+) {
+  return person(`${path}/decision`, {
     body: decision,
     headers: { 'if-match': `"${version}"`, ...(key === undefined ? {} : { 'idempotency-key': key }) },
   });
+}
 
 type Answered = [status: number, body: Review & Problem];
 
@@ -82,7 +89,9 @@ interface ReviewList {
   readonly next_cursor: string | null;
 }
 
-const read = async (path: string): Promise<Review> => (await readJson<Review>(api.call(path)))[1];
+async function read(path: string): Promise<Review> {
+  return (await readJson<Review>(api.call(path)))[1];
+}
 
 describe('a decision', () => {
   test('of two people at once is one: the other is told who won, and what was decided', async () => {
@@ -96,13 +105,16 @@ describe('a decision', () => {
     expect(answers.map(([status]) => status).sort()).toEqual([200, 409]);
     const [[, won], [, lost]] = answers.toSorted(([a], [b]) => a - b) as [Answered, Answered];
     expect(won).toMatchObject({
-      ...{ state: 'resolved', version: 2, decided_by: expect.stringMatching(/^key_/) },
+      state: 'resolved',
+      version: 2,
+      decided_by: expect.stringMatching(/^key_/),
       decision: { action: 'edit', input: { rate: 44_100 } },
     });
     const { state, version, decided_by, decided_at, decision } = won;
     const standing = { review_id, state, version, decided_by, decided_at, decision };
     expect(lost).toMatchObject({
-      ...{ code: 'state_conflict', review: standing },
+      code: 'state_conflict',
+      review: standing,
       detail: expect.stringContaining(`was decided by ${won.decided_by}`),
     });
     const entries = await listAudit(api.db, api.projectId, { subject: review_id, limit: 10 });
@@ -208,8 +220,12 @@ test('a decision about a skill is done at once, or not made at all', async () =>
   const body = { pattern, instructions: 'write hertz', source: 'test' };
   const [, { id }] = await readJson<{ id: string }>(api.call('/skills', { body }));
   const { review_id } = await openReview(api.db, {
-    ...{ project_id: api.projectId, kind: 'skill', reason: 'it fails often', skill_id: id },
-    ...{ payload: {}, due_in_ms: 60_000 },
+    project_id: api.projectId,
+    kind: 'skill',
+    reason: 'it fails often',
+    skill_id: id,
+    payload: {},
+    due_in_ms: 60_000,
   });
   const path = `/v1/reviews/${review_id}`;
   const person = await aPerson();
@@ -278,7 +294,9 @@ test('a list leaves out what only the decision needs, and still says which actio
     details: { text: 'a\u0000b' },
   };
   const large = {
-    ...{ input: { rate: 'fast' }, proposals, schema },
+    input: { rate: 'fast' },
+    proposals,
+    schema,
     history: [{ level: 0, label: 'static template', attempted_at: 1, error: 'rate is no number' }],
     advice: [{ from_level: 1, label: 'fast model', instructions: 'write hertz' }],
   };

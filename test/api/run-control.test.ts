@@ -33,32 +33,38 @@ const definition = {
   ],
 };
 
-const submitted = async (body: object = {}): Promise<Run> => {
+async function submitted(body: object = {}): Promise<Run> {
   const [, run] = await readJson<Run>(api.call('/v1/runs', { body: { pipeline: 'stored', ...body } }));
   return run;
-};
-const post = <Body = Run>(run: Pick<Run, 'run_id'>, action: string, body?: object) =>
-  readJson<Body>(
+}
+function post<Body = Run>(run: Pick<Run, 'run_id'>, action: string, body?: object) {
+  return readJson<Body>(
     api.call(`/v1/runs/${run.run_id}/${action}`, { method: 'POST', ...(body === undefined ? {} : { body }) }),
   );
-const read = async ({ run_id }: Pick<Run, 'run_id'>): Promise<Run> =>
-  (await readJson<Run>(api.call(`/v1/runs/${run_id}`)))[1];
+}
+async function read({ run_id }: Pick<Run, 'run_id'>): Promise<Run> {
+  return (await readJson<Run>(api.call(`/v1/runs/${run_id}`)))[1];
+}
 
 /** A worker has taken its first step. */
-const begin = (run: Run) => openRun(api.db, run.run_id);
-const end = (run: Run, state: 'succeeded' | 'cancelled' = 'succeeded') =>
-  finishRun(api.db, { ...{ run_id: run.run_id, state, output: null, error: null }, step_ids: [] });
+function begin(run: Run) {
+  return openRun(api.db, run.run_id);
+}
+function end(run: Run, state: 'succeeded' | 'cancelled' = 'succeeded') {
+  return finishRun(api.db, { run_id: run.run_id, state, output: null, error: null, step_ids: [] });
+}
 
-const eventsOf = async ({ run_id }: Run): Promise<string[]> => {
+async function eventsOf({ run_id }: Run): Promise<string[]> {
   const rows: RunEvent[] = await api.db('event').where({ run_id }).orderBy(['xid', 'id']).select('*');
   return rows.map(({ type }) => type);
-};
+}
 
-const handleOf = ({ run_id }: Pick<Run, 'run_id'>) =>
-  temporal.workflow.getHandle(workflowIdOf(api.projectId, run_id));
+function handleOf({ run_id }: Pick<Run, 'run_id'>) {
+  return temporal.workflow.getHandle(workflowIdOf(api.projectId, run_id));
+}
 
 /** What Temporal was told, each once: names and contents of signals, and whether a cancel was asked for. */
-const toldOf = async (run: Run): Promise<unknown[]> => {
+async function toldOf(run: Run): Promise<unknown[]> {
   const { events = [] } = await handleOf(run).fetchHistory();
   const told = (events ?? []).flatMap((event): unknown[] => {
     const signal = event.workflowExecutionSignaledEventAttributes;
@@ -69,12 +75,13 @@ const toldOf = async (run: Run): Promise<unknown[]> => {
     return event.workflowExecutionCancelRequestedEventAttributes ? ['cancel'] : [];
   });
   return [...new Map(told.map((one) => [JSON.stringify(one), one])).values()];
-};
-const delivered = (run: Run) =>
-  waitFor('the start', async () => {
+}
+function delivered(run: Run) {
+  return waitFor('the start', async () => {
     const row = await api.db('run').where({ run_id: run.run_id }).first('start_delivered_at');
     return row?.start_delivered_at != null;
   });
+}
 
 describe('pause and resume', () => {
   test('are told to the run, once each however often they are asked for', async () => {
@@ -143,15 +150,20 @@ describe('cancel', () => {
     const row = await api.db('run').where({ run_id: run.run_id }).first('digest');
     await insertRuns(api.db, [
       {
-        ...{ run_id: child.run_id, project_id: api.projectId, job_id: run.job_id, pipeline: 'stored' },
-        ...{
-          version: '1',
-          digest: row?.digest ?? '',
-          priority: 'standard',
-          budget_ceiling_usd: null,
-          labels: {},
-        },
-        ...{ parent_run_id: run.run_id, parent_step_id: 'a', parent_item: 0, parent_revision: 0, depth: 1 },
+        run_id: child.run_id,
+        project_id: api.projectId,
+        job_id: run.job_id,
+        pipeline: 'stored',
+        version: '1',
+        digest: row?.digest ?? '',
+        priority: 'standard',
+        budget_ceiling_usd: null,
+        labels: {},
+        parent_run_id: run.run_id,
+        parent_step_id: 'a',
+        parent_item: 0,
+        parent_revision: 0,
+        depth: 1,
         parent_workflow_id: workflowIdOf(api.projectId, run.run_id),
       },
     ]);
@@ -181,7 +193,9 @@ describe('the ceiling of a run', () => {
     const run = await submitted({ budget_ceiling_usd: 0.5 });
     await delivered(run);
     const review_id = await waitForBudget(api.db, inputFor(run), {
-      ...{ step_id: 'a', scope: `run:${run.run_id}`, limit_usd: 0.5 },
+      step_id: 'a',
+      scope: `run:${run.run_id}`,
+      limit_usd: 0.5,
     });
     expect(await read(run)).toMatchObject({
       awaiting: ['budget'],

@@ -23,14 +23,21 @@ const definition = {
   ],
 };
 
-const submit = (body: object = { pipeline: 'stored' }, headers: Record<string, string> = {}) =>
-  api.call('/v1/runs', { body, headers });
-const submitted = async (body?: object): Promise<Run> => (await (await submit(body)).json()) as Run;
-const end = (run: Run, state: 'succeeded' | 'cancelled' = 'succeeded') =>
-  finishRun(api.db, {
-    ...{ run_id: run.run_id, state, output: { done: true }, error: null },
+function submit(body: object = { pipeline: 'stored' }, headers: Record<string, string> = {}) {
+  return api.call('/v1/runs', { body, headers });
+}
+async function submitted(body?: object): Promise<Run> {
+  return (await (await submit(body)).json()) as Run;
+}
+function end(run: Run, state: 'succeeded' | 'cancelled' = 'succeeded') {
+  return finishRun(api.db, {
+    run_id: run.run_id,
+    state,
+    output: { done: true },
+    error: null,
     step_ids: state === 'cancelled' ? ['a', 'b'] : [],
   });
+}
 
 /** Frames of a stream as they arrive; comments are left out. */
 async function* readFrames(answer: Response): AsyncGenerator<Record<string, string>> {
@@ -49,11 +56,12 @@ async function* readFrames(answer: Response): AsyncGenerator<Record<string, stri
   }
 }
 
-const stream = (run: Run, headers: Record<string, string> = {}, signal?: AbortSignal) =>
-  fetch(`${api.url}/v1/runs/${run.run_id}/events`, {
+function stream(run: Run, headers: Record<string, string> = {}, signal?: AbortSignal) {
+  return fetch(`${api.url}/v1/runs/${run.run_id}/events`, {
     headers: { authorization: `Bearer ${api.apiKey}`, accept: 'text/event-stream', ...headers },
     ...(signal === undefined ? {} : { signal }),
   });
+}
 
 describe('a submission', () => {
   test('of a stored pipeline is taken with 202 and the address of the run', async () => {

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { type JsonLimits, scanJson } from '../../src/api/scan-json.ts';
 
 const limits: JsonLimits = { depth: 4, keys: 3, stringBytes: 10 };
-const scan = (text: string, over: Partial<JsonLimits> = {}) =>
-  scanJson(Buffer.from(text), { ...limits, ...over });
+function scan(text: string, over: Partial<JsonLimits> = {}) {
+  return scanJson(Buffer.from(text), { ...limits, ...over });
+}
 
 const wide = { depth: 1_000, keys: 100_000, stringBytes: 100_000 };
 

@@ -16,21 +16,26 @@ beforeAll(async () => {
 });
 afterAll(() => api?.close());
 
-const aBody = (body: object = {}) => ({ name: 'nightly', pipeline: 'trailer', cron: '30 4 * * *', ...body });
+function aBody(body: object = {}) {
+  return { name: 'nightly', pipeline: 'trailer', cron: '30 4 * * *', ...body };
+}
 
 let names = 0;
-const create = async (body: object = {}): Promise<Schedule> => {
+async function create(body: object = {}): Promise<Schedule> {
   const [status, schedule] = await readJson<Schedule>(
     api.call('/v1/schedules', { body: aBody({ name: `s${names++}`, ...body }) }),
   );
   expect(status).toBe(201);
   return schedule;
-};
-const get = (id: string) => readJson<Schedule>(api.call(`/v1/schedules/${id}`));
-const ask = (id: string, act: string) =>
-  readJson<Schedule>(api.call(`/v1/schedules/${id}/${act}`, { method: 'POST' }));
+}
+function get(id: string) {
+  return readJson<Schedule>(api.call(`/v1/schedules/${id}`));
+}
+function ask(id: string, act: string) {
+  return readJson<Schedule>(api.call(`/v1/schedules/${id}/${act}`, { method: 'POST' }));
+}
 
-const inTemporal = async (id: string) => {
+async function inTemporal(id: string) {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   const client = await connectTemporal();
   try {
@@ -40,7 +45,7 @@ const inTemporal = async (id: string) => {
   } finally {
     await client.connection.close();
   }
-};
+}
 
 it('answers a schedule with its defaults and its next five starts, in summer and winter at the same hour', async () => {
   const body = aBody({ alias: 'stable', cron: '0 9 1 */3 *', timezone: 'Europe/Berlin', job: { n: 1 } });
@@ -51,9 +56,15 @@ it('answers a schedule with its defaults and its next five starts, in summer and
     `/v1/schedules/${schedule.schedule_id}`,
   ]);
   expect(schedule).toEqual({
-    ...{ ...body, overlap: 'skip', catch_up: '1m', paused: false, delivered: true },
-    ...{ schedule_id: expect.stringMatching(/^sch_/), next_at: expect.any(Array) },
-    ...{ created_at: expect.any(String), updated_at: expect.any(String) },
+    ...body,
+    overlap: 'skip',
+    catch_up: '1m',
+    paused: false,
+    delivered: true,
+    schedule_id: expect.stringMatching(/^sch_/),
+    next_at: expect.any(Array),
+    created_at: expect.any(String),
+    updated_at: expect.any(String),
   });
   expect(schedule.next_at).toHaveLength(5);
   expect(new Set(schedule.next_at.map((at) => at.slice(11)))).toEqual(

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(async () => api.close());
 
 /** A project of its own, with calls by its admin key and by a key that may read and write skills only. */
-const aRegistry = async () => {
+async function aRegistry() {
   const { projectId, apiKey } = await api.createProject('skills');
   const scopes: Scope[] = ['skill:read', 'skill:write'];
   const admin = (path: string, options: CallOptions = {}) =>
@@ -28,25 +28,28 @@ const aRegistry = async () => {
     api.call(path, { ...options, headers: { authorization: `Bearer ${key}` } });
   const list = async (query = '') => (await readJson<Skill[]>(admin(`/skills${query}`)))[1];
   return { projectId, admin, member, list };
-};
+}
 
-const aRequest = (changes: object = {}) => ({
-  pattern: { job_type: 'tts', repo_signals: ['cap:tts'], error_patterns: ['rate must be'] },
-  instructions: 'Write the rate as a number',
-  source: 'human-fix',
-  ...changes,
-});
+function aRequest(changes: object = {}) {
+  return {
+    pattern: { job_type: 'tts', repo_signals: ['cap:tts'], error_patterns: ['rate must be'] },
+    instructions: 'Write the rate as a number',
+    source: 'human-fix',
+    ...changes,
+  };
+}
 
-const create = async (
-  call: (path: string, options: CallOptions) => Promise<Response>,
-  changes: object = {},
-) => readJson<{ id: string }>(call('/skills', { method: 'POST', body: aRequest(changes) }));
+async function create(call: (path: string, options: CallOptions) => Promise<Response>, changes: object = {}) {
+  return readJson<{ id: string }>(call('/skills', { method: 'POST', body: aRequest(changes) }));
+}
 
-const patch = <Body = Skill>(
+function patch<Body = Skill>(
   call: (path: string, options: CallOptions) => Promise<Response>,
   id: string,
   body: object,
-) => readJson<Body>(call(`/skills/${id}`, { method: 'PATCH', body }));
+) {
+  return readJson<Body>(call(`/skills/${id}`, { method: 'PATCH', body }));
+}
 
 describe('POST and GET /skills', () => {
   test("take and answer the specification's shapes", async () => {
@@ -61,8 +64,16 @@ describe('POST and GET /skills', () => {
     expect(await list('?job_type=tts&signals=cap:other,%20cap:tts')).toEqual([
       {
         ...aRequest(),
-        ...{ ...made, ...counts, created_at: 1_600_000_000, template: 'say {{ input.a }}', confidence: 0.9 },
-        ...{ state: 'active', flagged: false, trust: 'trusted', version: 1, uses: 0 },
+        ...made,
+        ...counts,
+        created_at: 1_600_000_000,
+        template: 'say {{ input.a }}',
+        confidence: 0.9,
+        state: 'active',
+        flagged: false,
+        trust: 'trusted',
+        version: 1,
+        uses: 0,
       },
     ]);
     expect(await list('?job_type=mix')).toEqual([]);
@@ -96,7 +107,11 @@ describe('POST and GET /skills', () => {
     expect(status).toBe(201);
     const [skill] = await list();
     expect(skill).toMatchObject({
-      ...{ success_count: 1, failure_count: 0, confidence: 1, trust: 'candidate', source: 'escalation-l4' },
+      success_count: 1,
+      failure_count: 0,
+      confidence: 1,
+      trust: 'candidate',
+      source: 'escalation-l4',
     });
     expect(skill?.last_used).toBeLessThan(4e9);
     expect(skill?.created_at).toBeGreaterThan(1e9);
@@ -130,9 +145,16 @@ describe('POST and GET /skills', () => {
     const { projectId, admin, list } = await aRegistry();
     const id = await api.db.transaction((trx) =>
       crystallise(trx, {
-        ...{ project_id: projectId, job_type: 'tts', escalation_id: null, signals: ['cap:tts'] },
-        ...{ error: 'rate must be 44100', fingerprint: 'f', from_level: 1, instructions: 'Write 44100' },
-        ...{ trust: 'trusted', correction: null },
+        project_id: projectId,
+        job_type: 'tts',
+        escalation_id: null,
+        signals: ['cap:tts'],
+        error: 'rate must be 44100',
+        fingerprint: 'f',
+        from_level: 1,
+        instructions: 'Write 44100',
+        trust: 'trusted',
+        correction: null,
       }),
     );
     const [candidate] = await list();
@@ -313,8 +335,13 @@ describe('a skill', () => {
     const flag = async (skill_id: string) => {
       await flagSkill(api.db, skill_id);
       await api.db('review').insert({
-        ...{ review_id: newId('review'), project_id: projectId, kind: 'skill', reason: 'x', skill_id },
-        ...{ due_at: new Date(Date.now() + 1e6), payload: '{}' },
+        review_id: newId('review'),
+        project_id: projectId,
+        kind: 'skill',
+        reason: 'x',
+        skill_id,
+        due_at: new Date(Date.now() + 1e6),
+        payload: '{}',
       });
     };
     const [, { id }] = await create(admin);
@@ -357,8 +384,13 @@ describe('a skill', () => {
     ]);
     expect(second.next_cursor).toBeNull();
     expect(second.items[0]).toEqual({
-      ...{ use_id: expect.stringMatching(/^\d+$/), skill_id: id, version: 1, escalation_id: 'esc_1' },
-      ...{ level: 0, outcome: 'success', at: expect.any(String) },
+      use_id: expect.stringMatching(/^\d+$/),
+      skill_id: id,
+      version: 1,
+      escalation_id: 'esc_1',
+      level: 0,
+      outcome: 'success',
+      at: expect.any(String),
     });
     expect((await admin(`/skills/${id}/uses?cursor=bm9uZQ`)).status).toBe(422);
     expect((await readJson<Skill>(admin(`/skills/${id}`)))[1]).toMatchObject({

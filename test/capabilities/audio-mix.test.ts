@@ -16,22 +16,23 @@ beforeAll(async () => {
 });
 afterAll(() => sample.close());
 
-const mix = (video: string, music: string, more: object = {}) =>
-  sample.exec({
+function mix(video: string, music: string, more: object = {}) {
+  return sample.exec({
     video: { media_store_path: `media://j/${video}` },
     music: { media_store_path: `media://j/${music}` },
     output_path: 'media://j/mixed.mp4',
     ...more,
   });
+}
 
 /** Integrated loudness of a stored file, measured by ebur128 and so apart from the capability's own way. */
-const measure = async (reference: string): Promise<number> => {
+async function measure(reference: string): Promise<number> {
   const path = await sample.fetch(reference);
   const printed = await sample.ffmpeg(['-i', path, '-map', '0:a', '-af', 'ebur128', '-f', 'null', '-']);
   return Number(
     /Integrated loudness:\s+I:\s+(-?[\d.]+) LUFS/.exec(printed.slice(printed.lastIndexOf('Summary')))?.[1],
   );
-};
+}
 
 it.each(['loud.mp4', 'quiet.mp4', 'mute.webm'])(
   'brings %s with music to -16 LUFS, and reports what the result measures',
@@ -49,12 +50,12 @@ it.each(['loud.mp4', 'quiet.mp4', 'mute.webm'])(
 );
 
 /** Loudness of one tone in the result. */
-const toneLevel = async (hertz: number): Promise<number> => {
+async function toneLevel(hertz: number): Promise<number> {
   const path = await sample.fetch('media://j/mixed.mp4');
   const band = `bandpass=f=${hertz}:width_type=h:w=50,volumedetect`;
   const printed = await sample.ffmpeg(['-i', path, '-map', '0:a', '-af', band, '-f', 'null', '-']);
   return Number(/mean_volume: (-?[\d.]+) dB/.exec(printed)?.[1]);
-};
+}
 
 it('keeps the music under the video by music_gain_db, and repeats it to the end', async () => {
   await mix('loud.mp4', 'music.wav', { music_gain_db: -20 });

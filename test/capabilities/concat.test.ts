@@ -21,11 +21,13 @@ beforeAll(async () => {
 });
 afterAll(() => sample.close());
 
-const clips = (...files: string[]) => files.map((file) => ({ media_store_path: `media://job_1/${file}` }));
+function clips(...files: string[]) {
+  return files.map((file) => ({ media_store_path: `media://job_1/${file}` }));
+}
 const output_path = 'media://job_1/out/final.mp4';
 
 /** Mean colour of one frame, as [r, g, b]. */
-const colourAt = async (path: string, seconds: number): Promise<number[]> => {
+async function colourAt(path: string, seconds: number): Promise<number[]> {
   const pixel = `${path}-${seconds}.rgb`;
   const one = ['-frames:v', '1', '-vf', 'scale=1:1:flags=area', '-pix_fmt', 'rgb24', '-f', 'rawvideo'];
   await sample.ffmpeg(['-ss', String(seconds), '-i', path, ...one, pixel]);
@@ -33,7 +35,7 @@ const colourAt = async (path: string, seconds: number): Promise<number[]> => {
   const { buffer } = await file.read(Buffer.alloc(3));
   await file.close();
   return [...buffer];
-};
+}
 
 it('joins clips of different size, rate and sound in order', async () => {
   const { status, body } = await sample.exec({

@@ -13,7 +13,7 @@ import { exec, serve } from '../capability/support/capabilities.ts';
 const never = new AbortController().signal;
 
 /** `make(reference, ffmpegArguments)` puts a file there; `exec` calls the capability. */
-export const startSample = async (capability: Capability) => {
+export async function startSample(capability: Capability) {
   const folder = await mkdtemp(join(tmpdir(), 'capstan sample-'));
   const tools = await locateMediaTools(folder);
   const transfer = createMediaTransfer(`file://${join(folder, 'store')}`, undefined);
@@ -44,6 +44,6 @@ export const startSample = async (capability: Capability) => {
       await rm(folder, { recursive: true, force: true });
     },
   };
-};
+}
 
 export type Sample = Awaited<ReturnType<typeof startSample>>;

@@ -7,7 +7,9 @@ import { type ModelReply, startModelServer } from '../support/model-server.ts';
 
 export const key = 'sk-very-secret-0123456789';
 export const priced = { MODEL_RATE_USD: '0.02', MODEL_USD_PER_MTOK_IN: '1.5', MODEL_USD_PER_MTOK_OUT: '3' };
-export const user = (content: string) => ({ messages: [{ role: 'user', content }] });
+export function user(content: string) {
+  return { messages: [{ role: 'user', content }] };
+}
 export const schema = {
   type: 'object',
   properties: { rate: { type: 'integer' } },
@@ -16,7 +18,7 @@ export const schema = {
 };
 
 /** A priced `model.fast`; `lines` grows with what its instances print. */
-export const startModelLevel = async () => {
+export async function startModelLevel() {
   const provider = await startModelServer();
   const lines: string[] = [];
   const environment = (more: Record<string, string> = {}): Record<string, string> => ({
@@ -46,6 +48,6 @@ export const startModelLevel = async () => {
     await provider.close();
   };
   return { provider, instance, lines, environment, start, ask, close };
-};
+}
 
 export type ModelLevel = Awaited<ReturnType<typeof startModelLevel>>;

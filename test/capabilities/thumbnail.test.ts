@@ -14,8 +14,9 @@ beforeAll(async () => {
 });
 afterAll(() => sample.close());
 
-const take = (output_path: string, more: object = {}) =>
-  sample.exec({ video: { media_store_path: 'media://j/video.mp4' }, output_path, ...more });
+function take(output_path: string, more: object = {}) {
+  return sample.exec({ video: { media_store_path: 'media://j/video.mp4' }, output_path, ...more });
+}
 
 it.each([
   ['media://j/a.jpg', [0xff, 0xd8, 0xff]],

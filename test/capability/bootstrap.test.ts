@@ -8,12 +8,12 @@ import { startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
 import { shoutModule, writePackage } from './support/packages.ts';
 
-const start = async (source: string, env: Record<string, string> = {}) => {
+async function start(source: string, env: Record<string, string> = {}) {
   const lines: string[] = [];
   const cacheDir = await aFolder();
   const options = { source, cacheDir, env: { PORT: '0', ...env }, print: (line: string) => lines.push(line) };
   return { instance: await startCapability(options), lines };
-};
+}
 
 describe('startCapability', () => {
   it('performs the eight steps in order, a line each, from a folder', async () => {

@@ -5,8 +5,9 @@ import { expect, it } from 'vitest';
 import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
 import { anEcho, serve } from './support/capabilities.ts';
 
-const failedNames = async (url: string): Promise<readonly string[]> =>
-  (await checkCapability(url)).filter(({ ok }) => !ok).map(({ name }) => name);
+async function failedNames(url: string): Promise<readonly string[]> {
+  return (await checkCapability(url)).filter(({ ok }) => !ok).map(({ name }) => name);
+}
 
 it('passes a capability of the SDK, one line for each check', async () => {
   const instance = await serve(anEcho());
@@ -22,8 +23,9 @@ it('says so when nothing listens', async () => {
   expect(results).toEqual([{ name: 'GET /health', ok: false, detail: expect.stringContaining('no answer') }]);
 });
 
-const json = (response: ServerResponse, status: number, body: unknown) =>
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+function json(response: ServerResponse, status: number, body: unknown) {
+  return response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
 
 const health = { status: 'ok', name: 'a', version: '1', uptime_ms: 5 };
 const input = { type: 'object', required: ['text'] };
@@ -38,7 +40,7 @@ const spec = {
 
 /** A capability in plain HTTP, right in all points; a case overrides the answer of some requests. */
 type Override = (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
-const startPlain = async (override: Override) => {
+async function startPlain(override: Override) {
   const server = createServer(async (request, response) => {
     const body = (await request.setEncoding('utf8').toArray()).join('');
     if (override(request, response, body)) return undefined;
@@ -57,18 +59,18 @@ const startPlain = async (override: Override) => {
     server.closeAllConnections();
   };
   return { url, close };
-};
+}
 
-const answers =
-  (method: string, path: string, status: number, body: unknown): Override =>
-  (request, response) => {
+function answers(method: string, path: string, status: number, body: unknown): Override {
+  return (request, response) => {
     const isMine = request.method === method && request.url === path;
     if (isMine) json(response, status, body);
     return isMine;
   };
+}
 
 /** Answers health truly once, then as a process that was started again. */
-const restarting = (): Override => {
+function restarting(): Override {
   let asked = 0;
   return (request, response) => {
     if (request.method !== 'GET' || request.url !== '/health') return false;
@@ -76,7 +78,7 @@ const restarting = (): Override => {
     json(response, 200, { ...health, uptime_ms: asked === 1 ? 5_000 : 10 });
     return true;
   };
-};
+}
 
 it.each<[string, Override, readonly string[]]>([
   ['nothing', () => false, []],

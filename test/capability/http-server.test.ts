@@ -19,20 +19,23 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((instance) => instance.stop()));
 });
 
-const start = async (
+async function start(
   capability: Capability,
   env: Record<string, string> = {},
   options: Partial<InstanceOptions> = {},
-): Promise<RunningInstance> => {
+): Promise<RunningInstance> {
   const instance = await serve(capability, env, options);
   running.push(instance);
   return instance;
-};
+}
 
-const health = async (instance: RunningInstance) =>
-  (await readJson<Health>(fetch(`${instance.endpoint}/health`))).body;
+async function health(instance: RunningInstance) {
+  return (await readJson<Health>(fetch(`${instance.endpoint}/health`))).body;
+}
 /** Resolves when the signal aborts. */
-const aborted = (signal: AbortSignal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
+function aborted(signal: AbortSignal) {
+  return new Promise((resolve) => signal.addEventListener('abort', resolve));
+}
 
 describe('the three endpoints', () => {
   it('shows health and spec as specified', async () => {

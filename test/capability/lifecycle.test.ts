@@ -20,10 +20,12 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
-const env = () => ({ ROUTER_URL: `${router.url}/`, ROUTER_TOKEN: 'token-1' });
+function env() {
+  return { ROUTER_URL: `${router.url}/`, ROUTER_TOKEN: 'token-1' };
+}
 
 /** The stand-alone file as a process; `lines` grows with what it prints. */
-const startProcess = async (more: Record<string, string> = {}) => {
+async function startProcess(more: Record<string, string> = {}) {
   const lines: string[] = [];
   const child = spawn(process.execPath, ['--import', 'tsx', 'test/capability/support/echo-process.ts'], {
     env: { PATH: process.env.PATH, MEDIA_URL: `file://${await aFolder()}`, ...env(), ...more },
@@ -35,7 +37,7 @@ const startProcess = async (more: Record<string, string> = {}) => {
   }
   const exited = once(child, 'exit').then(([code, signal]) => code ?? signal);
   return { child, lines, exited };
-};
+}
 
 const deadline = { timeout: 15_000, interval: 20 };
 
@@ -156,13 +158,13 @@ describe('a process', () => {
   });
 });
 
-const freePort = async (): Promise<number> => {
+async function freePort(): Promise<number> {
   const server = createServer();
   const port = await bindServer(server, '127.0.0.1', 0);
   server.close();
   await once(server, 'close');
   return port;
-};
+}
 
 describe('bind', () => {
   it('goes on to the next port when one is taken, and says when all are', async () => {

@@ -8,7 +8,7 @@ import { createMediaTransfer } from '../../src/capability/media/media-transfer.t
 import { aFolder } from './support/folders.ts';
 
 /** `/v1/media` of the API, in memory. */
-const startMediaApi = async () => {
+async function startMediaApi() {
   const objects = new Map<string, { bytes: Buffer; type: string | undefined }>();
   const server = createServer(async (request, response) => {
     if (request.headers.authorization !== 'Bearer key') return response.writeHead(401).end();
@@ -28,7 +28,7 @@ const startMediaApi = async () => {
     server.closeAllConnections();
   };
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, objects, close };
-};
+}
 
 it('moves files through a Capstan API with the key of the router', async () => {
   const api = await startMediaApi();

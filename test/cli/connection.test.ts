@@ -17,12 +17,12 @@ const stack = {
   pids: {},
 };
 
-const aFolder = async (stackText?: string): Promise<string> => {
+async function aFolder(stackText?: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'capstan-cli-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   if (stackText !== undefined) await writeFile(join(folder, 'stack.json'), stackText);
   return folder;
-};
+}
 
 const fromStack = { url: 'http://127.0.0.1:7400', key: 'stack-key', project: 'stack-project' };
 

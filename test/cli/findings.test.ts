@@ -7,15 +7,19 @@ import type { Finding } from '../../src/contracts/pipeline.ts';
 
 const plain = { width: Infinity, style: createStyle(false) };
 
-const aFinding = (fields: Partial<Finding> = {}): Finding => ({
-  severity: 'error',
-  code: 'step_unknown',
-  pointer: '/steps/0/input/clip',
-  message: 'no step is called "trimm"',
-  ...fields,
-});
+function aFinding(fields: Partial<Finding> = {}): Finding {
+  return {
+    severity: 'error',
+    code: 'step_unknown',
+    pointer: '/steps/0/input/clip',
+    message: 'no step is called "trimm"',
+    ...fields,
+  };
+}
 
-const aSource = (text: string): SourceFile => ({ name: 'p.yaml', text, type: 'application/yaml' });
+function aSource(text: string): SourceFile {
+  return { name: 'p.yaml', text, type: 'application/yaml' };
+}
 
 describe('renderFindings', () => {
   it('shows the place, the offending line, a caret below its column and the suggestion', () => {

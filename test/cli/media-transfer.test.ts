@@ -10,24 +10,27 @@ import { serve } from './support/http-server.ts';
 import { aShell } from './support/shell.ts';
 
 const content = Buffer.from('not really a film');
-const digestOf = (bytes: Buffer): string =>
-  `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`;
+function digestOf(bytes: Buffer): string {
+  return `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`;
+}
 
-const aFolder = async (): Promise<string> => {
+async function aFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'capstan-media-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   return folder;
-};
+}
 
-const answerWith = (digest: string) => (_: IncomingMessage, response: ServerResponse) => {
-  response.writeHead(200, { 'repr-digest': digest }).end(content);
-};
+function answerWith(digest: string) {
+  return (_: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(200, { 'repr-digest': digest }).end(content);
+  };
+}
 
-const get = async (url: string, target: string) => {
+async function get(url: string, target: string) {
   const { shell, seen } = aShell();
   await runCapstan(['media', 'get', 'media://job_1/a.mp4', '-o', target, '--url', url, '--key', 'k'], shell);
   return seen;
-};
+}
 
 it('saves a file under its name when it is complete', async () => {
   const folder = await aFolder();

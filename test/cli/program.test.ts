@@ -6,13 +6,15 @@ import { runCapstan } from '../../src/cli/program.ts';
 import { serve } from './support/http-server.ts';
 import { aShell } from './support/shell.ts';
 
-const capstan = async (words: readonly string[], given: Parameters<typeof aShell>[0] = {}) => {
+async function capstan(words: readonly string[], given: Parameters<typeof aShell>[0] = {}) {
   const { shell, seen } = aShell(given);
   await runCapstan(words, shell);
   return seen;
-};
+}
 
-const at = (url: string): string[] => ['--url', url, '--key', 'k'];
+function at(url: string): string[] {
+  return ['--url', url, '--key', 'k'];
+}
 
 it('tells an API error as code and detail with a line for each item, and exits 1', async () => {
   const problem = {
@@ -57,14 +59,15 @@ it("prints the API's JSON as it came with --json", async () => {
   expect((await capstan(['ls', '--json', ...at(url)])).stdout).toBe(`${text}\n`);
 });
 
-const aValidation = (line: number) =>
-  JSON.stringify({
+function aValidation(line: number) {
+  return JSON.stringify({
     valid: false,
     findings: [
       { severity: 'error', code: 'key_unknown', pointer: '/stepz', line, column: 1, message: 'no such key' },
     ],
     graph: null,
   });
+}
 
 it('validates stdin and exits 1 with a caret under the offending line', async () => {
   let contentType: string | undefined;

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { readServerSentEvents } from '../../src/cli/server-sent-events.ts';
 
-const readAll = async (chunks: readonly Uint8Array[]) => {
+async function readAll(chunks: readonly Uint8Array[]) {
   const body = (async function* () {
     yield* chunks;
   })();
   const events = [];
   for await (const event of readServerSentEvents(body, () => undefined)) events.push(event);
   return events;
-};
+}
 
 it('reads the same events however the bytes are cut, with any line ends', async () => {
   const lines = [

@@ -12,7 +12,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-const serve = async (listener: RequestListener): Promise<string> => {
+async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   closers.push(() => {
@@ -20,13 +20,13 @@ const serve = async (listener: RequestListener): Promise<string> => {
     server.close();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/health`;
-};
+}
 
-const answer =
-  (body: string, type = 'application/json', status = 200): RequestListener =>
-  (_, response) => {
+function answer(body: string, type = 'application/json', status = 200): RequestListener {
+  return (_, response) => {
     response.writeHead(status, { 'content-type': type }).end(body);
   };
+}
 
 const health = { status: 'ok', name: 'concat', version: '1.0.0', uptime_ms: 5 };
 

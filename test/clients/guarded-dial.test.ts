@@ -30,7 +30,7 @@ afterAll(() => {
 });
 
 /** Answers each question with the next addresses, and goes on with the last; remembers the names. */
-const aResolver = (...answers: string[][]): { resolve: Resolve; asked: string[] } => {
+function aResolver(...answers: string[][]): { resolve: Resolve; asked: string[] } {
   const asked: string[] = [];
   const resolve: Resolve = async (name) => {
     const addresses = answers[Math.min(asked.length, answers.length - 1)] ?? [];
@@ -38,32 +38,40 @@ const aResolver = (...answers: string[][]): { resolve: Resolve; asked: string[] 
     return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
   };
   return { resolve, asked };
-};
+}
 
-const readHealth = async (url: string, options: Partial<AddressPolicyOptions> = {}, resolve?: Resolve) => {
+async function readHealth(url: string, options: Partial<AddressPolicyOptions> = {}, resolve?: Resolve) {
   const probe = createCapabilityProbe({ guard: aGuard(options, resolve) });
   try {
     return await probe.readHealth(url);
   } finally {
     await probe.close();
   }
-};
+}
 
-const anExec = (endpoint: string) => ({
-  ...{ endpoint, input: {}, idempotencyKey: 'k', attempt: 1, timeoutMs: 10_000 },
-  signal: new AbortController().signal,
-});
+function anExec(endpoint: string) {
+  return {
+    endpoint,
+    input: {},
+    idempotencyKey: 'k',
+    attempt: 1,
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+  };
+}
 
-const exec = async (endpoint: string, options: Partial<AddressPolicyOptions> = {}, resolve?: Resolve) => {
+async function exec(endpoint: string, options: Partial<AddressPolicyOptions> = {}, resolve?: Resolve) {
   const client = createCapabilityClient({
-    ...{ guard: aGuard(options, resolve), answerLimitBytes: 1_000, livenessIntervalMs: 10_000 },
+    guard: aGuard(options, resolve),
+    answerLimitBytes: 1_000,
+    livenessIntervalMs: 10_000,
   });
   try {
     return await client.call(anExec(endpoint));
   } finally {
     await client.close();
   }
-};
+}
 
 describe('a name', () => {
   it('is connected to at the address that was judged, with its own Host', async () => {
@@ -71,7 +79,9 @@ describe('a name', () => {
     hosts.length = 0;
     const answer = await readHealth(`http://concat.test:${port}/health`, {}, resolve);
     expect({ kind: answer.kind, asked, hosts }).toEqual({
-      ...{ kind: 'ok', asked: ['concat.test'], hosts: [`concat.test:${port}`] },
+      kind: 'ok',
+      asked: ['concat.test'],
+      hosts: [`concat.test:${port}`],
     });
   });
 
@@ -144,7 +154,9 @@ describe('a name', () => {
   it('that moves to a forbidden address during a call is not dialled to see whether it lives', async () => {
     const { resolve, asked } = aResolver(['127.0.0.1'], ['169.254.169.254']);
     const client = createCapabilityClient({
-      ...{ guard: aGuard({}, resolve), answerLimitBytes: 1_000, livenessIntervalMs: 20 },
+      guard: aGuard({}, resolve),
+      answerLimitBytes: 1_000,
+      livenessIntervalMs: 20,
     });
     gate = new Promise(() => undefined);
     const outcome = await client.call(anExec(`http://moving.test:${port}`));
@@ -165,7 +177,8 @@ describe('an IP literal', () => {
   ])('is refused when dialled, %s', async (_, url, options, reason) => {
     hosts.length = 0;
     expect(await readHealth(`${url()}/health`, options)).toEqual({
-      ...{ kind: 'unusable', detail: expect.stringContaining(reason) },
+      kind: 'unusable',
+      detail: expect.stringContaining(reason),
     });
     expect(await exec(url(), options)).toEqual({
       kind: 'not_sent',
@@ -179,7 +192,9 @@ describe('a kept connection', () => {
   it('asks no name server again', async () => {
     const { resolve, asked } = aResolver(['127.0.0.1']);
     const client = createCapabilityClient({
-      ...{ guard: aGuard({}, resolve), answerLimitBytes: 1_000, livenessIntervalMs: 10_000 },
+      guard: aGuard({}, resolve),
+      answerLimitBytes: 1_000,
+      livenessIntervalMs: 10_000,
     });
     let connections = 0;
     const count = () => void connections++;

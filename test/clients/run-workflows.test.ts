@@ -20,11 +20,16 @@ beforeAll(async () => {
 });
 afterAll(() => client.connection.close());
 
-const aStart = (): EscalateInput => ({
-  ...{ engine_version: 2, escalation_id: newId('escalation'), waits_for_reviews: true },
-  from: { transition: 0, command: { type: 'execute', level: 0 } },
-  ...{ heartbeat_timeout_ms: 30_000, url: 'http://capstan.test' },
-});
+function aStart(): EscalateInput {
+  return {
+    engine_version: 2,
+    escalation_id: newId('escalation'),
+    waits_for_reviews: true,
+    from: { transition: 0, command: { type: 'execute', level: 0 } },
+    heartbeat_timeout_ms: 30_000,
+    url: 'http://capstan.test',
+  };
+}
 
 it('starts a ladder by itself once, and tells it of its review under that id', async () => {
   const input = aStart();
@@ -54,9 +59,16 @@ it('finds no run that has not begun', async () => {
 describe('the workflow of a run', () => {
   const control = { version: 3, paused: true, budget_version: 0 };
   const aRunStart = (): RunPipelineInput => ({
-    ...{ engine_version: 3, run_id: newId('run'), project_id: 'prj_1', pipeline: 'p', version: '1' },
+    engine_version: 3,
+    run_id: newId('run'),
+    project_id: 'prj_1',
+    pipeline: 'p',
+    version: '1',
     plan: { steps: [], max_in_flight: 1 },
-    ...{ timeout_ms: null, heartbeat_timeout_ms: 30_000, has_search_attributes: false, run_url: '' },
+    timeout_ms: null,
+    heartbeat_timeout_ms: 30_000,
+    has_search_attributes: false,
+    run_url: '',
   });
 
   it('learns what people asked of it before it begins, and later', async () => {

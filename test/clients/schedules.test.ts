@@ -15,25 +15,35 @@ beforeAll(async () => {
 });
 afterAll(() => client.connection.close());
 
-const anOrder = (order: Partial<ScheduleOrder> = {}): ScheduleOrder => ({
-  ...{ project_id: 'prj_1', schedule_id: newId('schedule'), name: 'nightly', cron: ['0 9 1 * *'] },
-  ...{ timezone: 'UTC', overlap: 'skip', catch_up_ms: 60_000, paused: false },
-  ...order,
-});
+function anOrder(order: Partial<ScheduleOrder> = {}): ScheduleOrder {
+  return {
+    project_id: 'prj_1',
+    schedule_id: newId('schedule'),
+    name: 'nightly',
+    cron: ['0 9 1 * *'],
+    timezone: 'UTC',
+    overlap: 'skip',
+    catch_up_ms: 60_000,
+    paused: false,
+    ...order,
+  };
+}
 
-const nextTimes = async (order: Partial<ScheduleOrder>): Promise<readonly Date[]> => {
+async function nextTimes(order: Partial<ScheduleOrder>): Promise<readonly Date[]> {
   const whole = anOrder(order);
   await schedules.put(whole);
   const times = await schedules.nextTimes(whole, 5_000);
   await schedules.remove(whole);
   return times ?? [];
-};
+}
 
-const fieldsOf = (time: Date) => ({
-  day: time.getUTCDate(),
-  weekday: time.getUTCDay(),
-  clock: time.toISOString().slice(11, 16),
-});
+function fieldsOf(time: Date) {
+  return {
+    day: time.getUTCDate(),
+    weekday: time.getUTCDay(),
+    clock: time.toISOString().slice(11, 16),
+  };
+}
 
 it('puts, replaces and removes, each as often as one likes', async () => {
   const order = anOrder({ overlap: 'buffer_one', catch_up_ms: 90_000 });

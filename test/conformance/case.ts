@@ -33,27 +33,35 @@ export interface ConformanceCase {
 
 type Part = Omit<ConformanceCase, 'name' | 'key' | 'path' | 'definition'>;
 
-const make =
-  (path: ConformanceCase['path']) =>
-  (key: string, name: string, definition: object, part: Part): ConformanceCase => ({
-    ...{ name, key, path, definition: definition as JsonObject },
+function make(path: ConformanceCase['path']) {
+  return (key: string, name: string, definition: object, part: Part): ConformanceCase => ({
+    name,
+    key,
+    path,
+    definition: definition as JsonObject,
     ...part,
   });
+}
 
 export const happy = make('happy');
 export const unhappy = make('unhappy');
 
 /** Of the definition. */
-export const refused = (code: string, pointer: string): Part => ({ expected: { refused: code, pointer } });
+export function refused(code: string, pointer: string): Part {
+  return { expected: { refused: code, pointer } };
+}
 
-export const isRefusal = (expected: ConformanceCase['expected']): expected is Refusal =>
-  'refused' in expected;
+export function isRefusal(expected: ConformanceCase['expected']): expected is Refusal {
+  return 'refused' in expected;
+}
 
-export const completeDefinition = ({ definition }: ConformanceCase): JsonObject => ({
-  pipeline: 'conformance',
-  version: '1',
-  ...definition,
-});
+export function completeDefinition({ definition }: ConformanceCase): JsonObject {
+  return {
+    pipeline: 'conformance',
+    version: '1',
+    ...definition,
+  };
+}
 
 /** Answers its input. */
 export const echo = {};

@@ -20,5 +20,8 @@ const contracts = {
 };
 
 /** As `step.when`, in the order of the contract. */
-export const listKeys = (): string[] =>
-  Object.entries(contracts).flatMap(([name, { shape }]) => Object.keys(shape).map((key) => `${name}.${key}`));
+export function listKeys(): string[] {
+  return Object.entries(contracts).flatMap(([name, { shape }]) =>
+    Object.keys(shape).map((key) => `${name}.${key}`),
+  );
+}

@@ -8,16 +8,17 @@ import { type ConformanceCase, completeDefinition, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';
 import { listKeys } from './keys.ts';
 
-const read = (one: ConformanceCase) =>
-  readDefinition(
+function read(one: ConformanceCase) {
+  return readDefinition(
     { text: JSON.stringify(completeDefinition(one)), contentType: 'application/json' },
     factsOfMocks(one.script ?? {}, one.script?.pipelines ?? []),
   );
+}
 
-const run = (definition: PipelineDefinition, { job = {}, script = {} }: ConformanceCase) => {
+function run(definition: PipelineDefinition, { job = {}, script = {} }: ConformanceCase) {
   const { pipelines = [], ...mocks } = script;
   return runLocally(definition, job, mocks, { pipelines });
-};
+}
 
 test.each(['happy', 'unhappy'])('every key of the contract has a %s case', (path) => {
   const covered = new Set(allCases.flatMap((one) => (one.path === path ? [one.key] : [])));

@@ -15,46 +15,48 @@ type Step = LocalResult['steps'][number];
 export type SeenRun = Pick<LocalResult, 'outcome' | 'error' | 'output' | 'steps' | 'calls'>;
 
 /** Cases run at the same time, so each has capabilities of its own. */
-const renameCapabilities = (
+function renameCapabilities(
   definition: JsonObject | PipelineDefinition,
   nameOf: (capability: string) => string,
-): JsonObject => {
+): JsonObject {
   const { steps } = definition as unknown as { readonly steps: readonly JsonObject[] };
   const renamed = steps.map((step) =>
     typeof step.capability === 'string' ? { ...step, capability: nameOf(step.capability) } : step,
   );
   return { ...(definition as JsonObject), steps: renamed };
-};
+}
 
-const post = async <Body>(
-  { request }: Capstan,
-  path: string,
-  body: unknown,
-  wanted: number,
-): Promise<Body> => {
+async function post<Body>({ request }: Capstan, path: string, body: unknown, wanted: number): Promise<Body> {
   const answered = await request<Body>('POST', path, body);
   if (answered.status === wanted) return answered.body;
   throw new Error(`POST ${path}: ${answered.status} ${JSON.stringify(answered.body)}`);
-};
+}
 
-const toStep = (id: string, step: RunStep, output: StepDetail['output']): Step => ({
-  ...{ id, item: step.item ?? 0, state: step.state, attempts: step.attempts, cost_usd: step.cost_usd },
-  ...(output === undefined ? {} : { output }),
-  ...(step.error === undefined ? {} : { error: step.error }),
-  ...{ started_at_ms: null, finished_at_ms: null },
-});
+function toStep(id: string, step: RunStep, output: StepDetail['output']): Step {
+  return {
+    id,
+    item: step.item ?? 0,
+    state: step.state,
+    attempts: step.attempts,
+    cost_usd: step.cost_usd,
+    ...(output === undefined ? {} : { output }),
+    ...(step.error === undefined ? {} : { error: step.error }),
+    started_at_ms: null,
+    finished_at_ms: null,
+  };
+}
 
-const readStep = async ({ request }: Capstan, runId: string, step: RunStep): Promise<Step[]> => {
+async function readStep({ request }: Capstan, runId: string, step: RunStep): Promise<Step[]> {
   const path = `/v1/runs/${runId}/steps/${step.id}`;
   const { output } = (await request<StepDetail>('GET', path)).body;
   const whole = toStep(step.id, step, output);
   if (step.items === undefined) return [whole];
   const { items } = (await request<{ items: RunStep[] }>('GET', `${path}/items?limit=200`)).body;
   return [whole, ...items.map((item) => toStep(step.id, item, undefined))];
-};
+}
 
 /** @param suffix of the names of its capabilities */
-export const playCase = async (capstan: Capstan, one: ConformanceCase, suffix: string): Promise<SeenRun> => {
+export async function playCase(capstan: Capstan, one: ConformanceCase, suffix: string): Promise<SeenRun> {
   const nameOf = (capability: string): string => `${capability}-${suffix}`;
   const fleet = await startFleet(capstan, one, nameOf);
   const stop = new AbortController();
@@ -73,17 +75,20 @@ export const playCase = async (capstan: Capstan, one: ConformanceCase, suffix: s
     await people;
     const steps = await Promise.all(run.steps.map((step) => readStep(capstan, run_id, step)));
     return {
-      ...{ outcome: run.state as SeenRun['outcome'], error: run.error ?? null, output: run.output ?? null },
-      ...{ steps: steps.flat(), calls: fleet.calls() },
+      outcome: run.state as SeenRun['outcome'],
+      error: run.error ?? null,
+      output: run.output ?? null,
+      steps: steps.flat(),
+      calls: fleet.calls(),
     };
   } finally {
     stop.abort();
     await fleet.stop();
   }
-};
+}
 
 /** How the API refuses a definition, or a job. */
-export const seeRefusal = async (capstan: Capstan, one: ConformanceCase): Promise<readonly Refusal[]> => {
+export async function seeRefusal(capstan: Capstan, one: ConformanceCase): Promise<readonly Refusal[]> {
   const definition = completeDefinition(one);
   if (isRefusal(one.expected) && one.expected.pointer === undefined) {
     const { status, body } = await capstan.request<Problem>('POST', '/v1/runs', { definition, job: one.job });
@@ -93,4 +98,4 @@ export const seeRefusal = async (capstan: Capstan, one: ConformanceCase): Promis
   return body.findings.flatMap(({ severity, code, pointer }) =>
     severity === 'error' ? [{ refused: code, pointer }] : [],
   );
-};
+}

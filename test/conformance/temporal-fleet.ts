@@ -17,9 +17,11 @@ export interface CaseFleet {
 type Response = Parameters<Instance['handle']>[1];
 
 /** `<run>.<step>.<item>.<revision>` */
-const stepOf = ({ headers }: Exec): string => String(headers['idempotency-key']).split('.')[1] ?? '';
+function stepOf({ headers }: Exec): string {
+  return String(headers['idempotency-key']).split('.')[1] ?? '';
+}
 
-const respond = async (response: Response, given: MockAnswer): Promise<void> => {
+async function respond(response: Response, given: MockAnswer): Promise<void> {
   await sleep(given.delayMs);
   switch (given.kind) {
     case 'output':
@@ -34,14 +36,14 @@ const respond = async (response: Response, given: MockAnswer): Promise<void> => 
     case 'refused':
       response.socket?.destroy();
   }
-};
+}
 
 /** @param nameOf the name under which a capability of the case is registered */
-export const startFleet = async (
+export async function startFleet(
   capstan: Capstan,
   { script = {} }: ConformanceCase,
   nameOf: (capability: string) => string,
-): Promise<CaseFleet> => {
+): Promise<CaseFleet> {
   const instances: { readonly capability: string; readonly instance: Instance }[] = [];
   const late: Promise<void>[] = [];
 
@@ -89,4 +91,4 @@ export const startFleet = async (
       await Promise.all(instances.map(({ instance }) => instance.stop()));
     },
   };
-};
+}

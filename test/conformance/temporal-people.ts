@@ -7,15 +7,17 @@ import type { Capstan } from '../support/capstan.ts';
 import { decide } from '../support/reviews.ts';
 import type { ConformanceCase } from './case.ts';
 
-const toDecision = ({ after: _, ...decision }: MockDecision): ReviewDecision => decision as ReviewDecision;
+function toDecision({ after: _, ...decision }: MockDecision): ReviewDecision {
+  return decision as ReviewDecision;
+}
 
 /** Decides every review of the run as the script says, until it is stopped. */
-export const answerReviews = async (
+export async function answerReviews(
   capstan: Capstan,
   runId: string,
   { script = {} }: ConformanceCase,
   signal: AbortSignal,
-): Promise<void> => {
+): Promise<void> {
   const left = new Map(Object.entries(script.reviews ?? {}).map(([step, list]) => [step, [...list]]));
   const budgetLeft = [...(script.budget_reviews ?? [])];
   const seen = new Set<string>();
@@ -33,24 +35,24 @@ export const answerReviews = async (
     }
     await sleep(50);
   }
-};
+}
 
-const controlOnce = async (
+async function controlOnce(
   { request }: Capstan,
   runId: string,
   { at, action, budget_ceiling_usd }: MockControl,
-): Promise<void> => {
+): Promise<void> {
   await sleep(parseDuration(at));
   const [path, body] =
     action === 'raise' ? ['budget', { budget_ceiling_usd: budget_ceiling_usd ?? null }] : [action, {}];
   const { status } = await request('POST', `/v1/runs/${runId}/${path}`, body);
   if (status >= 300) throw new Error(`POST /v1/runs/${runId}/${path}: ${status}`);
-};
+}
 
-export const controlRun = async (
+export async function controlRun(
   capstan: Capstan,
   runId: string,
   { script = {} }: ConformanceCase,
-): Promise<void> => {
+): Promise<void> {
   await Promise.all((script.control ?? []).map((entry) => controlOnce(capstan, runId, entry)));
-};
+}

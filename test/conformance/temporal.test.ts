@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => capstan?.stop());
 
-const check = async (one: ConformanceCase, suffix: string): Promise<void> => {
+async function check(one: ConformanceCase, suffix: string): Promise<void> {
   const { expected } = one;
   if (isRefusal(expected)) {
     expect(await seeRefusal(capstan, one)).toContainEqual(expected);
@@ -21,7 +21,7 @@ const check = async (one: ConformanceCase, suffix: string): Promise<void> => {
   }
   const seen = await playCase(capstan, one, suffix);
   expect(findDifferences(expected, seen as LocalResult)).toEqual([]);
-};
+}
 
 describe('on Temporal', { concurrent: true }, () => {
   it.each(allCases.map((one, at) => [`${one.key}: ${one.name}`, one, `c${at}`] as const))(

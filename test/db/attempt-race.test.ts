@@ -13,41 +13,42 @@ const pools = [db, ...others];
 afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
 
 /** Each from another process, as far as Postgres can tell. */
-const claimAll = (claims: readonly Claim[]): Promise<ClaimResult[]> =>
-  Promise.all(claims.map((claim, at) => claimAttempt(pools[at % pools.length] as Db, claim)));
+function claimAll(claims: readonly Claim[]): Promise<ClaimResult[]> {
+  return Promise.all(claims.map((claim, at) => claimAttempt(pools[at % pools.length] as Db, claim)));
+}
 
-const countBy = (results: readonly ClaimResult[]): Record<string, number> => {
+function countBy(results: readonly ClaimResult[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1;
   return counts;
-};
+}
 
-const openAttempts = async (where: Record<string, string>): Promise<number> => {
+async function openAttempts(where: Record<string, string>): Promise<number> {
   const rows = await db('attempt')
     .where(where)
     .whereIn('state', ['reserved', 'dispatched'])
     .select('attempt_id');
   return rows.length;
-};
+}
 
 /** Claims of different steps, so that only the instance is fought over. */
-const manyClaims = async (count: number, instance: Parameters<typeof aClaim>[1], must_be_idle: boolean) => {
+async function manyClaims(count: number, instance: Parameters<typeof aClaim>[1], must_be_idle: boolean) {
   const run = await aRun(db);
   return Array.from({ length: count }, (_, at) => aClaim(run, instance, { step_id: `s${at}`, must_be_idle }));
-};
+}
 
-const blockedQueries = async (): Promise<number> => {
+async function blockedQueries(): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
   );
   return rows.length;
-};
+}
 
 /** Holds a lock while others come for it, then lets them go on in the order in which they came. */
-const inOrder = async <Result>(
+async function inOrder<Result>(
   lock: (trx: Knex.Transaction) => Promise<unknown>,
   others: readonly (() => Promise<Result>)[],
-): Promise<Result[]> => {
+): Promise<Result[]> {
   const trx = await db.transaction();
   const results: Promise<Result>[] = [];
   try {
@@ -62,7 +63,7 @@ const inOrder = async <Result>(
     await trx.commit();
   }
   return Promise.all(results);
-};
+}
 
 describe('claims at once', () => {
   it('hold exactly the slots that an instance has', async () => {

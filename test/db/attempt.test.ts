@@ -23,7 +23,9 @@ import {
 const { db } = useDatabase(8);
 
 const claimed = { outcome: 'claimed', number: 1, counted: 0, output: null };
-const refused = (outcome: string) => ({ outcome, number: 0, counted: 0, output: null });
+function refused(outcome: string) {
+  return { outcome, number: 0, counted: 0, output: null };
+}
 const failure = { code: 'capability_failed', message: 'HTTP 500: no memory' };
 const failed: Partial<AttemptEnd> = {
   counted: true,
@@ -33,13 +35,14 @@ const failed: Partial<AttemptEnd> = {
   event_data: { error: failure },
 };
 
-const ledgerOf = (attempt_id: string) =>
-  db('ledger_entry')
+function ledgerOf(attempt_id: string) {
+  return db('ledger_entry')
     .where({ attempt_id })
     .orderBy('entry_id')
     .select('kind', 'amount_nano', 'certainty', 'capability', 'project_id');
+}
 
-const eventsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
+async function eventsOf({ run_id }: StoredRun): Promise<string[]> {
   const rows = await db('event')
     .where({ run_id })
     .orderBy(['xid', 'id'])
@@ -47,27 +50,30 @@ const eventsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
   return rows.map(({ type, step_id, attempt }) =>
     [type, step_id, attempt].filter((x) => x !== null).join(' '),
   );
-};
+}
 
-const stepOf = async ({ run_id }: StoredRun, step_id = 'a') => {
+async function stepOf({ run_id }: StoredRun, step_id = 'a') {
   const columns = ['state', 'revision', 'output', 'error', 'started_at', 'finished_at'];
   const row = await db('step').where({ run_id, step_id }).first(columns);
   return row && { ...row, started_at: row.started_at !== null, finished_at: row.finished_at !== null };
-};
+}
 
-const attemptOf = (attempt_id: string) =>
-  db('attempt')
+function attemptOf(attempt_id: string) {
+  return db('attempt')
     .where({ attempt_id })
     .first('state', 'ambiguity', 'counted', 'settled_nano', 'certainty', 'error');
+}
 
-const lostAttempt = (settled_nano: string) => ({
-  state: 'lost',
-  ambiguity: 'ambiguous',
-  counted: true,
-  settled_nano,
-  certainty: 'estimated',
-  error: { code: 'contact_lost', message: 'the process that made the call went away' },
-});
+function lostAttempt(settled_nano: string) {
+  return {
+    state: 'lost',
+    ambiguity: 'ambiguous',
+    counted: true,
+    settled_nano,
+    certainty: 'estimated',
+    error: { code: 'contact_lost', message: 'the process that made the call went away' },
+  };
+}
 
 describe('a claim and its settlement', () => {
   it('run the step, log it, and leave the ledger alone when the instance is free', async () => {
@@ -93,8 +99,15 @@ describe('a claim and its settlement', () => {
     expect(await ledgerOf(claim.attempt_id)).toEqual([]);
     expect(await listStepAttempts(db, run.run_id, 'a')).toMatchObject([
       {
-        ...{ attempt_id: claim.attempt_id, number: 1, endpoint: instance.endpoint, state: 'settled' },
-        ...{ ambiguity: 'answered', duration_ms: 12.5, reserved_nano: '0', settled_nano: '0', error: null },
+        attempt_id: claim.attempt_id,
+        number: 1,
+        endpoint: instance.endpoint,
+        state: 'settled',
+        ambiguity: 'answered',
+        duration_ms: 12.5,
+        reserved_nano: '0',
+        settled_nano: '0',
+        error: null,
         decision: claim.decision,
       },
     ]);

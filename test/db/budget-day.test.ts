@@ -5,11 +5,11 @@ import { aClaim, anInstance, aProject, aRun } from '../support/factories.ts';
 
 const { db } = useDatabase(2);
 
-const aClaimIn = async (timezone: string, daily_limit_nano = 0n) => {
+async function aClaimIn(timezone: string, daily_limit_nano = 0n) {
   const { project_id } = await aProject(db, { timezone, daily_limit_nano });
   const run = await aRun(db, { project_id });
   return aClaim(run, await anInstance(db), { reserved_nano: 1n });
-};
+}
 
 /** zone, moment, its local day, when that day ends */
 const cases = [

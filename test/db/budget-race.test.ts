@@ -31,18 +31,22 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
 
-const pick = <Item>(items: readonly Item[]): Item => items[randomInt(items.length)] as Item;
-const poolOf = (worker: number): Db => pools[worker % pools.length] as Db;
+function pick<Item>(items: readonly Item[]): Item {
+  return items[randomInt(items.length)] as Item;
+}
+function poolOf(worker: number): Db {
+  return pools[worker % pools.length] as Db;
+}
 
-const countDeadlocks = async (): Promise<number> => {
+async function countDeadlocks(): Promise<number> {
   const { rows } = await db.raw(
     'select deadlocks::int from pg_stat_database where datname = current_database()',
   );
   return rows[0].deadlocks;
-};
+}
 
 /** Three projects in three zones with limits, runs with ceilings and without, instances full and empty, free and paid. */
-const aWorld = async () => {
+async function aWorld() {
   const zones = ['Pacific/Kiritimati', 'Pacific/Pago_Pago', 'UTC'];
   const projects = await Promise.all(
     zones.map((timezone) => aProject(db, { timezone, daily_limit_nano: 4_000n })),
@@ -64,11 +68,11 @@ const aWorld = async () => {
     anInstance(db, { max_concurrency: 200 }),
   ]);
   return { projects, runs, fleet };
-};
+}
 
 type World = Awaited<ReturnType<typeof aWorld>>;
 
-const aRandomClaim = ({ runs, fleet }: World): Claim => {
+function aRandomClaim({ runs, fleet }: World): Claim {
   const instance = pick(fleet);
   const reserved_nano = instance.cost_type === 'free' ? 0n : BigInt(1 + randomInt(100));
   return aClaim(pick(runs), instance, {
@@ -77,19 +81,21 @@ const aRandomClaim = ({ runs, fleet }: World): Claim => {
     lease_ms: randomInt(3) === 0 ? -10_000 : 30_000,
     reserved_nano,
   });
-};
+}
 
-const aRandomEnd = (claim: Claim): AttemptEnd => {
+function aRandomEnd(claim: Claim): AttemptEnd {
   const kind = randomInt(10);
   const settled_nano = claim.reserved_nano === 0n ? 0n : BigInt(randomInt(Number(claim.reserved_nano) + 1));
   if (kind < 2) return anEnd(claim, { state: 'released', ambiguity: 'not_sent', step_state: 'retrying' });
   if (kind < 9) return anEnd(claim, { settled_nano, step_state: 'retrying', counted: true });
   return anEnd(claim, { settled_nano });
-};
+}
 
-const batchOf = <Item>(make: () => Item): Item[] => Array.from({ length: 1 + randomInt(6) }, make);
+function batchOf<Item>(make: () => Item): Item[] {
+  return Array.from({ length: 1 + randomInt(6) }, make);
+}
 
-const work = async (pool: Db, world: World, open: Claim[], rounds: number): Promise<void> => {
+async function work(pool: Db, world: World, open: Claim[], rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     const luck = randomInt(20);
     if (luck === 0) await loseExpiredAttempts(pool);
@@ -107,15 +113,15 @@ const work = async (pool: Db, world: World, open: Claim[], rounds: number): Prom
       await settleAttempts(pool, once.map(aRandomEnd));
     }
   }
-};
+}
 
 /** Compares sums until the work is done. @returns how often, and what was wrong */
-const watchDrift = async (isOver: () => boolean): Promise<{ looks: number; seen: Drift[] }> => {
+async function watchDrift(isOver: () => boolean): Promise<{ looks: number; seen: Drift[] }> {
   const seen: Drift[] = [];
   let looks = 0;
   for (; !isOver(); looks++) seen.push(...(await findDrift(poolOf(looks))));
   return { looks, seen };
-};
+}
 
 describe('64 workers with random scopes, over two days', () => {
   it('never deadlock, never pass a limit, and every sum equals its rows, also while they work', async () => {

@@ -26,31 +26,37 @@ beforeAll(async () => {
 beforeEach(() => setGlobalLimit(db, null));
 
 /** A run of a project with these limits, in nano-USD. */
-const aBudgetedRun = async (limits: { project?: bigint; run?: bigint } = {}): Promise<StoredRun> => {
+async function aBudgetedRun(limits: { project?: bigint; run?: bigint } = {}): Promise<StoredRun> {
   const { project_id } = await aProject(db, { daily_limit_nano: limits.project ?? 0n });
   const budget_ceiling_usd = limits.run === undefined ? null : Number(limits.run) / 1e9;
   return aRun(db, { project_id, budget_ceiling_usd });
-};
+}
 
-const aPaidClaim = (run: StoredRun, reserved_nano: bigint, over: Parameters<typeof aClaim>[2] = {}): Claim =>
-  aClaim(run, paid, { reserved_nano, ...over });
+function aPaidClaim(run: StoredRun, reserved_nano: bigint, over: Parameters<typeof aClaim>[2] = {}): Claim {
+  return aClaim(run, paid, { reserved_nano, ...over });
+}
 
-const outcomesOf = async (claims: readonly Claim[]): Promise<string[]> =>
-  (await claimAttempts(db, claims)).map(({ outcome }) => outcome);
+async function outcomesOf(claims: readonly Claim[]): Promise<string[]> {
+  return (await claimAttempts(db, claims)).map(({ outcome }) => outcome);
+}
 
 /** Budgets of a run and its project, without the ids in their names. */
-const budgetsAround = async ({ project_id, run_id }: StoredRun) => ({
-  ...(await budgetsOf(db, `run:${run_id}`))[`run:${run_id}`],
-  project: (await budgetsOf(db, `project:${project_id}`))[`project:${project_id}`],
-  capability: (await budgetsOf(db, `capability:${project_id}:`))[`capability:${project_id}:concat`],
-});
+async function budgetsAround({ project_id, run_id }: StoredRun) {
+  return {
+    ...(await budgetsOf(db, `run:${run_id}`))[`run:${run_id}`],
+    project: (await budgetsOf(db, `project:${project_id}`))[`project:${project_id}`],
+    capability: (await budgetsOf(db, `capability:${project_id}:`))[`capability:${project_id}:concat`],
+  };
+}
 
-const countRows = async (): Promise<number> => (await db('budget').select('scope')).length;
+async function countRows(): Promise<number> {
+  return (await db('budget').select('scope')).length;
+}
 
-const marksOf = async ({ run_id }: StoredRun): Promise<unknown[]> => {
+async function marksOf({ run_id }: StoredRun): Promise<unknown[]> {
   const rows = await db('event').where({ run_id, type: 'run.budget_reached' }).orderBy(['xid', 'id']);
   return rows.map(({ data }) => data);
-};
+}
 
 describe('a reservation', () => {
   it('is charged to the run, the capability, the project and all projects', async () => {
@@ -58,7 +64,9 @@ describe('a reservation', () => {
     const before = (await budgetsOf(db, 'global')).global?.reserved ?? '0';
     expect(await outcomesOf([aPaidClaim(run, 4n)])).toEqual(['claimed']);
     expect(await budgetsAround(run)).toEqual({
-      ...{ limit: '20', reserved: '4', spent: '0' },
+      limit: '20',
+      reserved: '4',
+      spent: '0',
       project: { limit: '10', reserved: '4', spent: '0' },
       capability: { limit: null, reserved: '4', spent: '0' },
     });
@@ -232,7 +240,9 @@ describe('the marks of a run', () => {
   };
   const usd = (nano: number): number => nano / 1e9;
   const mark = (percent: number, spent: number, limit = 100) => ({
-    ...{ percent, limit_usd: usd(limit), spent_usd: usd(spent) },
+    percent,
+    limit_usd: usd(limit),
+    spent_usd: usd(spent),
   });
 
   it('are told once each when spending passes 50, 80 and 100 %', async () => {

@@ -33,14 +33,16 @@ import {
 const { db } = useDatabase(8);
 
 const level0 = { level: 0, label: 'static template', capability: null, model: null };
-const anAttempt = (error: string) => ({
-  level: 0,
-  label: 'static template',
-  attempted_at: 1_700_000_000,
-  error,
-});
+function anAttempt(error: string) {
+  return {
+    level: 0,
+    label: 'static template',
+    attempted_at: 1_700_000_000,
+    error,
+  };
+}
 
-const anEscalation = async (changes: Partial<NewEscalation> = {}): Promise<NewEscalation> => {
+async function anEscalation(changes: Partial<NewEscalation> = {}): Promise<NewEscalation> {
   const escalation: NewEscalation = {
     escalation_id: newId('escalation'),
     job_type: 'concat',
@@ -63,26 +65,28 @@ const anEscalation = async (changes: Partial<NewEscalation> = {}): Promise<NewEs
   };
   expect(await insertEscalation(db, escalation)).toBe(true);
   return escalation;
-};
+}
 
-const aChange = (
+function aChange(
   { escalation_id, escalation_history }: NewEscalation,
   change: Partial<EscalationChange> = {},
-) => ({
-  escalation_id,
-  transition: 0,
-  ladder: {},
-  escalation_level: 1,
-  escalation_history,
-  escalation_advice: [],
-  model_spec: level0,
-  active_skills: [],
-  state: 'running' as const,
-  error: null,
-  fingerprint: null,
-  leader_id: null,
-  ...change,
-});
+) {
+  return {
+    escalation_id,
+    transition: 0,
+    ladder: {},
+    escalation_level: 1,
+    escalation_history,
+    escalation_advice: [],
+    model_spec: level0,
+    active_skills: [],
+    state: 'running' as const,
+    error: null,
+    fingerprint: null,
+    leader_id: null,
+    ...change,
+  };
+}
 
 describe('a transition', () => {
   it('is stored by one of those that work on the same state', async () => {
@@ -111,8 +115,14 @@ describe('a transition', () => {
     expect(await storeTransition(db, { ...end, transition: 2, state: 'failed' })).toBe(false);
     const row = await findEscalation(db, escalation.project_id, escalation.escalation_id);
     expect(row).toMatchObject({
-      ...{ state: 'succeeded', review_id: 'rev_1', skill_id: 'skl_1', finished_at: expect.any(Date) },
-      ...{ has_result: true, result: null, has_context: true, context: null },
+      state: 'succeeded',
+      review_id: 'rev_1',
+      skill_id: 'skl_1',
+      finished_at: expect.any(Date),
+      has_result: true,
+      result: null,
+      has_context: true,
+      context: null,
     });
     expect(await findEscalation(db, 'another', escalation.escalation_id)).toBeUndefined();
   });
@@ -187,8 +197,12 @@ describe('a step', () => {
     const { step, escalation } = await ofStep();
     const of = (transition: number, choice: number, input: string) =>
       storeStepRevision(db, {
-        ...{ ...step, escalation_id: escalation.escalation_id, transition, choice },
-        ...{ input, source: 'repair' },
+        ...step,
+        escalation_id: escalation.escalation_id,
+        transition,
+        choice,
+        input,
+        source: 'repair',
       });
     const revisions = [
       await of(0, 0, 'x'),

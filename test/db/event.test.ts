@@ -8,20 +8,26 @@ import { waitFor } from '../support/wait.ts';
 
 const { db } = useDatabase(8);
 
-const write = (trx: Knex, run_id: string, name: string): Promise<unknown> =>
-  trx('event').insert({ run_id, type: 'step.routed', step_id: name });
+function write(trx: Knex, run_id: string, name: string): Promise<unknown> {
+  return trx('event').insert({ run_id, type: 'step.routed', step_id: name });
+}
 
-const nameOf = ({ type, step_id }: Pick<EventRow, 'type' | 'step_id'>): string => step_id ?? type;
+function nameOf({ type, step_id }: Pick<EventRow, 'type' | 'step_id'>): string {
+  return step_id ?? type;
+}
 
 /** What a reader sees now, as `number name`. */
-const readLog = async (runId: string, after = 0, limit = 1_000): Promise<string[]> =>
-  (await listEvents(db, runId, { before: null, after, limit })).map((row) => `${row.seq} ${nameOf(row)}`);
+async function readLog(runId: string, after = 0, limit = 1_000): Promise<string[]> {
+  return (await listEvents(db, runId, { before: null, after, limit })).map(
+    (row) => `${row.seq} ${nameOf(row)}`,
+  );
+}
 
 /** Other databases of the server hold the horizon back too. */
-const readLogOf = async (runId: string, events: number): Promise<string[]> => {
+async function readLogOf(runId: string, events: number): Promise<string[]> {
   await waitFor(`${events} events`, async () => (await readLog(runId)).length === events);
   return readLog(runId);
-};
+}
 
 describe('the log of a run', () => {
   it('shows nothing behind the oldest open transaction, then everything in the order of transactions', async () => {
@@ -68,7 +74,7 @@ const anyInterleaving = fc
   });
 
 /** Plays an interleaving and reads after every move, as a page and as a feed that goes from horizon to horizon. */
-const play = async (run_id: string, moves: readonly string[]) => {
+async function play(run_id: string, moves: readonly string[]) {
   const open = new Map<string, Knex.Transaction>();
   const pages: string[][] = [];
   const fed: string[] = [];
@@ -95,7 +101,7 @@ const play = async (run_id: string, moves: readonly string[]) => {
     return fed.length === moves.length;
   });
   return { pages, fed };
-};
+}
 
 describe('readers of the log', () => {
   it('never see a number change its event, and a feed brings what the pages show, once', async () => {

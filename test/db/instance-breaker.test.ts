@@ -5,12 +5,17 @@ import { anInstance } from '../support/factories.ts';
 
 const { db } = useDatabase(8);
 
-const openMs = (openings: number): number => 5_000 * 2 ** openings;
-const open = (instanceId: string, because: OpeningReason) => openBreaker(db, instanceId, { because, openMs });
-const endWindow = (instance_id: string) =>
-  db('instance')
+function openMs(openings: number): number {
+  return 5_000 * 2 ** openings;
+}
+function open(instanceId: string, because: OpeningReason) {
+  return openBreaker(db, instanceId, { because, openMs });
+}
+function endWindow(instance_id: string) {
+  return db('instance')
     .where({ instance_id })
     .update({ breaker_until: db.raw("now() - interval '1 second'") });
+}
 
 test('of many that see the same faults one opens a breaker', async () => {
   const { instance_id } = await anInstance(db);

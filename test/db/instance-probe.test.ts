@@ -9,14 +9,20 @@ beforeAll(async () => {
 });
 
 const registered: Registered = {
-  ...{ version: '1.0.0', spec_url: 'http://10.0.0.1/spec', health_url: 'http://10.0.0.1/health' },
-  ...{ cost_type: 'per_call', rate_usd: 0.000_000_1, cost_notes: null, tags: ['a', 'b'], max_concurrency: 2 },
+  version: '1.0.0',
+  spec_url: 'http://10.0.0.1/spec',
+  health_url: 'http://10.0.0.1/health',
+  cost_type: 'per_call',
+  rate_usd: 0.000_000_1,
+  cost_notes: null,
+  tags: ['a', 'b'],
+  max_concurrency: 2,
   settle: 'computed',
 };
 const suspectNow = { state: 'suspect', reason: 'silent', failed_probes: 0, next_probe_in_ms: 0 } as const;
 const up = { state: 'up', reason: null, failed_probes: 0, next_probe_in_ms: null } as const;
 
-const insert = (id: string, change: Parameters<typeof insertInstance>[2]): Promise<boolean> => {
+function insert(id: string, change: Parameters<typeof insertInstance>[2]): Promise<boolean> {
   const key = {
     instance_id: id,
     owner_project: 'prj_one',
@@ -24,7 +30,7 @@ const insert = (id: string, change: Parameters<typeof insertInstance>[2]): Promi
     endpoint: `http://10.0.0.1/${id}`,
   };
   return insertInstance(db, { ...registered, ...key }, change);
-};
+}
 
 it('gives a due probe to one process only, and to another when that one dies', async () => {
   const ids = Array.from({ length: 60 }, (_, at) => `ins_${at}`);
@@ -48,7 +54,9 @@ it('suspects what is up and silent, but not what is due for a probe anyway', asy
   expect(await changeSilentInstances(db, suspectNow)).toBe(1);
   const rows = await db('instance').whereIn('instance_id', ['silent', 'probed', 'beating']).select('*');
   expect(Object.fromEntries(rows.map((row) => [row.instance_id, row.state]))).toEqual({
-    ...{ silent: 'suspect', probed: 'up', beating: 'up' },
+    silent: 'suspect',
+    probed: 'up',
+    beating: 'up',
   });
 });
 

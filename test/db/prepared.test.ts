@@ -14,12 +14,12 @@ afterAll(async () => {
   await database.drop();
 });
 
-const readPid = async (): Promise<number> => {
+async function readPid(): Promise<number> {
   const statement = { name: 'pid', text: 'select pg_backend_pid() as pid, $1::int as n', timeoutMs: 5_000 };
   const [row] = await runPrepared<{ pid: number; n: number }>(db, { ...statement, values: [7] });
   expect(row?.n).toBe(7);
   return row?.pid ?? 0;
-};
+}
 
 it('a connection serves many statements, also after an error of the database, and other queries', async () => {
   const pid = await readPid();

@@ -27,12 +27,15 @@ import { aProject, aRun } from '../support/factories.ts';
 
 const { db } = useDatabase(8);
 
-const aReview = async (changes: Partial<NewReview> = {}): Promise<NewReview> => {
+async function aReview(changes: Partial<NewReview> = {}): Promise<NewReview> {
   const review: NewReview = {
     review_id: newId('review'),
     kind: 'escalation',
     reason: 'the ladder is exhausted',
-    ...{ run_id: null, step_id: null, item: null, skill_id: null },
+    run_id: null,
+    step_id: null,
+    item: null,
+    skill_id: null,
     escalation_id: newId('escalation'),
     due_in_ms: 3_600_000,
     payload: { error: 'rate' },
@@ -41,14 +44,17 @@ const aReview = async (changes: Partial<NewReview> = {}): Promise<NewReview> => 
   };
   expect(await insertReview(db, review)).toBe(true);
   return review;
-};
+}
 
-const read = ({ project_id, review_id }: NewReview) =>
-  findReview(db, project_id, review_id) as Promise<ReviewRow>;
-const decide = (review: NewReview, by: string, version = 1) =>
-  decideReview(db, { ...review, by, version, decision: { action: 'reject', note: by } });
-const claim = (review: NewReview, by: string, lease_ms = 60_000) =>
-  claimReview(db, { ...review, by, lease_ms });
+function read({ project_id, review_id }: NewReview) {
+  return findReview(db, project_id, review_id) as Promise<ReviewRow>;
+}
+function decide(review: NewReview, by: string, version = 1) {
+  return decideReview(db, { ...review, by, version, decision: { action: 'reject', note: by } });
+}
+function claim(review: NewReview, by: string, lease_ms = 60_000) {
+  return claimReview(db, { ...review, by, lease_ms });
+}
 
 describe('a decision', () => {
   it('is made by one of those who decide at once', async () => {
@@ -58,7 +64,10 @@ describe('a decision', () => {
     const winner = people[decided.findIndex((row) => row !== undefined)];
     expect(decided.filter((row) => row !== undefined)).toHaveLength(1);
     expect(await read(review)).toMatchObject({
-      ...{ state: 'resolved', version: 2, decided_by: winner, delivered_at: null },
+      state: 'resolved',
+      version: 2,
+      decided_by: winner,
+      delivered_at: null,
       decision: { action: 'reject', note: winner },
     });
   });
@@ -118,14 +127,12 @@ describe('an escalation', () => {
     const reopened = await Promise.all([reopenReview(db, again), reopenReview(db, again)]);
     expect(reopened.filter(Boolean)).toHaveLength(1);
     expect(await findOpenReview(db, { escalation_id: review.escalation_id as string })).toMatchObject({
-      ...{
-        review_id: review.review_id,
-        state: 'open',
-        round: 2,
-        version: 3,
-        decision: null,
-        decided_by: null,
-      },
+      review_id: review.review_id,
+      state: 'open',
+      round: 2,
+      version: 3,
+      decision: null,
+      decided_by: null,
       payload: { error: 'other' },
     });
     expect(await decide(review, 'b', 3)).toMatchObject({ round: 2, decided_by: 'b' });

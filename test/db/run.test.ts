@@ -19,29 +19,31 @@ const { db } = useDatabase(8);
 
 const failure = { code: 'step_failed', message: 'step b: gone' };
 
-const endOf = (run: StoredRun, end: Partial<RunEnd>): RunEnd => ({
-  run_id: run.run_id,
-  state: 'failed',
-  output: undefined,
-  error: failure,
-  step_ids: run.definition.steps.map(({ id }) => id),
-  ...end,
-});
+function endOf(run: StoredRun, end: Partial<RunEnd>): RunEnd {
+  return {
+    run_id: run.run_id,
+    state: 'failed',
+    output: undefined,
+    error: failure,
+    step_ids: run.definition.steps.map(({ id }) => id),
+    ...end,
+  };
+}
 
-const eventsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
+async function eventsOf({ run_id }: StoredRun): Promise<string[]> {
   const rows = await db('event').where({ run_id }).orderBy(['xid', 'id']).select('type', 'step_id', 'item');
   return rows.map(({ type, step_id, item }) =>
     [type, step_id, item].filter((part) => part !== null).join(' '),
   );
-};
+}
 
-const stepsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
+async function stepsOf({ run_id }: StoredRun): Promise<string[]> {
   const rows = await db('step').where({ run_id }).orderBy('step_id').select('step_id', 'state');
   return rows.map(({ step_id, state }) => `${step_id} ${state}`);
-};
+}
 
 /** Step a has succeeded, b is running, c has not begun. */
-const aRunningRun = async () => {
+async function aRunningRun() {
   const [run, instance] = [await aRun(db), await anInstance(db)];
   await openRun(db, run.run_id);
   const first = aClaim(run, instance);
@@ -51,7 +53,7 @@ const aRunningRun = async () => {
   await claimAttempt(db, running);
   const events = await eventsOf(run);
   return { run, instance, running, newEvents: async () => (await eventsOf(run)).slice(events.length) };
-};
+}
 
 describe('finishRun', () => {
   it.each([

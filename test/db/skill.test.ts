@@ -17,9 +17,11 @@ import { aProject } from '../support/factories.ts';
 
 const { db } = useDatabase(8);
 
-const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
+function hash(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
 
-const aSkill = async (changes: Partial<NewSkill> = {}): Promise<NewSkill> => {
+async function aSkill(changes: Partial<NewSkill> = {}): Promise<NewSkill> {
   const { instructions = 'write 44100' } = changes;
   return {
     skill_id: newId('skill'),
@@ -30,22 +32,29 @@ const aSkill = async (changes: Partial<NewSkill> = {}): Promise<NewSkill> => {
     error_patterns: ['rate'],
     template: null,
     author: 'key_1',
-    ...{ success_count: 1, failure_count: 0, added_success: 1, added_failure: 0 },
-    ...{ escalation_id: null, last_used_at: null, created_at: null },
+    success_count: 1,
+    failure_count: 0,
+    added_success: 1,
+    added_failure: 0,
+    escalation_id: null,
+    last_used_at: null,
+    created_at: null,
     content_sha256: hash(instructions),
     ...changes,
     instructions,
     project_id: changes.project_id ?? (await aProject(db)).project_id,
   };
-};
+}
 
-const aStoredSkill = async (changes: Partial<NewSkill> = {}): Promise<NewSkill> => {
+async function aStoredSkill(changes: Partial<NewSkill> = {}): Promise<NewSkill> {
   const skill = await aSkill(changes);
   await storeSkill(db, skill);
   return skill;
-};
+}
 
-const read = ({ project_id, skill_id }: NewSkill) => findSkill(db, project_id, skill_id);
+function read({ project_id, skill_id }: NewSkill) {
+  return findSkill(db, project_id, skill_id);
+}
 
 describe('storing a skill', () => {
   it('counts exact duplicates on the one that is there, also when all come at once', async () => {
@@ -96,7 +105,9 @@ describe('uses', () => {
     const outcomes = ['success', 'failure', 'neutral', 'success'] as const;
     const tell = (transition: number) => {
       const uses = [one, two].map(({ skill_id }, at) => ({
-        ...{ skill_id, version: 1, level: 1 },
+        skill_id,
+        version: 1,
+        level: 1,
         outcome: outcomes[(transition + at) % 4] ?? 'neutral',
       }));
       const told = transition % 2 === 0 ? uses : uses.toReversed();
@@ -108,7 +119,9 @@ describe('uses', () => {
       const count = (outcome: string) => uses.filter((use) => use.outcome === outcome).length;
       expect([count('success'), count('failure'), count('neutral')]).toEqual([4, 2, 2]);
       expect(await findSkill(db, project_id, skill_id)).toMatchObject({
-        ...{ success_count: 5, failure_count: 2, uses: 6 },
+        success_count: 5,
+        failure_count: 2,
+        uses: 6,
       });
     }
   });

@@ -19,15 +19,18 @@ import { untilLocked } from '../support/locks.ts';
 
 const { db } = useDatabase(4);
 
-const stepsOf = async ({ run_id }: StoredRun): Promise<string[]> => {
+async function stepsOf({ run_id }: StoredRun): Promise<string[]> {
   const rows = await db('step')
     .where({ run_id })
     .orderBy(['step_id', 'item'])
     .select('step_id', 'item', 'state');
   return rows.map(({ step_id, item, state }) => `${step_id} ${item} ${state}`);
-};
-const eventsOf = async ({ run_id }: StoredRun) =>
-  (await db('event').where({ run_id }).orderBy('id').select('type', 'step_id', 'item', 'data')).slice(1);
+}
+async function eventsOf({ run_id }: StoredRun) {
+  return (await db('event').where({ run_id }).orderBy('id').select('type', 'step_id', 'item', 'data')).slice(
+    1,
+  );
+}
 
 const error = { code: 'items_failed', message: 'too many, with \u0000' };
 
@@ -114,8 +117,14 @@ describe('recordChanges', () => {
     const { run_id, project_id } = run;
     const ask = (item: number) =>
       openReview(db, {
-        ...{ project_id, kind: 'step', reason: 'r', due_in_ms: 60_000, payload: {} },
-        ...{ run_id, step_id: 'ask', item },
+        project_id,
+        kind: 'step',
+        reason: 'r',
+        due_in_ms: 60_000,
+        payload: {},
+        run_id,
+        step_id: 'ask',
+        item,
       });
     const reviews = [await ask(1), await ask(2)];
     const wait = { until: null, for_ms: null, begins: true } as const;
@@ -134,23 +143,22 @@ describe('recordChanges', () => {
     }
     const escalation_id = newId('escalation');
     await insertEscalation(db, {
-      ...{
-        escalation_id,
-        project_id,
-        job_type: 'x',
-        prompt: 'p',
-        context: {},
-        result_schema: null,
-        max_usd: null,
-      },
-      ...{ step: { run_id, step_id: 'climb', item: 0 }, repo_context: '', signals: [], previous_id: null },
-      ...{
-        escalation_level: 0,
-        escalation_history: [],
-        escalation_advice: [],
-        fingerprint: null,
-        ladder: {},
-      },
+      escalation_id,
+      project_id,
+      job_type: 'x',
+      prompt: 'p',
+      context: {},
+      result_schema: null,
+      max_usd: null,
+      step: { run_id, step_id: 'climb', item: 0 },
+      repo_context: '',
+      signals: [],
+      previous_id: null,
+      escalation_level: 0,
+      escalation_history: [],
+      escalation_advice: [],
+      fingerprint: null,
+      ladder: {},
       model_spec: { level: 0, label: 'static template', capability: null, model: null },
     });
     await holdStep(db, { run_id, step_id: 'climb', item: 0 }, 'retrying', { error: null, data: {} });

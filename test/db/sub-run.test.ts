@@ -25,25 +25,35 @@ import { waitFor } from '../support/wait.ts';
 
 const { db } = useDatabase(6);
 
-const aPaid = () => anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 100 });
-const below = (parent: StoredRun, over: RunOverrides = {}): Promise<StoredRun> =>
-  aRun(db, {
+function aPaid() {
+  return anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 100 });
+}
+function below(parent: StoredRun, over: RunOverrides = {}): Promise<StoredRun> {
+  return aRun(db, {
     project_id: parent.project_id,
-    ...{ parent_run_id: parent.run_id, parent_step_id: 'a', parent_item: 0, parent_revision: 0 },
+    parent_run_id: parent.run_id,
+    parent_step_id: 'a',
+    parent_item: 0,
+    parent_revision: 0,
     ...over,
   });
+}
 /** A run with this ceiling in nano-USD, one below it, one below that. */
-const aLine = async (ceilings: readonly (number | null)[] = []) => {
+async function aLine(ceilings: readonly (number | null)[] = []) {
   const usd = (index: number) => (ceilings[index] == null ? null : Number(ceilings[index]) / 1e9);
   const top = await aRun(db, { budget_ceiling_usd: usd(0) });
   const middle = await below(top, { budget_ceiling_usd: usd(1) });
   return [top, middle, await below(middle, { budget_ceiling_usd: usd(2) })] as const;
-};
-const budgetOf = async ({ run_id }: StoredRun) => (await budgetsOf(db, `run:${run_id}`))[`run:${run_id}`];
-const stateOf = async ({ run_id }: StoredRun) =>
-  db('run').where({ run_id }).first('state', 'cancel_mode', 'cancel_delivered_at');
-const end = (run: StoredRun, state: 'succeeded' | 'cancelled' = 'succeeded') =>
-  finishRun(db, { run_id: run.run_id, state, output: null, error: null, step_ids: [] });
+}
+async function budgetOf({ run_id }: StoredRun) {
+  return (await budgetsOf(db, `run:${run_id}`))[`run:${run_id}`];
+}
+async function stateOf({ run_id }: StoredRun) {
+  return db('run').where({ run_id }).first('state', 'cancel_mode', 'cancel_delivered_at');
+}
+function end(run: StoredRun, state: 'succeeded' | 'cancelled' = 'succeeded') {
+  return finishRun(db, { run_id: run.run_id, state, output: null, error: null, step_ids: [] });
+}
 
 describe('money of a run that another run has started', () => {
   it('is reserved, settled, given back and lost in every run above it', async () => {
@@ -158,7 +168,10 @@ describe('what has ended', () => {
     await recordDecisions(db, run.run_id, [{ step_id: 'a', state: 'running', items: 3 }]);
     expect(await claimItem(run, 1)).toBe('claimed');
     await finishRun(db, {
-      ...{ run_id: run.run_id, state: 'cancelled', output: null, error: null },
+      run_id: run.run_id,
+      state: 'cancelled',
+      output: null,
+      error: null,
       step_ids: ['a', 'b', 'c'],
     });
     expect(await claimItem(run, 2)).toBe('closed');
@@ -190,7 +203,10 @@ describe('what has ended', () => {
     const run = await aRun(db);
     const trx = await db.transaction();
     const child = await aRun(trx, {
-      ...{ project_id: run.project_id, parent_run_id: run.run_id, parent_step_id: 'a', parent_item: 0 },
+      project_id: run.project_id,
+      parent_run_id: run.run_id,
+      parent_step_id: 'a',
+      parent_item: 0,
     });
     const ending = end(run);
     await waitFor('the end to wait for the row', async () => {
@@ -213,7 +229,9 @@ describe('what has ended', () => {
     await requestCancel(db, run, { reason: null, mode: 'terminate' });
     await end(run, 'cancelled');
     expect(await stateOf(child)).toEqual({
-      ...{ state: 'cancelling', cancel_mode: 'terminate', cancel_delivered_at: null },
+      state: 'cancelling',
+      cancel_mode: 'terminate',
+      cancel_delivered_at: null,
     });
   });
 });

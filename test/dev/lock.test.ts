@@ -27,11 +27,12 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-const writeLock = (holder: ProcessIdentity): void =>
+function writeLock(holder: ProcessIdentity): void {
   writeFileSync(
     join(dataDir, 'lock.json'),
     JSON.stringify({ ...holder, api_url: 'http://127.0.0.1:7400', started_at: '2026-01-02T03:04:05Z' }),
   );
+}
 
 test('a second start on the same data names who holds them', () => {
   writeLock(identity);

@@ -32,8 +32,8 @@ interface Started {
   readonly processes: readonly SupervisedProcess[];
 }
 
-const startParent = (args: readonly string[], account: Account | null): Promise<Started> =>
-  new Promise((resolve, reject) => {
+function startParent(args: readonly string[], account: Account | null): Promise<Started> {
+  return new Promise((resolve, reject) => {
     let errors = '';
     parent = spawn(process.execPath, ['--import', 'tsx', fixture, ...args], {
       ...(account ?? {}),
@@ -46,6 +46,7 @@ const startParent = (args: readonly string[], account: Account | null): Promise<
     if (parent.stdout) createInterface(parent.stdout).once('line', (line) => resolve(JSON.parse(line)));
     parent.once('exit', (code, signal) => reject(new Error(`parent ended: ${code ?? signal}\n${errors}`)));
   });
+}
 
 test('a parent that is killed leaves neither Postgres nor Temporal behind', async () => {
   const cacheDir = findCacheDir(process.env, homedir());

@@ -30,7 +30,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const start = async (port?: number) => {
+async function start(port?: number) {
   const supervisor = createSupervisor({ report: (event) => events.push(event), temporaryFolder: null });
   supervisors.push(supervisor);
   const options = {
@@ -45,9 +45,9 @@ const start = async (port?: number) => {
     createPartReport(() => undefined, 'Postgres'),
   );
   return { supervisor, server };
-};
+}
 
-const query = async (url: string, text: string): Promise<unknown[]> => {
+async function query(url: string, text: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => undefined);
   await client.connect();
@@ -56,7 +56,7 @@ const query = async (url: string, text: string): Promise<unknown[]> => {
   } finally {
     await client.end();
   }
-};
+}
 
 test('a killed Postgres is back on the same port with what was committed', async () => {
   const { supervisor, server } = await start();

@@ -26,12 +26,12 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const start = async (): Promise<Stack> => {
+async function start(): Promise<Stack> {
   const environment = { PATH: process.env.PATH, HOME: homedir(), XDG_CACHE_HOME: process.env.XDG_CACHE_HOME };
   const report = (event: ProgressEvent) => void events.push(event);
   stack = await startStack({ dataDir, port: 0, ephemeral: false, samples: false, report, environment });
   return stack;
-};
+}
 
 test('the whole stack starts, is reachable by its file, survives a dead worker, and ends without a rest', async () => {
   const { info, file, stop } = await start();

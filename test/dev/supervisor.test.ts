@@ -26,28 +26,31 @@ afterEach(async () => {
 });
 
 /** What is in a file of the test's folder; nothing while the file is not there yet. */
-const log = (name: string): string => {
+function log(name: string): string {
   const file = join(folder, name);
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
-};
+}
 
 /** A shell that says "up" to the common log and is ready then. */
-const shell = (name: string, script: string): ChildSpec => ({
-  name,
-  command: '/bin/sh',
-  args: ['-c', `exec 3>&2 2>/dev/null; echo "${name} up"; ${script}`],
-  cwd: folder,
-  env: {},
-  account: null,
-  logFile: join(folder, 'log'),
-  stopSignal: 'SIGTERM',
-  stopGraceMs: 300,
-  readyTimeoutMs: 5_000,
-  isReady: async () => log('log').includes(`${name} up`),
-});
+function shell(name: string, script: string): ChildSpec {
+  return {
+    name,
+    command: '/bin/sh',
+    args: ['-c', `exec 3>&2 2>/dev/null; echo "${name} up"; ${script}`],
+    cwd: folder,
+    env: {},
+    account: null,
+    logFile: join(folder, 'log'),
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 300,
+    readyTimeoutMs: 5_000,
+    isReady: async () => log('log').includes(`${name} up`),
+  };
+}
 
-const serving = (name: string): string =>
-  `trap 'echo "${name} down"; exit' TERM; while :; do sleep 0.05; done`;
+function serving(name: string): string {
+  return `trap 'echo "${name} down"; exit' TERM; while :; do sleep 0.05; done`;
+}
 
 test('children are ended in the reverse order of their start', async () => {
   await supervisor.start(shell('first', serving('first')));

@@ -20,16 +20,19 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-const exec = async (endpoint: string, input: object): Promise<unknown> => {
+async function exec(endpoint: string, input: object): Promise<unknown> {
   const headers = { 'content-type': 'application/json' };
   const body = JSON.stringify(input);
   return (await fetch(`${endpoint}/exec`, { method: 'POST', headers, body })).json();
-};
+}
 
-const failuresOf = async (endpoint: string) => (await checkCapability(endpoint)).filter(({ ok }) => !ok);
+async function failuresOf(endpoint: string) {
+  return (await checkCapability(endpoint)).filter(({ ok }) => !ok);
+}
 
-const blockOf = (language: string): string =>
-  listCodeBlocks(guide).find((block) => block.language === language)?.text ?? '';
+function blockOf(language: string): string {
+  return listCodeBlocks(guide).find((block) => block.language === language)?.text ?? '';
+}
 
 test('the guide shows the TypeScript example as it is in its file', () => {
   expect(blockOf('ts')).toBe(readDocument(`${example}/index.ts`));

@@ -4,17 +4,21 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
-export const readDocument = (file: string): string => readFileSync(`${root}${file}`, 'utf8');
+export function readDocument(file: string): string {
+  return readFileSync(`${root}${file}`, 'utf8');
+}
 
 /** Paths relative to the root. */
-export const listDocuments = (): string[] => [
-  ...readdirSync(root).filter((name) => name.endsWith('.md')),
-  ...['docs', 'examples'].flatMap((folder) =>
-    readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.md'))
-      .map((name) => `${folder}/${name}`),
-  ),
-];
+export function listDocuments(): string[] {
+  return [
+    ...readdirSync(root).filter((name) => name.endsWith('.md')),
+    ...['docs', 'examples'].flatMap((folder) =>
+      readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.md'))
+        .map((name) => `${folder}/${name}`),
+    ),
+  ];
+}
 
 interface CodeBlock {
   readonly language: string;
@@ -25,9 +29,10 @@ interface CodeBlock {
 
 const block = /(?:<!-- run: (\S+) -->\n)?^```(\w+)\n([\s\S]*?)^```$/gm;
 
-export const listCodeBlocks = (file: string): CodeBlock[] =>
-  [...readDocument(file).matchAll(block)].map(([, mark = null, language = '', text = '']) => ({
+export function listCodeBlocks(file: string): CodeBlock[] {
+  return [...readDocument(file).matchAll(block)].map(([, mark = null, language = '', text = '']) => ({
     language,
     mark,
     text,
   }));
+}

@@ -4,25 +4,27 @@ import { expect, test } from 'vitest';
 import { listDocuments, readDocument, root } from './documents.ts';
 
 /** As GitHub makes them. */
-const anchorsOf = (text: string): string[] =>
-  [...text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+function anchorsOf(text: string): string[] {
+  return [...text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
     title
       .toLowerCase()
       .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
       .replaceAll(' ', '-'),
   );
+}
 
-const linksOf = (text: string): string[] =>
-  [...text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/\]\(([^)\s]+)\)/g)].map(
+function linksOf(text: string): string[] {
+  return [...text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/\]\(([^)\s]+)\)/g)].map(
     ([, target = '']) => target,
   );
+}
 
-const isBroken = (file: string, target: string): boolean => {
+function isBroken(file: string, target: string): boolean {
   const [path = '', anchor] = target.split('#');
   const linked = path === '' ? file : join(dirname(file), path);
   if (!existsSync(join(root, linked))) return true;
   return anchor !== undefined && !anchorsOf(readDocument(linked)).includes(anchor);
-};
+}
 
 test('every relative link leads to a file that exists, and to a heading in it', () => {
   const broken = listDocuments().flatMap((file) =>

@@ -9,7 +9,9 @@ interface Example {
   readonly type: string;
 }
 
-const isDefinition = (text: string): boolean => /^\s*"?pipeline"?:/m.test(text);
+function isDefinition(text: string): boolean {
+  return /^\s*"?pipeline"?:/m.test(text);
+}
 
 /** Definitions in documents, those inside shell scripts included. */
 const inDocuments = listDocuments().flatMap((file) =>

@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 /** In a process group of its own, so that what the script leaves running ends with the test. */
-const runScript = async (script: string): Promise<{ code: number | null; printed: string }> => {
+async function runScript(script: string): Promise<{ code: number | null; printed: string }> {
   const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: folder,
     detached: true,
@@ -58,7 +58,7 @@ const runScript = async (script: string): Promise<{ code: number | null; printed
   } finally {
     clearTimeout(limit);
   }
-};
+}
 
 test('the curl commands of the README do what it says', async () => {
   const blocks = listCodeBlocks('README.md').filter(({ mark }) => mark === 'curl');

@@ -6,15 +6,17 @@ import { listCodeBlocks } from '../docs/documents.ts';
 import { runDemo } from '../support/demo.ts';
 
 /** Without what differs from run to run. */
-const mask = (text: string): string =>
-  text.replace(/\b(run|rev|skl|prj)_[0-9a-f]+-[^\s,]*/g, '$1').replace(/\b(\d+m)?[\d.]+s\b/g, 'time');
+function mask(text: string): string {
+  return text.replace(/\b(run|rev|skl|prj)_[0-9a-f]+-[^\s,]*/g, '$1').replace(/\b(\d+m)?[\d.]+s\b/g, 'time');
+}
 
 /** The lines that the guide shows. */
-const shownLines = (): string[] =>
-  listCodeBlocks('docs/escalation-and-skills.md')
+function shownLines(): string[] {
+  return listCodeBlocks('docs/escalation-and-skills.md')
     .filter(({ mark }) => mark === 'demo-learning')
     .flatMap(({ text }) => mask(text).split('\n'))
     .filter((line) => line !== '');
+}
 
 test('a mistake is corrected by a person once; the next run with it corrects itself at level 0, for nothing', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));

@@ -38,20 +38,23 @@ afterAll(async () => {
   await capstan?.stop();
 });
 
-const bad = (id: string, rate: string, extra: object = {}) => ({
-  id,
-  capability: 'resample',
-  input: { rate },
-  ...extra,
-});
+function bad(id: string, rate: string, extra: object = {}) {
+  return {
+    id,
+    capability: 'resample',
+    input: { rate },
+    ...extra,
+  };
+}
 
-const stepOf = async (runId: string, stepId: string): Promise<StepDetail> =>
-  (await capstan.request<StepDetail>('GET', `/v1/runs/${runId}/steps/${stepId}`)).body;
+async function stepOf(runId: string, stepId: string): Promise<StepDetail> {
+  return (await capstan.request<StepDetail>('GET', `/v1/runs/${runId}/steps/${stepId}`)).body;
+}
 
-const eventsOf = async (runId: string, stepId: string): Promise<string[]> => {
+async function eventsOf(runId: string, stepId: string): Promise<string[]> {
   const { body } = await capstan.request<EventPage>('GET', `/v1/runs/${runId}/events?limit=200`);
   return body.items.filter(({ step_id }) => step_id === stepId).map(({ type }) => type);
-};
+}
 
 test('a person corrects a step and the run goes on; the next run corrects itself and says by which skill', async () => {
   const steps = [

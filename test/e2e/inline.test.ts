@@ -31,17 +31,26 @@ afterAll(async () => {
 
 const ids = ['a', 'b', 'c', 'd', 'e'];
 const steps = ids.map((id, at) => ({
-  ...{ id, capability: 'echo', dispatch: 'inline', escalate: { enabled: false } },
+  id,
+  capability: 'echo',
+  dispatch: 'inline',
+  escalate: { enabled: false },
   retry: { max: 2, initial: '10ms' },
   input: { id, before: at === 0 ? null : `{{ steps.${ids[at - 1]}.output.id }}` },
 }));
 
-const ran = async (): Promise<Run> => capstan.ended((await capstan.submit(steps)).run_id);
-const called = (): string => instance.execs.map(({ input }) => input.id).join(' ');
-const statesOf = ({ steps: all }: Run): string => all.map(({ state }) => state).join(' ');
+async function ran(): Promise<Run> {
+  return capstan.ended((await capstan.submit(steps)).run_id);
+}
+function called(): string {
+  return instance.execs.map(({ input }) => input.id).join(' ');
+}
+function statesOf({ steps: all }: Run): string {
+  return all.map(({ state }) => state).join(' ');
+}
 
 /** Local activities, that of the run's end too, and activities that went through the queue. */
-const countActivities = async ({ run_id }: Run): Promise<{ local: number; queued: number }> => {
+async function countActivities({ run_id }: Run): Promise<{ local: number; queued: number }> {
   const { project_id } = await db('run').where({ run_id }).first('project_id');
   const handle = client.workflow.getHandle(workflowIdOf(project_id, run_id));
   await handle.result().catch(() => undefined);
@@ -51,13 +60,12 @@ const countActivities = async ({ run_id }: Run): Promise<{ local: number; queued
     local: all.filter((event) => event.markerRecordedEventAttributes != null).length,
     queued: all.filter((event) => event.activityTaskScheduledEventAttributes != null).length,
   };
-};
+}
 
 /** Answers for `c` as is said, for the others with their input. */
-const atC =
-  (handle: Handler): Handler =>
-  (exec, response) =>
-    exec.input.id === 'c' ? handle(exec, response) : echo(exec, response);
+function atC(handle: Handler): Handler {
+  return (exec, response) => (exec.input.id === 'c' ? handle(exec, response) : echo(exec, response));
+}
 
 test('steps that follow one another are executed together, each once, with what the one before answered', async () => {
   const run = await ran();

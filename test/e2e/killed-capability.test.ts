@@ -26,9 +26,9 @@ afterAll(async () => {
 });
 
 /** The concat sample as a process; without a router it registers nowhere. */
-const startConcat = async (
+async function startConcat(
   environment: NodeJS.ProcessEnv,
-): Promise<{ child: ChildProcess; endpoint: string }> => {
+): Promise<{ child: ChildProcess; endpoint: string }> {
   const port = await choosePort([]);
   const args = ['bin/capstan.mjs', 'capability', 'start', 'capabilities/concat'];
   const child = spawn(process.execPath, args, {
@@ -47,14 +47,18 @@ const startConcat = async (
     30_000,
   );
   return { child, endpoint };
-};
+}
 
 test('concat free and local is killed -9 at work: the run completes on the priced one, and says why', async () => {
   const free = await startConcat({ ROUTER_URL: capstan.url, ROUTER_TOKEN: capstan.key });
   const hosted = await startConcat({});
   await capstan.request('POST', '/v1/capabilities', {
-    ...{ name: 'concat', version: '1.0.0', endpoint: hosted.endpoint, tags: ['hosted'] },
-    ...{ spec_url: `${hosted.endpoint}/spec`, health_url: `${hosted.endpoint}/health` },
+    name: 'concat',
+    version: '1.0.0',
+    endpoint: hosted.endpoint,
+    tags: ['hosted'],
+    spec_url: `${hosted.endpoint}/spec`,
+    health_url: `${hosted.endpoint}/health`,
     cost_model: { type: 'per_call', rate_usd: 0.01 },
   });
   await waitFor('both instances', async () => {

@@ -39,7 +39,9 @@ beforeAll(async () => {
   await watchCommits(db);
   for (let at = 0; at < 2; at++) {
     const instance = await startInstance(capstan, {
-      ...{ name: 'hash', max_concurrency: 200, cost_model: { type: 'per_call', rate_usd: priceUsd } },
+      name: 'hash',
+      max_concurrency: 200,
+      cost_model: { type: 'per_call', rate_usd: priceUsd },
     });
     instance.handle = answerHashes(calls);
     instances.push(instance);
@@ -53,17 +55,18 @@ afterAll(async () => {
   await capstan?.stop();
 });
 
-const countLost = async (): Promise<number> => {
+async function countLost(): Promise<number> {
   const [row] = await db('attempt').where({ state: 'lost' }).count('* as lost');
   return Number(row?.lost);
-};
+}
 
 /** Until then the runs are in the middle of something. */
-const callsReach = (count: number): Promise<unknown> =>
-  waitFor(`${count} calls`, () => calls.length >= count, 120_000);
+function callsReach(count: number): Promise<unknown> {
+  return waitFor(`${count} calls`, () => calls.length >= count, 120_000);
+}
 
 /** A worker that is replaced by another one whenever it is killed. */
-const createPost = (first: Pick<AddedWorker, 'kill'>) => {
+function createPost(first: Pick<AddedWorker, 'kill'>) {
   let holder = Promise.resolve(first);
   return {
     kill: async (): Promise<void> => {
@@ -72,23 +75,23 @@ const createPost = (first: Pick<AddedWorker, 'kill'>) => {
       holder.catch(() => undefined);
     },
   };
-};
+}
 
 /** Its calls are given to others, and then it wants to end them too. */
-const sleepTooLong = async (worker: AddedWorker): Promise<void> => {
+async function sleepTooLong(worker: AddedWorker): Promise<void> {
   const before = await countLost();
   worker.send('SIGSTOP');
   await waitFor('contact with its calls to be lost', async () => (await countLost()) > before, 120_000);
   await callsReach(calls.length + 20);
   worker.send('SIGCONT');
-};
+}
 
-const restartServer = async (): Promise<void> => {
+async function restartServer(): Promise<void> {
   await capstan.killServer('SIGKILL');
   await capstan.startServer();
-};
+}
 
-const wreak = async (): Promise<void> => {
+async function wreak(): Promise<void> {
   const first = createPost({ kill: capstan.killWorker });
   const second = createPost(another);
   await callsReach(40);
@@ -99,10 +102,10 @@ const wreak = async (): Promise<void> => {
   await Promise.all([restartServer(), second.kill()]);
   await callsReach(280);
   await first.kill();
-};
+}
 
 /** Calls and their price, as the attempts of each unit say. */
-const readCharges = async () => {
+async function readCharges() {
   const { rows } = await db.raw<{
     rows: { unit: string; state: string; ends: number; odd: number; lost: number }[];
   }>(
@@ -115,10 +118,10 @@ const readCharges = async () => {
     { price: priceNano },
   );
   return rows;
-};
+}
 
 /** First arrivals that came before the end of something that comes first. */
-const findHasty = async (): Promise<string[]> => {
+async function findHasty(): Promise<string[]> {
   const ends = new Map<string, number>();
   const rows = await db('step').where({ item: 0 }).select('run_id', 'step_id', 'finished_at');
   for (const { run_id, step_id, finished_at } of rows)
@@ -132,7 +135,7 @@ const findHasty = async (): Promise<string[]> => {
     const hasty = (hashOrder[step] ?? []).filter((before) => at + 1 < (ends.get(`${run}.${before}`) ?? 0));
     return hasty.map((before) => `${key} was called before ${before} had ended`);
   });
-};
+}
 
 test('runs of every kind of step survive kills of workers and server: each step has one result and one charge', async () => {
   const submitted = await Promise.all(

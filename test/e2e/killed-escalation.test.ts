@@ -70,7 +70,7 @@ const opening: Place = {
 };
 
 /** Brings ladders to their places, once each; after that they go on unhindered. */
-const createHolds = () => {
+function createHolds() {
   const reached = new Set<string>();
   const locks: (() => Promise<unknown>)[] = [];
   const lock = async ({ name, held }: Place): Promise<void> => {
@@ -93,12 +93,12 @@ const createHolds = () => {
       await Promise.all(locks.splice(0).map((unlock) => unlock()));
     },
   };
-};
+}
 
 const calls: { name: string; moment: Moment }[] = [];
 const holds = createHolds();
 
-const startLadder = async (place: Place): Promise<Run> => {
+async function startLadder(place: Place): Promise<Run> {
   const instance = await startInstance(capstan, {
     name: place.name,
     cost_model: { type: 'per_call', rate_usd: 0.5 },
@@ -113,9 +113,9 @@ const startLadder = async (place: Place): Promise<Run> => {
     else answer(response, 422, { ok: false, error: `encoder: sample rate ${exec.input.rate} must be even` });
   };
   return capstan.submit([{ id: 'a', capability: place.name, input: { rate: 44_101 } }]);
-};
+}
 
-const answerModels = (): void =>
+function answerModels(): void {
   provider.answer(async ({ body }) => {
     const { kind, data } = readShown(body);
     const name = String(data.job_type ?? data.capability);
@@ -127,13 +127,15 @@ const answerModels = (): void =>
     const patch = [{ op: 'replace', path: '/rate', value: 44_100 }];
     return { text: JSON.stringify(kind === 'advise' ? advice : { patch, used_skills: [] }) };
   });
+}
 
 /** How often each call of a ladder was made, in their order. */
-const countCalls = (name: string): readonly number[] =>
-  moments.map((moment) => calls.filter((call) => call.name === name && call.moment === moment).length);
+function countCalls(name: string): readonly number[] {
+  return moments.map((moment) => calls.filter((call) => call.name === name && call.moment === moment).length);
+}
 
 /** What is left in the end, without ids and times. */
-const readEnd = async ({ run_id, state, output, steps }: Run) => {
+async function readEnd({ run_id, state, output, steps }: Run) {
   const get = async <Body>(path: string): Promise<Body> => (await capstan.request<Body>('GET', path)).body;
   const step = await get<StepDetail>(`/v1/runs/${run_id}/steps/a`);
   const { payload, ...ladder } = await get<Escalation>(`/v1/escalations/${step.escalation_id}`);
@@ -141,19 +143,24 @@ const readEnd = async ({ run_id, state, output, steps }: Run) => {
     ({ pattern }) => pattern.job_type === step.capability,
   );
   return {
-    ...{ state, output, step: [steps[0]?.state, steps[0]?.revision] },
+    state,
+    output,
+    step: [steps[0]?.state, steps[0]?.revision],
     revisions: step.revisions?.map(({ revision, input, source }) => ({ revision, input, source })),
     ladder: [ladder.state, ladder.escalation_level],
     history: payload.escalation_history.map(({ level, error }) => ({ level, error })),
     advice: payload.escalation_advice.map(({ from_level, instructions }) => ({ from_level, instructions })),
     skills: skills.map(({ id, source, success_count, uses }) => ({
-      ...{ is_its: id === ladder.skill_id, source, success_count, uses },
+      is_its: id === ladder.skill_id,
+      source,
+      success_count,
+      uses,
     })),
   };
-};
+}
 
 /** Statements of ladders that wait for a lock. */
-const countBlocked = async (): Promise<number> => {
+async function countBlocked(): Promise<number> {
   const [row] = await db('pg_stat_activity')
     .where({ wait_event_type: 'Lock', datname: db.raw('current_database()') })
     .where((one) => {
@@ -166,17 +173,17 @@ const countBlocked = async (): Promise<number> => {
     })
     .count('* as blocked');
   return Number(row?.blocked);
-};
+}
 
 /** Calls and USD by capability. */
-const readCharges = async (): Promise<Record<string, readonly [number, number]>> => {
+async function readCharges(): Promise<Record<string, readonly [number, number]>> {
   const rows = await db('attempt')
     .groupBy('capability')
     .select('capability', db.raw('count(*)::int as made, sum(settled_nano)::float8 / 1e9 as usd'));
   return Object.fromEntries(rows.map(({ capability, made, usd }) => [capability, [made, usd]]));
-};
+}
 
-const bringToPlaces = async (): Promise<Run[]> => {
+async function bringToPlaces(): Promise<Run[]> {
   const runs = await Promise.all(places.map(startLadder));
   await waitFor('all to be at their places', () => holds.reached.size === places.length, 60_000);
   const locked = places.filter(({ held }) => held !== 'no answer').length;
@@ -184,13 +191,15 @@ const bringToPlaces = async (): Promise<Run[]> => {
   runs.push(await startLadder(opening));
   await waitFor('the last one to wait too', async () => (await countBlocked()) === locked + 1, 30_000);
   return runs;
-};
+}
 
 test('a worker killed -9 anywhere in a ladder changes nothing in the end: one skill, every call charged once', async () => {
   answerModels();
   const whole = await readEnd(await capstan.ended((await startLadder(untouched)).run_id));
   expect(whole).toMatchObject({
-    ...{ state: 'succeeded', output: { a: { rate: 44_100 } }, step: ['succeeded', 1] },
+    state: 'succeeded',
+    output: { a: { rate: 44_100 } },
+    step: ['succeeded', 1],
     skills: [{ is_its: true, source: 'escalation-l1', success_count: 1, uses: 0 }],
   });
   const runs = await bringToPlaces();
@@ -209,7 +218,8 @@ test('a worker killed -9 anywhere in a ladder changes nothing in the end: one sk
   }
   const asked = provider.requests.length;
   expect(await readCharges()).toEqual({
-    ...{ ...charges, untouched: [2, 0.5] },
+    ...charges,
+    untouched: [2, 0.5],
     'model.fast': [asked, expect.closeTo(0.01 * asked, 9)],
   });
   expect(await findViolations(db, [])).toEqual([]);

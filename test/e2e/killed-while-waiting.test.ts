@@ -35,30 +35,39 @@ const instances: Instance[] = [];
 const free = new Set<string>();
 const held: { readonly who: string; readonly answer: () => void }[] = [];
 
-const release = async (who: string): Promise<void> => {
+async function release(who: string): Promise<void> {
   free.add(who);
   for (const call of held) if (call.who === who) call.answer();
-};
+}
 
-const post = async (path: string, body: object): Promise<void> => {
+async function post(path: string, body: object): Promise<void> {
   const { status, body: answered } = await capstan.request<Problem>('POST', path, body);
   if (status >= 300) throw new Error(`POST ${path}: ${status} ${JSON.stringify(answered)}`);
-};
+}
 
-const stepSucceeds = (run_id: string, step_id: string): Promise<unknown> =>
-  waitFor(`step ${step_id} of ${run_id} to succeed`, () =>
+function stepSucceeds(run_id: string, step_id: string): Promise<unknown> {
+  return waitFor(`step ${step_id} of ${run_id} to succeed`, () =>
     db('step').where({ run_id, step_id, state: 'succeeded' }).first(),
   );
+}
 
-const heldCall = (id: string, who: string) => ({ id, capability: 'held', input: { who } });
-const after = (id: string, value: string) => ({
-  id: 'after',
-  capability: 'echo',
-  depends_on: [id],
-  input: { v: value },
-});
-const fixed = (id: string) => after(id, 'went on');
-const wentOn = () => ({ after: { v: 'went on' } });
+function heldCall(id: string, who: string) {
+  return { id, capability: 'held', input: { who } };
+}
+function after(id: string, value: string) {
+  return {
+    id: 'after',
+    capability: 'echo',
+    depends_on: [id],
+    input: { v: value },
+  };
+}
+function fixed(id: string) {
+  return after(id, 'went on');
+}
+function wentOn() {
+  return { after: { v: 'went on' } };
+}
 
 const cases: readonly Waiting[] = [
   {
@@ -149,21 +158,21 @@ afterAll(async () => {
 });
 
 /** Of these runs: those that wait, and those that are paused. */
-const countWaiting = async (runIds: readonly string[]): Promise<number> => {
+async function countWaiting(runIds: readonly string[]): Promise<number> {
   const steps = await db('step')
     .whereIn('run_id', runIds)
     .where({ state: 'waiting' })
     .countDistinct('run_id as runs');
   const [paused] = await db('run').whereIn('run_id', runIds).where({ state: 'paused' }).count('* as runs');
   return Number(steps[0]?.runs) + Number(paused?.runs);
-};
+}
 
-const bringToPlace = async (one: Waiting, when: When) => {
+async function bringToPlace(one: Waiting, when: When) {
   const who = `${one.awaiting}-${when.replace(' ', '-')}`;
   const { run_id } = await capstan.submit(one.steps(who), {}, one.extra);
   await one.settle?.(run_id, who);
   return { one, when, who, runId: run_id };
-};
+}
 
 test('what a run waits for may come after all processes were killed, with or without a worker: it goes on', async () => {
   const waiting = await Promise.all(

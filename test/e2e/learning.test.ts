@@ -37,33 +37,42 @@ afterAll(async () => {
   await capstan?.stop();
 });
 
-const submit = (input: object): Promise<Run> => capstan.submit([{ id: 'a', capability: 'encode', input }]);
+function submit(input: object): Promise<Run> {
+  return capstan.submit([{ id: 'a', capability: 'encode', input }]);
+}
 
-const ladderOf = async ({ steps }: Run): Promise<Escalation> => {
+async function ladderOf({ steps }: Run): Promise<Escalation> {
   const path = `/v1/escalations/${steps[0]?.escalation_id}`;
   return (await capstan.request<Escalation>('GET', path)).body;
-};
+}
 
-const skillOf = async ({ skill_id }: Escalation): Promise<Skill> =>
-  (await capstan.request<Skill>('GET', `/skills/${skill_id}`)).body;
+async function skillOf({ skill_id }: Escalation): Promise<Skill> {
+  return (await capstan.request<Skill>('GET', `/skills/${skill_id}`)).body;
+}
 
-const shownSince = (from: number) => provider.requests.slice(from).map(({ body }) => readShown(body));
+function shownSince(from: number) {
+  return provider.requests.slice(from).map(({ body }) => readShown(body));
+}
 
 /** What all calls of models have cost so far, and how many there were. */
-const readModelCosts = async () => {
+async function readModelCosts() {
   const [sum] = await db('attempt')
     .whereLike('capability', 'model.%')
     .count('* as calls')
     .sum('settled_nano as nano');
   return { calls: Number(sum?.calls), usd: Number(sum?.nano) / 1e9 };
-};
+}
 
-const advise = (instructions: string) => ({
-  instructions,
-  reasoning: 'the encoder',
-  suggested_executor_level: 1,
-});
-const setRate = (value: number) => ({ patch: [{ op: 'replace', path: '/rate', value }] });
+function advise(instructions: string) {
+  return {
+    instructions,
+    reasoning: 'the encoder',
+    suggested_executor_level: 1,
+  };
+}
+function setRate(value: number) {
+  return { patch: [{ op: 'replace', path: '/rate', value }] };
+}
 
 test('level 1 fails twice, the advice of level 2 helps; the third run with that mistake needs no model', async () => {
   const advices = ['take the next odd rate', 'double the rate', 'round down to an even rate'];
@@ -82,7 +91,9 @@ test('level 1 fails twice, the advice of level 2 helps; the third run with that 
   ]);
   const ladder = await ladderOf(first);
   expect(ladder).toMatchObject({
-    ...{ state: 'succeeded', escalation_level: 1, cost_usd: 0.02 },
+    state: 'succeeded',
+    escalation_level: 1,
+    cost_usd: 0.02,
     payload: {
       escalation_history: [
         { level: 0, error: 'encoder: sample rate 44101 is not supported, it must be even' },
@@ -103,7 +114,9 @@ test('level 1 fails twice, the advice of level 2 helps; the third run with that 
   for (const successes of [2, 3]) {
     const run = await capstan.ended((await submit({ rate: 44_101 })).run_id);
     expect(run).toMatchObject({
-      ...{ state: 'succeeded', cost_usd: 0, output: { a: { rate: 44_100 } } },
+      state: 'succeeded',
+      cost_usd: 0,
+      output: { a: { rate: 44_100 } },
       steps: [{ skill_id: ladder.skill_id }],
     });
     const repaired = await ladderOf(run);

@@ -23,20 +23,21 @@ let gate: Instance;
 let phase = 0;
 const held: { readonly phase: number; readonly answer: () => void }[] = [];
 
-const enterPhase = (next: number): void => {
+function enterPhase(next: number): void {
   phase = next;
   const open = held.filter((call) => call.phase <= phase);
   held.splice(0, held.length, ...held.filter((call) => call.phase > phase));
   for (const call of open) call.answer();
-};
+}
 
 /** Every run has come as far as it can. */
-const heldInPhase = (wanted: number, calls: number): Promise<unknown> =>
-  waitFor(
+function heldInPhase(wanted: number, calls: number): Promise<unknown> {
+  return waitFor(
     `${calls} calls of phase ${wanted}`,
     () => held.filter((call) => call.phase === wanted).length >= calls,
     120_000,
   );
+}
 
 beforeAll(async () => {
   capstan = await startCapstan({ ENGINE_VERSION: '2' });
@@ -57,9 +58,14 @@ afterAll(async () => {
 
 const last = 5;
 const phases = Array.from({ length: last }, (_, at) => at + 1);
-const call = (id: string, at: number, before: readonly string[] = []) => ({
-  ...{ id, capability: 'gate', depends_on: before, input: { phase: at } },
-});
+function call(id: string, at: number, before: readonly string[] = []) {
+  return {
+    id,
+    capability: 'gate',
+    depends_on: before,
+    input: { phase: at },
+  };
+}
 
 /** One call at a time in each phase, whatever the shape. */
 const shapes: Readonly<Record<string, readonly object[]>> = {
@@ -73,7 +79,9 @@ const shapes: Readonly<Record<string, readonly object[]>> = {
   }),
   items: [
     {
-      ...{ id: 'each', capability: 'gate', for_each: { items: [1, 2, 3], max_parallel: 1 } },
+      id: 'each',
+      capability: 'gate',
+      for_each: { items: [1, 2, 3], max_parallel: 1 },
       input: { phase: '{{ item }}' },
     },
     { id: 'pause', depends_on: ['each'], wait: '200ms' },
@@ -81,29 +89,32 @@ const shapes: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
-const start = (shape: readonly object[], count: number): Promise<readonly Run[]> =>
-  Promise.all(Array.from({ length: count }, () => capstan.submit(shape, { yes: true })));
+function start(shape: readonly object[], count: number): Promise<readonly Run[]> {
+  return Promise.all(Array.from({ length: count }, () => capstan.submit(shape, { yes: true })));
+}
 
-const endAll = async (runs: readonly Run[]): Promise<void> => {
+async function endAll(runs: readonly Run[]): Promise<void> {
   for (const { run_id } of runs) {
     const { state, error } = await capstan.ended(run_id, 120_000);
     expect({ run_id, state, error }).toEqual({ run_id, state: 'succeeded' });
   }
-};
+}
 
 const wordOfStop = 'stopping: waiting for calls to end';
-const countStops = (): number => capstan.logs().split(wordOfStop).length - 1;
+function countStops(): number {
+  return capstan.logs().split(wordOfStop).length - 1;
+}
 
 /** It ends the calls that it has. */
-const retire = async (worker: Pick<AddedWorker, 'kill'>, next: number): Promise<void> => {
+async function retire(worker: Pick<AddedWorker, 'kill'>, next: number): Promise<void> {
   const stops = countStops();
   const gone = worker.kill('SIGTERM');
   await waitFor('it to hear of its end', () => countStops() > stops);
   enterPhase(next);
   await gone;
-};
+}
 
-const versionsOf = async (runs: readonly Run[]): Promise<unknown[]> => {
+async function versionsOf(runs: readonly Run[]): Promise<unknown[]> {
   const { body } = await capstan.request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
   const projectId = body.items[0]?.project_id ?? '';
   const connection = await Connection.connect({ address: inject('temporalAddress') });
@@ -118,7 +129,7 @@ const versionsOf = async (runs: readonly Run[]): Promise<unknown[]> => {
   } finally {
     await connection.close();
   }
-};
+}
 
 const newer = {
   when: { when: 'true' },

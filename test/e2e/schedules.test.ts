@@ -27,25 +27,29 @@ afterAll(async () => {
 });
 
 /** At a time that does not come during a test. */
-const aBody = (body: object) => ({ pipeline: 'nightly', cron: '0 0 29 2 *', job: { n: 7 }, ...body });
+function aBody(body: object) {
+  return { pipeline: 'nightly', cron: '0 0 29 2 *', job: { n: 7 }, ...body };
+}
 
-const add = async (body: object): Promise<Schedule> => {
+async function add(body: object): Promise<Schedule> {
   const { status, body: schedule } = await capstan.request<Schedule>('POST', '/v1/schedules', aBody(body));
   expect(status).toBe(201);
   return schedule;
-};
+}
 
-const trigger = async ({ schedule_id }: Schedule): Promise<number> =>
-  (await capstan.request('POST', `/v1/schedules/${schedule_id}/trigger`)).status;
+async function trigger({ schedule_id }: Schedule): Promise<number> {
+  return (await capstan.request('POST', `/v1/schedules/${schedule_id}/trigger`)).status;
+}
 
 /** Newest first. */
-const runsOf = async ({ schedule_id }: Schedule): Promise<RunSummary[]> => {
+async function runsOf({ schedule_id }: Schedule): Promise<RunSummary[]> {
   const { body } = await capstan.request<{ items: RunSummary[] }>('GET', '/v1/runs?pipeline=nightly');
   return body.items.filter((run) => run.schedule_id === schedule_id);
-};
+}
 
-const nextCall = async (count: number): Promise<{ exec: Exec; release: () => void }> =>
-  waitFor(`call ${count}`, () => held[count - 1]);
+async function nextCall(count: number): Promise<{ exec: Exec; release: () => void }> {
+  return waitFor(`call ${count}`, () => held[count - 1]);
+}
 
 test('a start gives a run, and the next one waits for its end: skip', async () => {
   const schedule = await add({ name: 'skipping', overlap: 'skip' });

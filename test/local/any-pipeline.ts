@@ -24,21 +24,23 @@ export interface RandomStep {
 
 const slowest = 3;
 
-const anyTask = (failuresPerMille: number): fc.Arbitrary<Task> =>
-  fc.record({
+function anyTask(failuresPerMille: number): fc.Arbitrary<Task> {
+  return fc.record({
     fails: fc.nat(999).map((luck) => luck < failuresPerMille),
     takes: fc.nat(slowest),
   });
+}
 
-const anyDoing = (failuresPerMille: number): fc.Arbitrary<RandomStep['does']> =>
-  fc.oneof(
+function anyDoing(failuresPerMille: number): fc.Arbitrary<RandomStep['does']> {
+  return fc.oneof(
     { weight: 6, arbitrary: anyTask(failuresPerMille) },
     { weight: 1, arbitrary: fc.constant('pause' as const) },
     { weight: 2, arbitrary: fc.array(anyTask(failuresPerMille), { maxLength: 6 }) },
   );
+}
 
-const anyRow = (failuresPerMille: number, fatal: boolean) =>
-  fc.record({
+function anyRow(failuresPerMille: number, fatal: boolean) {
+  return fc.record({
     needs: fc.array(fc.nat(), { maxLength: 4 }),
     when: fc.constantFrom(null, null, null, true, false),
     run_if: fc.constantFrom<RunIf | undefined>(
@@ -49,13 +51,14 @@ const anyRow = (failuresPerMille: number, fatal: boolean) =>
     tolerate: fc.nat(2),
     max_parallel: fc.constantFrom(undefined, 1, 2),
   });
+}
 
 /** Acyclic; steps may stand in the file before those they need. */
-export const anySteps = (
+export function anySteps(
   maxSteps: number,
   { fatal }: { readonly fatal: boolean },
-): fc.Arbitrary<RandomStep[]> =>
-  fc
+): fc.Arbitrary<RandomStep[]> {
+  return fc
     .constantFrom(0, 50, 300)
     .chain((failures) =>
       fc.array(anyRow(failures, fatal), { minLength: 1, maxLength: maxSteps, size: 'max' }),
@@ -71,11 +74,14 @@ export const anySteps = (
       }
       return steps;
     });
+}
 
-const toDefinition = (step: RandomStep): StepDefinition => {
+function toDefinition(step: RandomStep): StepDefinition {
   const { id, needs, when, run_if, continues, does, tolerate, max_parallel } = step;
   const common = {
-    ...{ id, depends_on: [...needs], on_error: continues ? ('continue' as const) : ('fail' as const) },
+    id,
+    depends_on: [...needs],
+    on_error: continues ? ('continue' as const) : ('fail' as const),
     ...(when === null ? {} : { when: `job.flag == ${when}` }),
     ...(run_if === undefined ? {} : { run_if }),
   };
@@ -89,12 +95,16 @@ const toDefinition = (step: RandomStep): StepDefinition => {
     for_each: { items, tolerate, ...limit },
     input: { fails: '{{ item.fails }}', takes: '{{ item.takes }}' },
   };
-};
+}
 
-export const toPipeline = (steps: readonly RandomStep[]): PipelineDefinition => ({
-  ...{ pipeline: 'random', version: '1', steps: steps.map(toDefinition) },
-  output: {},
-});
+export function toPipeline(steps: readonly RandomStep[]): PipelineDefinition {
+  return {
+    pipeline: 'random',
+    version: '1',
+    steps: steps.map(toDefinition),
+    output: {},
+  };
+}
 
 export const job = { flag: true };
 
@@ -106,7 +116,8 @@ export const mocks: Mocks = {
       replies: Array.from({ length: slowest + 1 }, (_, takes) => [
         {
           when: `input.takes == ${takes} && input.fails`,
-          ...{ delay: `${takes * 10}ms`, error: { status: 500, message: 'as told' } },
+          delay: `${takes * 10}ms`,
+          error: { status: 500, message: 'as told' },
         },
         { when: `input.takes == ${takes}`, delay: `${takes * 10}ms` },
       ]).flat(),

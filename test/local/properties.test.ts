@@ -4,14 +4,19 @@ import { type LocalResult, runLocally } from '../../src/local/run-locally.ts';
 import { anySteps, job, mocks, type RandomStep, toPipeline } from './any-pipeline.ts';
 import { judgeSteps } from './reference-model.ts';
 
-const run = (steps: readonly RandomStep[], rest?: () => 'none' | 'soft' | 'hard'): Promise<LocalResult> =>
-  runLocally(toPipeline(steps), job, mocks, rest === undefined ? {} : { rest });
+function run(steps: readonly RandomStep[], rest?: () => 'none' | 'soft' | 'hard'): Promise<LocalResult> {
+  return runLocally(toPipeline(steps), job, mocks, rest === undefined ? {} : { rest });
+}
 
-const wholesOf = ({ steps }: LocalResult) => steps.filter(({ item }) => item === 0);
+function wholesOf({ steps }: LocalResult) {
+  return steps.filter(({ item }) => item === 0);
+}
 
 type LocalEvent = LocalResult['events'][number];
 
-const keyOf = ({ step_id, item = 0 }: LocalEvent): string => `${step_id}/${item}`;
+function keyOf({ step_id, item = 0 }: LocalEvent): string {
+  return `${step_id}/${item}`;
+}
 
 const ends: ReadonlySet<string> = new Set([
   'step.succeeded',
@@ -21,7 +26,7 @@ const ends: ReadonlySet<string> = new Set([
 ]);
 
 /** When each unit began and ended, as a place in the log. */
-const spansOf = (events: readonly LocalEvent[]) => {
+function spansOf(events: readonly LocalEvent[]) {
   const began = new Map<string, number>();
   const ended = new Map<string, number>();
   for (const event of events) {
@@ -32,10 +37,10 @@ const spansOf = (events: readonly LocalEvent[]) => {
     into.set(keyOf(event), event.seq);
   }
   return { began, ended };
-};
+}
 
 /** The most items of the step that were under way at one time. */
-const mostAtOnce = (events: readonly LocalEvent[], id: string): number => {
+function mostAtOnce(events: readonly LocalEvent[], id: string): number {
   let [now, most] = [0, 0];
   for (const { type, step_id, item } of events) {
     if (step_id !== id || item === undefined) continue;
@@ -44,7 +49,7 @@ const mostAtOnce = (events: readonly LocalEvent[], id: string): number => {
     most = Math.max(most, now);
   }
   return most;
-};
+}
 
 describe('a run that nothing stops', () => {
   it('ends every step as the rules say, whatever the order of things', async () => {
@@ -93,10 +98,15 @@ describe('a run that a failure stops', () => {
 });
 
 /** What a caller sees in the end; when things happened may differ. */
-const visible = ({ outcome, error, output, steps, calls }: LocalResult) => ({
-  ...{ outcome, error, output, calls },
-  steps: steps.map(({ id, item, state, output: own, error: why }) => ({ id, item, state, own, why })),
-});
+function visible({ outcome, error, output, steps, calls }: LocalResult) {
+  return {
+    outcome,
+    error,
+    output,
+    calls,
+    steps: steps.map(({ id, item, state, output: own, error: why }) => ({ id, item, state, own, why })),
+  };
+}
 
 describe('a run that is carried over', () => {
   it('comes out as one that is not, wherever it was cut', async () => {
@@ -113,8 +123,9 @@ describe('a run that is carried over', () => {
 });
 
 /** Which items of a step that fails are begun depends on time, unless they are begun one by one. */
-const sequential = (steps: readonly RandomStep[]): RandomStep[] =>
-  steps.map((step) => ({ ...step, max_parallel: 1 }));
+function sequential(steps: readonly RandomStep[]): RandomStep[] {
+  return steps.map((step) => ({ ...step, max_parallel: 1 }));
+}
 
 describe('a run done again', () => {
   it('is the same, event for event', async () => {

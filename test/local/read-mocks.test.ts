@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { readMocks } from '../../src/local/read-mocks.ts';
 
-const findings = (text: string) => readMocks(text, 'application/yaml').findings;
+function findings(text: string) {
+  return readMocks(text, 'application/yaml').findings;
+}
 
 describe('reading a mocks file', () => {
   it('finds every unknown key where it is, and says what was meant', () => {
@@ -9,7 +11,9 @@ describe('reading a mocks file', () => {
     expect(findings(text)).toMatchObject([
       { code: 'key_unknown', pointer: '/capabilitys', line: 1, suggestion: 'did you mean "capabilities"?' },
       {
-        ...{ code: 'key_unknown', pointer: '/capabilities/x/replies/0/delai', line: 5 },
+        code: 'key_unknown',
+        pointer: '/capabilities/x/replies/0/delai',
+        line: 5,
         suggestion: 'did you mean "delay"?',
       },
     ]);

@@ -3,7 +3,7 @@ import type { RandomStep } from './any-pipeline.ts';
 
 export type ModelState = 'succeeded' | 'failed' | 'skipped';
 
-export const judgeSteps = (steps: readonly RandomStep[]): ReadonlyMap<string, ModelState> => {
+export function judgeSteps(steps: readonly RandomStep[]): ReadonlyMap<string, ModelState> {
   const known = new Map<string, ModelState>();
   const byId = new Map(steps.map((step) => [step.id, step]));
   const stateOf = (id: string): ModelState => {
@@ -16,9 +16,9 @@ export const judgeSteps = (steps: readonly RandomStep[]): ReadonlyMap<string, Mo
   };
   for (const { id } of steps) stateOf(id);
   return known;
-};
+}
 
-const judge = ({ when, run_if, does, tolerate }: RandomStep, needs: readonly ModelState[]): ModelState => {
+function judge({ when, run_if, does, tolerate }: RandomStep, needs: readonly ModelState[]): ModelState {
   const has = (state: ModelState): boolean => needs.includes(state);
   // Without dependencies there is nothing to judge.
   const rule = needs.length === 0 ? 'all_succeeded' : (run_if ?? 'all_succeeded');
@@ -32,4 +32,4 @@ const judge = ({ when, run_if, does, tolerate }: RandomStep, needs: readonly Mod
   if (does === 'pause') return 'succeeded';
   if ('takes' in does) return does.fails ? 'failed' : 'succeeded';
   return does.filter(({ fails }) => fails).length > tolerate ? 'failed' : 'succeeded';
-};
+}

@@ -35,7 +35,9 @@ interface Unit {
   readonly item: number;
 }
 
-const keyOf = ({ step, item }: Unit): string => `${step}/${item}`;
+function keyOf({ step, item }: Unit): string {
+  return `${step}/${item}`;
+}
 
 /** What is under way outside of the machine. */
 class Outside {
@@ -88,12 +90,12 @@ const wait = { awaiting: 'time', until: null, ref: null } as const;
 const error = { code: 'capability_failed', message: 'as told' };
 
 /** Something that may happen now; null = nothing is left to happen. */
-const nextEvent = (
+function nextEvent(
   steps: readonly RandomStep[],
   outside: Outside,
   isPaused: boolean,
   { pick, luck }: Turn,
-): RunMachineEvent | null => {
+): RunMachineEvent | null {
   if (isPaused && luck < 300) return { type: 'resumed' };
   if (luck < 10) return { type: 'paused' };
   if (luck < 12) return luck === 10 ? { type: 'cancel_requested' } : { type: 'timed_out', error };
@@ -113,27 +115,29 @@ const nextEvent = (
   }
   if (waiting.length > 0) return wake(outside, at(waiting, pick));
   return isPaused ? { type: 'resumed' } : null;
-};
+}
 
-const wake = ({ woken }: Outside, unit: Unit): RunMachineEvent => {
+function wake({ woken }: Outside, unit: Unit): RunMachineEvent {
   woken.add(keyOf(unit));
   return { type: 'step_woken', ...unit };
-};
+}
 
-const at = (units: readonly Unit[], pick: number): Unit => {
+function at(units: readonly Unit[], pick: number): Unit {
   const { step, item } = units[pick % units.length] as Unit;
   return { step, item };
-};
+}
 
-const decide = (steps: readonly RandomStep[], decided: readonly number[]): RunMachineEvent => ({
-  type: 'decided',
-  steps: decided,
-  verdicts: decided.map((index) => {
-    const { when, does } = steps[index] as RandomStep;
-    if (when === false) return { type: 'skip' };
-    return Array.isArray(does) ? { type: 'go', items: does.length } : { type: 'go' };
-  }),
-});
+function decide(steps: readonly RandomStep[], decided: readonly number[]): RunMachineEvent {
+  return {
+    type: 'decided',
+    steps: decided,
+    verdicts: decided.map((index) => {
+      const { when, does } = steps[index] as RandomStep;
+      if (when === false) return { type: 'skip' };
+      return Array.isArray(does) ? { type: 'go', items: does.length } : { type: 'go' };
+    }),
+  };
+}
 
 interface Played {
   readonly log: readonly RunMachineEvent[];
@@ -143,12 +147,12 @@ interface Played {
   readonly outside: Outside;
 }
 
-const play = (
+function play(
   plan: RunPlan,
   steps: readonly RandomStep[],
   turns: Iterator<Turn>,
   rest: (turn: Turn) => boolean = () => false,
-): Played => {
+): Played {
   let { state, commands: first } = startRun(plan);
   const outside = new Outside();
   const [log, commands]: [RunMachineEvent[], RunCommand[][]] = [[], [first]];
@@ -171,9 +175,11 @@ const play = (
     outside.obey(first);
   }
   return { log, commands, state, outside };
-};
+}
 
-const planOf = (steps: readonly RandomStep[]): RunPlan => planRun(toPipeline(steps));
+function planOf(steps: readonly RandomStep[]): RunPlan {
+  return planRun(toPipeline(steps));
+}
 
 describe('the log of a run', () => {
   it('makes the same run again, up to any of its events and on from there', () => {

@@ -4,13 +4,18 @@ import { MockFault } from '../../src/local/mock-fault.ts';
 import type { Mocks } from '../../src/local/mocks.ts';
 import { runLocally } from '../../src/local/run-locally.ts';
 
-const pipeline = (steps: readonly StepDefinition[], rest: object = {}): PipelineDefinition => ({
-  ...{ pipeline: 'p', version: '1', steps: [...steps] },
-  ...rest,
-});
+function pipeline(steps: readonly StepDefinition[], rest: object = {}): PipelineDefinition {
+  return {
+    pipeline: 'p',
+    version: '1',
+    steps: [...steps],
+    ...rest,
+  };
+}
 
-const run = (steps: readonly StepDefinition[], mocks: Mocks, job = {}) =>
-  runLocally(pipeline(steps), job, mocks);
+function run(steps: readonly StepDefinition[], mocks: Mocks, job = {}) {
+  return runLocally(pipeline(steps), job, mocks);
+}
 
 const a = { id: 'a', capability: 'x' };
 
@@ -141,7 +146,8 @@ describe('a review that did not help', () => {
 
 describe('pipelines in pipelines', () => {
   const nested = (depth: number): PipelineDefinition => ({
-    ...{ pipeline: `p${depth}`, version: '1' },
+    pipeline: `p${depth}`,
+    version: '1',
     steps: [depth === 9 ? a : { id: 'a', pipeline: `p${depth + 1}@latest` }],
   });
 

@@ -7,11 +7,11 @@ export interface Account {
   readonly reservedUsd: number;
 }
 
-export const readAccount = async (db: Db, projectId: string): Promise<Account> => {
+export async function readAccount(db: Db, projectId: string): Promise<Account> {
   const { rows } = await db.raw<{ rows: [Account] }>(
     `select coalesce(max(limit_nano), 0) / 1e9::float8 as "limitUsd", coalesce(sum(spent_nano), 0) / 1e9::float8 as "spentUsd",
        coalesce(sum(reserved_nano), 0) / 1e9::float8 as "reservedUsd" from budget where scope = 'project:' || ?`,
     [projectId],
   );
   return rows[0];
-};
+}

@@ -14,10 +14,10 @@ export interface Moneyless extends Outcome {
 const concurrency = 4;
 
 /** The free instance has room for all calls at once, so that none is sent back for want of a slot. */
-export const doWithoutMoney = async (
+export async function doWithoutMoney(
   stage: Stage,
   { calls }: { readonly calls: number },
-): Promise<Moneyless> => {
+): Promise<Moneyless> {
   const units = 8;
   const projectId = await stage.aProject(units);
   const capability = 'do-without-money';
@@ -39,4 +39,4 @@ export const doWithoutMoney = async (
     most: mostAtOnce(await free.journal(), free.instances[0]?.port ?? 0),
     account: await readAccount(stage.db, projectId),
   };
-};
+}

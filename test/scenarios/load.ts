@@ -8,7 +8,7 @@ export interface Load {
 }
 
 /** @param batch the next calls @param concurrency calls under way in each router */
-export const startLoad = (stage: Stage, batch: () => readonly CallOrder[], concurrency: number): Load => {
+export function startLoad(stage: Stage, batch: () => readonly CallOrder[], concurrency: number): Load {
   const reports: CallReport[] = [];
   let isOver = false;
   const going = (async () => {
@@ -22,4 +22,4 @@ export const startLoad = (stage: Stage, batch: () => readonly CallOrder[], concu
       return reports;
     },
   };
-};
+}

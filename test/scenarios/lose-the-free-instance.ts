@@ -24,22 +24,22 @@ interface Cast {
   readonly free: JournalInstance;
 }
 
-const assemble = async (stage: Stage, capability: string): Promise<Cast> => {
+async function assemble(stage: Stage, capability: string): Promise<Cast> {
   const projectId = await stage.aProject(0);
   const speed = { name: capability, minMs: 10, maxMs: 30 };
   const fleet = await stage.startFleet(projectId, [{ ...speed, max_concurrency: 4 }]);
   const cost_model = { type: 'per_call', rate_usd: 0.000_1 } as const;
   await stage.startFleet(projectId, [{ ...speed, max_concurrency: 128, tags: ['hosted'], cost_model }]);
   return { projectId, capability, fleet, free: fleet.instances[0] as JournalInstance };
-};
+}
 
-const startCalls = (stage: Stage, { projectId, capability }: Cast) => {
+function startCalls(stage: Stage, { projectId, capability }: Cast) {
   const order = { projectId, capability, priority: 'interactive', ...patient } as const;
   return startLoad(stage, () => manyOrders(40, order), 4);
-};
+}
 
 /** Waits until the free instance answers a call that began after now. */
-const waitForAnswer = async ({ db }: Stage, { free }: Cast): Promise<void> => {
+async function waitForAnswer({ db }: Stage, { free }: Cast): Promise<void> {
   const { rows } = await db.raw<{ rows: [{ now: Date }] }>('select clock_timestamp() as now');
   await waitFor(
     'the free instance to be used',
@@ -51,21 +51,22 @@ const waitForAnswer = async ({ db }: Stage, { free }: Cast): Promise<void> => {
         .first(),
     60_000,
   );
-};
+}
 
-const waitForInstance = ({ db }: Stage, { free }: Cast, what: string, condition: string): Promise<unknown> =>
-  waitFor(
+function waitForInstance({ db }: Stage, { free }: Cast, what: string, condition: string): Promise<unknown> {
+  return waitFor(
     what,
     () => db('instance').where({ endpoint: free.endpoint }).whereRaw(condition).first('instance_id'),
     30_000,
   );
+}
 
-const conclude = async (
+async function conclude(
   { db }: Stage,
   { projectId, fleet, free }: Cast,
   reports: readonly CallReport[],
   kills: number,
-): Promise<Lost> => {
+): Promise<Lost> {
   const { rows } = await db.raw<{ rows: [{ trials: number }] }>(
     `select count(*)::int as trials from attempt a where project_id = ? and ${isTrial}`,
     [projectId],
@@ -77,13 +78,10 @@ const conclude = async (
     account: await readAccount(db, projectId),
     trials: rows[0].trials,
   };
-};
+}
 
 /** Killed with SIGKILL at work and started again, so many times. */
-export const killFreeInstance = async (
-  stage: Stage,
-  { times }: { readonly times: number },
-): Promise<Lost> => {
+export async function killFreeInstance(stage: Stage, { times }: { readonly times: number }): Promise<Lost> {
   const cast = await assemble(stage, 'kill-the-free-instance');
   const load = startCalls(stage, cast);
   try {
@@ -99,10 +97,10 @@ export const killFreeInstance = async (
     await load.end();
   }
   return conclude(stage, cast, await load.end(), times);
-};
+}
 
 /** Ends every call with 500 until its breaker is open, then works again; its process stays. */
-export const breakFreeInstance = async (stage: Stage): Promise<Lost> => {
+export async function breakFreeInstance(stage: Stage): Promise<Lost> {
   const cast = await assemble(stage, 'break-the-free-instance');
   const load = startCalls(stage, cast);
   try {
@@ -115,4 +113,4 @@ export const breakFreeInstance = async (stage: Stage): Promise<Lost> => {
     await load.end();
   }
   return conclude(stage, cast, await load.end(), 0);
-};
+}

@@ -23,19 +23,21 @@ export interface Race {
 const perCall = 'race-per-call';
 const perSecond = 'race-per-second';
 
-const startInstances = async (stage: Stage, projectId: string): Promise<JournalFleet> => {
+async function startInstances(stage: Stage, projectId: string): Promise<JournalFleet> {
   const member = { max_concurrency: 64, tags: ['hosted'], minMs: 10, maxMs: 60, failureShare: 0.02 };
   return stage.startFleet(projectId, [
     { ...member, name: perCall, cost_model: { type: 'per_call', rate_usd: 0.03 } },
     { ...member, name: perSecond, cost_model: { type: 'per_second', rate_usd: 0.1 } },
   ]);
-};
+}
 
 /** Spread evenly: of every hundred in a row the same number. */
-const isOneOf = (share: number, at: number): boolean => Math.floor((at + 1) * share) > Math.floor(at * share);
+function isOneOf(share: number, at: number): boolean {
+  return Math.floor((at + 1) * share) > Math.floor(at * share);
+}
 
-const ordersOf = (projectId: string, race: Race): readonly CallOrder[] =>
-  manyOrders(race.calls, (at) => {
+function ordersOf(projectId: string, race: Race): readonly CallOrder[] {
+  return manyOrders(race.calls, (at) => {
     const isUnanswered = isOneOf(race.unansweredShare, at);
     return {
       projectId,
@@ -45,15 +47,16 @@ const ordersOf = (projectId: string, race: Race): readonly CallOrder[] =>
       cancelAfterMs: isOneOf(race.cancelledShare, at + 5) ? 5 + (at % 40) : null,
     };
   });
+}
 
 const concurrency = 8;
 
 /** What the router in one place has to do, and after it its successors. */
-const runThrough = async (
+async function runThrough(
   stage: Stage,
   place: number,
   orders: readonly CallOrder[],
-): Promise<readonly CallReport[]> => {
+): Promise<readonly CallReport[]> {
   const done = new Map<string, CallReport>();
   for (let left = orders; left.length > 0; ) {
     const router = await stage.router(place);
@@ -61,28 +64,29 @@ const runThrough = async (
     left = left.filter(({ key }) => !done.has(key)).map((order) => ({ ...order, isKeyNew: false }));
   }
   return [...done.values()];
-};
+}
 
-const countAttempts = async (stage: Stage, project_id: string): Promise<number> =>
-  (await stage.db('attempt').where({ project_id }).count<{ count: string }[]>())
+async function countAttempts(stage: Stage, project_id: string): Promise<number> {
+  return (await stage.db('attempt').where({ project_id }).count<{ count: string }[]>())
     .map(({ count }) => Number(count))
     .reduce((sum, count) => sum + count, 0);
+}
 
 /** Kills one router after the other as the work goes on. @returns how many, once it is told to stop */
-const killInTurn = async (
+async function killInTurn(
   stage: Stage,
   projectId: string,
   every: number,
   over: AbortSignal,
-): Promise<number> => {
+): Promise<number> {
   for (let kills = 0; ; kills++) {
     while (!over.aborted && (await countAttempts(stage, projectId)) < (kills + 1) * every) await sleep(20);
     if (over.aborted) return kills;
     await stage.killRouter(kills % stage.places);
   }
-};
+}
 
-export const raceForMoney = async (stage: Stage, race: Race): Promise<Outcome> => {
+export async function raceForMoney(stage: Stage, race: Race): Promise<Outcome> {
   const projectId = await stage.aProject(race.limitUsd);
   const fleet = await startInstances(stage, projectId);
   const orders = ordersOf(projectId, race);
@@ -103,4 +107,4 @@ export const raceForMoney = async (stage: Stage, race: Race): Promise<Outcome> =
   const account = await readAccount(stage.db, projectId);
   const most = mostAtOnce(await fleet.journal(), fleet.instances[0]?.port ?? 0);
   return { ends: countEnds(reports.flat()), kills, most, account };
-};
+}

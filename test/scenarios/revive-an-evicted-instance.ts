@@ -12,7 +12,7 @@ export interface Revived extends Outcome {
   readonly afterMs: number;
 }
 
-export const reviveEvictedInstance = async (stage: Stage): Promise<Revived> => {
+export async function reviveEvictedInstance(stage: Stage): Promise<Revived> {
   const projectId = await stage.aProject(0);
   const capability = 'revive-an-evicted-instance';
   const fleet = await stage.startFleet(projectId, [{ name: capability, max_concurrency: 16 }]);
@@ -43,4 +43,4 @@ export const reviveEvictedInstance = async (stage: Stage): Promise<Revived> => {
     most: mostAtOnce(await fleet.journal(), fleet.instances[0]?.port ?? 0),
     account: await readAccount(stage.db, projectId),
   };
-};
+}

@@ -16,8 +16,9 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
-const total = (ends: Readonly<Record<string, number>>): number =>
-  Object.values(ends).reduce((sum, count) => sum + count, 0);
+function total(ends: Readonly<Record<string, number>>): number {
+  return Object.values(ends).reduce((sum, count) => sum + count, 0);
+}
 
 test('of 1,000 calls over four routers exactly as many succeed as the limit has units', async () => {
   const { ends, account } = await spendLimit(stage, { calls: 1_000, units: 250 });

@@ -10,17 +10,20 @@ export interface Shared extends Outcome {
   readonly free: number;
 }
 
-export const shareIdleInstance = async (
+export async function shareIdleInstance(
   stage: Stage,
   { calls }: { readonly calls: number },
-): Promise<Shared> => {
+): Promise<Shared> {
   const projectId = await stage.aProject(0);
   const capability = 'share-an-idle-instance';
   const speed = { minMs: 20, maxMs: 40 };
   const fleet = await stage.startFleet(projectId, [
     { name: capability, ...speed },
     {
-      ...{ name: capability, ...speed, max_concurrency: 128, tags: ['hosted'] },
+      name: capability,
+      ...speed,
+      max_concurrency: 128,
+      tags: ['hosted'],
       cost_model: { type: 'per_call', rate_usd: 0.000_1 },
     },
   ]);
@@ -35,4 +38,4 @@ export const shareIdleInstance = async (
     account: await readAccount(stage.db, projectId),
     free: journal.filter((entry) => entry.port === port && entry.kind === 'begin').length,
   };
-};
+}

@@ -5,10 +5,10 @@ import { countEnds, manyOrders } from './orders.ts';
 import type { Outcome } from './outcome.ts';
 import type { Stage } from './stage.ts';
 
-export const spendLimit = async (
+export async function spendLimit(
   stage: Stage,
   { calls, units }: { readonly calls: number; readonly units: number },
-): Promise<Outcome> => {
+): Promise<Outcome> {
   const projectId = await stage.aProject(units);
   const capability = 'spend-a-limit';
   const cost_model = { type: 'per_call', rate_usd: 1 } as const;
@@ -23,4 +23,4 @@ export const spendLimit = async (
     most: mostAtOnce(await fleet.journal(), port),
     account: await readAccount(stage.db, projectId),
   };
-};
+}

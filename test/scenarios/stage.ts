@@ -65,13 +65,13 @@ const driftEveryMs = 1_000;
 const graceMs = 5_000;
 
 /** Midnight is at least six hours away there. */
-const zoneFarFromMidnight = (): string => {
+function zoneFarFromMidnight(): string {
   const offset = 12 - new Date().getUTCHours();
   return `Etc/GMT${offset > 0 ? `-${offset}` : `+${-offset}`}`;
-};
+}
 
 /** Does something again and again until it is ended. */
-const repeat = (everyMs: number, work: () => Promise<unknown>): { end(): Promise<void> } => {
+function repeat(everyMs: number, work: () => Promise<unknown>): { end(): Promise<void> } {
   const over = new AbortController();
   const going = (async () => {
     while (!over.signal.aborted) {
@@ -86,9 +86,9 @@ const repeat = (everyMs: number, work: () => Promise<unknown>): { end(): Promise
       return going;
     },
   };
-};
+}
 
-export const openStage = async (options: StageOptions): Promise<Stage> => {
+export async function openStage(options: StageOptions): Promise<Stage> {
   const { databaseUrl, routers: count, leaseMs, folder: parent = tmpdir() } = options;
   const logger = pino({ level: process.env.TEST_LOGS ? 'info' : 'silent' });
   const config = readConfig({ DATABASE_URL: databaseUrl, LEASE_MS: String(leaseMs), DATABASE_POOL: '6' });
@@ -130,7 +130,12 @@ export const openStage = async (options: StageOptions): Promise<Stage> => {
     );
 
   return {
-    ...{ db, registry, register, router, settled, places: count },
+    db,
+    registry,
+    register,
+    router,
+    settled,
+    places: count,
     killRouter: async (place) => (await places[place])?.kill(),
     aProject: async (limitUsd) => {
       const project = { project_id: newId('project'), name: 'scenario', timezone: zoneFarFromMidnight() };
@@ -178,4 +183,4 @@ export const openStage = async (options: StageOptions): Promise<Stage> => {
       await rm(folder, { recursive: true, force: true });
     },
   };
-};
+}

@@ -13,7 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-const identify = (key: string) => createAccessService(db, { cacheMs: 0 }).identify(key);
+function identify(key: string) {
+  return createAccessService(db, { cacheMs: 0 }).identify(key);
+}
 
 describe('a first start', () => {
   test('makes one project and one key, also when several processes start at once', async () => {

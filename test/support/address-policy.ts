@@ -2,13 +2,15 @@
 import { type AddressPolicyOptions, createAddressPolicy } from '../../src/clients/address-policy.ts';
 import { createDialGuard, type Resolve } from '../../src/clients/guarded-dial.ts';
 
-export const aPolicy = (options: Partial<AddressPolicyOptions> = {}) =>
-  createAddressPolicy({
+export function aPolicy(options: Partial<AddressPolicyOptions> = {}) {
+  return createAddressPolicy({
     allowedCidrs: '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7',
     allowsLoopback: true,
     ownListeners: [],
     ...options,
   });
+}
 
-export const aGuard = (options: Partial<AddressPolicyOptions> = {}, resolve?: Resolve) =>
-  createDialGuard(aPolicy(options), resolve);
+export function aGuard(options: Partial<AddressPolicyOptions> = {}, resolve?: Resolve) {
+  return createDialGuard(aPolicy(options), resolve);
+}

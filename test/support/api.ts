@@ -41,20 +41,19 @@ export interface CallOptions {
 }
 
 /** Status and JSON body of an answer. */
-export const readJson = async <Body = Problem>(asked: Promise<Response>): Promise<[number, Body]> => {
+export async function readJson<Body = Problem>(asked: Promise<Response>): Promise<[number, Body]> {
   const answer = await asked;
   return [answer.status, (await answer.json()) as Body];
-};
+}
 
-const toBody = (body: unknown): { body?: string | Uint8Array; type?: string } => {
+function toBody(body: unknown): { body?: string | Uint8Array; type?: string } {
   if (body === undefined) return {};
   if (typeof body === 'string' || body instanceof Uint8Array) return { body };
   return { body: JSON.stringify(body), type: 'application/json' };
-};
+}
 
-const createCall =
-  (url: string, apiKey: string) =>
-  (path: string, { method, headers = {}, body }: CallOptions = {}): Promise<Response> => {
+function createCall(url: string, apiKey: string) {
+  return (path: string, { method, headers = {}, body }: CallOptions = {}): Promise<Response> => {
     const sent = toBody(body);
     const all: Record<string, string> = {
       authorization: `Bearer ${apiKey}`,
@@ -68,8 +67,9 @@ const createCall =
       ...(sent.body === undefined ? {} : { body: sent.body }),
     });
   };
+}
 
-export const startTestApi = async (limits: Record<string, number> = {}): Promise<TestApi> => {
+export async function startTestApi(limits: Record<string, number> = {}): Promise<TestApi> {
   const database = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'capstan-api-'));
   const config = ConfigSchema.parse({
@@ -97,7 +97,13 @@ export const startTestApi = async (limits: Record<string, number> = {}): Promise
   };
 
   return {
-    ...{ url: server.url, db, apiKey, projectId, log, call, createKey },
+    url: server.url,
+    db,
+    apiKey,
+    projectId,
+    log,
+    call,
+    createKey,
     createProject: async (name) => {
       const answer = await call('/v1/projects', { body: { name } });
       const { project_id } = (await answer.json()) as { project_id: string };
@@ -118,4 +124,4 @@ export const startTestApi = async (limits: Record<string, number> = {}): Promise
       await database.drop();
     },
   };
-};
+}

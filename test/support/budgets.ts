@@ -10,7 +10,7 @@ export interface SeenBudget {
 }
 
 /** The rows of scopes that begin so, by scope; days are not told apart. */
-export const budgetsOf = async (db: Db, prefix: string): Promise<Record<string, SeenBudget>> => {
+export async function budgetsOf(db: Db, prefix: string): Promise<Record<string, SeenBudget>> {
   const rows = await db('budget')
     .whereLike('scope', `${prefix}%`)
     .orderBy(['scope', 'window_start'])
@@ -21,40 +21,41 @@ export const budgetsOf = async (db: Db, prefix: string): Promise<Record<string, 
       { limit: limit_nano, reserved: reserved_nano, spent: spent_nano },
     ]),
   );
-};
+}
 
 const claimsArray =
   'array(select jsonb_populate_record(null::claim_request, e) from jsonb_array_elements(?::jsonb) e)';
 
-const toRequests = (claims: readonly Claim[]): string =>
-  toJsonb(
+function toRequests(claims: readonly Claim[]): string {
+  return toJsonb(
     claims.map(({ step, reserved_nano, ...claim }) => ({
       ...claim,
       ...step,
       reserved_nano: `${reserved_nano}`,
     })),
   );
+}
 
 /** Scope → day, as it would be at that moment. */
-export const daysAt = async (db: Db, claim: Claim, at: string): Promise<Record<string, string>> => {
+export async function daysAt(db: Db, claim: Claim, at: string): Promise<Record<string, string>> {
   const { rows } = await db.raw(
     `select scope, window_start::text as day from demand_of(${claimsArray}, ?) order by scope`,
     [toRequests([claim]), at],
   );
   return Object.fromEntries(rows.map((row: { scope: string; day: string }) => [row.scope, row.day]));
-};
+}
 
 /** Reserves as if it were that moment. @returns the refusal or null */
-export const reserveAt = async (db: Db, claims: readonly Claim[], at: string) => {
+export async function reserveAt(db: Db, claims: readonly Claim[], at: string) {
   const { rows } = await db.raw(`select reserve_budgets(${claimsArray}, ?) as refusal`, [
     toRequests(claims),
     at,
   ]);
   return rows[0].refusal;
-};
+}
 
 /** What was claimed until now was claimed a day earlier. */
-export const passMidnight = async (db: Db): Promise<void> => {
+export async function passMidnight(db: Db): Promise<void> {
   // By a detour, for a day of one budget is the day before of another row of it.
   await db.raw(`update budget set window_start = window_start - 100001 where window_start > '-infinity'`);
   await db.raw(`update budget set window_start = window_start + 100000 where window_start > '-infinity'`);
@@ -62,4 +63,4 @@ export const passMidnight = async (db: Db): Promise<void> => {
     `update attempt set started_at = started_at - interval '1 day', budget_window = budget_window - 1
      where budget_window is not null`,
   );
-};
+}

@@ -28,7 +28,7 @@ interface ProgramOptions {
   readonly log: string[];
 }
 
-const startProgram = ({ file, readyMessage, environment, log }: ProgramOptions): Program => {
+function startProgram({ file, readyMessage, environment, log }: ProgramOptions): Program {
   const child = spawn(process.execPath, ['--import', 'tsx', file], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -52,14 +52,14 @@ const startProgram = ({ file, readyMessage, environment, log }: ProgramOptions):
   });
   ready.catch(() => undefined);
   return { child, ready };
-};
+}
 
-const end = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void> => {
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once('exit', resolve));
   child.kill(signal);
   await gone;
-};
+}
 
 /** A worker beside the first one. */
 export interface AddedWorker {
@@ -101,7 +101,7 @@ export interface Capstan {
   stop(): Promise<void>;
 }
 
-export const startCapstan = async (settings: NodeJS.ProcessEnv = {}): Promise<Capstan> => {
+export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Capstan> {
   const database = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'capstan-e2e-'));
   const access = await prepareDatabase(database.url, { apiKeyFile: join(folder, 'key') });
@@ -164,7 +164,9 @@ export const startCapstan = async (settings: NodeJS.ProcessEnv = {}): Promise<Ca
       ),
     startServer: async (others = {}) => {
       server = startProgram({
-        ...{ file: 'src/server.ts', readyMessage: 'server is ready', log },
+        file: 'src/server.ts',
+        readyMessage: 'server is ready',
+        log,
         environment: { ...environment, ...others },
       });
       url = String((await server.ready).url);
@@ -200,4 +202,4 @@ export const startCapstan = async (settings: NodeJS.ProcessEnv = {}): Promise<Ca
   };
   await Promise.all([capstan.startServer(), capstan.startWorker()]);
   return capstan;
-};
+}

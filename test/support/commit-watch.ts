@@ -43,12 +43,12 @@ create constraint trigger watch_state after insert on attempt deferrable initial
   for each row execute function watch_state();
 `;
 
-export const watchCommits = async (db: Db): Promise<void> => {
+export async function watchCommits(db: Db): Promise<void> {
   await db.raw(watch);
-};
+}
 
 /** What was seen so far, oldest first, at most a hundred. */
-export const listBreaches = async (db: Db): Promise<readonly string[]> => {
+export async function listBreaches(db: Db): Promise<readonly string[]> {
   const rows: { what: string }[] = await db('breach').orderBy('breach_id').limit(100).select('what');
   return rows.map(({ what }) => what);
-};
+}

@@ -22,7 +22,7 @@ export interface TestDatabase {
   readonly drop: () => Promise<void>;
 }
 
-const withServer = async <T>(work: (client: pg.Client) => Promise<T>): Promise<T> => {
+async function withServer<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: inject('databaseUrl') });
   await client.connect();
   try {
@@ -30,24 +30,24 @@ const withServer = async <T>(work: (client: pg.Client) => Promise<T>): Promise<T
   } finally {
     await client.end();
   }
-};
+}
 
-const databaseUrl = (name: string): string => {
+function databaseUrl(name: string): string {
   const url = new URL(inject('databaseUrl'));
   url.pathname = `/${name}`;
   return url.href;
-};
+}
 
 /** Under its final name only when it is migrated. */
-const createTemplate = async (client: pg.Client): Promise<void> => {
+async function createTemplate(client: pg.Client): Promise<void> {
   const draft = `${template}_draft`;
   await client.query(`drop database if exists ${draft}`);
   await client.query(`create database ${draft}`);
   await migrate(databaseUrl(draft));
   await client.query(`alter database ${draft} rename to ${template}`);
-};
+}
 
-const ensureTemplate = async (client: pg.Client): Promise<void> => {
+async function ensureTemplate(client: pg.Client): Promise<void> {
   await client.query('select pg_advisory_lock($1)', [templateLock]);
   try {
     const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [template]);
@@ -55,31 +55,34 @@ const ensureTemplate = async (client: pg.Client): Promise<void> => {
   } finally {
     await client.query('select pg_advisory_unlock($1)', [templateLock]);
   }
-};
+}
 
-const dropDatabase = async (name: string): Promise<void> => {
+async function dropDatabase(name: string): Promise<void> {
   if (hasFailed)
     console.error(`a test failed; its database is kept until the server ends: ${databaseUrl(name)}`);
   else await withServer((client) => client.query(`drop database if exists ${name} with (force)`));
-};
+}
 
-const newName = (): string => `test_${randomBytes(6).toString('hex')}`;
+function newName(): string {
+  return `test_${randomBytes(6).toString('hex')}`;
+}
 
-const cloneTemplate = (name: string): Promise<void> =>
-  withServer(async (client) => {
+function cloneTemplate(name: string): Promise<void> {
+  return withServer(async (client) => {
     await ensureTemplate(client);
     await client.query(`create database ${name} template ${template} strategy file_copy`);
   });
+}
 
 /** Whoever creates it drops it. */
-export const createTestDatabase = async (): Promise<TestDatabase> => {
+export async function createTestDatabase(): Promise<TestDatabase> {
   const name = newName();
   await cloneTemplate(name);
   return { url: databaseUrl(name), name, drop: () => dropDatabase(name) };
-};
+}
 
 /** A database from before the first test of the file or block to after the last, and a pool on it. */
-export const useDatabase = (poolSize = 4): { readonly db: Db; readonly url: string } => {
+export function useDatabase(poolSize = 4): { readonly db: Db; readonly url: string } {
   const name = newName();
   const url = databaseUrl(name);
   const db = connectDatabase(url, poolSize); // connects when it is first asked
@@ -89,4 +92,4 @@ export const useDatabase = (poolSize = 4): { readonly db: Db; readonly url: stri
     await dropDatabase(name);
   });
   return { db, url };
-};
+}

@@ -6,21 +6,21 @@ import { promisify } from 'node:util';
 import { choosePort } from '../../src/dev/ports.ts';
 
 /** A stack that starts in the same moment would choose the same usual ports. */
-const rememberFreePorts = async (dataDir: string): Promise<void> => {
+async function rememberFreePorts(dataDir: string): Promise<void> {
   const ports: Record<string, number> = {};
   for (const name of ['api', 'postgres', 'temporal', 'temporal_ui']) {
     ports[name] = await choosePort([], new Set(Object.values(ports)));
   }
   await mkdir(dataDir);
   await writeFile(join(dataDir, 'ports.json'), JSON.stringify(ports));
-};
+}
 
 /**
  * @param dataDir does not exist yet
  * @returns what it printed
  * @throws Error when it does not end 0
  */
-export const runDemo = async (dataDir: string, scenario: readonly string[] = []): Promise<string> => {
+export async function runDemo(dataDir: string, scenario: readonly string[] = []): Promise<string> {
   await rememberFreePorts(dataDir);
   const { stdout } = await promisify(execFile)(
     process.execPath,
@@ -28,4 +28,4 @@ export const runDemo = async (dataDir: string, scenario: readonly string[] = [])
     { env: { ...process.env, NO_COLOR: '1' } },
   );
   return stdout;
-};
+}

@@ -18,17 +18,17 @@ export interface Executed {
   readonly body: Partial<ExecAnswer> & Partial<Problem>;
 }
 
-export const execOn = async (
+export async function execOn(
   api: TestApi,
   name: string,
   { body = { input: {} }, headers = {} }: ExecOptions = {},
-): Promise<Executed> => {
+): Promise<Executed> {
   const answer = await api.call(`/v1/capabilities/${name}/exec`, { body, headers });
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Executed['body'] };
-};
+}
 
 /** Registers an instance; it is known to the router when this resolves. */
-export const registerInstance = async (api: TestApi, options: InstanceOptions): Promise<Instance> => {
+export async function registerInstance(api: TestApi, options: InstanceOptions): Promise<Instance> {
   const request: Capstan['request'] = async (method, path, body) => {
     const answer = await api.call(path, { method, body });
     return { status: answer.status, headers: answer.headers, body: JSON.parse(await answer.text()) };
@@ -39,15 +39,15 @@ export const registerInstance = async (api: TestApi, options: InstanceOptions): 
     return body.candidates.some(({ endpoint }) => endpoint === instance.endpoint);
   });
   return instance;
-};
+}
 
 /** A project with a limit for each of its days, and the headers of a key for it alone. */
-export const aLimitedProject = async (
+export async function aLimitedProject(
   api: TestApi,
   daily_limit_usd: number,
-): Promise<{ projectId: string; headers: Record<string, string> }> => {
+): Promise<{ projectId: string; headers: Record<string, string> }> {
   const answer = await api.call('/v1/projects', { body: { name: 'limited', daily_limit_usd } });
   const { project_id } = (await answer.json()) as { project_id: string };
   const key = await api.createKey({ scopes: ['admin'], projects: [project_id] });
   return { projectId: project_id, headers: { authorization: `Bearer ${key}` } };
-};
+}

@@ -12,23 +12,24 @@ import { insertProject, type ProjectRow } from '../../src/db/project.ts';
 import { insertRuns, type RunOrigin } from '../../src/db/run.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
 
-export const aProject = (
+export function aProject(
   db: Db,
   project: { name?: string; timezone?: string; daily_limit_nano?: bigint } = {},
-): Promise<ProjectRow> =>
-  insertProject(db, {
+): Promise<ProjectRow> {
+  return insertProject(db, {
     project_id: newId('project'),
     name: 'trailers',
     timezone: 'UTC',
     daily_limit_nano: 0n,
     ...project,
   });
+}
 
 /** Up, free, local and idle, at an endpoint of its own. */
-export const anInstance = async (
+export async function anInstance(
   db: Db,
   instance: Partial<Omit<InstanceColumns, 'rate_usd'>> & { readonly rate_usd?: number | string } = {},
-): Promise<InstanceColumns> => {
+): Promise<InstanceColumns> {
   const owner_project = instance.owner_project ?? (await aProject(db)).project_id;
   const endpoint = instance.endpoint ?? `http://${randomUUID()}.test`;
   const rows: InstanceColumns[] = await db('instance')
@@ -49,7 +50,7 @@ export const anInstance = async (
     })
     .returning('*');
   return rows[0] as InstanceColumns;
-};
+}
 
 export interface StoredRun {
   readonly run_id: string;
@@ -71,7 +72,7 @@ export interface RunOverrides extends RunOrigin {
 }
 
 /** Queued, with the steps `a`, `b` and `c`, one after the other. */
-export const aRun = async (db: Db, overrides: RunOverrides = {}): Promise<StoredRun> => {
+export async function aRun(db: Db, overrides: RunOverrides = {}): Promise<StoredRun> {
   const { definition: changes, job = {}, ...rest } = overrides;
   const definition: PipelineDefinition = {
     pipeline: 'trailer',
@@ -94,71 +95,79 @@ export const aRun = async (db: Db, overrides: RunOverrides = {}): Promise<Stored
     { ...run, priority: 'standard', budget_ceiling_usd: null, labels: {}, ...rest, project_id },
   ]);
   return { run_id, project_id, job_id, digest, definition };
-};
+}
 
 /** A claim for a step of a run on an instance, free and with a lease of 30 s. */
-export const aClaim = (
+export function aClaim(
   { run_id, project_id }: Pick<StoredRun, 'run_id' | 'project_id'>,
   instance: Pick<InstanceRow, 'instance_id' | 'endpoint' | 'cost_type' | 'rate_usd'>,
   { step_id = 'a', ...claim }: Partial<Claim> & { readonly step_id?: string } = {},
-): Claim => ({
-  attempt_id: newId('attempt'),
-  token: newToken(),
-  key: `${run_id}.${step_id}.0.0`,
-  project_id,
-  step: { run_id, step_id, item: 0, revision: 0 },
-  capability: 'concat',
-  instance_id: instance.instance_id,
-  is_first: false,
-  must_be_idle: false,
-  is_ahead: false,
-  cost_type: instance.cost_type,
-  rate_usd: Number(instance.rate_usd),
-  lease_ms: 30_000,
-  reserved_nano: 0n,
-  decision: {
-    decision_id: newId('decision'),
-    chosen: instance.endpoint,
-    reason: 'the only one',
-    candidates: [],
-    reserved_usd: 0,
-    settled_usd: null,
-  },
-  inputs: {},
-  ...claim,
-});
+): Claim {
+  return {
+    attempt_id: newId('attempt'),
+    token: newToken(),
+    key: `${run_id}.${step_id}.0.0`,
+    project_id,
+    step: { run_id, step_id, item: 0, revision: 0 },
+    capability: 'concat',
+    instance_id: instance.instance_id,
+    is_first: false,
+    must_be_idle: false,
+    is_ahead: false,
+    cost_type: instance.cost_type,
+    rate_usd: Number(instance.rate_usd),
+    lease_ms: 30_000,
+    reserved_nano: 0n,
+    decision: {
+      decision_id: newId('decision'),
+      chosen: instance.endpoint,
+      reason: 'the only one',
+      candidates: [],
+      reserved_usd: 0,
+      settled_usd: null,
+    },
+    inputs: {},
+    ...claim,
+  };
+}
 
 /** The success of a claimed attempt. */
-export const anEnd = (
+export function anEnd(
   { attempt_id, token, step }: Pick<Claim, 'attempt_id' | 'token' | 'step'>,
   end: Partial<AttemptEnd> = {},
-): AttemptEnd => ({
-  attempt_id,
-  token,
-  state: 'settled',
-  ambiguity: 'answered',
-  counted: false,
-  settled_nano: 0n,
-  certainty: 'exact',
-  duration_ms: 12.5,
-  error: null,
-  step_state: 'succeeded',
-  output: { path: 'media://out.mp4' },
-  event_data: { duration_ms: 12.5 },
-  is_step: step !== null,
-  ...end,
-});
+): AttemptEnd {
+  return {
+    attempt_id,
+    token,
+    state: 'settled',
+    ambiguity: 'answered',
+    counted: false,
+    settled_nano: 0n,
+    certainty: 'exact',
+    duration_ms: 12.5,
+    error: null,
+    step_state: 'succeeded',
+    output: { path: 'media://out.mp4' },
+    event_data: { duration_ms: 12.5 },
+    is_step: step !== null,
+    ...end,
+  };
+}
 
 /** Durable, by one statement. */
-export const claimAttempts = async (db: Db, claims: readonly Claim[]): Promise<readonly ClaimResult[]> =>
-  (await takeTurn(db, { ends: [], claims }, true)).claims;
+export async function claimAttempts(db: Db, claims: readonly Claim[]): Promise<readonly ClaimResult[]> {
+  return (await takeTurn(db, { ends: [], claims }, true)).claims;
+}
 
-export const claimAttempt = async (db: Db, claim: Claim): Promise<ClaimResult> =>
-  (await claimAttempts(db, [claim]))[0] as ClaimResult;
+export async function claimAttempt(db: Db, claim: Claim): Promise<ClaimResult> {
+  return (await claimAttempts(db, [claim]))[0] as ClaimResult;
+}
 
 /** Durable, by one statement. @returns per end: false when a later attempt has taken over */
-export const settleAttempts = async (db: Db, ends: readonly AttemptEnd[]): Promise<boolean[]> =>
-  (await takeTurn(db, { ends, claims: [] }, true)).ends.map((result) => result === 'settled');
+export async function settleAttempts(db: Db, ends: readonly AttemptEnd[]): Promise<boolean[]> {
+  return (await takeTurn(db, { ends, claims: [] }, true)).ends.map((result) => result === 'settled');
+}
 
-export const settleAttempt = async (db: Db, end: AttemptEnd): Promise<boolean> =>
-  (await settleAttempts(db, [end]))[0] as boolean;
+export async function settleAttempt(db: Db, end: AttemptEnd): Promise<boolean> {
+  return (await settleAttempts(db, [end]))[0] as boolean;
+}

@@ -31,31 +31,32 @@ export interface InstanceOptions {
   readonly output?: object;
 }
 
-export const answer = (response: ServerResponse, status: number, body: unknown): void => {
+export function answer(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(body));
-};
+}
 
 /** Answers its input. */
 export const echo: Handler = (exec, response) => answer(response, 200, { ok: true, output: exec.input });
 
-const readJson = async (request: IncomingMessage): Promise<Record<string, unknown>> => {
+async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return JSON.parse(Buffer.concat(chunks).toString());
-};
+}
 
-const closeServer = (server: Server): Promise<void> =>
-  new Promise((resolve) => {
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();
   });
+}
 
 /** Starts an instance and registers it with the router. */
-export const startInstance = async (
+export async function startInstance(
   capstan: Pick<Capstan, 'request'>,
   options: InstanceOptions,
-): Promise<Instance> => {
+): Promise<Instance> {
   const { name, version = '1.0.0', cost_model = { type: 'free', rate_usd: 0 }, tags = ['local'] } = options;
   const spec = {
     name,
@@ -99,4 +100,4 @@ export const startInstance = async (
   });
   if (status >= 300) throw new Error(`registration: ${status} ${JSON.stringify(body)}`);
   return instance;
-};
+}

@@ -32,35 +32,38 @@ interface Place {
   readonly cacheDir: string;
 }
 
-const setupPostgres = async ({ supervisor, report, dataDir, cacheDir }: Place): Promise<string> => {
+async function setupPostgres({ supervisor, report, dataDir, cacheDir }: Place): Promise<string> {
   if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL;
   const options = { dataDir, port: await choosePort([]), ephemeral: true, cacheDir };
   return (await startPostgres(supervisor, options, createPartReport(report, 'Postgres'))).url;
-};
+}
 
-const setupTemporal = async ({ supervisor, report, dataDir, cacheDir }: Place): Promise<string> => {
+async function setupTemporal({ supervisor, report, dataDir, cacheDir }: Place): Promise<string> {
   const environment = process.env;
   const found = await findTemporal({ cacheDir, environment }, createPartReport(report, 'Temporal'));
   const port = await choosePort([]);
   const uiPort = await choosePort([], new Set([port]));
   return startTemporal(supervisor, {
-    ...{ dataDir, port, uiPort, environment },
+    dataDir,
+    port,
+    uiPort,
+    environment,
     ephemeral: true,
     program: found.path,
   });
-};
+}
 
-const setupBundle = async ({ dataDir }: Place, project: TestProject): Promise<string> => {
+async function setupBundle({ dataDir }: Place, project: TestProject): Promise<string> {
   const file = join(dataDir, builtBundleName);
   const write = async (): Promise<void> => writeFile(file, await bundleWorkflows());
   await write();
   // Before each further round of a watch: the workflows may be others by then.
   project.onTestsRerun(write);
   return file;
-};
+}
 
 /** Silent while all goes well and fast; a build of the dev server takes minutes and says so. */
-const createReport = (): Report => {
+function createReport(): Report {
   let spokenAt = 0;
   return ({ part, status, detail, elapsedMs }) => {
     const isTold = status === 'working' ? elapsedMs - spokenAt > 10_000 : status !== 'ready';
@@ -68,9 +71,9 @@ const createReport = (): Report => {
     spokenAt = elapsedMs;
     console.error(`${part}: ${detail} (${Math.round(elapsedMs / 1000)} s)`);
   };
-};
+}
 
-export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const report = createReport();
   const dataDir = createTemporaryFolder('capstan-test-');
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });
@@ -89,4 +92,4 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
     throw error;
   }
   return () => supervisor.stop();
-};
+}

@@ -20,13 +20,13 @@ export interface HashJob extends JsonObject {
   readonly items: { readonly name: string; readonly isBad: boolean }[];
 }
 
-const hashOf = (input: Json): string =>
-  createHash('sha256').update(canonicalJson(input)).digest('hex').slice(0, 16);
+function hashOf(input: Json): string {
+  return createHash('sha256').update(canonicalJson(input)).digest('hex').slice(0, 16);
+}
 
 /** Answers after 20 to 150 ms; refuses bad items. @param calls takes every call as it arrives */
-export const answerHashes =
-  (calls: HashCall[]): Handler =>
-  (exec, response) => {
+export function answerHashes(calls: HashCall[]): Handler {
+  return (exec, response) => {
     calls.push({ key: String(exec.headers['idempotency-key']), at: Date.now() });
     const input = exec.input as JsonObject;
     const h = hashOf(input);
@@ -37,13 +37,16 @@ export const answerHashes =
       20 + Number.parseInt(h.slice(0, 2), 16) / 2,
     );
   };
+}
 
 const capability = 'hash';
 /** Whoever loses contact so often is unlucky; nothing here fails for it. */
 const defaults = { retry: { max: 50, initial: '50ms', max_delay: '1s' }, escalate: { enabled: false } };
 
 export const subPipeline = {
-  ...{ pipeline: 'hash-sub', version: '1', defaults },
+  pipeline: 'hash-sub',
+  version: '1',
+  defaults,
   steps: [
     { id: 'x', capability, input: { v: '{{ job.seed }}' } },
     { id: 'y', capability, input: { v: '{{ steps.x.output.h }}' } },
@@ -52,27 +55,38 @@ export const subPipeline = {
 };
 
 export const hashPipeline = {
-  ...{ pipeline: 'hash-chain', version: '1', defaults },
+  pipeline: 'hash-chain',
+  version: '1',
+  defaults,
   steps: [
     { id: 'a', capability, input: { v: '{{ job.seed }}' } },
     { id: 'left', capability, when: 'job.isLeft', input: { side: 'left', v: '{{ steps.a.output.h }}' } },
     { id: 'right', capability, when: '!job.isLeft', input: { side: 'right', v: '{{ steps.a.output.h }}' } },
     { id: 'broken', capability, on_error: 'continue', input: { refuse: true, v: '{{ steps.a.output.h }}' } },
     {
-      ...{ id: 'repair', capability, depends_on: ['broken'], run_if: 'any_failed' },
+      id: 'repair',
+      capability,
+      depends_on: ['broken'],
+      run_if: 'any_failed',
       input: { v: '{{ steps.a.output.h }}', why: '{{ steps.broken.error.code }}' },
     },
     {
-      ...{ id: 'each', capability, for_each: { items: '{{ job.items }}', max_parallel: 5, tolerate: 1 } },
+      id: 'each',
+      capability,
+      for_each: { items: '{{ job.items }}', max_parallel: 5, tolerate: 1 },
       input: { item: '{{ item }}', index: '{{ index }}', v: '{{ steps.a.output.h }}' },
     },
     { id: 'pause', depends_on: ['a'], wait: '700ms' },
     {
-      ...{ id: 'sub', depends_on: ['pause'], pipeline: 'hash-sub@1' },
+      id: 'sub',
+      depends_on: ['pause'],
+      pipeline: 'hash-sub@1',
       input: { seed: '{{ steps.repair.output.h }}' },
     },
     {
-      ...{ id: 'join', capability, run_if: 'all_done' },
+      id: 'join',
+      capability,
+      run_if: 'all_done',
       input: {
         each: '{{ steps.each.output }}',
         left: '{{ steps.left.output.h ?? "none" }}',
@@ -98,16 +112,20 @@ export const hashOrder: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** @param n of the run: every job has another seed, another bad item and the other side */
-export const hashJob = (n: number): HashJob => ({
-  seed: `seed ${n}`,
-  isLeft: n % 2 === 0,
-  items: Array.from({ length: 20 }, (_, at) => ({ name: `item ${at}`, isBad: at === n % 20 })),
-});
+export function hashJob(n: number): HashJob {
+  return {
+    seed: `seed ${n}`,
+    isLeft: n % 2 === 0,
+    items: Array.from({ length: 20 }, (_, at) => ({ name: `item ${at}`, isBad: at === n % 20 })),
+  };
+}
 
 /** Calls that succeed: a, one side, repair, x, y, join, quick and the good items. */
-export const succeedingCalls = ({ items }: HashJob): number => 7 + items.filter(({ isBad }) => !isBad).length;
+export function succeedingCalls({ items }: HashJob): number {
+  return 7 + items.filter(({ isBad }) => !isBad).length;
+}
 
-export const hashOutput = ({ seed, isLeft, items }: HashJob): JsonObject => {
+export function hashOutput({ seed, isLeft, items }: HashJob): JsonObject {
   const a = hashOf({ v: seed });
   const side = hashOf({ side: isLeft ? 'left' : 'right', v: a });
   const repair = hashOf({ v: a, why: 'input_rejected' });
@@ -115,4 +133,4 @@ export const hashOutput = ({ seed, isLeft, items }: HashJob): JsonObject => {
   const sub = hashOf({ v: hashOf({ v: repair }) });
   const join = hashOf({ each, left: isLeft ? side : 'none', right: isLeft ? 'none' : side, sub });
   return { result: hashOf({ v: join }), each };
-};
+}

@@ -18,10 +18,11 @@ export interface HistoryRecorder {
   close(): Promise<void>;
 }
 
-const pathOf = (name: string): string =>
-  fileURLToPath(new URL(`../histories/${name}.v${engineVersion}.json`, import.meta.url));
+function pathOf(name: string): string {
+  return fileURLToPath(new URL(`../histories/${name}.v${engineVersion}.json`, import.meta.url));
+}
 
-export const startHistoryRecorder = async (capstan: Capstan): Promise<HistoryRecorder> => {
+export async function startHistoryRecorder(capstan: Capstan): Promise<HistoryRecorder> {
   const connection = await Connection.connect({ address: inject('temporalAddress') });
   const { workflow } = new Client({ connection });
   const { body } = await capstan.request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
@@ -54,4 +55,4 @@ export const startHistoryRecorder = async (capstan: Capstan): Promise<HistoryRec
     },
     close: () => connection.close(),
   };
-};
+}

@@ -12,25 +12,21 @@ const [journalPath = '', members = '[]'] = process.argv.slice(2);
 const journal = openSync(journalPath, 'a');
 const failing = new Set<number>();
 
-const write = (entry: Omit<JournalEntry, 'at'>): void => {
+function write(entry: Omit<JournalEntry, 'at'>): void {
   writeSync(journal, `${JSON.stringify({ at: Date.now(), ...entry })}\n`);
-};
+}
 
-const answer = (response: ServerResponse, status: number, body: object): void => {
+function answer(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-};
+}
 
-const readJson = async (request: IncomingMessage): Promise<Record<string, unknown>> => {
+async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return JSON.parse(Buffer.concat(chunks).toString());
-};
+}
 
-const exec = async (
-  member: FleetMember,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> => {
+async function exec(member: FleetMember, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const call = {
     port: member.port,
     key: String(request.headers['idempotency-key']),
@@ -52,9 +48,9 @@ const exec = async (
     end(status);
     answer(response, status, status === 200 ? { ok: true, output: {} } : { ok: false, error: 'broken' });
   }, durationMs);
-};
+}
 
-const serve = async (member: FleetMember): Promise<void> => {
+async function serve(member: FleetMember): Promise<void> {
   const { name, cost_model } = member;
   const version = '1.0.0';
   const spec = { name, version, description: name, input: { type: 'object' }, output: { type: 'object' } };
@@ -70,7 +66,7 @@ const serve = async (member: FleetMember): Promise<void> => {
   });
   await new Promise<void>((resolve) => server.listen(member.port, '127.0.0.1', resolve));
   write({ port: member.port, kind: 'start' });
-};
+}
 
 process.on('message', ({ port, fails }: ToInstances) => {
   if (fails) failing.add(port);

@@ -8,10 +8,10 @@ import type { Db } from '../../src/db/connect.ts';
 import { listBreaches } from './commit-watch.ts';
 import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
 
-const list = async (db: Db, sql: string): Promise<string[]> => {
+async function list(db: Db, sql: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { what: string }[] }>(`${sql} limit 20`);
   return rows.map(({ what }) => what);
-};
+}
 
 /** Every budget holds exactly what its attempts hold and cost. One statement, so it holds at any time. */
 const driftingBudgets = `
@@ -69,7 +69,7 @@ const crowdedTrials = `
     and a.started_at < b.ended_at and b.started_at < a.ended_at`;
 
 /** Decisions whose inputs give another choice now. */
-const findChangedDecisions = async (db: Db): Promise<string[]> => {
+async function findChangedDecisions(db: Db): Promise<string[]> {
   const changed: string[] = [];
   for (let after = ''; ; ) {
     const rows: { attempt_id: string; endpoint: string; inputs: JsonObject }[] = await db('attempt')
@@ -84,7 +84,7 @@ const findChangedDecisions = async (db: Db): Promise<string[]> => {
     }
     if (rows.length < 1_000) return changed;
   }
-};
+}
 
 interface Sent {
   readonly key: string;
@@ -94,7 +94,7 @@ interface Sent {
 }
 
 /** Every call at an instance has a claim of its own, and who settled as answered was called. */
-const findUnclaimedCalls = async (db: Db, fleets: readonly JournalFleet[]): Promise<string[]> => {
+async function findUnclaimedCalls(db: Db, fleets: readonly JournalFleet[]): Promise<string[]> {
   const found: string[] = [];
   const sent: Sent[] = await db('attempt')
     .whereIn(
@@ -123,13 +123,15 @@ const findUnclaimedCalls = async (db: Db, fleets: readonly JournalFleet[]): Prom
     if (answered && !begun.has(name)) found.push(`${name} settled as answered and was never sent`);
   }
   return found;
-};
+}
 
 /** Sums that hold at any time, also while calls are under way. */
-export const findDrift = (db: Db): Promise<string[]> => list(db, driftingBudgets);
+export function findDrift(db: Db): Promise<string[]> {
+  return list(db, driftingBudgets);
+}
 
 /** @param fleets every instance that was called @returns one line per violation; none is as it must be */
-export const findViolations = async (db: Db, fleets: readonly JournalFleet[]): Promise<string[]> => {
+export async function findViolations(db: Db, fleets: readonly JournalFleet[]): Promise<string[]> {
   const found = [
     await listBreaches(db),
     await findDrift(db),
@@ -140,4 +142,4 @@ export const findViolations = async (db: Db, fleets: readonly JournalFleet[]): P
     await findUnclaimedCalls(db, fleets),
   ];
   return found.flat();
-};
+}

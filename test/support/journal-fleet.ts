@@ -25,7 +25,7 @@ export interface JournalFleet {
 
 const program = fileURLToPath(new URL('./instance-process.ts', import.meta.url));
 
-const startProcess = async (path: string, members: readonly FleetMember[]): Promise<ChildProcess> => {
+async function startProcess(path: string, members: readonly FleetMember[]): Promise<ChildProcess> {
   const child = fork(program, [path, JSON.stringify(members)], {
     execArgv: ['--import', 'tsx'],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -35,30 +35,34 @@ const startProcess = async (path: string, members: readonly FleetMember[]): Prom
     child.once('exit', (code) => reject(new Error(`the instances ended with ${code}`)));
   });
   return child;
-};
+}
 
-const kill = async (child: ChildProcess): Promise<void> => {
+async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGKILL');
   await gone;
-};
+}
 
 export type MemberOptions = Pick<FleetMember, 'name'> & Partial<Omit<FleetMember, 'port' | 'name'>>;
 
 /** @param folder where the journal is kept */
-export const startJournalFleet = async (
+export async function startJournalFleet(
   folder: string,
   options: readonly MemberOptions[],
-): Promise<JournalFleet> => {
+): Promise<JournalFleet> {
   const taken = new Set<number>();
   const instances: JournalInstance[] = [];
   for (const option of options) {
     const port = await choosePort([], taken);
     taken.add(port);
     instances.push({
-      ...{ cost_model: { type: 'free', rate_usd: 0 }, max_concurrency: 1, tags: ['local'] },
-      ...{ minMs: 5, maxMs: 10, failureShare: 0 },
+      cost_model: { type: 'free', rate_usd: 0 },
+      max_concurrency: 1,
+      tags: ['local'],
+      minMs: 5,
+      maxMs: 10,
+      failureShare: 0,
       ...option,
       port,
       endpoint: `http://127.0.0.1:${port}`,
@@ -79,10 +83,10 @@ export const startJournalFleet = async (
       return lines.flatMap((line) => (line === '' ? [] : [JSON.parse(line) as JournalEntry]));
     },
   };
-};
+}
 
 /** The most calls that an instance ever worked on at once. */
-export const mostAtOnce = (journal: readonly JournalEntry[], port: number): number => {
+export function mostAtOnce(journal: readonly JournalEntry[], port: number): number {
   let atWork = 0;
   let most = 0;
   for (const entry of journal) {
@@ -91,4 +95,4 @@ export const mostAtOnce = (journal: readonly JournalEntry[], port: number): numb
     most = Math.max(most, atWork);
   }
   return most;
-};
+}

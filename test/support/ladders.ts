@@ -75,14 +75,15 @@ export const transcode = {
   },
 };
 
-const isReply = (given: object): boolean =>
-  ['status', 'garbage', 'cut'].some((name) => name in given) || ('text' in given && 'usage' in given);
+function isReply(given: object): boolean {
+  return ['status', 'garbage', 'cut'].some((name) => name in given) || ('text' in given && 'usage' in given);
+}
 
-const startModel = async (
+async function startModel(
   api: TestApi,
   provider: ModelServer,
   [level, rate]: readonly [string, number],
-): Promise<RunningInstance> => {
+): Promise<RunningInstance> {
   const instance = await startModelLevel({ url: api.url, key: api.apiKey }, provider, [level, rate]);
   await waitFor('the router to know it', async () => {
     const route = await api.call('/v1/route', { body: { capability: `model.${level}` } });
@@ -90,26 +91,30 @@ const startModel = async (
     return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
   });
   return instance;
-};
+}
 
-const startWorker = async (api: TestApi) => {
+async function startWorker(api: TestApi) {
   const { rows } = await api.db.raw<{ rows: [{ name: string }] }>('select current_database() as name');
   const url = new URL(inject('databaseUrl'));
   url.pathname = `/${rows[0].name}`;
   const config = ConfigSchema.parse({ DATABASE_URL: url.href, DATABASE_POOL: 8, LOG_LEVEL: 'silent' });
   return createWorkerRuntime(config, pino({ level: 'silent' }));
-};
+}
 
-const definitionOf = (step: Partial<StepDefinition>, input: JsonObject): PipelineDefinition => ({
-  pipeline: 'trailer',
-  version: '1.0.0',
-  steps: [{ id: 'a', capability: 'transcode', input, ...step }],
-});
+function definitionOf(step: Partial<StepDefinition>, input: JsonObject): PipelineDefinition {
+  return {
+    pipeline: 'trailer',
+    version: '1.0.0',
+    steps: [{ id: 'a', capability: 'transcode', input, ...step }],
+  };
+}
 
-const control = (round: number) => ({ round, remainingMs: 30_000, signal: new Stop() });
+function control(round: number) {
+  return { round, remainingMs: 30_000, signal: new Stop() };
+}
 
 /** @param models level (`fast`, …) to rate in USD per call */
-export const startLadderWorld = async (models: Readonly<Record<string, number>>): Promise<LadderWorld> => {
+export async function startLadderWorld(models: Readonly<Record<string, number>>): Promise<LadderWorld> {
   const [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
   const capability = await registerInstance(api, { ...transcode, max_concurrency: 64 });
   capability.handle = ({ input }, response) => {
@@ -140,7 +145,11 @@ export const startLadderWorld = async (models: Readonly<Record<string, number>>)
   };
 
   return {
-    ...{ api, provider, capability, shown, advance },
+    api,
+    provider,
+    capability,
+    shown,
+    advance,
     answer: (script) =>
       provider.answer(({ body }) => {
         const given = script(readShown(body));
@@ -184,4 +193,4 @@ export const startLadderWorld = async (models: Readonly<Record<string, number>>)
       await Promise.all([provider.close(), capability.stop(), api.close()]);
     },
   };
-};
+}

@@ -19,13 +19,13 @@ const leftovers = `
   union all select format('%s reserved in %s', reserved_nano, scope) from budget where reserved_nano <> 0`;
 
 /** One line for each; none when all runs have ended and everybody who waits for that knows. */
-export const findLeftovers = async (db: Db): Promise<readonly string[]> => {
+export async function findLeftovers(db: Db): Promise<readonly string[]> {
   const { rows } = await db.raw<{ rows: { what: string }[] }>(`${leftovers} limit 20`);
   return rows.map(({ what }) => what);
-};
+}
 
 /** Executions by status; one that moved on counts as each of its histories. */
-export const countExecutions = async (taskQueue: string): Promise<Readonly<Record<string, number>>> => {
+export async function countExecutions(taskQueue: string): Promise<Readonly<Record<string, number>>> {
   const connection = await Connection.connect({ address: inject('temporalAddress') });
   const counts: Record<string, number> = {};
   try {
@@ -37,4 +37,4 @@ export const countExecutions = async (taskQueue: string): Promise<Readonly<Recor
   } finally {
     await connection.close();
   }
-};
+}

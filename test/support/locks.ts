@@ -3,7 +3,7 @@ import type { Db } from '../../src/db/connect.ts';
 import { waitFor } from './wait.ts';
 
 /** Until a statement waits for a lock that another one holds. @param like part of its text */
-export const untilLocked = async (db: Db, like = ''): Promise<void> => {
+export async function untilLocked(db: Db, like = ''): Promise<void> {
   await waitFor('a statement to wait for a lock', async () => {
     const { rows } = await db.raw(
       `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
@@ -12,4 +12,4 @@ export const untilLocked = async (db: Db, like = ''): Promise<void> => {
     );
     return rows.length > 0;
   });
-};
+}

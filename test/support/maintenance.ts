@@ -1,7 +1,9 @@
 /** Parts of maintenance that have nothing to do, for tests of one of them. */
 import type { DutyDependencies } from '../../src/services/maintenance/duties.ts';
 
-const nothing = async (): Promise<number> => 0;
+async function nothing(): Promise<number> {
+  return 0;
+}
 
 export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   dueWork: { attend: nothing },

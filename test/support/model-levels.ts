@@ -17,7 +17,7 @@ export interface Shown {
   readonly data: Record<string, unknown>;
 }
 
-export const readShown = (body: ModelRequest['body']): Shown => {
+export function readShown(body: ModelRequest['body']): Shown {
   const text = (role: string): string =>
     body.messages
       .filter((message) => message.role === role)
@@ -28,32 +28,35 @@ export const readShown = (body: ModelRequest['body']): Shown => {
   const kind = /Prompt (\w+)\/\d/.exec(rules)?.[1] as Shown['kind'];
   const [, data = ''] = /^<<<DATA \w+\n(.*)\nDATA \w+>>>$/.exec(sent) ?? [];
   return { model: body.model, kind, rules, sent, data: JSON.parse(data) };
-};
+}
 
 /** @param rate USD per call */
-export const startModelLevel = (
+export function startModelLevel(
   router: { readonly url: string; readonly key: string },
   provider: ModelServer,
   [level, rate]: readonly [string, number],
-): Promise<RunningInstance> => {
+): Promise<RunningInstance> {
   const prices = rate === 0 ? {} : { MODEL_RATE_USD: String(rate) };
   const settings = readModelSettings({
-    ...{ MODEL_CAPABILITY: `model.${level}`, MODEL_NAME: level, MODEL_PROVIDER: 'openai-compatible' },
-    ...{ MODEL_BASE_URL: provider.url, MODEL_MAX_CONCURRENCY: '50' },
+    MODEL_CAPABILITY: `model.${level}`,
+    MODEL_NAME: level,
+    MODEL_PROVIDER: 'openai-compatible',
+    MODEL_BASE_URL: provider.url,
+    MODEL_MAX_CONCURRENCY: '50',
     ...prices,
   });
   return serve(defineModel(settings), { ROUTER_URL: router.url, ROUTER_TOKEN: router.key });
-};
+}
 
 /**
  * Resolves when the worker calls them.
  * @param rates level (`fast`, …) to rate in USD per call
  */
-export const startModelLevels = async (
+export async function startModelLevels(
   capstan: Capstan,
   provider: ModelServer,
   rates: Readonly<Record<string, number>>,
-): Promise<{ readonly stop: () => Promise<void> }> => {
+): Promise<{ readonly stop: () => Promise<void> }> {
   const levels = Object.entries(rates);
   const instances = await Promise.all(levels.map((level) => startModelLevel(capstan, provider, level)));
   const messages = [{ role: 'user', content: 'are you there?' }];
@@ -61,4 +64,4 @@ export const startModelLevels = async (
   const { state, error } = await capstan.ended((await capstan.submit(calls)).run_id);
   if (state !== 'succeeded') throw new Error(`the models do not answer: ${error?.message}`);
   return { stop: async () => void (await Promise.all(instances.map((instance) => instance.stop()))) };
-};
+}

@@ -45,20 +45,21 @@ export interface ModelServer {
   close(): Promise<void>;
 }
 
-const sendJson = (response: ServerResponse, status: number, body: unknown, headers = {}): void => {
+function sendJson(response: ServerResponse, status: number, body: unknown, headers = {}): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers });
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
-};
+}
 
-const sendEvents = (response: ServerResponse, events: readonly string[]): void => {
+function sendEvents(response: ServerResponse, events: readonly string[]): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for (const event of events) response.write(event);
-};
+}
 
-const eventsOf = ({ path, body }: ModelRequest, answer: WrittenAnswer): readonly string[] =>
-  path.endsWith('/messages') ? anthropicEvents(body.model, answer) : chatChunks(body.model, answer);
+function eventsOf({ path, body }: ModelRequest, answer: WrittenAnswer): readonly string[] {
+  return path.endsWith('/messages') ? anthropicEvents(body.model, answer) : chatChunks(body.model, answer);
+}
 
-const send = (request: ModelRequest, response: ServerResponse, reply: ModelReply): void => {
+function send(request: ModelRequest, response: ServerResponse, reply: ModelReply): void {
   if (reply === 'hang') return;
   if ('status' in reply) {
     const body = reply.body ?? { error: { message: `as the test asked: ${reply.status}` } };
@@ -75,12 +76,13 @@ const send = (request: ModelRequest, response: ServerResponse, reply: ModelReply
   } else {
     sendJson(response, 200, chatCompletion(request.body.model, reply));
   }
-};
+}
 
-const isKnown = (request: IncomingMessage): boolean =>
-  request.method === 'POST' && /^\/v1\/(chat\/completions|messages)$/.test(request.url ?? '');
+function isKnown(request: IncomingMessage): boolean {
+  return request.method === 'POST' && /^\/v1\/(chat\/completions|messages)$/.test(request.url ?? '');
+}
 
-export const startModelServer = async (script: Script = () => ({ text: 'hello' })): Promise<ModelServer> => {
+export async function startModelServer(script: Script = () => ({ text: 'hello' })): Promise<ModelServer> {
   const requests: ModelRequest[] = [];
   let current = script;
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -116,4 +118,4 @@ export const startModelServer = async (script: Script = () => ({ text: 'hello' }
       await closed;
     },
   };
-};
+}

@@ -11,19 +11,24 @@ export interface WrittenAnswer {
   readonly usage?: readonly [number, number] | null;
 }
 
-const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
+function event(data: object): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
 
-const piecesOf = (text: string): readonly string[] => text.match(/[\s\S]{1,7}/g) ?? [];
+function piecesOf(text: string): readonly string[] {
+  return text.match(/[\s\S]{1,7}/g) ?? [];
+}
 
-const chatUsage = ({ usage = [10, 5] }: WrittenAnswer) =>
-  usage === null
+function chatUsage({ usage = [10, 5] }: WrittenAnswer) {
+  return usage === null
     ? {}
     : {
         usage: { prompt_tokens: usage[0], completion_tokens: usage[1], total_tokens: usage[0] + usage[1] },
       };
+}
 
 /** `POST /v1/chat/completions` with `stream: true` and usage included. */
-export const chatChunks = (asked: string, answer: WrittenAnswer): readonly string[] => {
+export function chatChunks(asked: string, answer: WrittenAnswer): readonly string[] {
   const { text, model = asked, finish = 'stop' } = answer;
   const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model };
   const chunk = (delta: object, finish_reason: string | null = null): string =>
@@ -36,28 +41,30 @@ export const chatChunks = (asked: string, answer: WrittenAnswer): readonly strin
     ...('usage' in usage ? [event({ ...head, choices: [], ...usage })] : []),
     'data: [DONE]\n\n',
   ];
-};
+}
 
 /** `POST /v1/chat/completions` without streaming. */
-export const chatCompletion = (asked: string, answer: WrittenAnswer): object => ({
-  id: 'chatcmpl-1',
-  object: 'chat.completion',
-  created: 1_700_000_000,
-  model: answer.model ?? asked,
-  choices: [
-    {
-      index: 0,
-      message: { role: 'assistant', content: answer.text },
-      finish_reason: answer.finish ?? 'stop',
-    },
-  ],
-  ...chatUsage(answer),
-});
+export function chatCompletion(asked: string, answer: WrittenAnswer): object {
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1_700_000_000,
+    model: answer.model ?? asked,
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: answer.text },
+        finish_reason: answer.finish ?? 'stop',
+      },
+    ],
+    ...chatUsage(answer),
+  };
+}
 
 const stopReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal' } as const;
 
 /** `POST /v1/messages` with `stream: true`. */
-export const anthropicEvents = (asked: string, answer: WrittenAnswer): readonly string[] => {
+export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly string[] {
   const { text, model = asked, finish = 'stop', usage } = answer;
   const [input_tokens, output_tokens] = usage ?? [10, 5];
   const named = (type: string, data: object = {}): string => `event: ${type}\n${event({ type, ...data })}`;
@@ -73,4 +80,4 @@ export const anthropicEvents = (asked: string, answer: WrittenAnswer): readonly 
     named('message_delta', { delta: { stop_reason, stop_sequence: null }, usage: { output_tokens } }),
     named('message_stop'),
   ];
-};
+}

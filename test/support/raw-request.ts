@@ -12,12 +12,12 @@ export interface RawAnswer {
  *
  * @param write sends the body; without it there is none
  */
-export const sendRaw = (
+export function sendRaw(
   url: string,
   { path, method = 'GET', headers }: { path: string; method?: string; headers: string[] },
   write: (request: ClientRequest) => void = (sent) => void sent.end(),
-): Promise<RawAnswer> =>
-  new Promise((resolve, reject) => {
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
     const sent = request({ hostname, port, path, method, headers, setHost: false, agent: false });
     sent.once('response', (answer) => {
@@ -29,3 +29,4 @@ export const sendRaw = (
     sent.once('error', reject);
     write(sent);
   });
+}

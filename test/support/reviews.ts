@@ -6,24 +6,24 @@ import type { Capstan } from './capstan.ts';
 import { waitFor } from './wait.ts';
 
 /** The review that a step waits for. */
-export const reviewOf = async (
+export async function reviewOf(
   { request }: Pick<Capstan, 'request'>,
   runId: string,
   stepId: string,
-): Promise<Review> => {
+): Promise<Review> {
   const step = await waitFor<RunStep | undefined>(`step ${stepId} of ${runId} to be in review`, async () => {
     const { body } = await request<Run>('GET', `/v1/runs/${runId}`);
     return body.steps.find(({ id, state }) => id === stepId && state === 'in_review');
   });
   return (await request<Review>('GET', `/v1/reviews/${step.review_id}`)).body;
-};
+}
 
-export const decide = async (
+export async function decide(
   { request }: Pick<Capstan, 'request'>,
   { review_id, version }: Review,
   decision: ReviewDecision,
-): Promise<void> => {
+): Promise<void> {
   const path = `/v1/reviews/${review_id}/decision`;
   const { status, body } = await request<Problem>('POST', path, decision, { 'if-match': `"${version}"` });
   if (status !== 200) throw new Error(`POST ${path}: ${status} ${JSON.stringify(body)}`);
-};
+}

@@ -7,44 +7,50 @@ import type { CallOrder, CallReport, FromRouter, ToRouter } from './router-messa
 
 process.on('disconnect', () => process.exit());
 
-const tell = (message: FromRouter): void => void process.send?.(message);
+function tell(message: FromRouter): void {
+  void process.send?.(message);
+}
 
 const config = readConfig(process.env);
 const router = await createRouterRuntime(config, createLogger(config, 'router'));
 
-const toReport = (key: string, end: CallEnd, durationMs: number): CallReport => ({
-  key,
-  kind: end.kind,
-  code: 'error' in end ? end.error.code : null,
-  message: 'error' in end ? end.error.message : null,
-  endpoint: end.kind === 'succeeded' ? (end.attempt?.endpoint ?? null) : null,
-  costUsd: end.kind === 'succeeded' ? (end.attempt?.cost_usd ?? 0) : 0,
-  durationMs,
-});
+function toReport(key: string, end: CallEnd, durationMs: number): CallReport {
+  return {
+    key,
+    kind: end.kind,
+    code: 'error' in end ? end.error.code : null,
+    message: 'error' in end ? end.error.message : null,
+    endpoint: end.kind === 'succeeded' ? (end.attempt?.endpoint ?? null) : null,
+    costUsd: end.kind === 'succeeded' ? (end.attempt?.cost_usd ?? 0) : 0,
+    durationMs,
+  };
+}
 
-const toRequest = (order: CallOrder, round: number, signal: AbortSignal) => ({
-  projectId: order.projectId,
-  key: order.key,
-  isKeyNew: order.isKeyNew && round === 1,
-  step: null,
-  isAtMostOnce: order.retryMax === 0,
-  input: order.input,
-  route: {
-    capability: order.capability,
-    versionRange: null,
-    tags: [],
-    priority: order.priority,
-    ceilingUsd: order.ceilingUsd,
-    timeoutMs: order.timeoutMs,
-  },
-  retry: { max: order.retryMax, initialMs: 100, factor: 2, maxDelayMs: 1_000 },
-  round,
-  maxWaitMs: order.maxWaitMs,
-  signal,
-});
+function toRequest(order: CallOrder, round: number, signal: AbortSignal) {
+  return {
+    projectId: order.projectId,
+    key: order.key,
+    isKeyNew: order.isKeyNew && round === 1,
+    step: null,
+    isAtMostOnce: order.retryMax === 0,
+    input: order.input,
+    route: {
+      capability: order.capability,
+      versionRange: null,
+      tags: [],
+      priority: order.priority,
+      ceilingUsd: order.ceilingUsd,
+      timeoutMs: order.timeoutMs,
+    },
+    retry: { max: order.retryMax, initialMs: 100, factor: 2, maxDelayMs: 1_000 },
+    round,
+    maxWaitMs: order.maxWaitMs,
+    signal,
+  };
+}
 
 /** Comes again when it is told to, like the owner of a step. */
-const makeCall = async (order: CallOrder): Promise<CallReport> => {
+async function makeCall(order: CallOrder): Promise<CallReport> {
   const startedAt = performance.now();
   const abort = new AbortController();
   const timer =
@@ -67,16 +73,16 @@ const makeCall = async (order: CallOrder): Promise<CallReport> => {
   } finally {
     clearTimeout(timer);
   }
-};
+}
 
-const runAll = async (id: number, orders: readonly CallOrder[], concurrency: number): Promise<void> => {
+async function runAll(id: number, orders: readonly CallOrder[], concurrency: number): Promise<void> {
   const waiting = orders[Symbol.iterator]();
   const work = async (): Promise<void> => {
     for (const order of waiting) tell({ kind: 'ended', id, report: await makeCall(order) });
   };
   await Promise.all(Array.from({ length: concurrency }, work));
   tell({ kind: 'done', id });
-};
+}
 
 process.on('message', async (message: ToRouter) => {
   switch (message.kind) {

@@ -22,7 +22,7 @@ interface Task {
 }
 
 /** @throws Error with what it printed when it ends before it is ready */
-export const startRouter = async (databaseUrl: string, leaseMs: number): Promise<RouterProcess> => {
+export async function startRouter(databaseUrl: string, leaseMs: number): Promise<RouterProcess> {
   const child = fork(program, {
     execArgv: ['--import', 'tsx'],
     env: {
@@ -95,4 +95,4 @@ export const startRouter = async (databaseUrl: string, leaseMs: number): Promise
       return over;
     },
   };
-};
+}

@@ -1,17 +1,19 @@
 /** Temporal as far as runs see it, for tests of what is told to it: it knows no workflow unless a test says so. */
 import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 
-export const fakeWorkflows = (known: Partial<RunWorkflows> = {}): RunWorkflows => ({
-  start: async () => undefined,
-  cancel: async () => 'gone',
-  terminate: async () => 'gone',
-  signalControl: async () => 'gone',
-  signalWoken: async () => 'gone',
-  listClosed: async function* () {},
-  isOpen: async () => false,
-  startEscalation: async () => undefined,
-  signalReviewed: async () => 'gone',
-  hasSearchAttributes: async () => false,
-  isReachable: async () => true,
-  ...known,
-});
+export function fakeWorkflows(known: Partial<RunWorkflows> = {}): RunWorkflows {
+  return {
+    start: async () => undefined,
+    cancel: async () => 'gone',
+    terminate: async () => 'gone',
+    signalControl: async () => 'gone',
+    signalWoken: async () => 'gone',
+    listClosed: async function* () {},
+    isOpen: async () => false,
+    startEscalation: async () => undefined,
+    signalReviewed: async () => 'gone',
+    hasSearchAttributes: async () => false,
+    isReachable: async () => true,
+    ...known,
+  };
+}

@@ -64,7 +64,7 @@ export interface ScriptedRuns {
 
 export const succeeded: StepActivityDone = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
 
-export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
+export async function startScriptedRuns(): Promise<ScriptedRuns> {
   Runtime.install({ logger: new DefaultLogger('ERROR') });
   const address = inject('temporalAddress');
   const taskQueue = `scripted-${randomBytes(6).toString('hex')}`;
@@ -78,7 +78,8 @@ export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
     return known;
   };
   const worker = await Worker.create({
-    ...{ connection, taskQueue },
+    connection,
+    taskQueue,
     workflowBundle: { codePath: inject('workflowBundle') },
     activities: {
       executeStep: async (call: ScriptedCall) => {
@@ -123,14 +124,18 @@ export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
       };
       const { signal, ...timeouts } = way;
       const options = {
-        ...{ taskQueue, args: [input] as [RunPipelineInput], workflowId: `run/prj/${run_id}` },
+        taskQueue,
+        args: [input] as [RunPipelineInput],
+        workflowId: `run/prj/${run_id}`,
         ...timeouts,
       };
       const handle =
         signal === undefined
           ? await client.workflow.start<typeof runPipeline>('runPipeline', options)
           : await client.workflow.signalWithStart<typeof runPipeline, [object]>('runPipeline', {
-              ...{ ...options, signal: signal.name, signalArgs: [signal.value] },
+              ...options,
+              signal: signal.name,
+              signalArgs: [signal.value],
             });
       const ended = async (): Promise<string> => {
         await handle.result().catch(() => undefined);
@@ -145,14 +150,14 @@ export const startScriptedRuns = async (): Promise<ScriptedRuns> => {
       await connection.close();
     },
   };
-};
+}
 
 /** How long each history of a workflow was, the first one first. */
-export const historyLengths = async (client: Client, workflowId: string): Promise<number[]> => {
+export async function historyLengths(client: Client, workflowId: string): Promise<number[]> {
   const lengths: number[] = [];
   for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
     const { historyLength } = await client.workflow.getHandle(workflowId, runId).describe();
     lengths.unshift(historyLength);
   }
   return lengths;
-};
+}

@@ -57,7 +57,7 @@ export interface StepWorld {
 const escalates: OpenForStep = () => Promise.reject(new Error('no step of these tests escalates'));
 
 /** Before the first test of the file to after the last. */
-export const useSteps = (): StepWorld => {
+export function useSteps(): StepWorld {
   const { db, url } = useDatabase(6);
   const instances: Instance[] = [];
   let router: Awaited<ReturnType<typeof createRouterRuntime>>;
@@ -99,7 +99,12 @@ export const useSteps = (): StepWorld => {
       const { callCapability } = router;
       const submitSubRun = submitWith(subRuns, refusal);
       const executeStep = createExecuteStep({
-        ...{ db, contexts, results, callCapability, submitSubRun, openForStep: escalates },
+        db,
+        contexts,
+        results,
+        callCapability,
+        submitSubRun,
+        openForStep: escalates,
       });
       return {
         subRuns,
@@ -133,10 +138,12 @@ export const useSteps = (): StepWorld => {
       );
     },
   };
-};
+}
 
 /** Of a run whose steps are these. */
-export const stepsOf = (
+export function stepsOf(
   steps: PipelineDefinition['steps'],
   more: Partial<PipelineDefinition> = {},
-): { readonly definition: Partial<PipelineDefinition> } => ({ definition: { steps, ...more } });
+): { readonly definition: Partial<PipelineDefinition> } {
+  return { definition: { steps, ...more } };
+}

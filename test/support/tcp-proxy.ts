@@ -11,7 +11,7 @@ export interface TcpProxy {
 }
 
 /** @param target `host:port` */
-export const startTcpProxy = async (target: string): Promise<TcpProxy> => {
+export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const [host = '', port = ''] = target.split(':');
   const open = new Set<Socket>();
   const keep = (socket: Socket): void => {
@@ -42,4 +42,4 @@ export const startTcpProxy = async (target: string): Promise<TcpProxy> => {
       server = await listen(own);
     },
   };
-};
+}

@@ -10,7 +10,7 @@ interface Place {
 }
 
 /** Of a budget without room: the step waits, and its question is open. @returns the review's id */
-export const waitForBudget = async (
+export async function waitForBudget(
   db: Db,
   { run_id, project_id }: Place,
   {
@@ -19,9 +19,13 @@ export const waitForBudget = async (
     limit_usd = 1,
     item = 0,
   }: { step_id: string; scope: string; limit_usd?: number; item?: number },
-): Promise<string> => {
+): Promise<string> {
   const { review_id } = await openReview(db, {
-    ...{ project_id, kind: 'budget', subject: scope, reason: 'no money', due_in_ms: 60_000 },
+    project_id,
+    kind: 'budget',
+    subject: scope,
+    reason: 'no money',
+    due_in_ms: 60_000,
     ...(scope.startsWith('run:') ? { run_id } : {}),
     payload: { details: { scope, limit_usd } },
   });
@@ -29,31 +33,40 @@ export const waitForBudget = async (
     db,
     { run_id, step_id, item, revision: 0 },
     {
-      ...{ awaiting: 'budget', until: null, for_ms: null, begins: false, budget_scope: scope },
+      awaiting: 'budget',
+      until: null,
+      for_ms: null,
+      begins: false,
+      budget_scope: scope,
     },
   );
   return review_id;
-};
+}
 
-export const waitForCapability = async (
+export async function waitForCapability(
   db: Db,
   { run_id }: Place,
   step_id: string,
   capability: string,
-): Promise<void> => {
+): Promise<void> {
   await keepWaiting(
     db,
     { run_id, step_id, item: 0, revision: 0 },
     {
-      ...{ awaiting: 'capability', capability, until: null, for_ms: 60_000, begins: false },
+      awaiting: 'capability',
+      capability,
+      until: null,
+      for_ms: 60_000,
+      begins: false,
     },
   );
-};
+}
 
-export const isWoken = async (db: Db, runId: string, stepId: string): Promise<boolean> => {
+export async function isWoken(db: Db, runId: string, stepId: string): Promise<boolean> {
   const row = await db('step').where({ run_id: runId, step_id: stepId }).first('wake_requested_at');
   return row?.wake_requested_at != null;
-};
+}
 
-export const stateOf = async (db: Db, run_id: string, step_id: string) =>
-  (await readStep(db, { run_id, step_id, item: 0 }))?.state;
+export async function stateOf(db: Db, run_id: string, step_id: string) {
+  return (await readStep(db, { run_id, step_id, item: 0 }))?.state;
+}

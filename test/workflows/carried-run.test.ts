@@ -14,17 +14,25 @@ afterAll(() => runs?.stop());
 const control = { version: 1, paused: false, budget_version: 0 };
 
 /** Of a run of one step that had begun, or not. */
-const carried = (steps: 'p' | 'w', isPaused: boolean): CarriedWorkflow => ({
-  machine: {
-    ...{ steps, fans: [], woken: [], isPaused },
-    waits:
-      steps === 'p'
-        ? []
-        : [{ step: 0, item: 0, wait: { awaiting: 'run', until: null, ref: { run_id: 'run_sub' } } }],
-  },
-  ...{ deadline_ms: null, control: { ...control, paused: isPaused } },
-  ...{ early: [], told: {}, has_waited: steps === 'w' },
-});
+function carried(steps: 'p' | 'w', isPaused: boolean): CarriedWorkflow {
+  return {
+    machine: {
+      steps,
+      fans: [],
+      woken: [],
+      isPaused,
+      waits:
+        steps === 'p'
+          ? []
+          : [{ step: 0, item: 0, wait: { awaiting: 'run', until: null, ref: { run_id: 'run_sub' } } }],
+    },
+    deadline_ms: null,
+    control: { ...control, paused: isPaused },
+    early: [],
+    told: {},
+    has_waited: steps === 'w',
+  };
+}
 
 const plan = { ...aPlan(['a']), records: true as const };
 

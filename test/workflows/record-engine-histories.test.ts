@@ -12,7 +12,9 @@ let capstan: Capstan;
 let instance: Instance;
 let recorder: HistoryRecorder;
 
-const step = (id: string, extra: object = {}) => ({ id, capability: 'echo', input: {}, ...extra });
+function step(id: string, extra: object = {}) {
+  return { id, capability: 'echo', input: {}, ...extra };
+}
 const off = { escalate: { enabled: false } };
 
 describe.runIf(process.env.RECORD_HISTORIES)('histories of the engine', () => {

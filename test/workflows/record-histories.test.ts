@@ -17,7 +17,9 @@ let recorder: HistoryRecorder;
 const keep: HistoryRecorder['keep'] = (name, runId) => recorder.keep(name, runId);
 const keepWorkflow: HistoryRecorder['keepWorkflow'] = (name, id) => recorder.keepWorkflow(name, id);
 
-const step = (id: string, extra: object = {}) => ({ id, capability: 'echo', input: {}, ...extra });
+function step(id: string, extra: object = {}) {
+  return { id, capability: 'echo', input: {}, ...extra };
+}
 
 describe.runIf(process.env.RECORD_HISTORIES)('histories', () => {
   beforeAll(async () => {

@@ -15,8 +15,9 @@ beforeAll(() => {
   Runtime.install({ logger: new DefaultLogger('ERROR') });
 });
 
-const replay = (history: unknown) =>
-  Worker.runReplayHistory({ workflowBundle: { code } }, history, 'run/prj/run');
+function replay(history: unknown) {
+  return Worker.runReplayHistory({ workflowBundle: { code } }, history, 'run/prj/run');
+}
 
 test('there is a history of every feature', () => {
   expect(files.length).toBeGreaterThanOrEqual(8);

@@ -13,22 +13,27 @@ beforeAll(async () => {
 });
 afterAll(() => runs?.stop());
 
-const given = (plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>> = {}): RunPlan => ({
-  ...plan,
-  records: true,
-  steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),
-});
+function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>> = {}): RunPlan {
+  return {
+    ...plan,
+    records: true,
+    steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),
+  };
+}
 
-const idsOf = (calls: readonly { readonly step_id: string }[]): string[] =>
-  calls.map(({ step_id }) => step_id);
+function idsOf(calls: readonly { readonly step_id: string }[]): string[] {
+  return calls.map(({ step_id }) => step_id);
+}
 
-const waitsFor = (awaiting: 'time' | 'budget' | 'review', ms: number | null, ref?: object) => ({
-  waiting: {
-    awaiting,
-    until: ms === null ? null : new Date(Date.now() + ms).toISOString(),
-    ...(ref === undefined ? {} : { ref }),
-  },
-});
+function waitsFor(awaiting: 'time' | 'budget' | 'review', ms: number | null, ref?: object) {
+  return {
+    waiting: {
+      awaiting,
+      until: ms === null ? null : new Date(Date.now() + ms).toISOString(),
+      ...(ref === undefined ? {} : { ref }),
+    },
+  };
+}
 
 describe('a long run', () => {
   test('moves on to new histories between two steps, each short, and no step happens twice', async () => {

@@ -32,7 +32,8 @@ beforeAll(async () => {
   schedules = createSchedules(client, taskQueue, createBoundedCalls(client));
   connection = await NativeConnection.connect({ address: inject('temporalAddress') });
   worker = await Worker.create({
-    ...{ connection, taskQueue },
+    connection,
+    taskQueue,
     workflowBundle: { codePath: inject('workflowBundle') },
     activities: {
       submitRun: async (start: ScheduledStart) => {
@@ -52,11 +53,16 @@ afterAll(async () => {
 });
 
 /** At a time that does not come during a test. */
-const aSchedule = async (overlap: OverlapPolicy) => {
+async function aSchedule(overlap: OverlapPolicy) {
   const key = { project_id: 'prj_1', schedule_id: newId('schedule') };
   await schedules.put({
-    ...{ ...key, name: 'leap', cron: ['0 0 29 2 *'], timezone: 'UTC', overlap },
-    ...{ catch_up_ms: 60_000, paused: false },
+    ...key,
+    name: 'leap',
+    cron: ['0 0 29 2 *'],
+    timezone: 'UTC',
+    overlap,
+    catch_up_ms: 60_000,
+    paused: false,
   });
   const mine = () => starts.filter(({ schedule_id }) => schedule_id === key.schedule_id);
   return {
@@ -67,10 +73,10 @@ const aSchedule = async (overlap: OverlapPolicy) => {
     started: (count: number) => waitFor(`start ${count}`, () => mine()[count - 1]),
     remove: () => schedules.remove(key),
   };
-};
+}
 
 /** Starts by hand within a second share an id, one after the other: this is the one that is open now. */
-const openWorkflow = async ({ workflow_id }: ScheduledStart) => {
+async function openWorkflow({ workflow_id }: ScheduledStart) {
   const { runId } = await client.workflow.getHandle(workflow_id).describe();
   const handle = client.workflow.getHandle(workflow_id, runId);
   return {
@@ -83,7 +89,7 @@ const openWorkflow = async ({ workflow_id }: ScheduledStart) => {
         return name === 'RUNNING' ? undefined : name;
       }),
   };
-};
+}
 
 test('asks for the run of its time, under an id of that time, and lasts until the run has ended', async () => {
   const schedule = await aSchedule('skip');

@@ -9,21 +9,22 @@ import type { Exchange } from './exchange.ts';
 const bearer = /^Bearer +([!-~]+) *$/i;
 
 /** Every value of a header: one that is sent twice counts twice. */
-export const valuesOf = ({ rawHeaders }: IncomingMessage, name: string): readonly string[] => {
+export function valuesOf({ rawHeaders }: IncomingMessage, name: string): readonly string[] {
   const values: string[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const sent = rawHeaders[at] as string;
     if (sent.length === name.length && sent.toLowerCase() === name) values.push(rawHeaders[at + 1] as string);
   }
   return values;
-};
+}
 
 /** All keys of a request. */
-const readKeys = (request: IncomingMessage): ReadonlySet<string> =>
-  new Set([
+function readKeys(request: IncomingMessage): ReadonlySet<string> {
+  return new Set([
     ...valuesOf(request, 'authorization').map((value) => bearer.exec(value)?.[1] ?? ''),
     ...valuesOf(request, 'x-api-key').map((value) => value.trim()),
   ]);
+}
 
 const missing = 'Bearer realm="capstan"';
 const invalid = 'Bearer realm="capstan", error="invalid_token"';
@@ -32,11 +33,11 @@ const invalid = 'Bearer realm="capstan", error="invalid_token"';
  * @param scope what the key must be allowed
  * @throws AppError `unauthenticated`, `forbidden`
  */
-export const authenticate = async (
+export async function authenticate(
   access: AccessService,
   { request, headers }: Exchange,
   scope: Scope,
-): Promise<Caller> => {
+): Promise<Caller> {
   const refuse = (message: string, challenge: string): AppError => {
     headers['WWW-Authenticate'] = challenge;
     return new AppError('unauthenticated', message);
@@ -51,4 +52,4 @@ export const authenticate = async (
   const caller = selectProject(holder, projects.length > 0 ? [project, ...projects].join(', ') : project);
   requireScope(holder, scope);
   return caller;
-};
+}

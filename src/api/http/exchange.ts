@@ -13,17 +13,19 @@ import type { Route } from '../route.ts';
 const acceptedId = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** A sane `X-Request-Id` is taken over. */
-const idOf = ({ headers }: IncomingMessage): string => {
+function idOf({ headers }: IncomingMessage): string {
   const sent = headers['x-request-id'];
   return typeof sent === 'string' && acceptedId.test(sent) ? sent : randomUUID();
-};
+}
 
-const pathOf = (url: string): string => {
+function pathOf(url: string): string {
   const end = url.indexOf('?');
   return end < 0 ? url : url.slice(0, end);
-};
+}
 
-const isQuiet = (path: string): boolean => path === '/livez' || path === '/readyz';
+function isQuiet(path: string): boolean {
+  return path === '/livez' || path === '/readyz';
+}
 
 export class Exchange {
   readonly request: IncomingMessage;

@@ -6,30 +6,34 @@ import { isPlainObject } from '../../core/json-type.ts';
 import type { AppError } from '../../errors.ts';
 import type { Answer } from '../route.ts';
 
-export const problemType = (code: ErrorCode): string => `/docs/errors#${code}`;
+export function problemType(code: ErrorCode): string {
+  return `/docs/errors#${code}`;
+}
 
-const membersOf = (details: Json | undefined): Record<string, Json> =>
-  details === undefined ? {} : isPlainObject(details) ? { ...details } : { details };
+function membersOf(details: Json | undefined): Record<string, Json> {
+  return details === undefined ? {} : isPlainObject(details) ? { ...details } : { details };
+}
 
-export const toProblem = (error: AppError, place: { instance: string; request_id: string }): Problem => ({
-  ...membersOf(error.code === 'internal' ? undefined : error.details),
-  type: problemType(error.code),
-  title: errorTable[error.code].meaning,
-  status: error.status,
-  detail: error.code === 'internal' ? 'unexpected fault' : error.message,
-  ...place,
-  code: error.code,
-  ...(error.errors === undefined ? {} : { errors: [...error.errors] }),
-});
+export function toProblem(error: AppError, place: { instance: string; request_id: string }): Problem {
+  return {
+    ...membersOf(error.code === 'internal' ? undefined : error.details),
+    type: problemType(error.code),
+    title: errorTable[error.code].meaning,
+    status: error.status,
+    detail: error.code === 'internal' ? 'unexpected fault' : error.message,
+    ...place,
+    code: error.code,
+    ...(error.errors === undefined ? {} : { errors: [...error.errors] }),
+  };
+}
 
-export const toProblemAnswer = (
-  error: AppError,
-  place: { instance: string; request_id: string },
-): Answer => ({
-  status: error.status,
-  headers: {
-    'Content-Type': 'application/problem+json',
-    ...(error.retryAfterS === undefined ? {} : { 'Retry-After': String(Math.ceil(error.retryAfterS)) }),
-  },
-  body: toProblem(error, place),
-});
+export function toProblemAnswer(error: AppError, place: { instance: string; request_id: string }): Answer {
+  return {
+    status: error.status,
+    headers: {
+      'Content-Type': 'application/problem+json',
+      ...(error.retryAfterS === undefined ? {} : { 'Retry-After': String(Math.ceil(error.retryAfterS)) }),
+    },
+    body: toProblem(error, place),
+  };
+}

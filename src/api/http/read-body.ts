@@ -18,10 +18,11 @@ const jsonTypes = ['application/json'];
 const definitionTypes = ['application/json', 'application/yaml', 'application/x-yaml', 'text/yaml'];
 const nothing = Buffer.alloc(0);
 
-const mediaTypeOf = (contentType: string | undefined): string =>
-  contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+function mediaTypeOf(contentType: string | undefined): string {
+  return contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+}
 
-const requireType = ({ headers }: IncomingMessage, allowed: readonly string[]): string => {
+function requireType({ headers }: IncomingMessage, allowed: readonly string[]): string {
   const seen = mediaTypeOf(headers['content-type']);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity')
@@ -29,14 +30,15 @@ const requireType = ({ headers }: IncomingMessage, allowed: readonly string[]): 
   if (allowed.includes(seen)) return seen;
   const found = seen === '' ? 'no Content-Type' : `Content-Type ${seen}`;
   throw new AppError('unsupported_media_type', `${found}; this route reads ${allowed.join(', ')}`);
-};
+}
 
-const refuseSize = (limit: number): AppError =>
-  new AppError('body_too_large', `the body has more than the allowed ${limit} bytes`);
+function refuseSize(limit: number): AppError {
+  return new AppError('body_too_large', `the body has more than the allowed ${limit} bytes`);
+}
 
 /** By events: an iterator over the stream takes several times as long for a small body. */
-const receive = (request: IncomingMessage, limit: number): Promise<Buffer> =>
-  new Promise((resolve, reject) => {
+function receive(request: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
     const { bodyTimeoutMs } = httpLimits;
     const chunks: Buffer[] = [];
     let size = 0;
@@ -67,26 +69,27 @@ const receive = (request: IncomingMessage, limit: number): Promise<Buffer> =>
     if (Number(request.headers['content-length'] ?? 0) > limit) return refuse(refuseSize(limit));
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });
+}
 
-const requireText = (bytes: Buffer): void => {
+function requireText(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new AppError('malformed_json', 'the body is not UTF-8');
   if (bytes.includes(0)) throw new AppError('malformed_json', 'the body holds NUL');
-};
+}
 
-const parse = (bytes: Buffer): unknown => {
+function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch (cause) {
     const reason = cause instanceof SyntaxError ? cause.message.slice(0, 200) : 'not JSON';
     throw new AppError('malformed_json', `the body is not JSON: ${reason}`, { cause });
   }
-};
+}
 
-const readJsonBody = async (
+async function readJsonBody(
   request: IncomingMessage,
   { optional }: JsonBody,
   limits: BodyLimits,
-): Promise<ReceivedBody> => {
+): Promise<ReceivedBody> {
   const isAbsent = request.headers['content-length'] === '0' || !hasBody(request);
   if (optional && isAbsent) return { bytes: nothing, body: {} };
   requireType(request, jsonTypes);
@@ -94,36 +97,37 @@ const readJsonBody = async (
   requireText(bytes);
   scanJson(bytes, limits);
   return { bytes, body: parse(bytes) };
-};
+}
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
 
 /** The text is not parsed here: its reader names every mistake with line and column. */
-const readDefinitionBody = async (request: IncomingMessage, limits: BodyLimits): Promise<ReceivedBody> => {
+async function readDefinitionBody(request: IncomingMessage, limits: BodyLimits): Promise<ReceivedBody> {
   const contentType = requireType(request, definitionTypes);
   const bytes = await receive(request, limits.bytes);
   requireText(bytes);
   if (contentType === 'application/json') scanJson(bytes, limits);
   const body: ReceivedText = { text: bytes.toString('utf8'), contentType };
   return { bytes, body };
-};
+}
 
-const takeStream = (request: IncomingMessage): ReceivedBody => {
+function takeStream(request: IncomingMessage): ReceivedBody {
   request.setTimeout(httpLimits.mediaIdleMs, () => request.destroy());
   const body: ReceivedStream = {
     stream: request,
     contentType: request.headers['content-type'] ?? 'application/octet-stream',
   };
   return { bytes: nothing, body };
-};
+}
 
 /** @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key` */
-export const readBody = async (
+export async function readBody(
   request: IncomingMessage,
   kind: BodyKind,
   config: ApiConfig,
-): Promise<ReceivedBody> => {
+): Promise<ReceivedBody> {
   switch (kind.kind) {
     case 'json':
       return readJsonBody(request, kind, bodyLimits(config, kind.size));
@@ -134,4 +138,4 @@ export const readBody = async (
     case 'none':
       return { bytes: nothing, body: undefined };
   }
-};
+}

@@ -21,11 +21,15 @@ type Method = (typeof methods)[number];
 const restName = /\{\+(\w+)\}$/;
 
 /** `/v1/media/{job_id}/{+file}` → `/v1/media/:job_id/*` */
-const toPattern = (path: string): string => path.replace(restName, '*').replace(/\{(\w+)\}/g, ':$1');
+function toPattern(path: string): string {
+  return path.replace(restName, '*').replace(/\{(\w+)\}/g, ':$1');
+}
 
-const neverCalled = (): void => undefined;
+function neverCalled(): void {
+  undefined;
+}
 
-export const createRouteTable = (routes: readonly Route[]): RouteTable => {
+export function createRouteTable(routes: readonly Route[]): RouteTable {
   const router = createRouter({ ignoreTrailingSlash: true, maxParamLength: 16_384 });
   const add = (method: Method, route: Route): void => {
     router.on(method, toPattern(route.path), neverCalled, { route, rest: restName.exec(route.path)?.[1] });
@@ -45,4 +49,4 @@ export const createRouteTable = (routes: readonly Route[]): RouteTable => {
     },
     methodsOf: (url) => methods.filter((method) => look(method, url) !== null),
   };
-};
+}

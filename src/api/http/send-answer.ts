@@ -10,7 +10,7 @@ const unreadGraceMs = 5_000;
  * For answers given before the whole body arrived: what still comes is thrown away for 5 s, so that the client reads
  * the answer instead of a reset, then the connection is cut.
  */
-const discardRest = ({ request, response }: Exchange): void => {
+function discardRest({ request, response }: Exchange): void {
   response.once('finish', () => {
     if (request.complete) return;
     request.resume();
@@ -19,33 +19,32 @@ const discardRest = ({ request, response }: Exchange): void => {
     request.once('end', stop);
     request.once('close', stop);
   });
-};
+}
 
-const sendStream = ({ request, response }: Exchange, stream: Readable): void => {
+function sendStream({ request, response }: Exchange, stream: Readable): void {
   if (request.method === 'HEAD') {
     stream.destroy();
     response.end();
   } else {
     pipeline(stream, response, () => undefined); // a source that fails cuts the answer off
   }
-};
+}
 
-const typeOf = (body: unknown): string => {
+function typeOf(body: unknown): string {
   if (body instanceof Readable || Buffer.isBuffer(body)) return 'application/octet-stream';
   return typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
-};
+}
 
-const toBytes = (body: unknown): string | Buffer =>
-  typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+function toBytes(body: unknown): string | Buffer {
+  return typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+}
 
-const hasNoBody = (status: number): boolean => status === 204 || status === 304;
+function hasNoBody(status: number): boolean {
+  return status === 204 || status === 304;
+}
 
 /** @param isClosing tells the client to come back on another connection */
-export const sendAnswer = (
-  exchange: Exchange,
-  { status, headers, body }: Answer,
-  isClosing: boolean,
-): void => {
+export function sendAnswer(exchange: Exchange, { status, headers, body }: Answer, isClosing: boolean): void {
   const { request, response } = exchange;
   if (!request.complete) discardRest(exchange);
   const all: Record<string, string | number> = { ...commonHeaders, ...exchange.headers };
@@ -64,7 +63,8 @@ export const sendAnswer = (
   const bytes = toBytes(body);
   all['Content-Length'] = Buffer.byteLength(bytes);
   response.writeHead(status, addTo(all, headers)).end(bytes);
-};
+}
 
-const addTo = (all: Record<string, string | number>, headers: AnswerHeaders | undefined) =>
-  headers === undefined ? all : Object.assign(all, headers);
+function addTo(all: Record<string, string | number>, headers: AnswerHeaders | undefined) {
+  return headers === undefined ? all : Object.assign(all, headers);
+}

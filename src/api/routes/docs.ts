@@ -11,13 +11,13 @@ const swaggerFiles = {
   'favicon-32x32.png': 'image/png',
 } as const;
 
-const readSwaggerFile = (name: keyof typeof swaggerFiles): Promise<Buffer> => {
+function readSwaggerFile(name: keyof typeof swaggerFiles): Promise<Buffer> {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   return readFile(join(folder, name));
-};
+}
 
-const textRoute = (path: string, summary: string, content: string, text: string): Route =>
-  route({
+function textRoute(path: string, summary: string, content: string, text: string): Route {
+  return route({
     method: 'GET',
     path,
     tag: 'docs',
@@ -26,9 +26,10 @@ const textRoute = (path: string, summary: string, content: string, text: string)
     responses: { 200: { content } },
     handle: () => ({ status: 200, headers: { 'Content-Type': `${content}; charset=utf-8` }, body: text }),
   });
+}
 
-const swaggerRoute = (name: keyof typeof swaggerFiles): Route =>
-  route({
+function swaggerRoute(name: keyof typeof swaggerFiles): Route {
+  return route({
     method: 'GET',
     path: `/docs/${name}`,
     tag: 'docs',
@@ -41,9 +42,10 @@ const swaggerRoute = (name: keyof typeof swaggerFiles): Route =>
       body: await readSwaggerFile(name),
     }),
   });
+}
 
-const redirectRoute = (path: string): Route =>
-  route({
+function redirectRoute(path: string): Route {
+  return route({
     method: 'GET',
     path,
     tag: 'docs',
@@ -52,12 +54,15 @@ const redirectRoute = (path: string): Route =>
     responses: { 302: 'empty' },
     handle: () => ({ status: 302, headers: { Location: '/docs' } }),
   });
+}
 
-export const docsRoutes = (): Route[] => [
-  textRoute('/docs', 'The API for people', 'text/html', apiPage),
-  textRoute('/docs/errors', 'Every error code and its meaning', 'text/html', errorsPage),
-  textRoute('/docs/init.js', 'Part of the API page: its start', 'text/javascript', initScript),
-  ...(Object.keys(swaggerFiles) as (keyof typeof swaggerFiles)[]).map(swaggerRoute),
-  redirectRoute('/'),
-  redirectRoute('/ui/'),
-];
+export function docsRoutes(): Route[] {
+  return [
+    textRoute('/docs', 'The API for people', 'text/html', apiPage),
+    textRoute('/docs/errors', 'Every error code and its meaning', 'text/html', errorsPage),
+    textRoute('/docs/init.js', 'Part of the API page: its start', 'text/javascript', initScript),
+    ...(Object.keys(swaggerFiles) as (keyof typeof swaggerFiles)[]).map(swaggerRoute),
+    redirectRoute('/'),
+    redirectRoute('/ui/'),
+  ];
+}

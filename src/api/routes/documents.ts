@@ -6,7 +6,7 @@ import { createPipelineSchema } from '../pipeline-schema.ts';
 import { type Route, route } from '../route.ts';
 
 /** @param documented routes that the OpenAPI document lists besides these two */
-export const documentRoutes = (documented: readonly Route[], config: ApiConfig): Route[] => {
+export function documentRoutes(documented: readonly Route[], config: ApiConfig): Route[] {
   const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
   let openApi: JsonObject | undefined;
   const routes: Route[] = [
@@ -37,4 +37,4 @@ export const documentRoutes = (documented: readonly Route[], config: ApiConfig):
     }),
   ];
   return routes;
-};
+}

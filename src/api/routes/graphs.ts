@@ -20,8 +20,8 @@ const headers = {
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
 };
 
-const draw = (definition: PipelineDefinition): string =>
-  drawGraph(
+function draw(definition: PipelineDefinition): string {
+  return drawGraph(
     definition.steps.map((step) => ({
       id: step.id,
       label: describeStep(step),
@@ -29,34 +29,37 @@ const draw = (definition: PipelineDefinition): string =>
     })),
     showGraph(definition, analyseDefinition(definition)).edges,
   );
+}
 
-export const graphRoutes = ({ pipelines }: Pick<Services, 'pipelines'>): Route[] => [
-  route({
-    method: 'GET',
-    path: '/v1/pipelines/{name}/graph.svg',
-    tag: 'pipelines',
-    summary: 'Draw the latest version of a pipeline',
-    auth: 'key',
-    scope: 'pipeline:read',
-    params: PipelinePath,
-    responses: { 200: { content: 'image/svg+xml' } },
-    handle: async ({ caller, params }) => {
-      const { definition } = await pipelines.get(caller.project_id, params.name);
-      return { status: 200, headers, body: draw(definition) };
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/pipelines/{name}/versions/{version}/graph.svg',
-    tag: 'pipelines',
-    summary: 'Draw one version of a pipeline',
-    auth: 'key',
-    scope: 'pipeline:read',
-    params: VersionPath,
-    responses: { 200: { content: 'image/svg+xml' } },
-    handle: async ({ caller, params }) => {
-      const { definition } = await pipelines.getVersion(caller.project_id, params.name, params.version);
-      return { status: 200, headers, body: draw(definition) };
-    },
-  }),
-];
+export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/pipelines/{name}/graph.svg',
+      tag: 'pipelines',
+      summary: 'Draw the latest version of a pipeline',
+      auth: 'key',
+      scope: 'pipeline:read',
+      params: PipelinePath,
+      responses: { 200: { content: 'image/svg+xml' } },
+      handle: async ({ caller, params }) => {
+        const { definition } = await pipelines.get(caller.project_id, params.name);
+        return { status: 200, headers, body: draw(definition) };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/pipelines/{name}/versions/{version}/graph.svg',
+      tag: 'pipelines',
+      summary: 'Draw one version of a pipeline',
+      auth: 'key',
+      scope: 'pipeline:read',
+      params: VersionPath,
+      responses: { 200: { content: 'image/svg+xml' } },
+      handle: async ({ caller, params }) => {
+        const { definition } = await pipelines.getVersion(caller.project_id, params.name, params.version);
+        return { status: 200, headers, body: draw(definition) };
+      },
+    }),
+  ];
+}

@@ -20,26 +20,30 @@ const path = `${prefix}{job_id}/{+file}`;
 
 const anyContent = { content: '*/*' } as const;
 
-const readPath = (sentPath: string): MediaPath => {
+function readPath(sentPath: string): MediaPath {
   const found = parseMediaPath(sentPath.slice(prefix.length));
   if (found !== null) return found;
   throw new AppError(
     'request_invalid',
     'a media path is <job_id>/ and one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
   );
-};
+}
 
-const etagOf = ({ sha256 }: StoredFile): string => `"${sha256}"`;
+function etagOf({ sha256 }: StoredFile): string {
+  return `"${sha256}"`;
+}
 
-const headersOf = (file: StoredFile): AnswerHeaders => ({
-  'Content-Type': file.content_type,
-  'Content-Security-Policy': "sandbox; default-src 'none'",
-  'Accept-Ranges': 'bytes',
-  ETag: etagOf(file),
-  'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
-  'Last-Modified': file.modified_at.toUTCString(),
-  'Cache-Control': 'private, no-cache',
-});
+function headersOf(file: StoredFile): AnswerHeaders {
+  return {
+    'Content-Type': file.content_type,
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+    'Accept-Ranges': 'bytes',
+    ETag: etagOf(file),
+    'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+    'Last-Modified': file.modified_at.toUTCString(),
+    'Cache-Control': 'private, no-cache',
+  };
+}
 
 const ConditionalHeaders = z.object({
   range: z.string().max(1_000).optional(),
@@ -47,13 +51,11 @@ const ConditionalHeaders = z.object({
   'if-none-match': z.string().max(1_000).optional(),
 });
 
-const isKnownToClient = (file: StoredFile, ifNoneMatch: string | undefined): boolean =>
-  ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(file)) === true;
+function isKnownToClient(file: StoredFile, ifNoneMatch: string | undefined): boolean {
+  return ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(file)) === true;
+}
 
-export const mediaRoutes = (
-  { jobs, media }: Pick<Services, 'jobs' | 'media'>,
-  config: ApiConfig,
-): Route[] => {
+export function mediaRoutes({ jobs, media }: Pick<Services, 'jobs' | 'media'>, config: ApiConfig): Route[] {
   const locate = async ({ project_id }: Caller, sentPath: string): Promise<MediaPath> => {
     const target = readPath(sentPath);
     if (await jobs.exists(project_id, target.job_id)) return target;
@@ -161,4 +163,4 @@ export const mediaRoutes = (
       },
     }),
   ];
-};
+}

@@ -19,7 +19,7 @@ const DecisionHeaders = z.object({
 const form = /^\s*(?:W\/)?(?:"(\d{1,9})"|(\d{1,9}))\s*$/;
 
 /** @throws AppError `precondition_required`, `request_invalid` */
-const readVersion = (ifMatch: string | undefined): number => {
+function readVersion(ifMatch: string | undefined): number {
   if (ifMatch === undefined) {
     throw new AppError(
       'precondition_required',
@@ -32,13 +32,14 @@ const readVersion = (ifMatch: string | undefined): number => {
   throw new AppError('request_invalid', message, {
     errors: [{ pointer: '/headers/if-match', code: 'invalid_format', message }],
   });
-};
+}
 
-const answer = (review: Review) =>
-  ({ status: 200, headers: { ETag: `"${review.version}"` }, body: review }) as const;
+function answer(review: Review) {
+  return { status: 200, headers: { ETag: `"${review.version}"` }, body: review } as const;
+}
 
-const list = ({ reviews }: Pick<Services, 'reviews'>): Route =>
-  route({
+function list({ reviews }: Pick<Services, 'reviews'>): Route {
+  return route({
     method: 'GET',
     path: '/v1/reviews',
     tag: 'reviews',
@@ -54,9 +55,10 @@ const list = ({ reviews }: Pick<Services, 'reviews'>): Route =>
       body: await reviews.list(caller.project_id, query),
     }),
   });
+}
 
-const decide = ({ reviews }: Pick<Services, 'reviews'>): Route =>
-  route({
+function decide({ reviews }: Pick<Services, 'reviews'>): Route {
+  return route({
     method: 'POST',
     path: '/v1/reviews/{id}/decision',
     tag: 'reviews',
@@ -90,44 +92,47 @@ const decide = ({ reviews }: Pick<Services, 'reviews'>): Route =>
       return { ...answered, headers: { ...answered.headers, ...replayed } };
     },
   });
+}
 
-export const reviewRoutes = (services: Pick<Services, 'reviews'>): Route[] => [
-  list(services),
-  route({
-    method: 'GET',
-    path: '/v1/reviews/{id}',
-    tag: 'reviews',
-    summary: 'Show a review; its ETag is the version to decide on',
-    auth: 'key',
-    scope: 'run:read',
-    params: ReviewPath,
-    responses: { 200: Review },
-    handle: async ({ caller, params }) => answer(await services.reviews.get(caller.project_id, params.id)),
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/reviews/{id}/claim',
-    tag: 'reviews',
-    summary: 'Claim a review for 15 minutes, or prolong the claim',
-    description: 'Until then nobody else decides it.',
-    auth: 'key',
-    scope: 'review:decide',
-    params: ReviewPath,
-    responses: { 200: Review },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await services.reviews.claim(caller, params.id)),
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/reviews/{id}/release',
-    tag: 'reviews',
-    summary: 'Give a claim back',
-    auth: 'key',
-    scope: 'review:decide',
-    params: ReviewPath,
-    responses: { 200: Review },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await services.reviews.release(caller, params.id)),
-  }),
-  decide(services),
-];
+export function reviewRoutes(services: Pick<Services, 'reviews'>): Route[] {
+  return [
+    list(services),
+    route({
+      method: 'GET',
+      path: '/v1/reviews/{id}',
+      tag: 'reviews',
+      summary: 'Show a review; its ETag is the version to decide on',
+      auth: 'key',
+      scope: 'run:read',
+      params: ReviewPath,
+      responses: { 200: Review },
+      handle: async ({ caller, params }) => answer(await services.reviews.get(caller.project_id, params.id)),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/reviews/{id}/claim',
+      tag: 'reviews',
+      summary: 'Claim a review for 15 minutes, or prolong the claim',
+      description: 'Until then nobody else decides it.',
+      auth: 'key',
+      scope: 'review:decide',
+      params: ReviewPath,
+      responses: { 200: Review },
+      errors: ['state_conflict'],
+      handle: async ({ caller, params }) => answer(await services.reviews.claim(caller, params.id)),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/reviews/{id}/release',
+      tag: 'reviews',
+      summary: 'Give a claim back',
+      auth: 'key',
+      scope: 'review:decide',
+      params: ReviewPath,
+      responses: { 200: Review },
+      errors: ['state_conflict'],
+      handle: async ({ caller, params }) => answer(await services.reviews.release(caller, params.id)),
+    }),
+    decide(services),
+  ];
+}

@@ -23,10 +23,10 @@ import { serviceRoutes } from './service.ts';
 import { skillRoutes } from './skills.ts';
 
 /** Every route of the API. All but the pages for people are in the OpenAPI document. */
-export const createRoutes = (
+export function createRoutes(
   services: Services,
   options: { config: ApiConfig; closing: AbortSignal },
-): Route[] => {
+): Route[] {
   const documented = [
     ...capabilityRoutes(services),
     ...callRoutes(services),
@@ -48,4 +48,4 @@ export const createRoutes = (
     ...serviceRoutes(services, options),
   ];
   return [...documented, ...documentRoutes(documented, options.config), ...docsRoutes()];
-};
+}

@@ -8,42 +8,44 @@ import { RunPath } from './parameters.ts';
 
 type Runs = Pick<Services, 'runs'>;
 
-const hold = ({ runs }: Runs): Route[] => [
-  route({
-    method: 'POST',
-    path: '/v1/runs/{id}/pause',
-    tag: 'runs',
-    summary: 'Let nothing new of a run start',
-    description: 'What runs goes on to its end. Repeated, it changes nothing.',
-    auth: 'key',
-    scope: 'run:write',
-    params: RunPath,
-    responses: { 202: Run },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => ({
-      status: 202,
-      body: await runs.pause({ project_id: caller.project_id, run_id: params.id }),
+function hold({ runs }: Runs): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/runs/{id}/pause',
+      tag: 'runs',
+      summary: 'Let nothing new of a run start',
+      description: 'What runs goes on to its end. Repeated, it changes nothing.',
+      auth: 'key',
+      scope: 'run:write',
+      params: RunPath,
+      responses: { 202: Run },
+      errors: ['state_conflict'],
+      handle: async ({ caller, params }) => ({
+        status: 202,
+        body: await runs.pause({ project_id: caller.project_id, run_id: params.id }),
+      }),
     }),
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/runs/{id}/resume',
-    tag: 'runs',
-    summary: 'Let a paused run go on',
-    auth: 'key',
-    scope: 'run:write',
-    params: RunPath,
-    responses: { 202: Run },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => ({
-      status: 202,
-      body: await runs.resume({ project_id: caller.project_id, run_id: params.id }),
+    route({
+      method: 'POST',
+      path: '/v1/runs/{id}/resume',
+      tag: 'runs',
+      summary: 'Let a paused run go on',
+      auth: 'key',
+      scope: 'run:write',
+      params: RunPath,
+      responses: { 202: Run },
+      errors: ['state_conflict'],
+      handle: async ({ caller, params }) => ({
+        status: 202,
+        body: await runs.resume({ project_id: caller.project_id, run_id: params.id }),
+      }),
     }),
-  }),
-];
+  ];
+}
 
-const cancel = ({ runs }: Runs): Route =>
-  route({
+function cancel({ runs }: Runs): Route {
+  return route({
     method: 'POST',
     path: '/v1/runs/{id}/cancel',
     tag: 'runs',
@@ -61,9 +63,10 @@ const cancel = ({ runs }: Runs): Route =>
       body: await runs.cancel({ project_id: caller.project_id, run_id: params.id }, body),
     }),
   });
+}
 
-const rerun = ({ runs }: Runs): Route =>
-  route({
+function rerun({ runs }: Runs): Route {
+  return route({
     method: 'POST',
     path: '/v1/runs/{id}/rerun',
     tag: 'runs',
@@ -96,9 +99,10 @@ const rerun = ({ runs }: Runs): Route =>
       };
     },
   });
+}
 
-const budget = ({ runs }: Runs): Route =>
-  route({
+function budget({ runs }: Runs): Route {
+  return route({
     method: 'POST',
     path: '/v1/runs/{id}/budget',
     tag: 'runs',
@@ -116,10 +120,8 @@ const budget = ({ runs }: Runs): Route =>
       return { status: 200, body: await runs.setBudget(key, body.budget_ceiling_usd, caller.key_id) };
     },
   });
+}
 
-export const runControlRoutes = (services: Runs): Route[] => [
-  cancel(services),
-  ...hold(services),
-  rerun(services),
-  budget(services),
-];
+export function runControlRoutes(services: Runs): Route[] {
+  return [cancel(services), ...hold(services), rerun(services), budget(services)];
+}

@@ -8,40 +8,44 @@ import { RunPath } from './parameters.ts';
 
 const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
-const wantsStream = (accept: string | undefined): boolean => accept?.includes('text/event-stream') === true;
+function wantsStream(accept: string | undefined): boolean {
+  return accept?.includes('text/event-stream') === true;
+}
 
-export const runEventRoutes = ({ runs }: Pick<Services, 'runs'>): Route[] => [
-  route({
-    method: 'GET',
-    path: '/v1/runs/{id}/events',
-    tag: 'runs',
-    summary: "Read a run's log, as pages or as a stream",
-    description:
-      'JSON pages by default. With `Accept: text/event-stream` the log is sent as it grows and ends after the last event.',
-    auth: 'key',
-    scope: 'run:read',
-    params: RunPath,
-    query: z.strictObject({
-      after: Seq.default(0),
-      limit: z.coerce.number().int().min(1).max(200).default(200),
+export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/runs/{id}/events',
+      tag: 'runs',
+      summary: "Read a run's log, as pages or as a stream",
+      description:
+        'JSON pages by default. With `Accept: text/event-stream` the log is sent as it grows and ends after the last event.',
+      auth: 'key',
+      scope: 'run:read',
+      params: RunPath,
+      query: z.strictObject({
+        after: Seq.default(0),
+        limit: z.coerce.number().int().min(1).max(200).default(200),
+      }),
+      headers: z.object({
+        accept: z.string().max(1_000).optional(),
+        'last-event-id': Seq.optional(),
+      }),
+      responses: { 200: { content: 'text/event-stream', schema: EventPage } },
+      handle: async ({ caller, params, query, headers, signal }) => {
+        const { project_id } = caller;
+        const isStream = wantsStream(headers.accept);
+        const after = isStream ? (headers['last-event-id'] ?? query.after) : query.after;
+        const page = await runs.events(project_id, params.id, after, isStream ? 1 : query.limit);
+        if (!isStream) return { status: 200, body: page };
+        const events = runs.watch(project_id, params.id, after, signal);
+        return {
+          status: 200,
+          headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+          body: streamEvents(events, { signal, commentMs: httpLimits.eventCommentMs }),
+        };
+      },
     }),
-    headers: z.object({
-      accept: z.string().max(1_000).optional(),
-      'last-event-id': Seq.optional(),
-    }),
-    responses: { 200: { content: 'text/event-stream', schema: EventPage } },
-    handle: async ({ caller, params, query, headers, signal }) => {
-      const { project_id } = caller;
-      const isStream = wantsStream(headers.accept);
-      const after = isStream ? (headers['last-event-id'] ?? query.after) : query.after;
-      const page = await runs.events(project_id, params.id, after, isStream ? 1 : query.limit);
-      if (!isStream) return { status: 200, body: page };
-      const events = runs.watch(project_id, params.id, after, signal);
-      return {
-        status: 200,
-        headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
-        body: streamEvents(events, { signal, commentMs: httpLimits.eventCommentMs }),
-      };
-    },
-  }),
-];
+  ];
+}

@@ -9,55 +9,61 @@ const Readiness = z
   .strictObject({ ready: z.boolean(), detail: z.record(z.string(), z.string()) })
   .meta({ id: 'Readiness' });
 
-const show = ({ stringBytes, ...limits }: BodyLimits) => ({ ...limits, string_bytes: stringBytes });
+function show({ stringBytes, ...limits }: BodyLimits) {
+  return { ...limits, string_bytes: stringBytes };
+}
 
-const showLimits = (config: ApiConfig): Limits => ({
-  request: show(bodyLimits(config, 'request')),
-  definition: show(bodyLimits(config, 'definition')),
-  media_bytes: config.MEDIA_LIMIT_BYTES,
-  header_bytes: httpLimits.headerBytes,
-  body_timeout_ms: httpLimits.bodyTimeoutMs,
-  wait_seconds: httpLimits.waitSeconds,
-  list_items: 200,
-  pipeline_steps: 10_000,
-  idempotency_hours: 24,
-});
+function showLimits(config: ApiConfig): Limits {
+  return {
+    request: show(bodyLimits(config, 'request')),
+    definition: show(bodyLimits(config, 'definition')),
+    media_bytes: config.MEDIA_LIMIT_BYTES,
+    header_bytes: httpLimits.headerBytes,
+    body_timeout_ms: httpLimits.bodyTimeoutMs,
+    wait_seconds: httpLimits.waitSeconds,
+    list_items: 200,
+    pipeline_steps: 10_000,
+    idempotency_hours: 24,
+  };
+}
 
-export const serviceRoutes = (
+export function serviceRoutes(
   { health }: Pick<Services, 'health'>,
   { config, closing }: { config: ApiConfig; closing: AbortSignal },
-): Route[] => [
-  route({
-    method: 'GET',
-    path: '/livez',
-    tag: 'service',
-    summary: 'Whether the process answers',
-    auth: 'open',
-    responses: { 200: Alive },
-    handle: () => ({ status: 200, body: { status: 'ok' } }),
-  }),
-  route({
-    method: 'GET',
-    path: '/readyz',
-    tag: 'service',
-    summary:
-      'Whether the process should get requests: its database and Temporal answer, and it is not closing',
-    auth: 'open',
-    responses: { 200: Readiness, 503: Readiness },
-    handle: async () => {
-      if (closing.aborted) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
-      const readiness = await health.isReady();
-      return { status: readiness.ready ? 200 : 503, body: readiness };
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/limits',
-    tag: 'service',
-    summary: 'What one request may hold',
-    auth: 'key',
-    scope: 'run:read',
-    responses: { 200: Limits },
-    handle: () => ({ status: 200, body: showLimits(config) }),
-  }),
-];
+): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/livez',
+      tag: 'service',
+      summary: 'Whether the process answers',
+      auth: 'open',
+      responses: { 200: Alive },
+      handle: () => ({ status: 200, body: { status: 'ok' } }),
+    }),
+    route({
+      method: 'GET',
+      path: '/readyz',
+      tag: 'service',
+      summary:
+        'Whether the process should get requests: its database and Temporal answer, and it is not closing',
+      auth: 'open',
+      responses: { 200: Readiness, 503: Readiness },
+      handle: async () => {
+        if (closing.aborted) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
+        const readiness = await health.isReady();
+        return { status: readiness.ready ? 200 : 503, body: readiness };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/limits',
+      tag: 'service',
+      summary: 'What one request may hold',
+      auth: 'key',
+      scope: 'run:read',
+      responses: { 200: Limits },
+      handle: () => ({ status: 200, body: showLimits(config) }),
+    }),
+  ];
+}

@@ -9,18 +9,20 @@ export interface Download {
   readonly summary: string;
 }
 
-const isPath = (source: string): boolean => /^(\.{1,2}$|\.{0,2}[/\\])/.test(source);
+function isPath(source: string): boolean {
+  return /^(\.{1,2}$|\.{0,2}[/\\])/.test(source);
+}
 
 /**
  * A folder is used in place; anything else is what npm takes (a package name, `name@version`, a tarball, a git
  * address) and is installed below `cacheDir`, in a folder of its own.
  * @throws Error when it is neither, or npm fails
  */
-export const downloadSource = async (
+export async function downloadSource(
   source: string,
   cacheDir: string,
   signal?: AbortSignal,
-): Promise<Download> => {
+): Promise<Download> {
   const found = await stat(source).catch(() => null);
   if (found?.isDirectory())
     return { folder: resolve(source), summary: `${source} is a folder, used in place` };
@@ -31,4 +33,4 @@ export const downloadSource = async (
   const [name] = await installPackages(directory, [spec], signal);
   if (name === undefined) throw new Error(`npm installed no package for ${source}`);
   return { folder: join(directory, 'node_modules', name), summary: `${source} installed in ${directory}` };
-};
+}

@@ -10,25 +10,25 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-const errorLines = (error: unknown): string => {
+function errorLines(error: unknown): string {
   const stderr: unknown = error instanceof Error ? Reflect.get(error, 'stderr') : undefined;
   const lines = String(stderr || error)
     .split('\n')
     .filter((line) => line.trim() !== '');
   return lines.slice(0, 5).join(' ').slice(0, 1_000);
-};
+}
 
-const npmInstall = async (folder: string, specs: readonly string[], signal?: AbortSignal): Promise<void> => {
+async function npmInstall(folder: string, specs: readonly string[], signal?: AbortSignal): Promise<void> {
   const flags = ['--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'];
   try {
     await run('npm', ['install', '--prefix', folder, ...flags, '--', ...specs], { signal });
   } catch (error) {
     throw new Error(`npm install ${specs.join(' ')} failed: ${errorLines(error)}`, { cause: error });
   }
-};
+}
 
 /** Whoever replaces the folder at the same moment has installed the same. */
-const replaceFolder = async (fresh: string, folder: string, aside: string): Promise<void> => {
+async function replaceFolder(fresh: string, folder: string, aside: string): Promise<void> {
   await rename(folder, aside).catch(() => {});
   try {
     await rename(fresh, folder);
@@ -37,18 +37,18 @@ const replaceFolder = async (fresh: string, folder: string, aside: string): Prom
       error instanceof Error && 'code' in error && /^(ENOTEMPTY|EEXIST)$/.test(String(error.code));
     if (!isTaken) throw error;
   }
-};
+}
 
 /**
  * @param specs as npm takes them: `name`, `name@1.2.3`, a tarball, a git address
  * @returns the names of the installed packages
  * @throws Error with what npm said
  */
-export const installPackages = async (
+export async function installPackages(
   folder: string,
   specs: readonly string[],
   signal?: AbortSignal,
-): Promise<readonly string[]> => {
+): Promise<readonly string[]> {
   const unique = randomUUID();
   const [fresh, aside] = [`${folder}~${unique}`, `${folder}~${unique}-old`];
   const manifest = join(fresh, 'package.json');
@@ -62,4 +62,4 @@ export const installPackages = async (
   } finally {
     for (const leftover of [fresh, aside]) await rm(leftover, { recursive: true, force: true });
   }
-};
+}

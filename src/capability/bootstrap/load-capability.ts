@@ -10,7 +10,7 @@ const Manifest = z.object({
   capstan: z.object({ entry: z.string().optional() }).optional(),
 });
 
-const readManifest = async (folder: string): Promise<z.infer<typeof Manifest>> => {
+async function readManifest(folder: string): Promise<z.infer<typeof Manifest>> {
   const file = resolve(folder, 'package.json');
   const text = await readFile(file, 'utf8').catch(() => '{}');
   try {
@@ -20,10 +20,10 @@ const readManifest = async (folder: string): Promise<z.infer<typeof Manifest>> =
       cause: error,
     });
   }
-};
+}
 
 /** A `.ts` entry of a checkout is a `.js` one once it is built. */
-const findEntry = async (folder: string): Promise<string> => {
+async function findEntry(folder: string): Promise<string> {
   const { main, capstan } = await readManifest(folder);
   const named = capstan?.entry ?? main ?? 'index.ts';
   for (const entry of [named, named.replace(/\.ts$/, '.js')]) {
@@ -31,13 +31,13 @@ const findEntry = async (folder: string): Promise<string> => {
     if ((await stat(file).catch(() => null))?.isFile()) return file;
   }
   throw new Error(`${folder} has no ${named} (capstan.entry or main of its package.json, else index.ts)`);
-};
+}
 
 /** @throws Error when there is no entry, or it exports no capability */
-export const loadCapability = async (folder: string): Promise<Capability> => {
+export async function loadCapability(folder: string): Promise<Capability> {
   const entry = await findEntry(folder);
   const exported: unknown = await import(pathToFileURL(entry).href);
   const capability: unknown = Reflect.get(Object(exported), 'capability');
   if (isCapability(capability)) return capability;
   throw new Error(`${entry} does not export capability = defineCapability({…})`);
-};
+}

@@ -20,7 +20,7 @@ export interface BootstrapOptions {
 }
 
 /** @throws Error when a step fails; nothing is left running then */
-export const startCapability = async (options: BootstrapOptions): Promise<RunningInstance> => {
+export async function startCapability(options: BootstrapOptions): Promise<RunningInstance> {
   const { source, print, signal } = options;
   const cacheDir = resolve(options.cacheDir);
   const settings = readSettings(options.env);
@@ -33,4 +33,4 @@ export const startCapability = async (options: BootstrapOptions): Promise<Runnin
     print,
     ...(signal === undefined ? {} : { signal }),
   });
-};
+}

@@ -15,21 +15,22 @@ export interface CheckResult {
   readonly detail: string;
 }
 
-const oneLine = (error: z.ZodError): string =>
-  error.issues.map((issue) => `${issue.path.join('.') || 'the answer'}: ${issue.message}`).join('; ');
+function oneLine(error: z.ZodError): string {
+  return error.issues.map((issue) => `${issue.path.join('.') || 'the answer'}: ${issue.message}`).join('; ');
+}
 
-const checkShape = <Shape>(
+function checkShape<Shape>(
   name: string,
   reply: Reply,
   schema: z.ZodType<Shape>,
-): { readonly result: CheckResult; readonly value: Shape | null } => {
+): { readonly result: CheckResult; readonly value: Shape | null } {
   if (reply.status !== 200) {
     return { result: { name, ok: false, detail: `expected 200, got ${reply.summary}` }, value: null };
   }
   const parsed = schema.safeParse(reply.body);
   if (parsed.success) return { result: { name, ok: true, detail: 'shape as specified' }, value: parsed.data };
   return { result: { name, ok: false, detail: oneLine(parsed.error) }, value: null };
-};
+}
 
 const HealthyHealth = Health.refine((health) => health.status === 'ok', {
   path: ['status'],
@@ -38,19 +39,19 @@ const HealthyHealth = Health.refine((health) => health.status === 'ok', {
 
 const Refusal = z.object({ ok: z.literal(false), error: z.string().min(1) });
 
-const checkAgreement = (health: Health | null, spec: CapabilitySpec | null): CheckResult => {
+function checkAgreement(health: Health | null, spec: CapabilitySpec | null): CheckResult {
   const name = '/health and /spec agree';
   if (health === null || spec === null) return { name, ok: false, detail: 'one of them cannot be read' };
   const ofHealth = `${health.name} ${health.version}`;
   const ofSpec = `${spec.name} ${spec.version}`;
   const ok = ofHealth === ofSpec;
   return { name, ok, detail: ok ? ofSpec : `/health says ${ofHealth}, /spec says ${ofSpec}` };
-};
+}
 
-const compile = (
+function compile(
   field: 'input' | 'output',
   spec: CapabilitySpec | null,
-): { readonly result: CheckResult; readonly validate: ValidateFunction | null } => {
+): { readonly result: CheckResult; readonly validate: ValidateFunction | null } {
   const name = `${field} schema compiles`;
   if (spec === null)
     return { result: { name, ok: false, detail: 'no spec to read it from' }, validate: null };
@@ -62,39 +63,39 @@ const compile = (
     const detail = error instanceof Error ? error.message : String(error);
     return { result: { name, ok: false, detail }, validate: null };
   }
-};
+}
 
-const checkInvalidInput = async (probe: Probe, validate: ValidateFunction | null): Promise<CheckResult> => {
+async function checkInvalidInput(probe: Probe, validate: ValidateFunction | null): Promise<CheckResult> {
   const name = 'POST /exec refuses invalid input';
   if (validate === null) return { name, ok: false, detail: 'no input schema to break' };
   if (validate({})) return { name, ok: true, detail: 'skipped: the input schema accepts {}' };
   const reply = await probe('POST', '/exec', '{}');
   const ok = reply.status === 422 && Refusal.safeParse(reply.body).success;
   return { name, ok, detail: ok ? reply.summary : `expected 422 {ok: false, error}, got ${reply.summary}` };
-};
+}
 
 /** A refusal in the 4xx range; which one is the capability's choice. */
-const checkRefused = (name: string, reply: Reply, allowed: readonly number[]): CheckResult => {
+function checkRefused(name: string, reply: Reply, allowed: readonly number[]): CheckResult {
   const ok = allowed.includes(reply.status);
   return {
     name,
     ok,
     detail: ok ? `${reply.status}` : `expected ${allowed.join(' or ')}, got ${reply.summary}`,
   };
-};
+}
 
-const checkStillHealthy = (before: Health | null, reply: Reply): CheckResult => {
+function checkStillHealthy(before: Health | null, reply: Reply): CheckResult {
   const name = 'still healthy afterwards';
   const { result, value } = checkShape(name, reply, HealthyHealth);
   if (value === null || before === null || value.uptime_ms >= before.uptime_ms) return result;
   return { name, ok: false, detail: `uptime_ms fell to ${value.uptime_ms}: the process was restarted` };
-};
+}
 
 /**
  * @param url base address of the instance
  * @returns one entry per check; a single one when nothing listens there
  */
-export const checkCapability = async (url: string): Promise<readonly CheckResult[]> => {
+export async function checkCapability(url: string): Promise<readonly CheckResult[]> {
   const probe = createProbe(url);
   const first = await probe('GET', '/health');
   const health = checkShape('GET /health', first, HealthyHealth);
@@ -114,4 +115,4 @@ export const checkCapability = async (url: string): Promise<readonly CheckResult
     checkRefused('an unknown path is 404', await probe('GET', '/capstan-conformance'), [404]),
     checkStillHealthy(health.value, await probe('GET', '/health')),
   ];
-};
+}

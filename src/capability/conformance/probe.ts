@@ -13,21 +13,21 @@ export type Probe = (method: string, path: string, body?: string) => Promise<Rep
 
 const timeoutMs = 10_000;
 
-const parse = (text: string): unknown => {
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-};
+}
 
-const shorten = (text: string): string => {
+function shorten(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > 120 ? `${line.slice(0, 120)}…` : line;
-};
+}
 
 /** @param url base address of the instance */
-export const createProbe = (url: string): Probe => {
+export function createProbe(url: string): Probe {
   const base = url.replace(/\/+$/, '');
   return async (method, path, body) => {
     const headers = { 'content-type': 'application/json' };
@@ -48,4 +48,4 @@ export const createProbe = (url: string): Probe => {
       return { status: 0, body: undefined, summary: `no answer (${reason})` };
     }
   };
-};
+}

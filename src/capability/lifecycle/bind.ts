@@ -6,27 +6,34 @@ import type { AddressInfo } from 'node:net';
 const firstPort = 8_100;
 const lastPort = 8_200;
 
-const listen = async (server: Server, host: string, port: number): Promise<number> => {
+async function listen(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
-};
+}
 
-const isTaken = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES');
+function isTaken(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES')
+  );
+}
 
-const shuffledPorts = (): number[] =>
-  Array.from({ length: lastPort - firstPort + 1 }, (_, i) => ({ port: firstPort + i, rank: Math.random() }))
+function shuffledPorts(): number[] {
+  return Array.from({ length: lastPort - firstPort + 1 }, (_, i) => ({
+    port: firstPort + i,
+    rank: Math.random(),
+  }))
     .sort((a, b) => a.rank - b.rank)
     .map(({ port }) => port);
+}
 
 /** @throws Error when the given port, or every port of the range, is taken */
-export const bindServer = async (
+export async function bindServer(
   server: Server,
   host: string,
   port: number | undefined,
   candidates: readonly number[] = shuffledPorts(),
-): Promise<number> => {
+): Promise<number> {
   for (const candidate of port === undefined ? candidates : [port]) {
     try {
       return await listen(server, host, candidate);
@@ -36,4 +43,4 @@ export const bindServer = async (
   }
   const tried = port === undefined ? `every port from ${firstPort} to ${lastPort}` : `port ${port}`;
   throw new Error(`${tried} of ${host} is taken`);
-};
+}

@@ -7,11 +7,11 @@ export interface Heartbeat {
 }
 
 /** @param log hears of the first failure after a success, and of the recovery */
-export const startHeartbeat = (
+export function startHeartbeat(
   beat: () => Promise<void>,
   intervalMs: number,
   log: (line: string) => void,
-): Heartbeat => {
+): Heartbeat {
   let isFailing = false;
   const run = async (): Promise<void> => {
     try {
@@ -25,4 +25,4 @@ export const startHeartbeat = (
   };
   const timer = setInterval(() => void run(), intervalMs);
   return { stop: () => clearInterval(timer) };
-};
+}

@@ -19,10 +19,10 @@ export interface CheckedPrerequisites {
   readonly summary: string;
 }
 
-export const checkPrerequisites = async (
+export async function checkPrerequisites(
   prerequisites: readonly Prerequisite[],
   host: PrerequisiteHost,
-): Promise<CheckedPrerequisites> => {
+): Promise<CheckedPrerequisites> {
   const missing: Prerequisite[] = [];
   const found: string[] = [];
   for (const prerequisite of prerequisites) {
@@ -31,13 +31,13 @@ export const checkPrerequisites = async (
     found.push(`${prerequisite.name} ${what ?? 'is missing'}`);
   }
   return { missing, summary: found.join(', ') || 'none' };
-};
+}
 
 /** @throws Error when one cannot be installed, or is still missing afterwards */
-export const installPrerequisites = async (
+export async function installPrerequisites(
   missing: readonly Prerequisite[],
   host: PrerequisiteHost,
-): Promise<string> => {
+): Promise<string> {
   const installed: string[] = [];
   for (const prerequisite of missing) {
     const { name } = prerequisite;
@@ -49,4 +49,4 @@ export const installPrerequisites = async (
     installed.push(`${name} ${what}`);
   }
   return installed.join(', ') || 'nothing is missing';
-};
+}

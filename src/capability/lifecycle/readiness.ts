@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const readinessAttempts = 10;
 const readinessIntervalMs = 1_000;
 
-const isHealthy = async (healthUrl: string, timeoutMs: number): Promise<boolean> => {
+async function isHealthy(healthUrl: string, timeoutMs: number): Promise<boolean> {
   try {
     const response = await fetch(healthUrl, { signal: AbortSignal.timeout(timeoutMs) });
     const health: unknown = await response.json();
@@ -12,20 +12,20 @@ const isHealthy = async (healthUrl: string, timeoutMs: number): Promise<boolean>
   } catch {
     return false;
   }
-};
+}
 
 /**
  * @returns how many attempts it took
  * @throws Error when none of them was answered with status ok
  */
-export const waitUntilReady = async (
+export async function waitUntilReady(
   healthUrl: string,
   intervalMs: number = readinessIntervalMs,
-): Promise<number> => {
+): Promise<number> {
   for (let attempt = 1; attempt <= readinessAttempts; attempt += 1) {
     const started = Date.now();
     if (await isHealthy(healthUrl, intervalMs)) return attempt;
     if (attempt < readinessAttempts) await sleep(Math.max(0, intervalMs - (Date.now() - started)));
   }
   throw new Error(`GET ${healthUrl} was not answered with status ok in ${readinessAttempts} attempts`);
-};
+}

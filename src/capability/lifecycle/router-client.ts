@@ -11,7 +11,7 @@ export interface RouterClient {
 const timeoutMs = { register: 30_000, heartbeat: 10_000, deregister: 5_000 };
 
 /** The reason as problem+json gives it, else the start of the text. */
-const reasonOf = (text: string): string => {
+function reasonOf(text: string): string {
   try {
     const problem: unknown = JSON.parse(text);
     const detail = typeof problem === 'object' ? Reflect.get(problem ?? {}, 'detail') : undefined;
@@ -20,14 +20,14 @@ const reasonOf = (text: string): string => {
     // Not JSON: the text itself is the reason.
   }
   return text.slice(0, 200);
-};
+}
 
-const describeFault = (error: unknown): string => {
+function describeFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
-};
+}
 
-export const createRouterClient = (routerUrl: string, token: string): RouterClient => {
+export function createRouterClient(routerUrl: string, token: string): RouterClient {
   const base = `${routerUrl.replace(/\/+$/, '')}/v1/capabilities`;
 
   const call = async (method: string, url: string, body: object, limitMs: number): Promise<void> => {
@@ -53,4 +53,4 @@ export const createRouterClient = (routerUrl: string, token: string): RouterClie
       call('POST', `${base}/${name}/heartbeat`, { endpoint, queue_depth }, timeoutMs.heartbeat),
     deregister: (name, endpoint) => call('DELETE', `${base}/${name}`, { endpoint }, timeoutMs.deregister),
   };
-};
+}

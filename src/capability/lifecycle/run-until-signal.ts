@@ -7,10 +7,10 @@ import type { RunningInstance } from './start-instance.ts';
 const signals = ['SIGTERM', 'SIGINT'] as const;
 
 /** Runs until a signal, then ends the process: 0 when a signal asked for it, 1 when the start failed or the end was forced. */
-export const runUntilSignal = async (
+export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<RunningInstance>,
   print: (line: string) => void,
-): Promise<never> => {
+): Promise<never> {
   const stopping = new AbortController();
   let instance: RunningInstance | undefined;
   const stopped = new Promise<void>((resolve) => {
@@ -35,4 +35,4 @@ export const runUntilSignal = async (
     process.exit(1);
   }
   process.exit(0);
-};
+}

@@ -10,7 +10,7 @@ import type { InstanceServer } from '../http-server.ts';
 export const graceMs = 10_000;
 const cleanUpMs = 2_000;
 
-export const stopServer = async (server: InstanceServer, limitMs: number = graceMs): Promise<void> => {
+export async function stopServer(server: InstanceServer, limitMs: number = graceMs): Promise<void> {
   const closed = once(server.http, 'close').then(() => true);
   server.close();
   const within = (ms: number): Promise<boolean> => {
@@ -22,4 +22,4 @@ export const stopServer = async (server: InstanceServer, limitMs: number = grace
   server.abortCalls();
   if (await within(cleanUpMs)) return;
   server.http.closeAllConnections();
-};
+}

@@ -39,11 +39,11 @@ export interface RunningInstance {
   abortCalls(): void;
 }
 
-const registered = async (
+async function registered(
   router: RouterClient,
   { capability, server, endpoint }: Bound,
   options: InstanceOptions,
-): Promise<Heartbeat> => {
+): Promise<Heartbeat> {
   const { name, version } = capability.spec;
   await router.register(capability, endpoint, server.queueDepth());
   options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
@@ -52,13 +52,13 @@ const registered = async (
   const heartbeat = startHeartbeat(beat, intervalMs, options.print);
   options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);
   return heartbeat;
-};
+}
 
-const createStop = (
+function createStop(
   { capability, server, endpoint }: Bound,
   { router, heartbeat }: { readonly router: RouterClient | null; readonly heartbeat: Heartbeat | null },
   options: InstanceOptions,
-): (() => Promise<void>) => {
+): () => Promise<void> {
   const stop = async (): Promise<void> => {
     heartbeat?.stop();
     const deregistered = router?.deregister(capability.spec.name, endpoint) ?? Promise.resolve();
@@ -74,7 +74,7 @@ const createStop = (
     stopping ??= stop();
     return stopping;
   };
-};
+}
 
 interface Bound {
   readonly capability: Capability;
@@ -82,7 +82,7 @@ interface Bound {
   readonly endpoint: string;
 }
 
-const bind = async (capability: Capability, cacheDir: string, options: InstanceOptions) => {
+async function bind(capability: Capability, cacheDir: string, options: InstanceOptions) {
   const { settings, print } = options;
   const transfer = createMediaTransfer(settings.MEDIA_URL, settings.ROUTER_TOKEN);
   const bodyLimits = options.bodyLimits ?? defaultBodyLimits;
@@ -91,13 +91,13 @@ const bind = async (capability: Capability, cacheDir: string, options: InstanceO
   const local = localAddress(settings.HOST, port);
   print(`4/8 bind: listening on ${local}`);
   return { server, local, endpoint: (settings.ADVERTISE_URL ?? local).replace(/\/+$/, '') };
-};
+}
 
 /** @throws Error when a step fails; nothing is left running then */
-export const startInstance = async (
+export async function startInstance(
   capability: Capability,
   options: InstanceOptions,
-): Promise<RunningInstance> => {
+): Promise<RunningInstance> {
   const { settings, print, signal = new AbortController().signal } = options;
   const host = { cacheDir: resolve(options.cacheDir ?? defaultCacheDir), signal };
   const { missing, summary } = await checkPrerequisites(capability.prerequisites, host);
@@ -124,4 +124,4 @@ export const startInstance = async (
     await stopServer(server, 0);
     throw error;
   }
-};
+}

@@ -14,10 +14,10 @@ export interface CallMedia {
   temporaryPath(fileName: string): Promise<string>;
 }
 
-export const openCallMedia = (
+export function openCallMedia(
   transfer: MediaTransfer,
   signal: AbortSignal,
-): { media: CallMedia; close(): Promise<void> } => {
+): { media: CallMedia; close(): Promise<void> } {
   let folder: Promise<string> | undefined;
   let files = 0;
 
@@ -43,4 +43,4 @@ export const openCallMedia = (
       if (folder !== undefined) await rm(await folder, { recursive: true, force: true });
     },
   };
-};
+}

@@ -12,9 +12,9 @@ export const MediaReference = z
   });
 
 /** @throws Error when the text is no media reference */
-export const readReference = (text: string): MediaPath => {
+export function readReference(text: string): MediaPath {
   const path = parseMediaReference(text);
   if (path === null)
     throw new Error(`${JSON.stringify(text)} is not a media reference: media://<job_id>/<file>`);
   return path;
-};
+}

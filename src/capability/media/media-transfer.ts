@@ -12,7 +12,7 @@ export interface MediaTransfer {
   upload(localPath: string, path: MediaPath, contentType: string, signal: AbortSignal): Promise<void>;
 }
 
-const createFileTransfer = (mediaUrl: string): MediaTransfer => {
+function createFileTransfer(mediaUrl: string): MediaTransfer {
   const store = createMediaStore(mediaUrl);
   return {
     download: async (path, localPath, signal) => {
@@ -23,9 +23,9 @@ const createFileTransfer = (mediaUrl: string): MediaTransfer => {
       await store.put(path, body, { contentType, limitBytes: Number.POSITIVE_INFINITY });
     },
   };
-};
+}
 
-const createHttpTransfer = (baseUrl: string, token: string | undefined): MediaTransfer => {
+function createHttpTransfer(baseUrl: string, token: string | undefined): MediaTransfer {
   const authorization: Record<string, string> =
     token === undefined ? {} : { authorization: `Bearer ${token}` };
 
@@ -54,11 +54,12 @@ const createHttpTransfer = (baseUrl: string, token: string | undefined): MediaTr
       await response.body?.cancel();
     },
   };
-};
+}
 
 /**
  * @param mediaUrl `file://DIR`, or the base address of a Capstan API, which wants `token`
  * @throws Error for any other scheme
  */
-export const createMediaTransfer = (mediaUrl: string, token: string | undefined): MediaTransfer =>
-  /^https?:\/\//.test(mediaUrl) ? createHttpTransfer(mediaUrl, token) : createFileTransfer(mediaUrl);
+export function createMediaTransfer(mediaUrl: string, token: string | undefined): MediaTransfer {
+  return /^https?:\/\//.test(mediaUrl) ? createHttpTransfer(mediaUrl, token) : createFileTransfer(mediaUrl);
+}

@@ -7,21 +7,21 @@ import { resolveRunId, runPath } from '../run-reference.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
 import type { Shell } from '../shell.ts';
 
-const readCeiling = (text: string): number | null => {
+function readCeiling(text: string): number | null {
   if (text === 'none') return null;
   try {
     return readUsd(text);
   } catch {
     throw new InvalidArgumentError('Write an amount of US dollars, such as 2.50, or none.');
   }
-};
+}
 
-const setCeiling = async (
+async function setCeiling(
   reference: string,
   ceiling: number | null,
   options: CommonOptions,
   shell: Shell,
-): Promise<void> => {
+): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const runId = await resolveRunId(client, reference);
   const body = jsonBody({ budget_ceiling_usd: ceiling });
@@ -29,9 +29,9 @@ const setCeiling = async (
   if (json) return print.json(text);
   const limit = value.budget_ceiling_usd === null ? 'none' : formatUsd(value.budget_ceiling_usd);
   print.line(`ceiling ${limit}, spent ${formatUsd(value.cost_usd)}  ${runId}`);
-};
+}
 
-export const registerBudgetCommand = (program: Command, shell: Shell): void => {
+export function registerBudgetCommand(program: Command, shell: Shell): void {
   const command = program
     .command('budget')
     .description('give a run another ceiling; steps that wait for money go on')
@@ -42,4 +42,4 @@ export const registerBudgetCommand = (program: Command, shell: Shell): void => {
       setCeiling(reference, ceiling, options, shell),
     );
   addCommonOptions(command);
-};
+}

@@ -23,7 +23,7 @@ const columns: readonly Column[] = [
   { header: 'RESETS AT' },
 ];
 
-const printBudgets = (budgets: readonly Budget[], print: Printer): void => {
+function printBudgets(budgets: readonly Budget[], print: Printer): void {
   const rows = budgets.map((budget) => {
     const highest = budget.reached.at(-1);
     return [
@@ -37,24 +37,24 @@ const printBudgets = (budgets: readonly Budget[], print: Printer): void => {
     ];
   });
   print.table(columns, rows);
-};
+}
 
-const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
+async function list(options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get('/v1/budgets', BudgetList);
   if (json) return print.json(text);
   printBudgets(value.items, print);
-};
+}
 
-const setLimit = async ({ scope, dailyLimitUsd, ...options }: SetOptions, shell: Shell): Promise<void> => {
+async function setLimit({ scope, dailyLimitUsd, ...options }: SetOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const body = jsonBody({ scope, daily_limit_usd: dailyLimitUsd });
   const { value, text } = await client.put('/v1/budgets', Budget, body);
   if (json) return print.json(text);
   printBudgets([value], print);
-};
+}
 
-export const registerBudgetsCommand = (program: Command, shell: Shell): void => {
+export function registerBudgetsCommand(program: Command, shell: Shell): void {
   const budgets = program.command('budgets').description("show and set today's budgets");
   const listed = budgets
     .command('ls', { isDefault: true })
@@ -78,4 +78,4 @@ export const registerBudgetsCommand = (program: Command, shell: Shell): void => 
     .addHelpText('after', '\nExample:\n  capstan budgets set --scope project --daily-limit-usd 5')
     .action((options: SetOptions) => setLimit(options, shell));
   addCommonOptions(set);
-};
+}

@@ -14,7 +14,7 @@ interface CancelOptions extends CommonOptions {
   readonly wait?: boolean;
 }
 
-const cancel = async (reference: string, options: CancelOptions, shell: Shell): Promise<void> => {
+async function cancel(reference: string, options: CancelOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const { client, print, json } = session;
   const runId = await resolveRunId(client, reference);
@@ -33,9 +33,9 @@ const cancel = async (reference: string, options: CancelOptions, shell: Shell): 
   const { value, text } = await getRun(client, runId);
   if (json) return print.json(text);
   print.line(`${formatState(value.state, print.style)}  ${runId}`);
-};
+}
 
-export const registerCancelCommand = (program: Command, shell: Shell): void => {
+export function registerCancelCommand(program: Command, shell: Shell): void {
   const command = program
     .command('cancel')
     .description('cancel a run; its running calls are told to stop')
@@ -46,4 +46,4 @@ export const registerCancelCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan cancel @latest --reason "wrong clip"')
     .action((reference: string, options: CancelOptions) => cancel(reference, options, shell));
   addCommonOptions(command);
-};
+}

@@ -33,38 +33,40 @@ const columns: readonly Column[] = [
   { header: 'REASON', shrinks: true },
 ];
 
-const formatPrice = ({ type, rate_usd }: CostModel): string => {
+function formatPrice({ type, rate_usd }: CostModel): string {
   if (type === 'free') return 'free';
   return `${formatUsd(rate_usd)}/${type === 'per_second' ? 's' : 'call'}`;
-};
+}
 
 /** Why calls do not go there, or only one to see. */
-const formatReason = ({ reason, breaker: { state, until } }: Instance): string => {
+function formatReason({ reason, breaker: { state, until } }: Instance): string {
   const texts = reason === undefined ? [] : [reason];
   if (state === 'open') texts.push(`breaker open until ${until}`);
   if (state === 'half_open') texts.push('breaker half-open');
   return texts.join('; ');
-};
+}
 
-const renderInstance = (instance: Instance, print: Printer): string[] => [
-  instance.name,
-  instance.version,
-  formatState(instance.state, print.style),
-  formatPrice(instance.cost_model),
-  `${instance.in_flight}/${instance.max_concurrency}`,
-  instance.queue_depth === null ? '' : String(instance.queue_depth),
-  instance.duration_ms === null ? '' : formatDuration(instance.duration_ms),
-  instance.endpoint,
-  formatReason(instance),
-];
+function renderInstance(instance: Instance, print: Printer): string[] {
+  return [
+    instance.name,
+    instance.version,
+    formatState(instance.state, print.style),
+    formatPrice(instance.cost_model),
+    `${instance.in_flight}/${instance.max_concurrency}`,
+    instance.queue_depth === null ? '' : String(instance.queue_depth),
+    instance.duration_ms === null ? '' : formatDuration(instance.duration_ms),
+    instance.endpoint,
+    formatReason(instance),
+  ];
+}
 
-const showInstances = (instances: readonly Instance[], print: Printer): void => {
+function showInstances(instances: readonly Instance[], print: Printer): void {
   const rows = instances.map((instance) => renderInstance(instance, print));
   if (rows.length === 0) print.remark('no instances');
   else print.table(columns, rows);
-};
+}
 
-const listAll = async ({ client, print, json }: Session, options: CapabilitiesOptions): Promise<void> => {
+async function listAll({ client, print, json }: Session, options: CapabilitiesOptions): Promise<void> {
   const { state, tag } = options;
   const { value, text } = await client.get('/v1/capabilities', CapabilityList, { state, tag, limit: 200 });
   if (json) return print.json(text);
@@ -73,34 +75,36 @@ const listAll = async ({ client, print, json }: Session, options: CapabilitiesOp
     print,
   );
   if (value.next_cursor !== null) print.remark('the first 200 capabilities; there are more');
-};
+}
 
-const renderSpec = (spec: CapabilitySpec, { style }: Printer): string[] => [
-  `${style.bold(`${spec.name}@${spec.version}`)}  ${spec.description}`,
-  style.bold('input'),
-  ...indentJson(spec.input as Json),
-  style.bold('output'),
-  ...indentJson(spec.output as Json),
-];
+function renderSpec(spec: CapabilitySpec, { style }: Printer): string[] {
+  return [
+    `${style.bold(`${spec.name}@${spec.version}`)}  ${spec.description}`,
+    style.bold('input'),
+    ...indentJson(spec.input as Json),
+    style.bold('output'),
+    ...indentJson(spec.output as Json),
+  ];
+}
 
-const showOne = async ({ client, print, json }: Session, name: string): Promise<void> => {
+async function showOne({ client, print, json }: Session, name: string): Promise<void> {
   const path = `/v1/capabilities/${encodeURIComponent(name)}`;
   const { value, text } = await client.get(path, CapabilityDetail);
   if (json) return print.json(text);
   for (const { spec } of value.specs) print.lines([...renderSpec(spec, print), '']);
   showInstances(value.instances, print);
-};
+}
 
-const capabilities = async (
+async function capabilities(
   name: string | undefined,
   options: CapabilitiesOptions,
   shell: Shell,
-): Promise<void> => {
+): Promise<void> {
   const session = await openSession(options, shell);
   return name === undefined ? listAll(session, options) : showOne(session, name);
-};
+}
 
-export const registerCapabilitiesCommand = (program: Command, shell: Shell): void => {
+export function registerCapabilitiesCommand(program: Command, shell: Shell): void {
   const command = program
     .command('capabilities')
     .description('list registered instances with their price and load, or show one capability')
@@ -112,4 +116,4 @@ export const registerCapabilitiesCommand = (program: Command, shell: Shell): voi
     .addHelpText('after', '\nExample:\n  capstan capabilities thumbnail')
     .action((name: string | undefined, options: CapabilitiesOptions) => capabilities(name, options, shell));
   addCommonOptions(command);
-};
+}

@@ -6,7 +6,7 @@ import { createPrinter } from '../print.ts';
 import type { Shell } from '../shell.ts';
 
 /** `capstan capability start SOURCE`: the eight steps of the bootstrap lifecycle, one line each. */
-export const registerCapabilityCommand = (program: Command, shell: Shell): void => {
+export function registerCapabilityCommand(program: Command, shell: Shell): void {
   program
     .command('capability')
     .description('run capability instances on this machine')
@@ -19,4 +19,4 @@ export const registerCapabilityCommand = (program: Command, shell: Shell): void 
       const env = shell.environment;
       await runUntilSignal((signal) => startCapability({ source, cacheDir, env, print, signal }), print);
     });
-};
+}

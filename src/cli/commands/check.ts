@@ -4,7 +4,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { createPrinter, type Printer } from '../print.ts';
 import type { Shell } from '../shell.ts';
 
-const print = ({ style, line }: Printer, results: readonly CheckResult[]): void => {
+function print({ style, line }: Printer, results: readonly CheckResult[]): void {
   for (const { name, ok, detail } of results) {
     line(`${ok ? style.green('ok  ') : style.red('FAIL')}  ${name}: ${detail}`);
   }
@@ -12,10 +12,10 @@ const print = ({ style, line }: Printer, results: readonly CheckResult[]): void 
   line(
     failed === 0 ? `${results.length} checks, all passed` : `${failed} of ${results.length} checks failed`,
   );
-};
+}
 
 /** `capstan check URL`: does any capability, in any language, keep the contract? */
-export const registerCheckCommand = (program: Command, shell: Shell): void => {
+export function registerCheckCommand(program: Command, shell: Shell): void {
   program
     .command('check')
     .description('check that a capability keeps the contract; exit code 1 when it does not')
@@ -28,4 +28,4 @@ export const registerCheckCommand = (program: Command, shell: Shell): void => {
       else print(printer, results);
       if (results.some(({ ok }) => !ok)) shell.exitWith(exitCodes.failed);
     });
-};
+}

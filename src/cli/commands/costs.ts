@@ -14,18 +14,18 @@ const columns: readonly Column[] = [
   { header: 'SPENT', align: 'right' },
 ];
 
-const describeToday = ({ today_spend_usd, daily_limit_usd, reserved_usd }: CostSummary): string => {
+function describeToday({ today_spend_usd, daily_limit_usd, reserved_usd }: CostSummary): string {
   const limit = daily_limit_usd === 0 ? 'no limit' : `limit ${formatUsd(daily_limit_usd)}`;
   const reserved = reserved_usd === 0 ? '' : `, ${formatUsd(reserved_usd)} reserved`;
   return `today ${formatUsd(today_spend_usd)}${reserved}  ${limit}`;
-};
+}
 
-const describePeriod = ({ period, from, to, timezone, spend_usd }: CostSummary): string => {
+function describePeriod({ period, from, to, timezone, spend_usd }: CostSummary): string {
   const days = from === null ? `until ${to}` : `${from} to ${to}`;
   return `${period} ${formatUsd(spend_usd)}  ${days}, ${timezone}`;
-};
+}
 
-const show = async (options: CostsOptions, shell: Shell): Promise<void> => {
+async function show(options: CostsOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get('/v1/costs', CostSummary, { period: options.period });
   if (json) return print.json(text);
@@ -36,9 +36,9 @@ const show = async (options: CostsOptions, shell: Shell): Promise<void> => {
     columns,
     value.by_capability.map(({ capability, spend_usd }) => [capability, formatUsd(spend_usd)]),
   );
-};
+}
 
-export const registerCostsCommand = (program: Command, shell: Shell): void => {
+export function registerCostsCommand(program: Command, shell: Shell): void {
   const command = program
     .command('costs')
     .description('show what the project spent, and its limit')
@@ -50,4 +50,4 @@ export const registerCostsCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan costs --period month')
     .action((options: CostsOptions) => show(options, shell));
   addCommonOptions(command);
-};
+}

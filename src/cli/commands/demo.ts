@@ -24,8 +24,9 @@ interface DemoOptions {
   readonly exit: boolean;
 }
 
-const example = (file: string): string =>
-  fileURLToPath(new URL(`../../../examples/highlight-reel/${file}`, import.meta.url));
+function example(file: string): string {
+  return fileURLToPath(new URL(`../../../examples/highlight-reel/${file}`, import.meta.url));
+}
 
 type Files = Readonly<Record<string, string>>;
 /** @returns the exit code */
@@ -59,7 +60,7 @@ const learn: Scenario = async (session, files, info, signal) => {
 
 const scenarios: Readonly<Record<string, Scenario>> = { 'highlight-reel': runExample, learning: learn };
 
-const withMedia = async (session: Session, use: (files: Files) => Promise<number>): Promise<number> => {
+async function withMedia(session: Session, use: (files: Files) => Promise<number>): Promise<number> {
   const { makeDemoMedia } = await import('../../dev/demo-media.ts');
   const { findCacheDir } = await import('../../dev/temporal/source.ts');
   const folder = await mkdtemp(join(tmpdir(), 'capstan-demo-'));
@@ -70,13 +71,13 @@ const withMedia = async (session: Session, use: (files: Files) => Promise<number
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-};
+}
 
-const withStack = async (
+async function withStack(
   options: DemoOptions,
   shell: Shell,
   use: (stack: Stack, signal: AbortSignal) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const { startStack } = await import('../../dev/stack.ts');
   const { createPrinter } = await import('../../dev/printer.ts');
   const signal = stackSignal();
@@ -86,7 +87,13 @@ const withStack = async (
     const environment = shell.environment;
     const report = printer.report;
     const stack = await startStack({
-      ...{ dataDir, ephemeral, samples: true, port: null, environment, report, signal },
+      dataDir,
+      ephemeral,
+      samples: true,
+      port: null,
+      environment,
+      report,
+      signal,
     });
     try {
       await use(stack, signal);
@@ -96,10 +103,10 @@ const withStack = async (
   } finally {
     printer.close();
   }
-};
+}
 
-const runDemo = (name: string, options: DemoOptions, shell: Shell): Promise<void> =>
-  withStack(options, shell, async ({ info }, signal) => {
+function runDemo(name: string, options: DemoOptions, shell: Shell): Promise<void> {
+  return withStack(options, shell, async ({ info }, signal) => {
     const session = await openSession({ url: info.api_url, key: info.api_key }, shell);
     const play = scenarios[name] ?? runExample;
     shell.exitWith(await withMedia(session, (files) => play(session, files, info, signal)));
@@ -107,8 +114,9 @@ const runDemo = (name: string, options: DemoOptions, shell: Shell): Promise<void
     session.print.line('Ctrl-C stops everything.');
     await untilAborted(signal);
   });
+}
 
-export const registerDemoCommand = (program: Command, shell: Shell): void => {
+export function registerDemoCommand(program: Command, shell: Shell): void {
   program
     .command('demo')
     .description('start everything and run a media pipeline through it')
@@ -121,4 +129,4 @@ export const registerDemoCommand = (program: Command, shell: Shell): void => {
     .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
     .option('--exit', 'end by itself when the run has ended', false)
     .action((name: string, options: DemoOptions) => runDemo(name, options, shell));
-};
+}

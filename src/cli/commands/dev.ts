@@ -10,14 +10,14 @@ interface DevOptions {
   readonly json: boolean;
 }
 
-const parsePort = (text: string): number => {
+function parsePort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
   throw new InvalidArgumentError('a port is a number from 0 (any free one) to 65535');
-};
+}
 
-const describeStack = ({ info, file }: Stack): string =>
-  [
+function describeStack({ info, file }: Stack): string {
+  return [
     '',
     'Capstan is ready.',
     `  API          ${info.api_url}`,
@@ -28,16 +28,22 @@ const describeStack = ({ info, file }: Stack): string =>
     'Ctrl-C stops everything.',
     '',
   ].join('\n');
+}
 
-const runDev = async (options: DevOptions): Promise<void> => {
+async function runDev(options: DevOptions): Promise<void> {
   const { startStack } = await import('../../dev/stack.ts');
   const { createPrinter } = await import('../../dev/printer.ts');
   const signal = stackSignal();
   const printer = createPrinter(options.json ? process.stderr : process.stdout);
   try {
     const stack = await startStack({
-      ...{ dataDir: options.data, ephemeral: options.ephemeral, samples: options.samples },
-      ...{ port: options.port ?? null, environment: process.env, report: printer.report, signal },
+      dataDir: options.data,
+      ephemeral: options.ephemeral,
+      samples: options.samples,
+      port: options.port ?? null,
+      environment: process.env,
+      report: printer.report,
+      signal,
     });
     console.log(options.json ? JSON.stringify(stack.info) : describeStack(stack));
     await untilAborted(signal);
@@ -51,10 +57,10 @@ const runDev = async (options: DevOptions): Promise<void> => {
   } finally {
     printer.close();
   }
-};
+}
 
 /** `capstan dev`: the whole of Capstan on this machine until Ctrl-C. */
-export const registerDevCommand = (program: Command): void => {
+export function registerDevCommand(program: Command): void {
   program
     .command('dev')
     .description('start everything on this machine: Postgres, Temporal, server, worker, sample capabilities')
@@ -68,4 +74,4 @@ export const registerDevCommand = (program: Command): void => {
     .option('--no-samples', 'start no sample capabilities')
     .option('--json', 'print the content of stack.json as one line when ready', false)
     .action(runDev);
-};
+}

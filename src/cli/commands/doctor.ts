@@ -4,16 +4,16 @@ import type { Check } from '../../dev/doctor/check.ts';
 
 const marks = { ok: 'ok     ', warning: 'warning', missing: 'MISSING' } as const;
 
-const print = (checks: readonly Check[]): void => {
+function print(checks: readonly Check[]): void {
   const width = Math.max(...checks.map(({ name }) => name.length));
   for (const { name, status, found, remedy } of checks) {
     console.log(`${marks[status]}  ${name.padEnd(width)}  ${found}`);
     if (remedy !== null) console.log(`${' '.repeat(9 + width)}  → ${remedy}`);
   }
-};
+}
 
 /** `capstan doctor`: is everything here that Capstan needs? */
-export const registerDoctorCommand = (program: Command): void => {
+export function registerDoctorCommand(program: Command): void {
   program
     .command('doctor')
     .description(
@@ -31,4 +31,4 @@ export const registerDoctorCommand = (program: Command): void => {
       else print(checks);
       if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
     });
-};
+}

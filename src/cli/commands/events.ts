@@ -12,7 +12,7 @@ interface EventsOptions extends CommonOptions {
 }
 
 /** With --json one document per event. */
-const follow = async ({ client, print, json, shell }: Session, runId: string): Promise<void> => {
+async function follow({ client, print, json, shell }: Session, runId: string): Promise<void> {
   const stop = new AbortController();
   const release = shell.onInterrupt(() => stop.abort());
   try {
@@ -24,9 +24,9 @@ const follow = async ({ client, print, json, shell }: Session, runId: string): P
     release();
   }
   if (stop.signal.aborted) shell.exitWith(exitCodes.interrupted);
-};
+}
 
-const readPages = async ({ client }: Session, runId: string): Promise<EventPage> => {
+async function readPages({ client }: Session, runId: string): Promise<EventPage> {
   const items: RunEvent[] = [];
   let after = 0;
   for (;;) {
@@ -36,9 +36,9 @@ const readPages = async ({ client }: Session, runId: string): Promise<EventPage>
       return { items, next_after: value.next_after };
     after = value.next_after;
   }
-};
+}
 
-const showEvents = async (reference: string, options: EventsOptions, shell: Shell): Promise<void> => {
+async function showEvents(reference: string, options: EventsOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const runId = await resolveRunId(session.client, reference);
   if (options.follow === true) return follow(session, runId);
@@ -46,9 +46,9 @@ const showEvents = async (reference: string, options: EventsOptions, shell: Shel
   const { print } = session;
   if (session.json) return print.json(JSON.stringify(page));
   print.lines(page.items.map((event) => formatEvent(event, print.style)));
-};
+}
 
-export const registerEventsCommand = (program: Command, shell: Shell): void => {
+export function registerEventsCommand(program: Command, shell: Shell): void {
   const command = program
     .command('events')
     .description("print a run's log")
@@ -57,4 +57,4 @@ export const registerEventsCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan events @latest -f')
     .action((reference: string, options: EventsOptions) => showEvents(reference, options, shell));
   addCommonOptions(command);
-};
+}

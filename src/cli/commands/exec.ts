@@ -14,7 +14,7 @@ const defaultTimeoutMs = 300_000;
 /** For finding an instance, and for the answer to arrive. */
 const graceMs = 30_000;
 
-const exec = async (capability: string, options: ExecOptions, shell: Shell): Promise<void> => {
+async function exec(capability: string, options: ExecOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const input = await readInput(options.input ?? '{}', shell);
   const body = {
@@ -27,7 +27,7 @@ const exec = async (capability: string, options: ExecOptions, shell: Shell): Pro
   print.json(JSON.stringify(value.output, null, 2));
   const { reason, decision_id } = value.routing;
   print.remark(`${reason}; ${renderMoney(value.routing)}; capstan route explain ${decision_id}`);
-};
+}
 
 const example = `
 The output goes to stdout. Ctrl-C cancels the call, unless it has an idempotency key.
@@ -35,7 +35,7 @@ The output goes to stdout. Ctrl-C cancels the call, unless it has an idempotency
 Example:
   capstan exec thumbnail --input @input.json --ceiling 0.05`;
 
-export const registerExecCommand = (program: Command, shell: Shell): void => {
+export function registerExecCommand(program: Command, shell: Shell): void {
   const command = program
     .command('exec')
     .description('call a capability on the best instance, without a pipeline')
@@ -48,4 +48,4 @@ export const registerExecCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', example)
     .action((capability: string, options: ExecOptions) => exec(capability, options, shell));
   addCommonOptions(command);
-};
+}

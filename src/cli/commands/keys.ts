@@ -23,12 +23,12 @@ const columns: readonly Column[] = [
   { header: 'CREATED', align: 'right' },
 ];
 
-const stateOf = (revokedAt: string | null, expiresAt: string | null, now: number): string => {
+function stateOf(revokedAt: string | null, expiresAt: string | null, now: number): string {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && Date.parse(expiresAt) <= now ? 'expired' : 'valid';
-};
+}
 
-const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
+async function list(options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get('/v1/keys', KeyList, { limit: 200 });
   if (json) return print.json(text);
@@ -42,9 +42,9 @@ const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
     formatAge(key.created_at, now),
   ]);
   print.table(columns, rows);
-};
+}
 
-const create = async (name: string, options: CreateOptions, shell: Shell): Promise<void> => {
+async function create(name: string, options: CreateOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const own = client.connection.project;
   const projects = options.for ?? (own === undefined ? [] : [own]);
@@ -56,16 +56,16 @@ const create = async (name: string, options: CreateOptions, shell: Shell): Promi
   if (json) return print.json(text);
   print.line(value.key);
   print.remark(`key ${value.key_id}; it is not shown again`);
-};
+}
 
-const revoke = async (keyId: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function revoke(keyId: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const text = await client.remove(`/v1/keys/${encodeURIComponent(keyId)}`);
   if (!json) return print.line(`revoked ${keyId}`);
   if (text !== '') print.json(text);
-};
+}
 
-const addCreate = (keys: Command, shell: Shell): void => {
+function addCreate(keys: Command, shell: Shell): void {
   const command = keys
     .command('create')
     .description('make a key; it is printed once')
@@ -80,9 +80,9 @@ const addCreate = (keys: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan keys create ci --scope run:write --scope run:read')
     .action((name: string, options: CreateOptions) => create(name, options, shell));
   addCommonOptions(command);
-};
+}
 
-export const registerKeysCommand = (program: Command, shell: Shell): void => {
+export function registerKeysCommand(program: Command, shell: Shell): void {
   const keys = program.command('keys').description('list, make and revoke API keys');
   const listed = keys
     .command('ls')
@@ -98,4 +98,4 @@ export const registerKeysCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan keys revoke KEY_ID')
     .action((keyId: string, options: CommonOptions) => revoke(keyId, options, shell));
   addCommonOptions(revoked);
-};
+}

@@ -30,22 +30,30 @@ const columns: readonly Column[] = [
   { header: 'STEP', shrinks: true },
 ];
 
-const toRow = (entry: LedgerEntry): string[] => [
-  entry.at,
-  entry.window,
-  entry.kind,
-  entry.amount_usd < 0 ? `-${formatUsd(-entry.amount_usd)}` : formatUsd(entry.amount_usd),
-  entry.certainty === 'exact' ? '' : entry.certainty,
-  entry.capability,
-  entry.run_id ?? '',
-  entry.step_id ?? '',
-];
+function toRow(entry: LedgerEntry): string[] {
+  return [
+    entry.at,
+    entry.window,
+    entry.kind,
+    entry.amount_usd < 0 ? `-${formatUsd(-entry.amount_usd)}` : formatUsd(entry.amount_usd),
+    entry.certainty === 'exact' ? '' : entry.certainty,
+    entry.capability,
+    entry.run_id ?? '',
+    entry.step_id ?? '',
+  ];
+}
 
-const filtersOf = ({ since, until, kind, capability, run }: LedgerOptions) => ({
-  ...{ since, until, kind, capability, run_id: run },
-});
+function filtersOf({ since, until, kind, capability, run }: LedgerOptions) {
+  return {
+    since,
+    until,
+    kind,
+    capability,
+    run_id: run,
+  };
+}
 
-const writeCsv = async ({ client, shell }: Session, options: LedgerOptions): Promise<void> => {
+async function writeCsv({ client, shell }: Session, options: LedgerOptions): Promise<void> {
   const query = { ...filtersOf(options), format: 'csv' };
   const response = await client.open('/v1/ledger', { query, headers: { accept: 'text/csv' } });
   try {
@@ -53,9 +61,9 @@ const writeCsv = async ({ client, shell }: Session, options: LedgerOptions): Pro
   } catch (thrown) {
     throw toUnreachable(client.connection.url, thrown);
   }
-};
+}
 
-const list = async (options: LedgerOptions, shell: Shell): Promise<void> => {
+async function list(options: LedgerOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   if (options.csv === true) return writeCsv(session, options);
   const { client, print, json } = session;
@@ -65,9 +73,9 @@ const list = async (options: LedgerOptions, shell: Shell): Promise<void> => {
   if (value.items.length === 0) return print.remark('no entries');
   print.table(columns, value.items.map(toRow));
   if (value.next_cursor !== null) print.remark(`the newest ${options.limit}; --csv prints all`);
-};
+}
 
-export const registerLedgerCommand = (program: Command, shell: Shell): void => {
+export function registerLedgerCommand(program: Command, shell: Shell): void {
   const command = program
     .command('ledger')
     .description('list movements of money, newest first')
@@ -81,4 +89,4 @@ export const registerLedgerCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan ledger --since 2026-01-01 --csv > ledger.csv')
     .action((options: LedgerOptions) => list(options, shell));
   addCommonOptions(command);
-};
+}

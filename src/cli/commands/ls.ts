@@ -23,7 +23,7 @@ const columns: readonly Column[] = [
   { header: 'ERROR', shrinks: true },
 ];
 
-const list = async (options: ListOptions, shell: Shell): Promise<void> => {
+async function list(options: ListOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { state, pipeline, limit } = options;
   const { value, text } = await client.get('/v1/runs', RunList, { state, pipeline, limit });
@@ -41,9 +41,9 @@ const list = async (options: ListOptions, shell: Shell): Promise<void> => {
   ]);
   print.table(columns, rows);
   if (value.next_cursor !== null) print.remark(`the newest ${limit}; there are more`);
-};
+}
 
-export const registerListCommand = (program: Command, shell: Shell): void => {
+export function registerListCommand(program: Command, shell: Shell): void {
   const command = program
     .command('ls')
     .description('list runs, newest first')
@@ -53,4 +53,4 @@ export const registerListCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan ls --state failed')
     .action((options: ListOptions) => list(options, shell));
   addCommonOptions(command);
-};
+}

@@ -11,13 +11,13 @@ interface GetOptions extends CommonOptions {
   readonly output?: string;
 }
 
-const readReference = (text: string): MediaPath => {
+function readReference(text: string): MediaPath {
   const path = parseMediaReference(text);
   if (path === null) throw new UsageError(`"${text}" is not of the form media://JOB_ID/FILE`);
   return path;
-};
+}
 
-const get = async (reference: string, options: GetOptions, shell: Shell): Promise<void> => {
+async function get(reference: string, options: GetOptions, shell: Shell): Promise<void> {
   const from = readReference(reference);
   const target = options.output ?? basename(from.file);
   if (options.output === undefined && existsSync(target)) {
@@ -28,17 +28,17 @@ const get = async (reference: string, options: GetOptions, shell: Shell): Promis
   if (target === '-') return;
   if (session.json) session.print.json(JSON.stringify({ reference, file: target }));
   else session.print.line(target);
-};
+}
 
-const put = async (file: string, reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function put(file: string, reference: string, options: CommonOptions, shell: Shell): Promise<void> {
   const to = readReference(reference);
   const session = await openSession(options, shell);
   const text = await uploadMedia(session, file, to);
   if (session.json) session.print.json(text);
   else session.print.line(reference);
-};
+}
 
-export const registerMediaCommand = (program: Command, shell: Shell): void => {
+export function registerMediaCommand(program: Command, shell: Shell): void {
   const media = program.command('media').description('fetch and store media files');
   const getting = media
     .command('get')
@@ -58,4 +58,4 @@ export const registerMediaCommand = (program: Command, shell: Shell): void => {
       put(file, reference, options, shell),
     );
   addCommonOptions(putting);
-};
+}

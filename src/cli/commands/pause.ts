@@ -7,17 +7,17 @@ import { addCommonOptions, type CommonOptions, openSession } from '../session.ts
 import type { Shell } from '../shell.ts';
 import { formatState } from '../states.ts';
 
-const post =
-  (action: 'pause' | 'resume', shell: Shell) =>
-  async (reference: string, options: CommonOptions): Promise<void> => {
+function post(action: 'pause' | 'resume', shell: Shell) {
+  return async (reference: string, options: CommonOptions): Promise<void> => {
     const { client, print, json } = await openSession(options, shell);
     const runId = await resolveRunId(client, reference);
     const { value, text } = await client.post(runPath(runId, `/${action}`), Run, jsonBody({}));
     if (json) return print.json(text);
     print.line(`${formatState(value.state, print.style)}  ${runId}`);
   };
+}
 
-export const registerPauseCommand = (program: Command, shell: Shell): void => {
+export function registerPauseCommand(program: Command, shell: Shell): void {
   const command = program
     .command('pause')
     .description('let nothing new of a run start; what runs goes on to its end')
@@ -25,9 +25,9 @@ export const registerPauseCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan pause @latest')
     .action(post('pause', shell));
   addCommonOptions(command);
-};
+}
 
-export const registerResumeCommand = (program: Command, shell: Shell): void => {
+export function registerResumeCommand(program: Command, shell: Shell): void {
   const command = program
     .command('resume')
     .description('let a paused run go on')
@@ -35,4 +35,4 @@ export const registerResumeCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan resume @latest')
     .action(post('resume', shell));
   addCommonOptions(command);
-};
+}

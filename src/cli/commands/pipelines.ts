@@ -19,10 +19,11 @@ const aliasColumns: readonly Column[] = [
   { header: 'SINCE', align: 'right' },
 ];
 
-const pathOf = (pipeline: string, rest: string): string =>
-  `/v1/pipelines/${encodeURIComponent(pipeline)}${rest}`;
+function pathOf(pipeline: string, rest: string): string {
+  return `/v1/pipelines/${encodeURIComponent(pipeline)}${rest}`;
+}
 
-const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
+async function list(options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get('/v1/pipelines', PipelineList, { limit: 200 });
   if (json) return print.json(text);
@@ -36,9 +37,9 @@ const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
     item.description ?? '',
   ]);
   print.table(pipelineColumns, rows);
-};
+}
 
-const listAliases = async (pipeline: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function listAliases(pipeline: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get(pathOf(pipeline, '/aliases'), AliasList);
   if (json) return print.json(text);
@@ -47,7 +48,7 @@ const listAliases = async (pipeline: string, options: CommonOptions, shell: Shel
     aliasColumns,
     value.items.map(({ alias, version, updated_at }) => [alias, version, formatAge(updated_at, now)]),
   );
-};
+}
 
 interface AliasTarget {
   readonly pipeline: string;
@@ -55,19 +56,19 @@ interface AliasTarget {
   readonly version: string;
 }
 
-const setAlias = async (
+async function setAlias(
   { pipeline, alias, version }: AliasTarget,
   options: CommonOptions,
   shell: Shell,
-): Promise<void> => {
+): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const path = pathOf(pipeline, `/aliases/${encodeURIComponent(alias)}`);
   const { value, text } = await client.put(path, Alias, jsonBody({ version }));
   if (json) return print.json(text);
   print.line(`${pipeline}@${value.alias} is ${value.version}`);
-};
+}
 
-export const registerPipelinesCommand = (program: Command, shell: Shell): void => {
+export function registerPipelinesCommand(program: Command, shell: Shell): void {
   const pipelines = program.command('pipelines').description('list stored pipelines and name their versions');
   const listed = pipelines
     .command('ls', { isDefault: true })
@@ -92,4 +93,4 @@ export const registerPipelinesCommand = (program: Command, shell: Shell): void =
       setAlias({ pipeline, alias: name, version }, options, shell),
     );
   for (const command of [listed, listedAliases, set]) addCommonOptions(command);
-};
+}

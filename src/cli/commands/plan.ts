@@ -16,7 +16,7 @@ interface PlanOptions extends CommonOptions {
   readonly ceiling?: number;
 }
 
-const plan = async (target: string, options: PlanOptions, shell: Shell): Promise<void> => {
+async function plan(target: string, options: PlanOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const { client, print, json } = session;
   // What is found in a file without errors is among the findings of the plan.
@@ -29,7 +29,7 @@ const plan = async (target: string, options: PlanOptions, shell: Shell): Promise
   else showPlan(value, print);
   const isBroken = value.findings.some(({ severity }) => severity === 'error');
   if (isBroken || !value.within_ceiling) shell.exitWith(exitCodes.failed);
-};
+}
 
 const help = `
 Nobody is called and nothing is written. Without --job, what depends on the job is not known. It exits 1 when
@@ -38,7 +38,7 @@ the run would fail, or when its worst case is above its ceiling.
 Example:
   capstan plan pipeline.yaml --job job.json --ceiling 0.50`;
 
-export const registerPlanCommand = (program: Command, shell: Shell): void => {
+export function registerPlanCommand(program: Command, shell: Shell): void {
   const command = program
     .command('plan')
     .description('show what a run would do, take and cost now, without calling anybody')
@@ -50,4 +50,4 @@ export const registerPlanCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', help)
     .action((target: string, options: PlanOptions) => plan(target, options, shell));
   addCommonOptions(command);
-};
+}

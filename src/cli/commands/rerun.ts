@@ -21,20 +21,22 @@ interface RerunOptions extends CommonOptions {
 
 const columns: readonly Column[] = [{ header: 'STEP' }, { header: '' }, { header: 'WHY', shrinks: true }];
 
-const splitIds = (text: string | undefined): string[] | undefined => {
+function splitIds(text: string | undefined): string[] | undefined {
   const ids = text?.split(',').map((id) => id.trim());
   if (ids?.some((id) => id === '')) throw new UsageError('--from takes step ids, separated by commas');
   return ids;
-};
+}
 
-const toBody = async (session: Session, { job, ...options }: RerunOptions) => ({
-  from: splitIds(options.from),
-  only_failed: options.onlyFailed,
-  job: job === undefined ? undefined : await readJob(session, { job, target: '' }),
-  version: options.version,
-});
+async function toBody(session: Session, { job, ...options }: RerunOptions) {
+  return {
+    from: splitIds(options.from),
+    only_failed: options.onlyFailed,
+    job: job === undefined ? undefined : await readJob(session, { job, target: '' }),
+    version: options.version,
+  };
+}
 
-const showPreview = async (session: Session, path: string, body: object): Promise<void> => {
+async function showPreview(session: Session, path: string, body: object): Promise<void> {
   const { client, print, json } = session;
   const { value, text } = await client.post(path, RerunPreview, jsonBody({ ...body, preview: true }));
   if (json) return print.json(text);
@@ -43,9 +45,9 @@ const showPreview = async (session: Session, path: string, body: object): Promis
     ...value.reused.map((id) => [id, style.dim('✓ kept'), '']),
     ...value.executed.map(({ id, reason }) => [id, style.cyan('● again'), reason]),
   ]);
-};
+}
 
-const rerun = async (reference: string, options: RerunOptions, shell: Shell): Promise<void> => {
+async function rerun(reference: string, options: RerunOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const { client, print, json } = session;
   const path = runPath(await resolveRunId(client, reference), '/rerun');
@@ -62,7 +64,7 @@ const rerun = async (reference: string, options: RerunOptions, shell: Shell): Pr
   print.remark(
     `${kept} of ${value.steps.length} results are kept; watch it: capstan show ${value.run_id} --watch`,
   );
-};
+}
 
 const example = `
 Without --from and --only-failed every step happens again. A result is kept only if its step, the values of
@@ -71,7 +73,7 @@ the job that it mentions and all that it depends on are the same, and the files 
 Example:
   capstan rerun @latest --only-failed --preview`;
 
-export const registerRerunCommand = (program: Command, shell: Shell): void => {
+export function registerRerunCommand(program: Command, shell: Shell): void {
   const command = program
     .command('rerun')
     .description('run once more, keeping the results that still hold')
@@ -89,4 +91,4 @@ export const registerRerunCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', example)
     .action((reference: string, options: RerunOptions) => rerun(reference, options, shell));
   addCommonOptions(command);
-};
+}

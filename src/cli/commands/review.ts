@@ -43,7 +43,9 @@ type Fields = Omit<ReviewDecision, 'action'>;
 type ReadFields<Options> = (options: Options, review: Review, shell: Shell) => Promise<Fields> | Fields;
 
 const newest = '@latest';
-const reviewPath = (id: string, rest = ''): string => `/v1/reviews/${encodeURIComponent(id)}${rest}`;
+function reviewPath(id: string, rest = ''): string {
+  return `/v1/reviews/${encodeURIComponent(id)}${rest}`;
+}
 
 const columns: readonly Column[] = [
   { header: 'REVIEW' },
@@ -54,10 +56,13 @@ const columns: readonly Column[] = [
   { header: 'WHY', shrinks: true },
 ];
 
-const list = async ({ state, kind, assignee, run, ...options }: ListOptions, shell: Shell): Promise<void> => {
+async function list({ state, kind, assignee, run, ...options }: ListOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get('/v1/reviews', ReviewList, {
-    ...{ kind, assignee, run_id: run, limit: options.limit },
+    kind,
+    assignee,
+    run_id: run,
+    limit: options.limit,
     state: state === 'all' ? undefined : state,
     overdue: options.overdue,
   });
@@ -73,45 +78,45 @@ const list = async ({ state, kind, assignee, run, ...options }: ListOptions, she
   ]);
   if (rows.length === 0) print.remark(state === 'open' ? 'nothing waits for a review' : 'no such review');
   else print.table(columns, rows);
-};
+}
 
 /** @throws UsageError when `@latest` is asked for and nothing waits */
-const resolveReview = async (client: ApiClient, reference: string): Promise<string> => {
+async function resolveReview(client: ApiClient, reference: string): Promise<string> {
   if (reference !== newest) return reference;
   const { value } = await client.get('/v1/reviews', ReviewList, { state: 'open', limit: 1 });
   const [review] = value.items;
   if (review === undefined) throw new UsageError('nothing waits for a review');
   return review.review_id;
-};
+}
 
-const show = async (reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function show(reference: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get(reviewPath(await resolveReview(client, reference)), Review);
   if (json) return print.json(text);
   print.lines(renderReview(value, { style: print.style, width: print.width, now: shell.now() }));
-};
+}
 
-const tell = ({ print, json }: Session, review: Review, text: string, what: string): void => {
+function tell({ print, json }: Session, review: Review, text: string, what: string): void {
   if (json) print.json(text);
   else print.line(`${formatState(review.state, print.style)}  ${review.review_id}  ${what}`);
-};
+}
 
-const claim =
-  (act: 'claim' | 'release') =>
-  async (reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
+function claim(act: 'claim' | 'release') {
+  return async (reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
     const session = await openSession(options, shell);
     const id = await resolveReview(session.client, reference);
     const { value, text } = await session.client.post(reviewPath(id, `/${act}`), Review, jsonBody({}));
     tell(session, value, text, act === 'claim' ? `yours until ${value.claim_expires_at}` : 'released');
   };
+}
 
 /** Reads the review, then decides on just that version of it. */
-const decide = async <Options extends DecideOptions>(
+async function decide<Options extends DecideOptions>(
   reference: string,
   options: Options,
   shell: Shell,
   [action, readFields]: readonly [ReviewAction | null, ReadFields<Options>],
-): Promise<void> => {
+): Promise<void> {
   const session = await openSession(options, shell);
   const { client, print, json } = session;
   const id = await resolveReview(client, reference);
@@ -124,23 +129,23 @@ const decide = async <Options extends DecideOptions>(
   tell(session, decided.value, decided.text, decided.value.decision?.action ?? '');
   const { run_id } = decided.value;
   if (!json && run_id !== undefined) print.remark(`capstan show ${run_id} --watch`);
-};
+}
 
-const readWhole =
-  (least: number, most: number) =>
-  (text: string): number => {
+function readWhole(least: number, most: number) {
+  return (text: string): number => {
     const value = Number(text);
     if (text.trim() !== '' && Number.isInteger(value) && value >= least && value <= most) return value;
     throw new InvalidArgumentError(`Write a whole number from ${least} to ${most}.`);
   };
+}
 
-const parseValue = (text: string): Json => {
+function parseValue(text: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch {
     return text;
   }
-};
+}
 
 interface EditOptions extends CorrectOptions {
   readonly input?: string;
@@ -200,15 +205,16 @@ const readDecision: ReadFields<GenericOptions> = async ({ decision }, _, shell) 
 
 const nothing: ReadFields<DecideOptions> = () => ({});
 
-const addDecision = (review: Command, name: string, description: string): Command =>
-  review
+function addDecision(review: Command, name: string, description: string): Command {
+  return review
     .command(name)
     .description(description)
     .argument('<review>', 'review id, or @latest')
     .option('--note <text>', 'kept with the decision')
     .option('--if-version <n>', 'only if the review is still at this version', readWhole(1, 999_999_999));
+}
 
-const addCorrections = (review: Command, shell: Shell): void => {
+function addCorrections(review: Command, shell: Shell): void {
   const forget = ['--no-remember', 'do not keep a correction that works as a skill'] as const;
   const approve = addDecision(review, 'approve', 'run a proposed input')
     .option('-p, --proposal <n>', 'which one, as `review show` numbers them', readWhole(0, 100))
@@ -228,9 +234,9 @@ const addCorrections = (review: Command, shell: Shell): void => {
     .option('-l, --level <n>', 'where to execute, 0 to 4', readWhole(0, 4))
     .action((id: string, options: AdviseOptions) => decide(id, options, shell, ['advise', readAdvice]));
   addCommonOptions(advise);
-};
+}
 
-const addPlainDecisions = (review: Command, shell: Shell): void => {
+function addPlainDecisions(review: Command, shell: Shell): void {
   const plain = {
     retry: 'try again as it is',
     skip: 'go on without the step',
@@ -253,9 +259,9 @@ const addPlainDecisions = (review: Command, shell: Shell): void => {
     )
     .action((id: string, options: GenericOptions) => decide(id, options, shell, [null, readDecision]));
   addCommonOptions(generic);
-};
+}
 
-const addList = (review: Command, shell: Shell): void => {
+function addList(review: Command, shell: Shell): void {
   const command = review
     .command('ls', { isDefault: true })
     .description('list what waits for a person')
@@ -270,9 +276,9 @@ const addList = (review: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan review ls --overdue')
     .action((options: ListOptions) => list(options, shell));
   addCommonOptions(command);
-};
+}
 
-export const registerReviewCommand = (program: Command, shell: Shell): void => {
+export function registerReviewCommand(program: Command, shell: Shell): void {
   const review = program.command('review').description('decide what Capstan asks a person');
   addList(review, shell);
   const about = (name: string, description: string): Command =>
@@ -289,4 +295,4 @@ export const registerReviewCommand = (program: Command, shell: Shell): void => {
   for (const command of [shown, claimed, released]) addCommonOptions(command);
   addCorrections(review, shell);
   addPlainDecisions(review, shell);
-};
+}

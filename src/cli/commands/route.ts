@@ -8,22 +8,22 @@ import type { Shell } from '../shell.ts';
 
 type AskOptions = CommonOptions & RouteOptions;
 
-const ask = async (capability: string, options: AskOptions, shell: Shell): Promise<void> => {
+async function ask(capability: string, options: AskOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const input = options.input === undefined ? undefined : await readInput(options.input, shell);
   const body = jsonBody({ capability, input, ...toRouteFields(options) });
   const { value, text } = await client.post('/v1/route', Decision, body);
   if (json) return print.json(text);
   print.lines([value.chosen ?? 'nobody', ...renderDecision(value, print)]);
-};
+}
 
-const describeReplay = ({ chosen, replay }: DecisionDetail): string => {
+function describeReplay({ chosen, replay }: DecisionDetail): string {
   if (replay.same) return 'made again from what was known then: the same';
   if (replay.chosen === null) return 'cannot be made again: what was known then was not kept';
   return `made again from what was known then: ${replay.chosen}, not ${chosen}`;
-};
+}
 
-const explain = async (decisionId: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function explain(decisionId: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const path = `/v1/decisions/${encodeURIComponent(decisionId)}`;
   const { value, text } = await client.get(path, DecisionDetail);
@@ -35,9 +35,9 @@ const explain = async (decisionId: string, options: CommonOptions, shell: Shell)
     renderMoney(value),
     describeReplay(value),
   ]);
-};
+}
 
-export const registerRouteCommand = (program: Command, shell: Shell): void => {
+export function registerRouteCommand(program: Command, shell: Shell): void {
   const route = program
     .command('route')
     .description('show which instance a call would be given now, or why one went where it went')
@@ -53,4 +53,4 @@ export const registerRouteCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan route explain DECISION_ID')
     .action((decisionId: string, options: CommonOptions) => explain(decisionId, options, shell));
   addCommonOptions(explained);
-};
+}

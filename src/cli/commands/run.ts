@@ -37,31 +37,26 @@ const ofServer = [
   'timeout',
 ] as const;
 
-const runMocked = async (target: string, mock: string, options: RunOptions, shell: Shell): Promise<void> => {
+async function runMocked(target: string, mock: string, options: RunOptions, shell: Shell): Promise<void> {
   const given = ofServer.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
   const { runWithMocks } = await import('../mock-run.ts');
   await runWithMocks({ ...options, target, mock }, shell);
-};
+}
 
 /** Options of a run by itself. */
 const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
 
-const runMany = async (
-  session: Session,
-  target: string,
-  bulk: string,
-  options: RunOptions,
-): Promise<void> => {
+async function runMany(session: Session, target: string, bulk: string, options: RunOptions): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
   const { runBulk } = await import('../bulk-run.ts');
   const { version, alias, priority, budget: budget_ceiling_usd, label: labels, idempotencyKey } = options;
   const request = { version, alias, priority, budget_ceiling_usd, labels };
   await runBulk(session, { target, bulk, idempotencyKey, request });
-};
+}
 
-const run = async (target: string, options: RunOptions, shell: Shell): Promise<void> => {
+async function run(target: string, options: RunOptions, shell: Shell): Promise<void> {
   if (options.mock !== undefined) return runMocked(target, options.mock, options, shell);
   const session = await openSession(options, shell);
   const { print, client, json } = session;
@@ -84,7 +79,7 @@ const run = async (target: string, options: RunOptions, shell: Shell): Promise<v
   print.remark(
     `${value.pipeline}@${value.version} is ${value.state}; watch it: capstan show ${value.run_id} --watch`,
   );
-};
+}
 
 const example = `
 With --watch it exits 0 when the run succeeded, 1 when it failed, 3 when it was cancelled, 2 when the
@@ -96,7 +91,7 @@ Examples:
   capstan run pipeline.yaml --mock mocks.yaml
   capstan run pipeline.yaml --job '{"clip": "media://job/a.mp4"}' --file a.mp4=./clip.mp4 --watch`;
 
-export const registerRunCommand = (program: Command, shell: Shell): void => {
+export function registerRunCommand(program: Command, shell: Shell): void {
   const command = program
     .command('run')
     .description('start a run of a file or of a stored pipeline')
@@ -116,4 +111,4 @@ export const registerRunCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', example)
     .action((target: string, options: RunOptions) => run(target, options, shell));
   addCommonOptions(command);
-};
+}

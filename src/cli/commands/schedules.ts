@@ -34,9 +34,11 @@ const columns: readonly Column[] = [
   { header: 'NEXT' },
 ];
 
-const pathOf = (id: string, act = ''): string => `/v1/schedules/${encodeURIComponent(id)}${act}`;
+function pathOf(id: string, act = ''): string {
+  return `/v1/schedules/${encodeURIComponent(id)}${act}`;
+}
 
-const listAll = async (client: ApiClient): Promise<Schedule[]> => {
+async function listAll(client: ApiClient): Promise<Schedule[]> {
   const schedules: Schedule[] = [];
   let cursor: string | undefined;
   do {
@@ -45,17 +47,17 @@ const listAll = async (client: ApiClient): Promise<Schedule[]> => {
     cursor = value.next_cursor ?? undefined;
   } while (cursor !== undefined);
   return schedules;
-};
+}
 
 /** @param reference an id, or a name */
-const resolveId = async (client: ApiClient, reference: string): Promise<string> => {
+async function resolveId(client: ApiClient, reference: string): Promise<string> {
   if (reference.startsWith('sch_')) return reference;
   const found = (await listAll(client)).find(({ name }) => name === reference);
   if (found === undefined) throw new UsageError(`there is no schedule named ${reference}`);
   return found.schedule_id;
-};
+}
 
-const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
+async function list(options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const items = await listAll(client);
   if (json) return print.json(JSON.stringify({ items, next_cursor: null }));
@@ -70,14 +72,22 @@ const list = async (options: CommonOptions, shell: Shell): Promise<void> => {
     schedule.next_at[0] === undefined ? '' : formatTime(schedule.next_at[0], schedule.timezone),
   ]);
   print.table(columns, rows);
-};
+}
 
-const add = async (name: string, pipeline: string, options: AddOptions, shell: Shell): Promise<void> => {
+async function add(name: string, pipeline: string, options: AddOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const { client, print, json } = session;
   const { cron, timezone, version, alias, priority, overlap, paused } = options;
   const body = jsonBody({
-    ...{ name, pipeline, version, alias, cron, timezone, priority, overlap, paused },
+    name,
+    pipeline,
+    version,
+    alias,
+    cron,
+    timezone,
+    priority,
+    overlap,
+    paused,
     job: await readJob(session, { target: '', job: options.job }),
     budget_ceiling_usd: options.budget,
     labels: options.label,
@@ -89,23 +99,23 @@ const add = async (name: string, pipeline: string, options: AddOptions, shell: S
   const [next] = value.next_at;
   const remark = next === undefined ? standingOf(value) : `next at ${formatTime(next, value.timezone)}`;
   print.remark(`${value.name}: ${remark}`);
-};
+}
 
-const show = async (reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function show(reference: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get(pathOf(await resolveId(client, reference)), Schedule);
   if (json) return print.json(text);
   print.lines(renderSchedule(value, print));
-};
+}
 
-const remove = async (reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function remove(reference: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const text = await client.remove(pathOf(await resolveId(client, reference)));
   if (!json) return print.line(`removed ${reference}`);
   if (text !== '') print.json(text);
-};
+}
 
-const addAdd = (schedules: Command, shell: Shell): void => {
+function addAdd(schedules: Command, shell: Shell): void {
   const command = schedules
     .command('add')
     .description('start runs of a stored pipeline by the calendar')
@@ -129,7 +139,7 @@ const addAdd = (schedules: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan schedules add nightly trailer --cron "30 4 * * mon-fri"')
     .action((name: string, pipeline: string, options: AddOptions) => add(name, pipeline, options, shell));
   addCommonOptions(command);
-};
+}
 
 interface Act {
   readonly name: 'pause' | 'resume' | 'trigger';
@@ -147,7 +157,7 @@ const acts: readonly Act[] = [
   },
 ];
 
-const addAct = (schedules: Command, { name, description, done }: Act, shell: Shell): void => {
+function addAct(schedules: Command, { name, description, done }: Act, shell: Shell): void {
   const command = schedules
     .command(name)
     .description(description)
@@ -162,9 +172,9 @@ const addAct = (schedules: Command, { name, description, done }: Act, shell: She
       if (!value.delivered) print.remark('Temporal is told when it is back');
     });
   addCommonOptions(command);
-};
+}
 
-export const registerSchedulesCommand = (program: Command, shell: Shell): void => {
+export function registerSchedulesCommand(program: Command, shell: Shell): void {
   const schedules = program.command('schedules').description('start runs by the calendar');
   const listed = schedules
     .command('ls', { isDefault: true })
@@ -188,4 +198,4 @@ export const registerSchedulesCommand = (program: Command, shell: Shell): void =
     .addHelpText('after', '\nExample:\n  capstan schedules rm nightly')
     .action((reference: string, options: CommonOptions) => remove(reference, options, shell));
   addCommonOptions(removed);
-};
+}

@@ -15,18 +15,18 @@ interface ShowOptions extends CommonOptions {
   readonly watch?: boolean;
 }
 
-const showStep = async (
+async function showStep(
   { client, print, json, shell }: Session,
   runId: string,
   { stepId, item }: { readonly stepId: string; readonly item: number | undefined },
-): Promise<void> => {
+): Promise<void> {
   const path = runPath(runId, `/steps/${encodeURIComponent(stepId)}`);
   const { value, text } = await client.get(path, StepDetail, { item });
   if (json) return print.json(text);
   print.lines(renderStepDetail(value, { style: print.style, width: print.width, now: shell.now() }));
-};
+}
 
-const show = async (reference: string, options: ShowOptions, shell: Shell): Promise<void> => {
+async function show(reference: string, options: ShowOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const runId = await resolveRunId(session.client, reference);
   if (options.watch === true) return shell.exitWith(await watchRun(session, runId));
@@ -36,9 +36,9 @@ const show = async (reference: string, options: ShowOptions, shell: Shell): Prom
   const { value, text } = await getRun(session.client, runId);
   if (session.json) return session.print.json(text);
   showRun(session, value, true);
-};
+}
 
-export const registerShowCommand = (program: Command, shell: Shell): void => {
+export function registerShowCommand(program: Command, shell: Shell): void {
   const command = program
     .command('show')
     .description('show a run, or one of its steps with every attempt and why it went where')
@@ -49,4 +49,4 @@ export const registerShowCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan show @latest --step trim')
     .action((reference: string, options: ShowOptions) => show(reference, options, shell));
   addCommonOptions(command);
-};
+}

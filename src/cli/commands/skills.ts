@@ -35,22 +35,27 @@ const useColumns: readonly Column[] = [
   { header: 'ESCALATION' },
 ];
 
-const ageOf = (unixSeconds: number, now: number): string =>
-  formatAge(new Date(unixSeconds * 1_000).toISOString(), now);
+function ageOf(unixSeconds: number, now: number): string {
+  return formatAge(new Date(unixSeconds * 1_000).toISOString(), now);
+}
 
-const countOf = ({ success_count, failure_count }: Skill): number => success_count + failure_count;
+function countOf({ success_count, failure_count }: Skill): number {
+  return success_count + failure_count;
+}
 
-const percentOf = ({ confidence }: Skill): string => `${Math.round(confidence * 100)}%`;
+function percentOf({ confidence }: Skill): string {
+  return `${Math.round(confidence * 100)}%`;
+}
 
 /** Whether it is applied without a model, and what keeps it from that. */
-const standingOf = ({ state, flagged, trust, template }: Skill): string => {
+function standingOf({ state, flagged, trust, template }: Skill): string {
   if (state === 'retired') return 'retired';
   if (flagged) return 'flagged';
   if (trust === 'candidate') return 'candidate';
   return template === undefined ? '' : 'template';
-};
+}
 
-const list = async (options: ListOptions, shell: Shell): Promise<void> => {
+async function list(options: ListOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { jobType: job_type, signals, state } = options;
   const { value, text } = await client.get('/skills', SkillList, { job_type, signals, state });
@@ -69,11 +74,13 @@ const list = async (options: ListOptions, shell: Shell): Promise<void> => {
   ]);
   if (rows.length === 0) print.remark('no skills');
   else print.table(columns, rows);
-};
+}
 
-const indent = (text: string): string[] => text.split('\n').map((line) => `  ${line}`);
+function indent(text: string): string[] {
+  return text.split('\n').map((line) => `  ${line}`);
+}
 
-const renderSkill = (skill: Skill, now: number, { style }: Printer): string[] => {
+function renderSkill(skill: Skill, now: number, { style }: Printer): string[] {
   const { pattern, template, trust, flagged, state } = skill;
   const { repo_signals, error_patterns = [] } = pattern;
   const standing = [state, trust, ...(flagged ? ['flagged: waits for a review'] : [])].join(', ');
@@ -89,19 +96,23 @@ const renderSkill = (skill: Skill, now: number, { style }: Printer): string[] =>
     ...indent(skill.instructions),
     ...(template === undefined ? [] : [style.bold('template'), ...indent(template)]),
   ];
-};
+}
 
-const toUseRow = (use: SkillUse, now: number): string[] => [
-  formatAge(use.at, now),
-  use.outcome,
-  String(use.level),
-  String(use.version),
-  use.escalation_id ?? '/execute',
-];
+function toUseRow(use: SkillUse, now: number): string[] {
+  return [
+    formatAge(use.at, now),
+    use.outcome,
+    String(use.level),
+    String(use.version),
+    use.escalation_id ?? '/execute',
+  ];
+}
 
-const pathOf = (id: string): string => `/skills/${encodeURIComponent(id)}`;
+function pathOf(id: string): string {
+  return `/skills/${encodeURIComponent(id)}`;
+}
 
-const show = async (id: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function show(id: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get(pathOf(id), Skill);
   if (json) return print.json(text);
@@ -113,16 +124,16 @@ const show = async (id: string, options: CommonOptions, shell: Shell): Promise<v
   const rows = items.map((use) => toUseRow(use, now));
   print.table(useColumns, rows);
   if (next_cursor !== null) print.remark(`the last ${shownUses} uses; there are more`);
-};
+}
 
-const retire = async (id: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function retire(id: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.post(`${pathOf(id)}/retire`, Skill, jsonBody({}));
   if (json) return print.json(text);
   print.line(`retired ${value.id}`);
-};
+}
 
-const addList = (skills: Command, shell: Shell): void => {
+function addList(skills: Command, shell: Shell): void {
   const command = skills
     .command('ls', { isDefault: true })
     .description('list skills, the most reliable first')
@@ -134,9 +145,9 @@ const addList = (skills: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan skills ls --job-type concat')
     .action((options: ListOptions) => list(options, shell));
   addCommonOptions(command);
-};
+}
 
-export const registerSkillsCommand = (program: Command, shell: Shell): void => {
+export function registerSkillsCommand(program: Command, shell: Shell): void {
   const skills = program.command('skills').description('list, show and retire what was learnt from failures');
   addList(skills, shell);
   const shown = skills
@@ -153,4 +164,4 @@ export const registerSkillsCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan skills retire SKILL_ID')
     .action((id: string, options: CommonOptions) => retire(id, options, shell));
   addCommonOptions(retired);
-};
+}

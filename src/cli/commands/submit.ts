@@ -8,18 +8,19 @@ import { addCommonOptions, type CommonOptions, openSession, type Session } from 
 import type { Shell } from '../shell.ts';
 import { readSource, type SourceFile } from '../source-file.ts';
 
-const isDefinitionRefused = (thrown: unknown): thrown is ProblemError =>
-  thrown instanceof ProblemError && thrown.problem.code === 'definition_invalid';
+function isDefinitionRefused(thrown: unknown): thrown is ProblemError {
+  return thrown instanceof ProblemError && thrown.problem.code === 'definition_invalid';
+}
 
-const store = async (session: Session, source: SourceFile): Promise<void> => {
+async function store(session: Session, source: SourceFile): Promise<void> {
   const { client, print, json } = session;
   const { value, text } = await client.post('/v1/pipelines', PipelineSubmitted, source);
   if (json) return print.json(text);
   showFindings(session, value.warnings, source, 'remark');
   print.line(`${print.style.green('✓ stored')}  ${value.pipeline}@${value.version}  ${value.digest}`);
-};
+}
 
-const submit = async (file: string, options: CommonOptions, shell: Shell): Promise<void> => {
+async function submit(file: string, options: CommonOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const source = await readSource(file, shell.stdin);
   try {
@@ -31,9 +32,9 @@ const submit = async (file: string, options: CommonOptions, shell: Shell): Promi
     session.print.remark(`error ${code}: ${detail}`);
     shell.exitWith(exitCodes.failed);
   }
-};
+}
 
-export const registerSubmitCommand = (program: Command, shell: Shell): void => {
+export function registerSubmitCommand(program: Command, shell: Shell): void {
   const command = program
     .command('submit')
     .description('store a pipeline version; versions never change')
@@ -41,4 +42,4 @@ export const registerSubmitCommand = (program: Command, shell: Shell): void => {
     .addHelpText('after', '\nExample:\n  capstan submit pipeline.yaml')
     .action((file: string, options: CommonOptions) => submit(file, options, shell));
   addCommonOptions(command);
-};
+}

@@ -10,7 +10,7 @@ interface ValidateOptions extends CommonOptions {
   readonly strict?: boolean;
 }
 
-const validate = async (file: string, options: ValidateOptions, shell: Shell): Promise<void> => {
+async function validate(file: string, options: ValidateOptions, shell: Shell): Promise<void> {
   const session = await openSession(options, shell);
   const source = await readSource(file, shell.stdin);
   const { value, text } = await validateSource(session, source, options.strict === true);
@@ -25,9 +25,9 @@ const validate = async (file: string, options: ValidateOptions, shell: Shell): P
     print.line([verdict, source.name, counts.join(', ')].join('  ').trimEnd());
   }
   if (!value.valid) shell.exitWith(exitCodes.failed);
-};
+}
 
-export const registerValidateCommand = (program: Command, shell: Shell): void => {
+export function registerValidateCommand(program: Command, shell: Shell): void {
   const command = program
     .command('validate')
     .description('check a pipeline file; exits 1 when it has errors')
@@ -36,4 +36,4 @@ export const registerValidateCommand = (program: Command, shell: Shell): void =>
     .addHelpText('after', '\nExample:\n  capstan validate pipeline.yaml')
     .action((file: string, options: ValidateOptions) => validate(file, options, shell));
   addCommonOptions(command);
-};
+}

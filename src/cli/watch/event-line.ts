@@ -4,10 +4,11 @@ import type { Json } from '../../contracts/primitives.ts';
 import { formatDuration, formatUsd } from '../amounts.ts';
 import type { Style } from '../style.ts';
 
-const isRecord = (value: Json | undefined): value is Readonly<Record<string, Json>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+function isRecord(value: Json | undefined): value is Readonly<Record<string, Json>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
-const describeValue = (name: string, value: Json): string | undefined => {
+function describeValue(name: string, value: Json): string | undefined {
   if (name === 'error' && isRecord(value)) return `${value.code}: ${value.message}`;
   if (name === 'cost_usd' && typeof value === 'number') return formatUsd(value);
   if (name === 'duration_ms' && typeof value === 'number') return formatDuration(value);
@@ -18,25 +19,26 @@ const describeValue = (name: string, value: Json): string | undefined => {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
     ? `${name}=${value}`
     : undefined;
-};
+}
 
-const describeData = (data: Json): string =>
-  isRecord(data)
+function describeData(data: Json): string {
+  return isRecord(data)
     ? Object.entries(data)
         .map(([name, value]) => describeValue(name, value))
         .filter((text) => text !== undefined)
         .join(' ')
     : '';
+}
 
-const paintType = (type: RunEvent['type'], style: Style): string => {
+function paintType(type: RunEvent['type'], style: Style): string {
   const padded = type.padEnd(14);
   if (type.endsWith('succeeded')) return style.green(padded);
   if (type.endsWith('failed')) return style.red(padded);
   return /retrying|cancel/.test(type) ? style.yellow(padded) : padded;
-};
+}
 
 /** `10:57:27.120Z step.routed  trim #2  endpoint=http://…`: time in UTC, attempt after the step. */
-export const formatEvent = (event: RunEvent, style: Style): string => {
+export function formatEvent(event: RunEvent, style: Style): string {
   const time = `${new Date(event.at).toISOString().slice(11, 23)}Z`;
   const attempt = event.attempt === undefined ? '' : ` #${event.attempt}`;
   const item = event.item === undefined ? '' : `[${event.item}]`;
@@ -44,4 +46,4 @@ export const formatEvent = (event: RunEvent, style: Style): string => {
   return [style.dim(time), paintType(event.type, style), ...step, describeData(event.data)]
     .join('  ')
     .trimEnd();
-};
+}

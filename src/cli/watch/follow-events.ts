@@ -20,19 +20,24 @@ export interface FollowOptions {
 /** The server writes a comment every 15 s; three missing mean that the connection is dead. */
 const silenceLimitMs = 45_000;
 const maxFailures = 16;
-const backOffMs = (failures: number): number => Math.min(5_000, 100 * 2 ** failures);
+function backOffMs(failures: number): number {
+  return Math.min(5_000, 100 * 2 ** failures);
+}
 
-const isTemporary = (thrown: unknown): boolean =>
-  thrown instanceof UnreachableError ||
-  (thrown instanceof ProblemError && (thrown.problem.status >= 500 || thrown.problem.status === 429));
+function isTemporary(thrown: unknown): boolean {
+  return (
+    thrown instanceof UnreachableError ||
+    (thrown instanceof ProblemError && (thrown.problem.status >= 500 || thrown.problem.status === 429))
+  );
+}
 
-const parseEvent = (data: string): RunEvent | undefined => {
+function parseEvent(data: string): RunEvent | undefined {
   try {
     return RunEvent.safeParse(JSON.parse(data)).data;
   } catch {
     return undefined;
   }
-};
+}
 
 /** One connection. What is not an event of the run (a snapshot, types of a newer server) is passed over. */
 async function* readOnce(

@@ -8,7 +8,7 @@ export interface LiveBlock {
   readonly clear: () => void;
 }
 
-export const createLiveBlock = (terminal: Output): LiveBlock => {
+export function createLiveBlock(terminal: Output): LiveBlock {
   let height = 0;
   const home = (): string => (height === 0 ? '' : `\u001b[${height}A`);
   return {
@@ -23,4 +23,4 @@ export const createLiveBlock = (terminal: Output): LiveBlock => {
       height = 0;
     },
   };
-};
+}

@@ -20,15 +20,15 @@ interface View {
   ended: boolean;
 }
 
-const renderView = ({ run, contact }: View, { print, shell }: Session): string[] => {
+function renderView({ run, contact }: View, { print, shell }: Session): string[] {
   const width = shell.stdout.columns || 80;
   const layout = { style: print.style, width, height: (shell.stdout.rows || 24) - 4, now: shell.now() };
   const trouble = contact ? [] : [print.style.yellow('contact lost, trying again')];
   return [renderRunHead(run, layout), '', ...renderSteps(run.steps, layout), ...trouble];
-};
+}
 
 /** Answers how long the fetch took. A fetch without contact keeps the old picture. */
-const refresh = async (view: View, session: Session): Promise<number> => {
+async function refresh(view: View, session: Session): Promise<number> {
   const began = performance.now();
   view.changed = false;
   try {
@@ -38,9 +38,9 @@ const refresh = async (view: View, session: Session): Promise<number> => {
     view.changed = true;
   }
   return performance.now() - began;
-};
+}
 
-const draw = async (view: View, session: Session, signal: AbortSignal): Promise<void> => {
+async function draw(view: View, session: Session, signal: AbortSignal): Promise<void> {
   const block = createLiveBlock(session.shell.stdout);
   try {
     while (!view.ended && !signal.aborted) {
@@ -51,10 +51,10 @@ const draw = async (view: View, session: Session, signal: AbortSignal): Promise<
   } finally {
     block.clear();
   }
-};
+}
 
 /** Returns when the run has ended or `signal` is aborted. */
-export const showLiveTable = async (session: Session, runId: string, signal: AbortSignal): Promise<void> => {
+export async function showLiveTable(session: Session, runId: string, signal: AbortSignal): Promise<void> {
   const { value: run } = await getRun(session.client, runId);
   if (terminalRunStates.has(run.state)) return;
   const view: View = { run, changed: false, contact: true, ended: false };
@@ -73,4 +73,4 @@ export const showLiveTable = async (session: Session, runId: string, signal: Abo
   } finally {
     over.abort();
   }
-};
+}

@@ -5,7 +5,7 @@ import type { Run, RunStep } from '../../contracts/run.ts';
 import type { Style } from '../style.ts';
 
 /** Every distinct media reference in a value, in the order of appearance. */
-export const findMediaReferences = (value: Json | undefined): string[] => {
+export function findMediaReferences(value: Json | undefined): string[] {
   const found = new Set<string>();
   const visit = (part: Json | undefined): void => {
     if (typeof part === 'string' && parseMediaReference(part) !== null) found.add(part);
@@ -13,23 +13,26 @@ export const findMediaReferences = (value: Json | undefined): string[] => {
   };
   visit(value);
   return [...found];
-};
+}
 
-export const indentJson = (value: Json): string[] =>
-  JSON.stringify(value, null, 2)
+export function indentJson(value: Json): string[] {
+  return JSON.stringify(value, null, 2)
     .split('\n')
     .map((line) => `  ${line}`);
+}
 
-const renderOutput = (run: Run, style: Style): string[] => {
+function renderOutput(run: Run, style: Style): string[] {
   if (run.output === undefined) return [];
   const downloads = findMediaReferences(run.output).map((reference) => `  capstan media get ${reference}`);
   const download = downloads.length === 0 ? [] : [style.bold('download'), ...downloads];
   return [style.bold('output'), ...indentJson(run.output), ...download];
-};
+}
 
-const hasFailed = (step: RunStep): boolean => step.state === 'failed' || step.state === 'unknown';
+function hasFailed(step: RunStep): boolean {
+  return step.state === 'failed' || step.state === 'unknown';
+}
 
-const renderFailures = (run: Run, style: Style): string[] => {
+function renderFailures(run: Run, style: Style): string[] {
   const steps = run.steps
     .filter(hasFailed)
     .flatMap((step) => [
@@ -38,10 +41,12 @@ const renderFailures = (run: Run, style: Style): string[] => {
     ]);
   const own = run.error === undefined ? [] : [`${style.red(run.error.code)}: ${run.error.message}`];
   return [...own, ...steps];
-};
+}
 
-export const renderOutcome = (run: Run, style: Style): string[] => [
-  ...(run.state === 'succeeded' ? [] : renderFailures(run, style)),
-  ...renderOutput(run, style),
-  ...(run.links.console === undefined ? [] : [style.dim(run.links.console)]),
-];
+export function renderOutcome(run: Run, style: Style): string[] {
+  return [
+    ...(run.state === 'succeeded' ? [] : renderFailures(run, style)),
+    ...renderOutput(run, style),
+    ...(run.links.console === undefined ? [] : [style.dim(run.links.console)]),
+  ];
+}

@@ -36,17 +36,20 @@ const urgency: Readonly<Record<StepState, number>> = {
   skipped: 5,
 };
 
-const compareUrgency = (a: RunStep, b: RunStep): number =>
-  urgency[a.state] - urgency[b.state] || Date.parse(b.finished_at ?? '0') - Date.parse(a.finished_at ?? '0');
+function compareUrgency(a: RunStep, b: RunStep): number {
+  return (
+    urgency[a.state] - urgency[b.state] || Date.parse(b.finished_at ?? '0') - Date.parse(a.finished_at ?? '0')
+  );
+}
 
 /** Where it happens: on an instance, in its items, in a run of its own. */
-const describePlace = ({ endpoint, items, sub_run_id }: RunStep): string => {
+function describePlace({ endpoint, items, sub_run_id }: RunStep): string {
   if (items !== undefined) return describeItems(items);
   return endpoint?.replace(/^https?:\/\//, '') ?? sub_run_id ?? '';
-};
+}
 
 /** `7 of 10 items done, 1 failed, 2 waiting` */
-const describeItems = (items: NonNullable<RunStep['items']>): string => {
+function describeItems(items: NonNullable<RunStep['items']>): string {
   const count = (...states: StepState[]): number =>
     states.reduce((sum, state) => sum + (items[state] ?? 0), 0);
   const all = Object.values(items).reduce((sum, number) => sum + number, 0);
@@ -62,27 +65,29 @@ const describeItems = (items: NonNullable<RunStep['items']>): string => {
     number === 0 ? [] : [`, ${number} ${state}`],
   );
   return `${done} of ${all} items done${named.join('')}`;
-};
+}
 
-const renderStep = (step: RunStep, { style, now }: RunTableLayout): string[] => [
-  step.id,
-  `${formatState(step.state, style)}${step.awaiting === undefined ? '' : ` (${step.awaiting})`}`,
-  describePlace(step),
-  step.attempts === 0 ? '' : String(step.attempts),
-  formatSpan(step.started_at, step.finished_at, now),
-  step.attempts === 0 ? '' : formatUsd(step.cost_usd),
-  step.error === undefined ? '' : style.red(`${step.error.code}: ${step.error.message}`),
-];
+function renderStep(step: RunStep, { style, now }: RunTableLayout): string[] {
+  return [
+    step.id,
+    `${formatState(step.state, style)}${step.awaiting === undefined ? '' : ` (${step.awaiting})`}`,
+    describePlace(step),
+    step.attempts === 0 ? '' : String(step.attempts),
+    formatSpan(step.started_at, step.finished_at, now),
+    step.attempts === 0 ? '' : formatUsd(step.cost_usd),
+    step.error === undefined ? '' : style.red(`${step.error.code}: ${step.error.message}`),
+  ];
+}
 
-const countStates = (steps: readonly RunStep[]): string => {
+function countStates(steps: readonly RunStep[]): string {
   const counts = new Map<StepState, number>();
   for (const { state } of steps) counts.set(state, (counts.get(state) ?? 0) + 1);
   return [...counts].map(([state, count]) => `${count} ${state}`).join(', ');
-};
+}
 
 /** `● running  name@version  RUN  4.2s  $0.0012` */
-export const renderRunHead = (run: Run, { style, width, now }: Omit<RunTableLayout, 'height'>): string =>
-  cutText(
+export function renderRunHead(run: Run, { style, width, now }: Omit<RunTableLayout, 'height'>): string {
+  return cutText(
     [
       `${formatState(run.state, style)}${run.awaiting === undefined ? '' : ` (waits: ${run.awaiting.join(', ')})`}`,
       `${style.bold(run.pipeline)}@${run.version}`,
@@ -92,9 +97,10 @@ export const renderRunHead = (run: Run, { style, width, now }: Omit<RunTableLayo
     ].join('  '),
     width,
   );
+}
 
 /** The steps in the order of the definition; when not all fit, the most urgent and a count of the rest. */
-export const renderSteps = (steps: readonly RunStep[], layout: RunTableLayout): string[] => {
+export function renderSteps(steps: readonly RunStep[], layout: RunTableLayout): string[] {
   const room = Math.max(1, layout.height - 2);
   const shown = new Set(steps.length < room ? steps : steps.toSorted(compareUrgency).slice(0, room));
   const rows = steps.filter((step) => shown.has(step)).map((step) => renderStep(step, layout));
@@ -102,4 +108,4 @@ export const renderSteps = (steps: readonly RunStep[], layout: RunTableLayout): 
   if (shown.size === steps.length) return lines;
   const rest = steps.filter((step) => !shown.has(step));
   return [...lines, layout.style.dim(cutText(`… ${rest.length} more: ${countStates(rest)}`, layout.width))];
-};
+}

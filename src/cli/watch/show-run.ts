@@ -5,23 +5,25 @@ import { renderOutcome } from './outcome.ts';
 import { renderRunHead, renderSteps } from './run-table.ts';
 
 /** Where the run comes from, if not from a plain start. */
-const renderOrigin = ({ parent, rerun_of, schedule_id, labels }: Run): string[] => [
-  ...(parent === undefined
-    ? []
-    : [`part of ${parent.run_id} ${parent.step_id}${parent.item === 0 ? '' : `[${parent.item}]`}`]),
-  ...(rerun_of === undefined ? [] : [`rerun of ${rerun_of}`]),
-  ...(schedule_id === undefined ? [] : [`started by ${schedule_id}`]),
-  ...(Object.keys(labels).length === 0
-    ? []
-    : [
-        `labels ${Object.entries(labels)
-          .map(([name, value]) => `${name}=${value}`)
-          .join(', ')}`,
-      ]),
-];
+function renderOrigin({ parent, rerun_of, schedule_id, labels }: Run): string[] {
+  return [
+    ...(parent === undefined
+      ? []
+      : [`part of ${parent.run_id} ${parent.step_id}${parent.item === 0 ? '' : `[${parent.item}]`}`]),
+    ...(rerun_of === undefined ? [] : [`rerun of ${rerun_of}`]),
+    ...(schedule_id === undefined ? [] : [`started by ${schedule_id}`]),
+    ...(Object.keys(labels).length === 0
+      ? []
+      : [
+          `labels ${Object.entries(labels)
+            .map(([name, value]) => `${name}=${value}`)
+            .join(', ')}`,
+        ]),
+  ];
+}
 
 /** @param withSteps false where every step has already been told, line by line */
-export const showRun = ({ print, shell }: Session, run: Run, withSteps: boolean): void => {
+export function showRun({ print, shell }: Session, run: Run, withSteps: boolean): void {
   const layout = { style: print.style, width: print.width, height: Infinity, now: shell.now() };
   print.line(renderRunHead(run, layout));
   if (withSteps)
@@ -32,4 +34,4 @@ export const showRun = ({ print, shell }: Session, run: Run, withSteps: boolean)
       '',
     ]);
   print.lines(renderOutcome(run, print.style));
-};
+}

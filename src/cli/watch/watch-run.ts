@@ -16,46 +16,46 @@ import { showRun } from './show-run.ts';
 
 type Leaving = 'interrupt' | 'timeout';
 
-const showLines = async (
+async function showLines(
   { client, print, json }: Session,
   runId: string,
   signal: AbortSignal,
-): Promise<void> => {
+): Promise<void> {
   const onContact = (state: 'lost' | 'back'): void => {
     if (state === 'lost') print.remark('contact lost, trying again');
   };
   for await (const event of followEvents(client, runId, { signal, onContact })) {
     if (!json) print.line(formatEvent(event, print.style));
   }
-};
+}
 
 /** The row of the run may trail its last event by a moment. @throws UnreachableError */
-export const readEndedRun = async ({ client }: Session, runId: string): Promise<Answer<Run>> => {
+export async function readEndedRun({ client }: Session, runId: string): Promise<Answer<Run>> {
   for (let round = 0; round < 50; round += 1) {
     const answer = await getRun(client, runId);
     if (terminalRunStates.has(answer.value.state)) return answer;
     await delay(200);
   }
   throw new UnreachableError(`run ${runId} has ended by its events but not by its state`);
-};
+}
 
-const detach = ({ print }: Session, runId: string, leaving: Leaving): number => {
+function detach({ print }: Session, runId: string, leaving: Leaving): number {
   print.remark(leaving === 'interrupt' ? 'The run goes on.' : 'Stopped watching; the run goes on.');
   print.remark(`  watch again  capstan show ${runId} --watch`);
   print.remark(`  cancel it    capstan cancel ${runId}`);
   return leaving === 'interrupt' ? exitCodes.interrupted : exitCodes.unknown;
-};
+}
 
-const showEnd = async (session: Session, runId: string): Promise<number> => {
+async function showEnd(session: Session, runId: string): Promise<number> {
   const { print, json, shell } = session;
   const { value: run, text } = await readEndedRun(session, runId);
   if (json) print.json(text);
   else showRun(session, run, shell.stdout.isTTY === true);
   return exitCodeOf(run.state);
-};
+}
 
 /** Answers the exit code: the run's outcome, or that it is not known. */
-export const watchRun = async (session: Session, runId: string, timeoutMs?: number): Promise<number> => {
+export async function watchRun(session: Session, runId: string, timeoutMs?: number): Promise<number> {
   const { shell, json } = session;
   const stop = new AbortController();
   let leaving: Leaving | undefined;
@@ -73,4 +73,4 @@ export const watchRun = async (session: Session, runId: string, timeoutMs?: numb
     release();
     clearTimeout(timer);
   }
-};
+}

@@ -8,7 +8,7 @@ import type { MediaStore } from './media-store.ts';
  * @param mediaUrl a file URL (`file:///srv/my%20media`), or `file://DIR` with DIR relative to the working directory
  * @throws Error for another scheme or an empty DIR
  */
-export const createMediaStore = (mediaUrl: string): MediaStore => {
+export function createMediaStore(mediaUrl: string): MediaStore {
   const directory = mediaUrl.startsWith('file:///')
     ? fileURLToPath(mediaUrl)
     : mediaUrl.replace(/^file:\/\//, '');
@@ -16,4 +16,4 @@ export const createMediaStore = (mediaUrl: string): MediaStore => {
   throw new Error(
     `MEDIA_URL is ${JSON.stringify(mediaUrl)}; allowed is file://DIR (s3:// is planned, not built yet)`,
   );
-};
+}

@@ -14,26 +14,30 @@ import type { StoredObject } from './media-store.ts';
 const Record = z.object({ identity: z.string(), content_type: z.string(), sha256: z.string() });
 type Record = z.infer<typeof Record>;
 
-export const sidecarOf = (file: string): string => `${file}~meta.json`;
+export function sidecarOf(file: string): string {
+  return `${file}~meta.json`;
+}
 
-const identityOf = (stats: BigIntStats): string => `${stats.ino}-${stats.size}-${stats.mtimeNs}`;
+function identityOf(stats: BigIntStats): string {
+  return `${stats.ino}-${stats.size}-${stats.mtimeNs}`;
+}
 
-const readRecords = async (file: string): Promise<readonly Record[]> => {
+async function readRecords(file: string): Promise<readonly Record[]> {
   try {
     return z.array(Record).parse(JSON.parse(await readFile(sidecarOf(file), 'utf8')));
   } catch {
     return [];
   }
-};
+}
 
-const measure = async (handle: FileHandle): Promise<string> => {
+async function measure(handle: FileHandle): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk);
   return hash.digest('hex');
-};
+}
 
 /** Null when the handle is not a file. */
-export const describeFile = async (file: string, handle: FileHandle): Promise<StoredObject | null> => {
+export async function describeFile(file: string, handle: FileHandle): Promise<StoredObject | null> {
   const stats = await handle.stat({ bigint: true });
   if (!stats.isFile()) return null;
   const identity = identityOf(stats);
@@ -44,14 +48,14 @@ export const describeFile = async (file: string, handle: FileHandle): Promise<St
     sha256: known?.sha256 ?? (await measure(handle)),
     modified_at: stats.mtime,
   };
-};
+}
 
 /** Records what the file behind `incoming` is; to be called just before it is renamed to `file`. */
-export const announceFile = async (
+export async function announceFile(
   file: string,
   incoming: BigIntStats,
   facts: { readonly content_type: string; readonly sha256: string },
-): Promise<void> => {
+): Promise<void> {
   const visible = await stat(file, { bigint: true }).then(identityOf, () => null);
   const kept = (await readRecords(file)).filter((record) => record.identity === visible);
   const temporary = `${sidecarOf(file)}~${randomUUID()}`;
@@ -62,4 +66,4 @@ export const announceFile = async (
     await rm(temporary, { force: true });
     throw error;
   }
-};
+}

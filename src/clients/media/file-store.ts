@@ -12,16 +12,17 @@ import { AppError } from '../../errors.ts';
 import { announceFile, describeFile, sidecarOf } from './file-metadata.ts';
 import type { MediaStore, StoredObject } from './media-store.ts';
 
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+}
 
-const nullWhenMissing = (error: unknown): null => {
+function nullWhenMissing(error: unknown): null {
   if (isMissing(error)) return null;
   throw error;
-};
+}
 
 /** Writes all of `body` and leaves it open on failure, so that a server can still answer on its connection. */
-const receive = async (body: Readable, handle: FileHandle, limitBytes: number): Promise<string> => {
+async function receive(body: Readable, handle: FileHandle, limitBytes: number): Promise<string> {
   const hash = createHash('sha256');
   let size = 0;
   for await (const chunk of body.iterator({ destroyOnReturn: false })) {
@@ -31,9 +32,9 @@ const receive = async (body: Readable, handle: FileHandle, limitBytes: number): 
     await handle.appendFile(chunk);
   }
   return hash.digest('hex');
-};
+}
 
-const prepareTarget = async (target: string, path: MediaPath): Promise<void> => {
+async function prepareTarget(target: string, path: MediaPath): Promise<void> {
   const clash = (cause?: unknown) =>
     new AppError('state_conflict', `${formatMediaReference(path)} is both a file and a folder of files`, {
       cause,
@@ -47,9 +48,9 @@ const prepareTarget = async (target: string, path: MediaPath): Promise<void> => 
   }
   const existing = await stat(target).catch(nullWhenMissing);
   if (existing?.isDirectory()) throw clash();
-};
+}
 
-const describe = async (file: string): Promise<StoredObject | null> => {
+async function describe(file: string): Promise<StoredObject | null> {
   const handle = await open(file, 'r').catch(nullWhenMissing);
   if (handle === null) return null;
   try {
@@ -57,12 +58,12 @@ const describe = async (file: string): Promise<StoredObject | null> => {
   } finally {
     await handle.close();
   }
-};
+}
 
-const locate = (root: string, { job_id, file }: MediaPath): string => {
+function locate(root: string, { job_id, file }: MediaPath): string {
   if (parseMediaPath(`${job_id}/${file}`) !== null) return join(root, job_id, file);
   throw new AppError('request_invalid', 'a media path is made of letters, digits, dots, _ and - only');
-};
+}
 
 interface Upload {
   readonly body: Readable;
@@ -70,7 +71,7 @@ interface Upload {
   readonly limitBytes: number;
 }
 
-const put = async (root: string, path: MediaPath, upload: Upload): Promise<StoredObject> => {
+async function put(root: string, path: MediaPath, upload: Upload): Promise<StoredObject> {
   const target = locate(root, path);
   const incoming = join(root, '~incoming', randomUUID());
   await mkdir(dirname(incoming), { recursive: true });
@@ -89,32 +90,32 @@ const put = async (root: string, path: MediaPath, upload: Upload): Promise<Store
   } finally {
     await handle.close();
   }
-};
+}
 
-const read = async (
+async function read(
   root: string,
   path: MediaPath,
   range?: { readonly start: number; readonly end: number },
-): Promise<Readable> => {
+): Promise<Readable> {
   const handle = await open(locate(root, path), 'r').catch(nullWhenMissing);
   if (handle !== null && (await handle.stat()).isFile()) return handle.createReadStream(range);
   await handle?.close();
   throw new AppError('not_found', `${formatMediaReference(path)} does not exist`);
-};
+}
 
-const remove = async (root: string, path: MediaPath): Promise<boolean> => {
+async function remove(root: string, path: MediaPath): Promise<boolean> {
   const target = locate(root, path);
   const found = await stat(target).catch(nullWhenMissing);
   if (found === null || !found.isFile()) return false;
   if ((await unlink(target).then(() => true, nullWhenMissing)) === null) return false;
   await rm(sidecarOf(target), { force: true });
   return true;
-};
+}
 
-const list = async (
+async function list(
   root: string,
   jobId: string,
-): Promise<readonly { readonly file: string; readonly object: StoredObject }[]> => {
+): Promise<readonly { readonly file: string; readonly object: StoredObject }[]> {
   const folder = dirname(locate(root, { job_id: jobId, file: 'x' }));
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(nullWhenMissing);
   const files = (entries ?? [])
@@ -128,10 +129,10 @@ const list = async (
     if (object !== null) listed.push({ file, object });
   }
   return listed;
-};
+}
 
 /** @param directory created on the first upload; relative to the working directory */
-export const createFileMediaStore = (directory: string): MediaStore => {
+export function createFileMediaStore(directory: string): MediaStore {
   const root = resolve(directory);
   return {
     put: (path, body, options) => put(root, path, { body, ...options }),
@@ -140,4 +141,4 @@ export const createFileMediaStore = (directory: string): MediaStore => {
     delete: (path) => remove(root, path),
     list: (jobId) => list(root, jobId),
   };
-};
+}

@@ -10,11 +10,12 @@ export type Bounded = <Result>(call: () => Promise<Result>, ms?: number) => Prom
 const answerMs = 10_000;
 
 /** That every client of ours has; the type of `Client` says less. */
-export const connectionOf = (client: Client): Connection =>
-  (client as Client & { readonly connection: Connection }).connection;
+export function connectionOf(client: Client): Connection {
+  return (client as Client & { readonly connection: Connection }).connection;
+}
 
 /** One per connection. */
-export const createBoundedCalls = (client: Client): Bounded => {
+export function createBoundedCalls(client: Client): Bounded {
   const connection = connectionOf(client);
   let open = 0;
   return async (call, ms = answerMs) => {
@@ -26,4 +27,4 @@ export const createBoundedCalls = (client: Client): Bounded => {
       if (open === 0) connection.callContextStorage.disable();
     }
   };
-};
+}

@@ -10,7 +10,9 @@ export interface ClosedRunsDependencies {
 }
 
 /** `run/<project>/<run_id>` */
-const runIdOf = (workflowId: string): string => workflowId.slice(workflowId.lastIndexOf('/') + 1);
+function runIdOf(workflowId: string): string {
+  return workflowId.slice(workflowId.lastIndexOf('/') + 1);
+}
 
 /** @param since the end of the workflow */
 export async function* listClosedRuns(

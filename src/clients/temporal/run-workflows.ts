@@ -49,26 +49,32 @@ export interface RunWorkflows {
 
 const priorityKeys: Record<Priority, number> = { interactive: 1, standard: 3, batch: 5 };
 
-const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
+function keyword(name: string) {
+  return defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
+}
 
-export const workflowIdOf = (projectId: string, runId: string): string => `run/${projectId}/${runId}`;
+export function workflowIdOf(projectId: string, runId: string): string {
+  return `run/${projectId}/${runId}`;
+}
 
-const escalationWorkflowId = (projectId: string, escalationId: string): string =>
-  `esc/${projectId}/${escalationId}`;
+function escalationWorkflowId(projectId: string, escalationId: string): string {
+  return `esc/${projectId}/${escalationId}`;
+}
 
-const waitingId = (waiting: WaitingWorkflow): string =>
-  'run_id' in waiting
+function waitingId(waiting: WaitingWorkflow): string {
+  return 'run_id' in waiting
     ? workflowIdOf(waiting.project_id, waiting.run_id)
     : escalationWorkflowId(waiting.project_id, waiting.escalation_id);
+}
 
 const runType = 'runPipeline';
 
 /** @param bounded of the client's connection, shared by all who use it */
-export const createRunWorkflows = (
+export function createRunWorkflows(
   client: Client,
   taskQueue: string,
   bounded: Bounded = createBoundedCalls(client),
-): RunWorkflows => {
+): RunWorkflows {
   const connection = connectionOf(client);
 
   /** A second start under the same id is the first one. No limit of Temporal's: a run may wait longer than any would allow. */
@@ -171,12 +177,13 @@ export const createRunWorkflows = (
         () => false,
       ),
   };
-};
+}
 
-const searchable = ({ pipeline, version, project_id }: RunPipelineInput): TypedSearchAttributes =>
-  new TypedSearchAttributes([
+function searchable({ pipeline, version, project_id }: RunPipelineInput): TypedSearchAttributes {
+  return new TypedSearchAttributes([
     { key: keyword('PipelineName'), value: pipeline },
     { key: keyword('PipelineVersion'), value: version },
     { key: keyword('ProjectId'), value: project_id },
     { key: keyword('RunPhase'), value: 'running' },
   ]);
+}

@@ -38,12 +38,14 @@ const overlaps = {
   allow_all: 'ALLOW_ALL',
 } as const satisfies Record<OverlapPolicy, string>;
 
-const idOf = ({ project_id, schedule_id }: ScheduleKey): string => `schedule/${project_id}/${schedule_id}`;
+function idOf({ project_id, schedule_id }: ScheduleKey): string {
+  return `schedule/${project_id}/${schedule_id}`;
+}
 
 /** A delivery holds a connection of the database meanwhile. */
 const answerMs = 5_000;
 
-const toOptions = (order: ScheduleOrder, taskQueue: string) => {
+function toOptions(order: ScheduleOrder, taskQueue: string) {
   const { project_id, schedule_id, name, cron, timezone, overlap, catch_up_ms, paused } = order;
   const input: ScheduledRunInput = { project_id, schedule_id };
   return {
@@ -60,10 +62,10 @@ const toOptions = (order: ScheduleOrder, taskQueue: string) => {
     policies: { overlap: overlaps[overlap], catchupWindow: catch_up_ms },
     state: { paused },
   } satisfies ScheduleOptions;
-};
+}
 
 /** @returns whether Temporal knows it */
-const reach = async (call: () => Promise<unknown>): Promise<boolean> => {
+async function reach(call: () => Promise<unknown>): Promise<boolean> {
   try {
     await call();
     return true;
@@ -71,9 +73,9 @@ const reach = async (call: () => Promise<unknown>): Promise<boolean> => {
     if (error instanceof ScheduleNotFoundError) return false;
     throw error;
   }
-};
+}
 
-export const createSchedules = (client: Client, taskQueue: string, bounded: Bounded): Schedules => {
+export function createSchedules(client: Client, taskQueue: string, bounded: Bounded): Schedules {
   const handleOf = (key: ScheduleKey) => client.schedule.getHandle(idOf(key));
   return {
     put: async (order) => {
@@ -97,4 +99,4 @@ export const createSchedules = (client: Client, taskQueue: string, bounded: Boun
       return isKnown ? times : null;
     },
   };
-};
+}

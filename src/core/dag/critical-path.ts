@@ -16,7 +16,7 @@ export interface CriticalPath {
 }
 
 /** O(E + V log V). Of two chains that take as long, the one through steps defined first. */
-export const findCriticalPath = (steps: readonly TimedStep[]): CriticalPath => {
+export function findCriticalPath(steps: readonly TimedStep[]): CriticalPath {
   const { order } = createGraph(
     steps.map(({ id, dependencies }) => ({ id, depends_on: dependencies.map((at) => steps[at]?.id ?? '') })),
   );
@@ -38,4 +38,4 @@ export const findCriticalPath = (steps: readonly TimedStep[]): CriticalPath => {
     if (step !== undefined && step.durationMs !== null) chain.push(step.id);
   }
   return { steps: chain.reverse(), durationMs: doneMs[last] ?? 0 };
-};
+}

@@ -8,7 +8,7 @@ import type { Graph } from './graph.ts';
  * Disjoint cycles, at least one when there is any. Each depends on the next and the last on the first;
  * each starts at its first defined step.
  */
-export const findCycles = ({ order, predecessors }: Graph): number[][] => {
+export function findCycles({ order, predecessors }: Graph): number[][] {
   const placed = new Set(order);
   const walkOf = new Map<number, number>();
   const cycles: number[][] = [];
@@ -25,9 +25,9 @@ export const findCycles = ({ order, predecessors }: Graph): number[][] => {
       cycles.push(startAtFirst(path.slice(path.indexOf(step))));
   }
   return cycles;
-};
+}
 
-const startAtFirst = (cycle: readonly number[]): number[] => {
+function startAtFirst(cycle: readonly number[]): number[] {
   const first = cycle.indexOf(cycle.reduce((lowest, index) => Math.min(lowest, index)));
   return [...cycle.slice(first), ...cycle.slice(0, first)];
-};
+}

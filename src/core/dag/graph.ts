@@ -20,7 +20,7 @@ export interface Graph {
 }
 
 /** Unknown ids are left out; of two steps with one id the first is meant. */
-export const createGraph = (steps: readonly GraphStep[]): Graph => {
+export function createGraph(steps: readonly GraphStep[]): Graph {
   const indexes = new Map<string, number>();
   for (const [index, { id }] of steps.entries()) if (!indexes.has(id)) indexes.set(id, index);
   const predecessors = steps.map(({ depends_on }) => {
@@ -32,12 +32,9 @@ export const createGraph = (steps: readonly GraphStep[]): Graph => {
     for (const predecessor of before) successors[predecessor]?.push(index);
   }
   return { order: sortTopologically(predecessors, successors), predecessors, successors };
-};
+}
 
-const sortTopologically = (
-  predecessors: Graph['predecessors'],
-  successors: Graph['successors'],
-): number[] => {
+function sortTopologically(predecessors: Graph['predecessors'], successors: Graph['successors']): number[] {
   const waitsFor = predecessors.map((before) => before.length);
   const ready = createIndexHeap();
   for (const [index, count] of waitsFor.entries()) if (count === 0) ready.push(index);
@@ -51,4 +48,4 @@ const sortTopologically = (
     }
   }
   return order;
-};
+}

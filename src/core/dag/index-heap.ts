@@ -5,7 +5,7 @@ export interface IndexHeap {
   readonly pop: () => number | undefined;
 }
 
-export const createIndexHeap = (): IndexHeap => {
+export function createIndexHeap(): IndexHeap {
   const items: number[] = [];
   const at = (position: number): number => items[position] ?? Number.POSITIVE_INFINITY;
 
@@ -37,4 +37,4 @@ export const createIndexHeap = (): IndexHeap => {
   };
 
   return { push, pop };
-};
+}

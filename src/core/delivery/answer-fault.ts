@@ -7,7 +7,7 @@ import { expressionLimits } from '../expression/limits.ts';
 const deepest = expressionLimits.valueNesting;
 
 /** One phrase of what was seen and what is allowed; null when there is nothing wrong. */
-export const findAnswerFault = (value: unknown, depth = 0): string | null => {
+export function findAnswerFault(value: unknown, depth = 0): string | null {
   if (typeof value === 'number') {
     return Number.isFinite(value) ? null : 'holds a number that is too large; finite ones are allowed';
   }
@@ -16,12 +16,12 @@ export const findAnswerFault = (value: unknown, depth = 0): string | null => {
   if (Array.isArray(value)) return findIn(value, depth);
   if (Object.hasOwn(value, '__proto__')) return 'holds the key __proto__, which is not allowed';
   return findIn(Object.values(value), depth);
-};
+}
 
-const findIn = (values: readonly unknown[], depth: number): string | null => {
+function findIn(values: readonly unknown[], depth: number): string | null {
   for (const value of values) {
     const fault = findAnswerFault(value, depth + 1);
     if (fault !== null) return fault;
   }
   return null;
-};
+}

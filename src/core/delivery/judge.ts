@@ -26,13 +26,15 @@ export interface Verdict {
   readonly error: { readonly code: ErrorCode; readonly message: string } | null;
 }
 
-const problem = (code: ErrorCode, message: string) => ({ code, message });
+function problem(code: ErrorCode, message: string) {
+  return { code, message };
+}
 
 /** The request reached an instance and failed for a reason that another instance or time may cure. */
-const delivered = (
+function delivered(
   facts: DeliveryFacts,
   part: Pick<Verdict, 'ambiguity' | 'settlement' | 'error'> & { next: 'failover' | 'retry' },
-): Verdict => {
+): Verdict {
   const isExhausted = facts.countedBefore + 1 > facts.retryMax;
   const isUnknown = facts.retryMax === 0 && part.ambiguity === 'ambiguous';
   return {
@@ -45,36 +47,42 @@ const delivered = (
         ? problem('delivery_unknown', `${part.error.message}; retry.max is 0, so it is not sent again`)
         : part.error,
   };
-};
+}
 
-const final = (settlement: Settlement, ambiguity: Ambiguity, code: ErrorCode, message: string): Verdict => ({
-  ambiguity,
-  attemptState: 'settled',
-  settlement,
-  counted: false,
-  next: 'failed',
-  error: problem(code, message),
-});
+function final(settlement: Settlement, ambiguity: Ambiguity, code: ErrorCode, message: string): Verdict {
+  return {
+    ambiguity,
+    attemptState: 'settled',
+    settlement,
+    counted: false,
+    next: 'failed',
+    error: problem(code, message),
+  };
+}
 
 /** Whether the lost attempts of a killed process have used up the retries already. */
-export const isExhausted = ({ countedBefore, retryMax }: DeliveryFacts): boolean => countedBefore > retryMax;
+export function isExhausted({ countedBefore, retryMax }: DeliveryFacts): boolean {
+  return countedBefore > retryMax;
+}
 
-const withheld = ({ countedBefore, retryMax }: DeliveryFacts): Verdict => ({
-  ambiguity: 'not_sent',
-  attemptState: 'released',
-  settlement: 'not_sent',
-  counted: false,
-  next: retryMax === 0 ? 'unknown' : 'failed',
-  error:
-    retryMax === 0
-      ? problem(
-          'delivery_unknown',
-          'contact was lost after it was sent; retry.max is 0, so it is not sent again',
-        )
-      : problem('contact_lost', `contact was lost ${countedBefore} times; retry.max is ${retryMax}`),
-});
+function withheld({ countedBefore, retryMax }: DeliveryFacts): Verdict {
+  return {
+    ambiguity: 'not_sent',
+    attemptState: 'released',
+    settlement: 'not_sent',
+    counted: false,
+    next: retryMax === 0 ? 'unknown' : 'failed',
+    error:
+      retryMax === 0
+        ? problem(
+            'delivery_unknown',
+            'contact was lost after it was sent; retry.max is 0, so it is not sent again',
+          )
+        : problem('contact_lost', `contact was lost ${countedBefore} times; retry.max is ${retryMax}`),
+  };
+}
 
-export const judgeOutcome = (outcome: CallOutcome, facts: DeliveryFacts): Verdict => {
+export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdict {
   switch (outcome.kind) {
     case 'answered':
       return {
@@ -175,4 +183,4 @@ export const judgeOutcome = (outcome: CallOutcome, facts: DeliveryFacts): Verdic
         error: problem('run_cancelled', 'the call was cancelled'),
       };
   }
-};
+}

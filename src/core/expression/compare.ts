@@ -8,12 +8,12 @@ import { includesText } from './text-search.ts';
 type Order = Exclude<ComparisonOperator, '==' | '!=' | 'in'>;
 
 /** @throws ExpressionError for operands that the operator does not take */
-export const compareValues = (
+export function compareValues(
   left: Json,
   operator: ComparisonOperator,
   right: Json,
   evaluation: Evaluation,
-): boolean => {
+): boolean {
   if (operator === '==') return areEqual(left, right, evaluation);
   if (operator === '!=') return !areEqual(left, right, evaluation);
   if (operator === 'in') return isContained(left, right, evaluation);
@@ -26,13 +26,14 @@ export const compareValues = (
     evaluation,
     `${operator} orders two numbers or two strings, not ${describeValue(left)} and ${describeValue(right)}`,
   );
-};
+}
 
-const areEqual = (left: Json, right: Json, evaluation: Evaluation): boolean =>
-  isEqual(left, right, (amount) => spend(evaluation, amount));
+function areEqual(left: Json, right: Json, evaluation: Evaluation): boolean {
+  return isEqual(left, right, (amount) => spend(evaluation, amount));
+}
 
 /** Strings are ordered by UTF-16 unit. */
-const isOrdered = <Value extends number | string>(left: Value, operator: Order, right: Value): boolean => {
+function isOrdered<Value extends number | string>(left: Value, operator: Order, right: Value): boolean {
   switch (operator) {
     case '<':
       return left < right;
@@ -43,9 +44,9 @@ const isOrdered = <Value extends number | string>(left: Value, operator: Order, 
     case '>=':
       return left >= right;
   }
-};
+}
 
-const isContained = (left: Json, right: Json, evaluation: Evaluation): boolean => {
+function isContained(left: Json, right: Json, evaluation: Evaluation): boolean {
   if (isList(right)) return right.some((item) => areEqual(left, item, evaluation));
   if (typeof left === 'string' && typeof right === 'string') {
     spend(evaluation, left.length + right.length);
@@ -56,4 +57,4 @@ const isContained = (left: Json, right: Json, evaluation: Evaluation): boolean =
     evaluation,
     `in looks for a value in a list, or for a string in a string or among keys, not for ${describeValue(left)} in ${describeValue(right)}`,
   );
-};
+}

@@ -24,28 +24,25 @@ export interface ConditionReading {
  * @param value the text of a condition, or a boolean
  * @param pointer JSON Pointer of the value in its document
  */
-export const readCondition = (value: Json, pointer = '', dialect = pipelineDialect): ConditionReading => {
+export function readCondition(value: Json, pointer = '', dialect = pipelineDialect): ConditionReading {
   try {
     return { condition: compileCondition(value, pointer, dialect), errors: [] };
   } catch (error) {
     if (!(error instanceof ExpressionSyntaxError)) throw error;
     return { condition: { root: constantNode(false, pointer), expressions: 0 }, errors: [error] };
   }
-};
+}
 
 /** @throws ExpressionSyntaxError when the value is no condition */
-export const compileCondition = (value: Json, pointer = '', dialect = pipelineDialect): CompiledTemplate => {
+export function compileCondition(value: Json, pointer = '', dialect = pipelineDialect): CompiledTemplate {
   if (typeof value === 'boolean') return { root: constantNode(value, pointer), expressions: 0 };
   if (typeof value === 'string') return { root: parseText(value, pointer, dialect), expressions: 1 };
   const message = `when takes a condition, not ${describeValue(value)}`;
   throw new ExpressionSyntaxError({ code: 'expression_syntax', pointer, offset: 0, message });
-};
+}
 
 /** @throws ExpressionError when a path is missing, an operand has the wrong type, or the value is no boolean */
-export const evaluateCondition = (
-  condition: CompiledTemplate,
-  scope: ExpressionScope | SkillScope,
-): boolean => {
+export function evaluateCondition(condition: CompiledTemplate, scope: ExpressionScope | SkillScope): boolean {
   const value = evaluateTemplate(condition, scope);
   if (typeof value === 'boolean') return value;
   const pointer = 'pointer' in condition.root ? condition.root.pointer : '';
@@ -54,15 +51,17 @@ export const evaluateCondition = (
     message: `when takes a boolean, not ${describeValue(value)}; compare instead`,
     suggestion: 'write a == b',
   });
-};
+}
 
-const constantNode = (value: boolean, pointer: string): TemplateNode => ({
-  kind: 'expression',
-  pointer,
-  expression: { kind: 'literal', value },
-});
+function constantNode(value: boolean, pointer: string): TemplateNode {
+  return {
+    kind: 'expression',
+    pointer,
+    expression: { kind: 'literal', value },
+  };
+}
 
-const parseText = (text: string, pointer: string, dialect: Dialect): TemplateNode => {
+function parseText(text: string, pointer: string, dialect: Dialect): TemplateNode {
   const limit = expressionLimits.stringBytes;
   if (isLongerThanBytes(text, limit)) {
     const message = `a condition has at most ${limit} bytes`;
@@ -76,13 +75,14 @@ const parseText = (text: string, pointer: string, dialect: Dialect): TemplateNod
   const end = parseEnd(cursor);
   if (text.slice(end).trim() !== '') throw afterCondition(pointer, end);
   return { kind: 'expression', pointer, expression };
-};
+}
 
-const afterCondition = (pointer: string, offset: number): ExpressionSyntaxError =>
-  new ExpressionSyntaxError({
+function afterCondition(pointer: string, offset: number): ExpressionSyntaxError {
+  return new ExpressionSyntaxError({
     code: 'expression_syntax',
     pointer,
     offset,
     message: 'one {{ }} holds the whole condition; nothing follows it',
     suggestion: 'write the condition without {{ }}',
   });
+}

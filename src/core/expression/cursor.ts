@@ -14,34 +14,37 @@ export interface Cursor {
   depth: number;
 }
 
-export const openCursor = (
+export function openCursor(
   text: string,
   { pointer, dialect, isBare }: Pick<Cursor, 'pointer' | 'dialect' | 'isBare'>,
   at: number,
-): Cursor => ({
-  text,
-  pointer,
-  dialect,
-  isBare,
-  token: readToken(text, at),
-  depth: 0,
-});
+): Cursor {
+  return {
+    text,
+    pointer,
+    dialect,
+    isBare,
+    token: readToken(text, at),
+    depth: 0,
+  };
+}
 
 /** Moves to the next token and returns the one that was left. */
-export const advance = (cursor: Cursor): Token => {
+export function advance(cursor: Cursor): Token {
   const left = cursor.token;
   cursor.token = readToken(cursor.text, left.end);
   return left;
-};
+}
 
-export const isSymbol = (cursor: Cursor, text: string): boolean =>
-  cursor.token.kind === 'symbol' && cursor.token.text === text;
+export function isSymbol(cursor: Cursor, text: string): boolean {
+  return cursor.token.kind === 'symbol' && cursor.token.text === text;
+}
 
-export const acceptSymbol = (cursor: Cursor, text: string): boolean => {
+export function acceptSymbol(cursor: Cursor, text: string): boolean {
   if (!isSymbol(cursor, text)) return false;
   advance(cursor);
   return true;
-};
+}
 
 interface FaultDetails {
   readonly code?: ExpressionErrorCode;
@@ -50,21 +53,22 @@ interface FaultDetails {
   readonly at?: number;
 }
 
-export const syntaxError = (
+export function syntaxError(
   cursor: Cursor,
   message: string,
   details: FaultDetails = {},
-): ExpressionSyntaxError =>
-  new ExpressionSyntaxError({
+): ExpressionSyntaxError {
+  return new ExpressionSyntaxError({
     code: details.code ?? 'expression_syntax',
     pointer: cursor.pointer,
     offset: details.at ?? cursor.token.start,
     message,
     suggestion: details.suggestion,
   });
+}
 
 /** What stands here instead of what was expected. */
-export const unexpected = (cursor: Cursor, expected: string): ExpressionSyntaxError => {
+export function unexpected(cursor: Cursor, expected: string): ExpressionSyntaxError {
   const { kind, text } = cursor.token;
   if (kind === 'bad') return syntaxError(cursor, text);
   if (kind === 'end' && cursor.isBare)
@@ -76,10 +80,10 @@ export const unexpected = (cursor: Cursor, expected: string): ExpressionSyntaxEr
   }
   const seen = kind === 'string' ? 'a string' : JSON.stringify(text.slice(0, 40));
   return syntaxError(cursor, `expected ${expected}, found ${seen}`);
-};
+}
 
 /** Runs a parser one level deeper. */
-export const parseNested = <Result>(cursor: Cursor, parse: (cursor: Cursor) => Result): Result => {
+export function parseNested<Result>(cursor: Cursor, parse: (cursor: Cursor) => Result): Result {
   if (cursor.depth >= expressionLimits.nesting) {
     throw syntaxError(cursor, `the expression nests deeper than ${expressionLimits.nesting}`, {
       code: 'expression_limit',
@@ -89,4 +93,4 @@ export const parseNested = <Result>(cursor: Cursor, parse: (cursor: Cursor) => R
   const result = parse(cursor);
   cursor.depth--;
   return result;
-};
+}

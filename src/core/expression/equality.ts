@@ -8,7 +8,7 @@ type Pair = readonly [Json, Json];
  * Strict and deep: same type, same items in order, same keys in any order; values of any depth.
  * @param charge told of the characters that are about to be compared, and of each item as some; may throw
  */
-export const isEqual = (a: Json, b: Json, charge: (amount: number) => void = () => {}): boolean => {
+export function isEqual(a: Json, b: Json, charge: (amount: number) => void = () => {}): boolean {
   const pairs: Pair[] = [[a, b]];
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
     charge(expressionLimits.charactersPerItem);
@@ -17,12 +17,12 @@ export const isEqual = (a: Json, b: Json, charge: (amount: number) => void = () 
     for (const part of parts) pairs.push(part);
   }
   return true;
-};
+}
 
 const nothing: readonly Pair[] = [];
 
 /** What is left to compare; null when the two differ. */
-const comparePair = ([a, b]: Pair, charge: (amount: number) => void): readonly Pair[] | null => {
+function comparePair([a, b]: Pair, charge: (amount: number) => void): readonly Pair[] | null {
   if (typeof a === 'string' && typeof b === 'string' && a.length === b.length) charge(a.length);
   if (a === b) return nothing;
   if (isList(a)) {
@@ -32,4 +32,4 @@ const comparePair = ([a, b]: Pair, charge: (amount: number) => void): readonly P
   const keys = Object.keys(a);
   if (keys.length !== Object.keys(b).length || !keys.every((key) => Object.hasOwn(b, key))) return null;
   return keys.map((key): Pair => [a[key] ?? null, b[key] ?? null]);
-};
+}

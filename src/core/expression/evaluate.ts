@@ -23,10 +23,11 @@ import { resolvePath } from './resolve-path.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 
 /** @throws ExpressionError when a path is missing or a value has the wrong type for its place */
-export const evaluateTemplate = (template: CompiledTemplate, scope: ExpressionScope | SkillScope): Json =>
-  evaluateNode(template.root, scope, { left: expressionLimits.built });
+export function evaluateTemplate(template: CompiledTemplate, scope: ExpressionScope | SkillScope): Json {
+  return evaluateNode(template.root, scope, { left: expressionLimits.built });
+}
 
-const evaluateNode = (node: TemplateNode, scope: Evaluation['scope'], budget: Evaluation['budget']): Json => {
+function evaluateNode(node: TemplateNode, scope: Evaluation['scope'], budget: Evaluation['budget']): Json {
   switch (node.kind) {
     case 'literal':
       return copyValue(node.value, { scope, pointer: node.pointer, budget });
@@ -41,12 +42,13 @@ const evaluateNode = (node: TemplateNode, scope: Evaluation['scope'], budget: Ev
     case 'text':
       return evaluateText(node.parts, { scope, pointer: node.pointer, budget });
   }
-};
+}
 
-const evaluateWhole = (expression: Expression, evaluation: Evaluation): Json =>
-  copyValue(evaluateToValue(expression, evaluation), evaluation);
+function evaluateWhole(expression: Expression, evaluation: Evaluation): Json {
+  return copyValue(evaluateToValue(expression, evaluation), evaluation);
+}
 
-const evaluateText = (parts: readonly (string | Expression)[], evaluation: Evaluation): string => {
+function evaluateText(parts: readonly (string | Expression)[], evaluation: Evaluation): string {
   const isBlankAround = parts.every((part) => typeof part !== 'string' || part.trim() === '');
   return parts
     .map((part) => {
@@ -55,9 +57,9 @@ const evaluateText = (parts: readonly (string | Expression)[], evaluation: Evalu
       return text;
     })
     .join('');
-};
+}
 
-const embeddedText = (expression: Expression, evaluation: Evaluation, isBlankAround: boolean): string => {
+function embeddedText(expression: Expression, evaluation: Evaluation, isBlankAround: boolean): string {
   const value = evaluateToValue(expression, evaluation);
   const text = scalarText(value);
   if (text !== null) return text;
@@ -68,16 +70,16 @@ const embeddedText = (expression: Expression, evaluation: Evaluation, isBlankAro
     `text takes strings, numbers and booleans, not ${describeValue(value)}; use ?? "" or | json`,
     hint + around,
   );
-};
+}
 
-const evaluateToValue = (expression: Expression, evaluation: Evaluation): Json => {
+function evaluateToValue(expression: Expression, evaluation: Evaluation): Json {
   const outcome = evaluate(expression, evaluation);
   if (outcome.found) return outcome.value;
   const { message, suggestion } = outcome.explain();
   throw evaluationError(evaluation, message, suggestion);
-};
+}
 
-const evaluate = (expression: Expression, evaluation: Evaluation): Outcome => {
+function evaluate(expression: Expression, evaluation: Evaluation): Outcome {
   switch (expression.kind) {
     case 'literal':
       return found(expression.value);
@@ -96,31 +98,31 @@ const evaluate = (expression: Expression, evaluation: Evaluation): Outcome => {
     case 'comparison':
       return evaluateComparison(expression, evaluation);
   }
-};
+}
 
-const evaluateFiltered = (
+function evaluateFiltered(
   expression: Extract<Expression, { kind: 'filtered' }>,
   evaluation: Evaluation,
-): Outcome => {
+): Outcome {
   let outcome = evaluate(expression.of, evaluation);
   for (const { name, argument } of expression.filters) {
     if (outcome.found) outcome = knownFilters[name].apply({ value: outcome.value, argument, evaluation });
     else if (name === 'default') outcome = found(argument);
   }
   return outcome;
-};
+}
 
 /** The first that is neither missing nor null; else what the last one is. */
-const evaluateAlternatives = (alternatives: readonly Expression[], evaluation: Evaluation): Outcome => {
+function evaluateAlternatives(alternatives: readonly Expression[], evaluation: Evaluation): Outcome {
   let outcome: Outcome = found(null);
   for (const alternative of alternatives) {
     outcome = evaluate(alternative, evaluation);
     if (outcome.found && outcome.value !== null) return outcome;
   }
   return outcome;
-};
+}
 
-const evaluateToBoolean = (expression: Expression, operator: string, evaluation: Evaluation): boolean => {
+function evaluateToBoolean(expression: Expression, operator: string, evaluation: Evaluation): boolean {
   const value = evaluateToValue(expression, evaluation);
   if (typeof value === 'boolean') return value;
   throw evaluationError(
@@ -128,15 +130,15 @@ const evaluateToBoolean = (expression: Expression, operator: string, evaluation:
     `${operator} takes booleans, not ${describeValue(value)}`,
     'compare instead: a == b',
   );
-};
+}
 
-const evaluateComparison = (
+function evaluateComparison(
   { first, rest }: Extract<Expression, { kind: 'comparison' }>,
   evaluation: Evaluation,
-): Outcome => {
+): Outcome {
   let left = evaluateToValue(first, evaluation);
   for (const { operator, right } of rest) {
     left = compareValues(left, operator, evaluateToValue(right, evaluation), evaluation);
   }
   return found(left);
-};
+}

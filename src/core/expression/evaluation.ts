@@ -53,50 +53,57 @@ export type Outcome =
   | { readonly found: true; readonly value: Json }
   | { readonly found: false; readonly explain: () => Explanation };
 
-export const found = (value: Json): Outcome => ({ found: true, value });
+export function found(value: Json): Outcome {
+  return { found: true, value };
+}
 
-export const missing = (explain: () => Explanation): Outcome => ({ found: false, explain });
+export function missing(explain: () => Explanation): Outcome {
+  return { found: false, explain };
+}
 
-export const evaluationError = (
+export function evaluationError(
   evaluation: Evaluation,
   message: string,
   suggestion?: string | undefined,
-): ExpressionError => new ExpressionError({ pointer: evaluation.pointer, message, suggestion });
+): ExpressionError {
+  return new ExpressionError({ pointer: evaluation.pointer, message, suggestion });
+}
 
 /** Counts characters about to be built or compared. @throws ExpressionError above the limit of a template */
-export const spend = (evaluation: Evaluation, amount: number): void => {
+export function spend(evaluation: Evaluation, amount: number): void {
   evaluation.budget.left -= amount;
   if (evaluation.budget.left >= 0) return;
   throw evaluationError(
     evaluation,
     `the expressions build or compare more than ${expressionLimits.built} characters`,
   );
-};
+}
 
-export const spendItems = (evaluation: Evaluation, count: number): void =>
+export function spendItems(evaluation: Evaluation, count: number): void {
   spend(evaluation, count * expressionLimits.charactersPerItem);
+}
 
 const longestKeyList = 12;
 
 /** `an object with the keys a, b`, `a list of 3`, `a string`: types and keys, never values. */
-export const describeValue = (value: unknown): string => {
+export function describeValue(value: unknown): string {
   const type = jsonTypeOf(value);
   if (type === null) return 'a value that JSON cannot hold';
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (isPlainObject(value)) return describeKeys(value);
   return type === 'null' ? 'null' : `a ${type}`;
-};
+}
 
-const describeKeys = (value: JsonObject): string => {
+function describeKeys(value: JsonObject): string {
   const keys = Object.keys(value);
   if (keys.length === 0) return 'an object without keys';
   const shown = keys.slice(0, longestKeyList).map((key) => (key.length > 64 ? `${key.slice(0, 64)}…` : key));
   const more = keys.length > longestKeyList ? ` and ${keys.length - longestKeyList} more` : '';
   return `an object with the keys ${shown.join(', ')}${more}`;
-};
+}
 
 /** The text of a string, number or boolean; null for anything else. */
-export const scalarText = (value: Json): string | null => {
+export function scalarText(value: Json): string | null {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? JSON.stringify(value) : null;
-};
+}

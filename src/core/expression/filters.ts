@@ -33,40 +33,44 @@ export interface Filter {
   readonly apply: (input: FilterInput) => Outcome;
 }
 
-export const refuse = (
+export function refuse(
   { value, evaluation }: FilterInput,
   filter: string,
   takes: string,
   suggestion?: string,
-) => evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
+) {
+  return evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
+}
 
-const toJsonText = ({ value, evaluation }: FilterInput): Outcome => found(formatJson(value, evaluation));
+function toJsonText({ value, evaluation }: FilterInput): Outcome {
+  return found(formatJson(value, evaluation));
+}
 
-const toText = (input: FilterInput): Outcome => {
+function toText(input: FilterInput): Outcome {
   const text = scalarText(input.value);
   if (text === null)
     throw refuse(input, 'string', 'a string, number or boolean', 'JSON text is made by | json');
   return found(text);
-};
+}
 
 const numberText = new RegExp(`^${tokenPatterns.number}$`);
 
-export const toNumber = (input: FilterInput): Outcome => {
+export function toNumber(input: FilterInput): Outcome {
   if (typeof input.value === 'number') return found(input.value);
   if (typeof input.value !== 'string') throw refuse(input, 'number', 'a number or the text of one');
   spend(input.evaluation, input.value.length);
   const value = numberText.test(input.value) ? Number(input.value) : Number.NaN;
   if (Number.isFinite(value)) return found(value);
   throw evaluationError(input.evaluation, 'number takes the text of a JSON number, such as "42" or "-1.5"');
-};
+}
 
-const toBoolean = (input: FilterInput): Outcome => {
+function toBoolean(input: FilterInput): Outcome {
   if (typeof input.value === 'boolean') return found(input.value);
   if (input.value === 'true' || input.value === 'false') return found(input.value === 'true');
   throw refuse(input, 'bool', 'a boolean, "true" or "false"', 'compare instead: ( a == b )');
-};
+}
 
-const countOf = (input: FilterInput): Outcome => {
+function countOf(input: FilterInput): Outcome {
   const { value } = input;
   if (typeof value === 'string' || isList(value)) return found(value.length);
   if (isPlainObject(value)) {
@@ -75,18 +79,18 @@ const countOf = (input: FilterInput): Outcome => {
     return found(count);
   }
   throw refuse(input, 'length', 'a string, list or object');
-};
+}
 
-const itemOf =
-  (filter: 'first' | 'last') =>
-  (input: FilterInput): Outcome => {
+function itemOf(filter: 'first' | 'last') {
+  return (input: FilterInput): Outcome => {
     if (!isList(input.value)) throw refuse(input, filter, 'a list');
     const item = input.value.at(filter === 'first' ? 0 : -1);
     if (item !== undefined) return found(item);
     return missing(() => ({ message: `the list is empty, it has no ${filter} item` }));
   };
+}
 
-const joinItems = (input: FilterInput): Outcome => {
+function joinItems(input: FilterInput): Outcome {
   if (!isList(input.value)) throw refuse(input, 'join', 'a list');
   spendItems(input.evaluation, input.value.length);
   const texts = input.value.map((item, index) => {
@@ -104,14 +108,14 @@ const joinItems = (input: FilterInput): Outcome => {
     texts.reduce((length, text) => length + text.length + separator.length, 0),
   );
   return found(texts.join(separator));
-};
+}
 
-const baseName = (input: FilterInput): Outcome => {
+function baseName(input: FilterInput): Outcome {
   if (typeof input.value !== 'string') throw refuse(input, 'basename', 'a string');
   let end = input.value.length;
   while (end > 0 && input.value[end - 1] === '/') end--;
   return found(input.value.slice(input.value.lastIndexOf('/', end - 1) + 1, end));
-};
+}
 
 export const filters = {
   json: { argument: 'none', summary: 'the value as JSON text', apply: toJsonText },

@@ -15,39 +15,51 @@ export interface GrammarRule {
   readonly text: string;
 }
 
-export const createGrammar = (dialect: Dialect): readonly GrammarRule[] => [
-  phrase('template', `{ text | ${inBraces('expr')} }`),
-  phrase('when', `cond | ${inBraces('cond')}`),
-  phrase('cond', repeated('and', operators.any)),
-  phrase('and', repeated('compared', operators.all)),
-  phrase('compared', 'operand { operator operand }'),
-  phrase('operator', eitherWord(comparisonOperators)),
-  phrase('operand', `${word(operators.not)} operand | expr`),
-  phrase('expr', repeated('alt', operators.otherwise)),
-  phrase('alt', `primary { ${word(operators.filter)} filter }`),
-  phrase('primary', 'path | scalar | "(" cond ")"'),
-  phrase('path', 'root { "." name | "[" index "]" | "[" string "]" | "[" "*" "]" }'),
-  phrase('root', eitherWord(dialect.roots)),
-  phrase('filter', dialect.filterNames.map(filterCall).join(' | ')),
-  phrase('scalar', `number | string | ${eitherWord([...keywords.keys()])}`),
-  { name: 'name', kind: 'pattern', text: tokenPatterns.name },
-  { name: 'index', kind: 'pattern', text: tokenPatterns.index },
-  { name: 'number', kind: 'pattern', text: tokenPatterns.number },
-  { name: 'string', kind: 'words', text: `"…" with JSON's escapes, or '…' as it is` },
-  { name: 'text', kind: 'words', text: `anything without ${delimiters.open}` },
-];
+export function createGrammar(dialect: Dialect): readonly GrammarRule[] {
+  return [
+    phrase('template', `{ text | ${inBraces('expr')} }`),
+    phrase('when', `cond | ${inBraces('cond')}`),
+    phrase('cond', repeated('and', operators.any)),
+    phrase('and', repeated('compared', operators.all)),
+    phrase('compared', 'operand { operator operand }'),
+    phrase('operator', eitherWord(comparisonOperators)),
+    phrase('operand', `${word(operators.not)} operand | expr`),
+    phrase('expr', repeated('alt', operators.otherwise)),
+    phrase('alt', `primary { ${word(operators.filter)} filter }`),
+    phrase('primary', 'path | scalar | "(" cond ")"'),
+    phrase('path', 'root { "." name | "[" index "]" | "[" string "]" | "[" "*" "]" }'),
+    phrase('root', eitherWord(dialect.roots)),
+    phrase('filter', dialect.filterNames.map(filterCall).join(' | ')),
+    phrase('scalar', `number | string | ${eitherWord([...keywords.keys()])}`),
+    { name: 'name', kind: 'pattern', text: tokenPatterns.name },
+    { name: 'index', kind: 'pattern', text: tokenPatterns.index },
+    { name: 'number', kind: 'pattern', text: tokenPatterns.number },
+    { name: 'string', kind: 'words', text: `"…" with JSON's escapes, or '…' as it is` },
+    { name: 'text', kind: 'words', text: `anything without ${delimiters.open}` },
+  ];
+}
 
-const phrase = (name: string, text: string): GrammarRule => ({ name, kind: 'phrase', text });
+function phrase(name: string, text: string): GrammarRule {
+  return { name, kind: 'phrase', text };
+}
 
-const word = (text: string): string => `"${text}"`;
+function word(text: string): string {
+  return `"${text}"`;
+}
 
-const eitherWord = (words: readonly string[]): string => words.map(word).join(' | ');
+function eitherWord(words: readonly string[]): string {
+  return words.map(word).join(' | ');
+}
 
-const inBraces = (rule: string): string => `${word(delimiters.open)} ${rule} ${word(delimiters.close)}`;
+function inBraces(rule: string): string {
+  return `${word(delimiters.open)} ${rule} ${word(delimiters.close)}`;
+}
 
-const repeated = (rule: string, operator: string): string => `${rule} { ${word(operator)} ${rule} }`;
+function repeated(rule: string, operator: string): string {
+  return `${rule} { ${word(operator)} ${rule} }`;
+}
 
-const filterCall = (name: AnyFilterName): string => {
+function filterCall(name: AnyFilterName): string {
   const { argument } = knownFilters[name];
   return argument === 'none' ? word(name) : `${word(name)} "(" ${argument} ")"`;
-};
+}

@@ -9,7 +9,7 @@ import { describeValue, type Evaluation, evaluationError, spend, spendItems } fr
 import { expressionLimits } from './limits.ts';
 
 /** A value that shares nothing that could change with the one it was made of. */
-export const copyValue = (value: unknown, evaluation: Evaluation, depth = 0): Json => {
+export function copyValue(value: unknown, evaluation: Evaluation, depth = 0): Json {
   if (Array.isArray(value)) {
     enter(depth, value.length, evaluation);
     return value.map((item) => copyValue(item, evaluation, depth + 1));
@@ -22,20 +22,20 @@ export const copyValue = (value: unknown, evaluation: Evaluation, depth = 0): Js
   enter(depth, keys.length, evaluation);
   for (const key of keys) spend(evaluation, key.length);
   return Object.fromEntries(keys.map((key) => [key, copyValue(value[key], evaluation, depth + 1)]));
-};
+}
 
-const toScalar = (value: unknown, evaluation: Evaluation): Scalar => {
+function toScalar(value: unknown, evaluation: Evaluation): Scalar {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   throw evaluationError(evaluation, `the value holds ${describeValue(value)}`);
-};
+}
 
 /** What `JSON.stringify` writes, without looking for a `toJSON`. */
-export const formatJson = (value: Json, evaluation: Evaluation): string => {
+export function formatJson(value: Json, evaluation: Evaluation): string {
   const parts: string[] = [];
   writeValue(value, { evaluation, depth: 0, parts });
   return parts.join('');
-};
+}
 
 interface Writing {
   readonly evaluation: Evaluation;
@@ -43,7 +43,7 @@ interface Writing {
   readonly parts: string[];
 }
 
-const writeValue = (value: Json, writing: Writing): void => {
+function writeValue(value: Json, writing: Writing): void {
   const below = { ...writing, depth: writing.depth + 1 };
   if (Array.isArray(value)) {
     enter(writing.depth, value.length, writing.evaluation);
@@ -55,9 +55,9 @@ const writeValue = (value: Json, writing: Writing): void => {
     write(']', writing);
   } else if (isPlainObject(value)) writeObject(value, writing, below);
   else write(JSON.stringify(toScalar(value, writing.evaluation)), writing);
-};
+}
 
-const writeObject = (value: JsonObject, writing: Writing, below: Writing): void => {
+function writeObject(value: JsonObject, writing: Writing, below: Writing): void {
   const keys = keysOf(value);
   enter(writing.depth, keys.length, writing.evaluation);
   write('{', writing);
@@ -66,19 +66,21 @@ const writeObject = (value: JsonObject, writing: Writing, below: Writing): void 
     writeValue(value[key] ?? null, below);
   }
   write('}', writing);
-};
+}
 
-const write = (text: string, { evaluation, parts }: Writing): void => {
+function write(text: string, { evaluation, parts }: Writing): void {
   spend(evaluation, text.length);
   parts.push(text);
-};
+}
 
 /** As in JSON, a key without a value is none. */
-const keysOf = (value: JsonObject): string[] => Object.keys(value).filter((key) => value[key] !== undefined);
+function keysOf(value: JsonObject): string[] {
+  return Object.keys(value).filter((key) => value[key] !== undefined);
+}
 
-const enter = (depth: number, items: number, evaluation: Evaluation): void => {
+function enter(depth: number, items: number, evaluation: Evaluation): void {
   if (depth >= expressionLimits.valueNesting) {
     throw evaluationError(evaluation, `the value nests deeper than ${expressionLimits.valueNesting}`);
   }
   spendItems(evaluation, items);
-};
+}

@@ -16,7 +16,7 @@ export const expressionLimits = {
   charactersPerItem: 8,
 } as const;
 
-export const isLongerThanBytes = (text: string, limit: number): boolean => {
+export function isLongerThanBytes(text: string, limit: number): boolean {
   if (text.length > limit) return true;
   if (text.length * 3 <= limit) return false;
   let bytes = 0;
@@ -25,4 +25,4 @@ export const isLongerThanBytes = (text: string, limit: number): boolean => {
     bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
   }
   return bytes > limit;
-};
+}

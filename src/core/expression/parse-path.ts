@@ -9,7 +9,7 @@ import type { Token } from './tokens.ts';
 const plainIndex = new RegExp(`^(?:${tokenPatterns.index})$`);
 
 /** Reads `root.name["key"][0][*]`; the cursor stands on the root's name. */
-export const parsePath = (cursor: Cursor): Path => {
+export function parsePath(cursor: Cursor): Path {
   const root = advance(cursor);
   const { roots, rootHint } = cursor.dialect;
   const name = roots.find((known) => known === root.text);
@@ -37,22 +37,22 @@ export const parsePath = (cursor: Cursor): Path => {
       });
     }
   }
-};
+}
 
-const parseName = (cursor: Cursor): string => {
+function parseName(cursor: Cursor): string {
   if (cursor.token.kind === 'name') return allowedKey(cursor, advance(cursor));
   const error = unexpected(cursor, 'a name after the dot');
   if (cursor.token.kind === 'bad' || cursor.token.kind === 'end') throw error;
   throw syntaxError(cursor, error.message, { suggestion: 'other keys are written ["key"], list items [0]' });
-};
+}
 
-const parseBracket = (cursor: Cursor): Segment => {
+function parseBracket(cursor: Cursor): Segment {
   const segment = parseBracketContent(cursor);
   if (!acceptSymbol(cursor, ']')) throw unexpected(cursor, '] after the index or key');
   return segment;
-};
+}
 
-const parseBracketContent = (cursor: Cursor): Segment => {
+function parseBracketContent(cursor: Cursor): Segment {
   if (acceptSymbol(cursor, '*')) return { each: true };
   if (cursor.token.kind === 'string') return allowedKey(cursor, advance(cursor));
   if (cursor.token.kind !== 'number') throw unexpected(cursor, 'an index, a "key" or * in the brackets');
@@ -62,12 +62,12 @@ const parseBracketContent = (cursor: Cursor): Segment => {
     at: index.start,
     suggestion: index.text.startsWith('-') ? 'the last item is <list> | last' : undefined,
   });
-};
+}
 
-const allowedKey = (cursor: Cursor, token: Token): string => {
+function allowedKey(cursor: Cursor, token: Token): string {
   if (!isForbiddenName(token.text)) return token.text;
   throw syntaxError(cursor, `the name ${token.text} is not allowed`, {
     code: 'name_forbidden',
     at: token.start,
   });
-};
+}

@@ -17,46 +17,46 @@ import { knownFilters } from './dialect.ts';
 import { parsePath } from './parse-path.ts';
 import { type ComparisonOperator, comparisonOperators, delimiters, keywords, operators } from './symbols.ts';
 
-export const parseExpression = (cursor: Cursor): Expression => {
+export function parseExpression(cursor: Cursor): Expression {
   const alternatives = [parseAlternative(cursor)];
   while (acceptSymbol(cursor, operators.otherwise)) alternatives.push(parseAlternative(cursor));
   const [only] = alternatives;
   return alternatives.length === 1 && only !== undefined ? only : { kind: 'otherwise', alternatives };
-};
+}
 
-const parseAlternative = (cursor: Cursor): Expression => {
+function parseAlternative(cursor: Cursor): Expression {
   const of = parsePrimary(cursor);
   const calls: FilterCall[] = [];
   while (acceptSymbol(cursor, operators.filter)) calls.push(parseFilter(cursor));
   return calls.length === 0 ? of : { kind: 'filtered', of, filters: calls };
-};
+}
 
-const parsePrimary = (cursor: Cursor): Expression => {
+function parsePrimary(cursor: Cursor): Expression {
   const value = parseScalar(cursor);
   if (value !== undefined) return { kind: 'literal', value };
   if (cursor.token.kind === 'name') return parsePath(cursor);
   if (isSymbol(cursor, '(')) return parseNested(cursor, parseParenthesised);
   throw unexpected(cursor, 'a path, a value or (');
-};
+}
 
 /** Undefined, without moving, when none stands here. */
-const parseScalar = (cursor: Cursor): Scalar | undefined => {
+function parseScalar(cursor: Cursor): Scalar | undefined {
   const { kind, text } = cursor.token;
   if (kind === 'string') return advance(cursor).text;
   if (kind === 'number') return parseNumber(cursor);
   const value = kind === 'name' ? keywords.get(text) : undefined;
   if (value !== undefined) advance(cursor);
   return value;
-};
+}
 
-const parseNumber = (cursor: Cursor): number => {
+function parseNumber(cursor: Cursor): number {
   const token = advance(cursor);
   const value = Number(token.text);
   if (Number.isFinite(value)) return value;
   throw syntaxError(cursor, `${token.text.slice(0, 40)} is too large for a number`, { at: token.start });
-};
+}
 
-const parseParenthesised = (cursor: Cursor): Expression => {
+function parseParenthesised(cursor: Cursor): Expression {
   advance(cursor);
   const inner = parseCondition(cursor);
   if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, 'an operator or )');
@@ -66,24 +66,28 @@ const parseParenthesised = (cursor: Cursor): Expression => {
     });
   }
   return inner;
-};
+}
 
-export const parseCondition = (cursor: Cursor): Expression => parseChain(cursor, 'any', parseConjunction);
+export function parseCondition(cursor: Cursor): Expression {
+  return parseChain(cursor, 'any', parseConjunction);
+}
 
-const parseConjunction = (cursor: Cursor): Expression => parseChain(cursor, 'all', parseComparison);
+function parseConjunction(cursor: Cursor): Expression {
+  return parseChain(cursor, 'all', parseComparison);
+}
 
-const parseChain = (
+function parseChain(
   cursor: Cursor,
   kind: 'all' | 'any',
   parseOperandOf: (cursor: Cursor) => Expression,
-): Expression => {
+): Expression {
   const first = parseOperandOf(cursor);
   const of = [first];
   while (acceptSymbol(cursor, operators[kind])) of.push(parseOperandOf(cursor));
   return of.length === 1 ? first : { kind, of };
-};
+}
 
-const parseComparison = (cursor: Cursor): Expression => {
+function parseComparison(cursor: Cursor): Expression {
   const first = parseOperand(cursor);
   const rest: { operator: ComparisonOperator; right: Expression }[] = [];
   for (;;) {
@@ -92,20 +96,21 @@ const parseComparison = (cursor: Cursor): Expression => {
     advance(cursor);
     rest.push({ operator, right: parseOperand(cursor) });
   }
-};
+}
 
-const comparisonAt = ({ token }: Cursor): ComparisonOperator | undefined =>
-  token.kind === 'symbol' || token.kind === 'name'
+function comparisonAt({ token }: Cursor): ComparisonOperator | undefined {
+  return token.kind === 'symbol' || token.kind === 'name'
     ? comparisonOperators.find((operator) => operator === token.text)
     : undefined;
+}
 
-const parseOperand = (cursor: Cursor): Expression => {
+function parseOperand(cursor: Cursor): Expression {
   if (!isSymbol(cursor, operators.not)) return parseExpression(cursor);
   advance(cursor);
   return { kind: 'not', of: parseNested(cursor, parseOperand) };
-};
+}
 
-const parseFilter = (cursor: Cursor): FilterCall => {
+function parseFilter(cursor: Cursor): FilterCall {
   if (cursor.token.kind !== 'name') throw unexpected(cursor, 'the name of a filter after |');
   const token = advance(cursor);
   const { filterNames } = cursor.dialect;
@@ -120,9 +125,9 @@ const parseFilter = (cursor: Cursor): FilterCall => {
   }
   const kind = knownFilters[name].argument;
   return { name, argument: kind === 'none' ? null : parseArgument(cursor, name, kind) };
-};
+}
 
-const parseArgument = (cursor: Cursor, filter: string, kind: 'string' | 'scalar'): Scalar => {
+function parseArgument(cursor: Cursor, filter: string, kind: 'string' | 'scalar'): Scalar {
   const opened = acceptSymbol(cursor, '(');
   const accepted = opened && (kind === 'scalar' || cursor.token.kind === 'string');
   const argument = accepted ? parseScalar(cursor) : undefined;
@@ -132,10 +137,10 @@ const parseArgument = (cursor: Cursor, filter: string, kind: 'string' | 'scalar'
   }
   if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, `) after the argument of ${filter}`);
   return argument;
-};
+}
 
 /** The `}}` after an expression; says what to write when an operator stands there that needs parentheses. */
-export const parseClose = (cursor: Cursor): number => {
+export function parseClose(cursor: Cursor): number {
   const { text } = cursor.token;
   if (
     comparisonAt(cursor) !== undefined ||
@@ -145,13 +150,13 @@ export const parseClose = (cursor: Cursor): number => {
     throw syntaxError(cursor, `${text} needs parentheses`, { suggestion: `write {{ ( a ${text} b ) }}` });
   }
   return parseEnd(cursor);
-};
+}
 
 /** The `}}`, or the end of a text without one. Answers where it ends. */
-export const parseEnd = (cursor: Cursor): number => {
+export function parseEnd(cursor: Cursor): number {
   if (cursor.token.kind === (cursor.isBare ? 'end' : 'close')) return cursor.token.end;
   throw unexpected(
     cursor,
     cursor.isBare ? 'an operator or a filter' : `${delimiters.close}, an operator or a filter`,
   );
-};
+}

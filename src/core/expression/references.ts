@@ -14,36 +14,36 @@ export interface Reference {
 }
 
 /** Every path of a pipeline definition's template, in the order of the text. */
-export const references = (template: CompiledTemplate): Reference[] => {
+export function references(template: CompiledTemplate): Reference[] {
   const found: Reference[] = [];
   visitNode(template.root, (path, optional, pointer) => {
     if (!isRootName(path.root)) return;
     found.push({ root: path.root, segments: path.segments, optional, pointer, offset: path.offset });
   });
   return found;
-};
+}
 
 /** Whether its value depends on the scope at all. */
-export const hasReference = (template: CompiledTemplate): boolean => {
+export function hasReference(template: CompiledTemplate): boolean {
   let found = false;
   visitNode(template.root, () => {
     found = true;
   });
   return found;
-};
+}
 
 /** Ids of the steps that are mentioned, each once, in the order of the text. */
-export const referencedSteps = (template: CompiledTemplate): string[] => {
+export function referencedSteps(template: CompiledTemplate): string[] {
   const ids = new Set<string>();
   visitNode(template.root, ({ root, segments: [first] }) => {
     if (root === 'steps' && typeof first === 'string') ids.add(first);
   });
   return [...ids];
-};
+}
 
 type VisitPath = (path: Path, optional: boolean, pointer: string) => void;
 
-const visitNode = (node: TemplateNode, visit: VisitPath): void => {
+function visitNode(node: TemplateNode, visit: VisitPath): void {
   switch (node.kind) {
     case 'literal':
       return;
@@ -62,11 +62,11 @@ const visitNode = (node: TemplateNode, visit: VisitPath): void => {
         visitExpression(part, false, (path, optional) => visit(path, optional, node.pointer));
       }
   }
-};
+}
 
 type VisitInExpression = (path: Path, optional: boolean) => void;
 
-const visitExpression = (expression: Expression, optional: boolean, visit: VisitInExpression): void => {
+function visitExpression(expression: Expression, optional: boolean, visit: VisitInExpression): void {
   switch (expression.kind) {
     case 'literal':
       return;
@@ -92,4 +92,4 @@ const visitExpression = (expression: Expression, optional: boolean, visit: Visit
       visitExpression(expression.first, false, visit);
       for (const { right } of expression.rest) visitExpression(right, false, visit);
   }
-};
+}

@@ -25,13 +25,13 @@ interface Place {
   readonly trail: readonly Segment[];
 }
 
-export const resolvePath = (path: Path, evaluation: Evaluation): Outcome => {
+export function resolvePath(path: Path, evaluation: Evaluation): Outcome {
   const value = Object.hasOwn(evaluation.scope, path.root) ? evaluation.scope[path.root] : undefined;
   if (value === undefined) return missing(() => ({ message: `${path.root} has no value here` }));
   return follow({ value, trail: [] }, path, evaluation);
-};
+}
 
-const follow = (start: Place, path: Path, evaluation: Evaluation): Outcome => {
+function follow(start: Place, path: Path, evaluation: Evaluation): Outcome {
   let place = start;
   for (let position = start.trail.length; position < path.segments.length; position++) {
     const segment = path.segments[position] ?? '';
@@ -47,21 +47,23 @@ const follow = (start: Place, path: Path, evaluation: Evaluation): Outcome => {
   if (jsonTypeOf(place.value) === null)
     throw evaluationError(evaluation, `${nameOf(place, path)} is ${describeValue(place.value)}`);
   return found(place.value as Json);
-};
+}
 
-const nameOf = (place: Place, path: Path): string => formatPath(path.root, place.trail);
+function nameOf(place: Place, path: Path): string {
+  return formatPath(path.root, place.trail);
+}
 
-const itemAt = (place: Place, index: number, path: Path, evaluation: Evaluation): unknown => {
+function itemAt(place: Place, index: number, path: Path, evaluation: Evaluation): unknown {
   if (!Array.isArray(place.value)) throw wrongSegment(place, `[${index}]`, path, evaluation);
   return Object.hasOwn(place.value, index) ? place.value[index] : undefined;
-};
+}
 
-const fieldAt = (place: Place, key: string, path: Path, evaluation: Evaluation): unknown => {
+function fieldAt(place: Place, key: string, path: Path, evaluation: Evaluation): unknown {
   if (!isPlainObject(place.value)) throw wrongSegment(place, formatPath('', [key]), path, evaluation);
   return Object.hasOwn(place.value, key) ? place.value[key] : undefined;
-};
+}
 
-const followEach = (place: Place, path: Path, evaluation: Evaluation): Outcome => {
+function followEach(place: Place, path: Path, evaluation: Evaluation): Outcome {
   if (!Array.isArray(place.value)) throw wrongSegment(place, '[*]', path, evaluation);
   spendItems(evaluation, place.value.length);
   const values: Json[] = [];
@@ -75,35 +77,38 @@ const followEach = (place: Place, path: Path, evaluation: Evaluation): Outcome =
     values.push(outcome.value);
   }
   return found(values);
-};
+}
 
-const wrongSegment = (place: Place, segment: string, path: Path, evaluation: Evaluation) =>
-  evaluationError(
+function wrongSegment(place: Place, segment: string, path: Path, evaluation: Evaluation) {
+  return evaluationError(
     evaluation,
     `${segment} does not apply to ${nameOf(place, path)}, which is ${describeValue(place.value)}`,
   );
+}
 
 const defaultHint = 'add ?? with a default where it may be missing';
 
-const missingBelowNull = (place: Place, path: Path): Outcome =>
-  missing(() => ({
+function missingBelowNull(place: Place, path: Path): Outcome {
+  return missing(() => ({
     message: `${formatPath(path.root, path.segments)} does not exist: ${nameOf(place, path)} is null`,
     suggestion: defaultHint,
   }));
+}
 
-const missingAt = (place: Place, segment: string | number, path: Path): Outcome =>
-  missing(() => {
+function missingAt(place: Place, segment: string | number, path: Path): Outcome {
+  return missing(() => {
     const wanted = formatPath(path.root, [...place.trail, segment]);
     return {
       message: `${wanted} does not exist: ${nameOf(place, path)} is ${describeValue(place.value)}`,
       suggestion: suggestKey(place.value, segment) ?? defaultHint,
     };
   });
+}
 
 /** Of how many keys the nearest is looked for. */
 const consideredKeys = 1_000;
 
-const suggestKey = (value: unknown, segment: string | number): string | undefined => {
+function suggestKey(value: unknown, segment: string | number): string | undefined {
   if (typeof segment === 'number' || !isPlainObject(value)) return undefined;
   return createNameSuggester(Object.keys(value).slice(0, consideredKeys))(segment);
-};
+}

@@ -8,7 +8,9 @@ export const stepFields = ['output', 'status', 'error', 'cost_usd'] as const;
 /** `run.<field>` */
 export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version'] as const;
 
-export const isRootName = (name: string): name is RootName => (rootNames as readonly string[]).includes(name);
+export function isRootName(name: string): name is RootName {
+  return (rootNames as readonly string[]).includes(name);
+}
 
 /** What a path in a skill's template may start with: the failing input, and the named groups of the error. */
 export const skillRootNames = ['input', 'match'] as const;

@@ -3,19 +3,19 @@ import type { Outcome } from './evaluation.ts';
 import { found, spend } from './evaluation.ts';
 import { type Filter, type FilterInput, refuse, toNumber } from './filters.ts';
 
-const roundBy =
-  (round: (value: number) => number) =>
-  (input: FilterInput): Outcome => {
+function roundBy(round: (value: number) => number) {
+  return (input: FilterInput): Outcome => {
     const number = toNumber(input);
     if (!number.found || typeof number.value !== 'number') return number;
     return found(round(number.value) + 0); // never -0
   };
+}
 
-const toLower = (input: FilterInput): Outcome => {
+function toLower(input: FilterInput): Outcome {
   if (typeof input.value !== 'string') throw refuse(input, 'lower', 'a string');
   spend(input.evaluation, input.value.length);
   return found(input.value.toLowerCase());
-};
+}
 
 export const skillFilters = {
   int: {

@@ -43,18 +43,18 @@ interface Reading {
 }
 
 /** @param pointer JSON Pointer of the value in its document, the start of every reported pointer */
-export const readTemplate = (value: Json, pointer = '', dialect = pipelineDialect): TemplateReading => {
+export function readTemplate(value: Json, pointer = '', dialect = pipelineDialect): TemplateReading {
   const reading: Reading = { dialect, errors: [], expressions: 0 };
   const root = compileValue(value, { reading, pointer, depth: 0 });
   return { template: { root, expressions: reading.expressions }, errors: reading.errors };
-};
+}
 
 /** @throws ExpressionSyntaxError the first error in the value */
-export const compileTemplate = (value: Json, pointer = '', dialect = pipelineDialect): CompiledTemplate => {
+export function compileTemplate(value: Json, pointer = '', dialect = pipelineDialect): CompiledTemplate {
   const { template, errors } = readTemplate(value, pointer, dialect);
   if (errors[0] !== undefined) throw errors[0];
   return template;
-};
+}
 
 interface Place {
   readonly reading: Reading;
@@ -62,13 +62,15 @@ interface Place {
   readonly depth: number;
 }
 
-const below = (place: Place, segment: string | number): Place => ({
-  reading: place.reading,
-  pointer: extendPointer(place.pointer, segment),
-  depth: place.depth + 1,
-});
+function below(place: Place, segment: string | number): Place {
+  return {
+    reading: place.reading,
+    pointer: extendPointer(place.pointer, segment),
+    depth: place.depth + 1,
+  };
+}
 
-const compileValue = (value: Json, place: Place): TemplateNode => {
+function compileValue(value: Json, place: Place): TemplateNode {
   if (typeof value === 'string')
     return value.includes(delimiters.open) ? compileString(value, place) : literal(value, place);
   if (typeof value !== 'object' || value === null) return literal(value, place);
@@ -87,9 +89,9 @@ const compileValue = (value: Json, place: Place): TemplateNode => {
       : { kind: 'list', items };
   }
   return isPlainObject(value) ? compileObject(value, place) : literal(value, place);
-};
+}
 
-const compileObject = (value: JsonObject, place: Place): TemplateNode => {
+function compileObject(value: JsonObject, place: Place): TemplateNode {
   const keys = Object.keys(value);
   if (Object.hasOwn(value, '$literal')) {
     if (keys.length === 1) return literal(value.$literal ?? null, place);
@@ -110,20 +112,23 @@ const compileObject = (value: JsonObject, place: Place): TemplateNode => {
   return entries.every(([key, node]) => isKept(node, value[key]))
     ? literal(value, place)
     : { kind: 'object', entries };
-};
+}
 
-const literal = (value: Json, { pointer }: Place): TemplateNode => ({ kind: 'literal', pointer, value });
+function literal(value: Json, { pointer }: Place): TemplateNode {
+  return { kind: 'literal', pointer, value };
+}
 
 /** Whether a part evaluates to the very value it was compiled from (an unwrapped `$literal` does not). */
-const isKept = (node: TemplateNode, value: Json | undefined): boolean =>
-  node.kind === 'literal' && node.value === value;
+function isKept(node: TemplateNode, value: Json | undefined): boolean {
+  return node.kind === 'literal' && node.value === value;
+}
 
-const refuse = (value: Json, place: Place, code: ExpressionErrorCode, message: string): TemplateNode => {
+function refuse(value: Json, place: Place, code: ExpressionErrorCode, message: string): TemplateNode {
   place.reading.errors.push(new ExpressionSyntaxError({ code, pointer: place.pointer, offset: 0, message }));
   return literal(value, place);
-};
+}
 
-const compileString = (text: string, place: Place): TemplateNode => {
+function compileString(text: string, place: Place): TemplateNode {
   const limit = expressionLimits.stringBytes;
   if (isLongerThanBytes(text, limit)) {
     return refuse(text, place, 'expression_limit', `a string with an expression has at most ${limit} bytes`);
@@ -135,9 +140,9 @@ const compileString = (text: string, place: Place): TemplateNode => {
     place.reading.errors.push(error);
     return literal(text, place);
   }
-};
+}
 
-const parseString = (text: string, { pointer, reading }: Place): TemplateNode => {
+function parseString(text: string, { pointer, reading }: Place): TemplateNode {
   const parts: (string | Expression)[] = [];
   let at = 0;
   for (let open = text.indexOf(delimiters.open); open >= 0; open = text.indexOf(delimiters.open, at)) {
@@ -153,4 +158,4 @@ const parseString = (text: string, { pointer, reading }: Place): TemplateNode =>
   return parts.length === 1 && typeof only === 'object'
     ? { kind: 'expression', pointer, expression: only }
     : { kind: 'text', pointer, parts };
-};
+}

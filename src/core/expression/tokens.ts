@@ -25,20 +25,22 @@ const patterns = [
   ['symbol', symbol],
 ] as const;
 
-const matchAt = (pattern: RegExp, text: string, at: number): string | undefined => {
+function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
   pattern.lastIndex = at;
   return pattern.test(text) ? text.slice(at, pattern.lastIndex) : undefined;
-};
+}
 
-const bad = (reason: string, start: number): Token => ({ kind: 'bad', text: reason, start, end: start });
+function bad(reason: string, start: number): Token {
+  return { kind: 'bad', text: reason, start, end: start };
+}
 
-const readSingleQuoted = (text: string, start: number): Token => {
+function readSingleQuoted(text: string, start: number): Token {
   const end = text.indexOf("'", start + 1);
   if (end < 0) return bad("the string is never closed with '", start);
   return { kind: 'string', text: text.slice(start + 1, end), start, end: end + 1 };
-};
+}
 
-const readDoubleQuoted = (text: string, start: number): Token => {
+function readDoubleQuoted(text: string, start: number): Token {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
   if (at >= text.length) return bad('the string is never closed with "', start);
@@ -46,15 +48,15 @@ const readDoubleQuoted = (text: string, start: number): Token => {
   if (value === null)
     return bad('the string holds an escape or control character that JSON does not allow', start);
   return { kind: 'string', text: value, start, end: at + 1 };
-};
+}
 
-const parseJsonString = (quoted: string): string | null => {
+function parseJsonString(quoted: string): string | null {
   try {
     return JSON.parse(quoted) as string;
   } catch {
     return null;
   }
-};
+}
 
 const strayHints: ReadonlyMap<string, string> = new Map([
   ['=', 'write == to compare'],
@@ -63,14 +65,14 @@ const strayHints: ReadonlyMap<string, string> = new Map([
   ['{', 'an expression holds no {{ }}'],
 ]);
 
-const readStray = (text: string, start: number): Token => {
+function readStray(text: string, start: number): Token {
   const character = String.fromCodePoint(text.codePointAt(start) ?? 0);
   const hint = strayHints.get(character);
   return bad(`unexpected ${JSON.stringify(character)}${hint === undefined ? '' : `; ${hint}`}`, start);
-};
+}
 
 /** The token at or after `at`. Never throws: what cannot be read is a `bad` token with its reason. */
-export const readToken = (text: string, at: number): Token => {
+export function readToken(text: string, at: number): Token {
   space.lastIndex = at;
   space.test(text);
   const start = space.lastIndex;
@@ -86,4 +88,4 @@ export const readToken = (text: string, at: number): Token => {
     if (found !== undefined) return { kind, text: found, start, end: start + found.length };
   }
   return readStray(text, start);
-};
+}

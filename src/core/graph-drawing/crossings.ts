@@ -4,7 +4,7 @@ import type { Layering } from './layering.ts';
  * Orders the places of each layer by the mean place of their neighbours (barycenters), forwards and backwards in turn, so that
  * few edges cross.
  */
-export const orderLayers = ({ layers, before, after }: Layering, sweeps: number): number[][] => {
+export function orderLayers({ layers, before, after }: Layering, sweeps: number): number[][] {
   const ordered = layers.map((layer) => [...layer]);
   const ranks: number[] = before.map(() => 0);
   const rank = (layer: readonly number[]): void => {
@@ -19,18 +19,17 @@ export const orderLayers = ({ layers, before, after }: Layering, sweeps: number)
     }
   }
   return ordered;
-};
+}
 
-const sortByNeighbours = (
-  layer: number[],
-  neighbours: Layering['before'],
-  ranks: readonly number[],
-): void => {
+function sortByNeighbours(layer: number[], neighbours: Layering['before'], ranks: readonly number[]): void {
   const means = new Map(
     layer.map((place) => [place, meanOf(neighbours[place] ?? [], ranks) ?? ranks[place] ?? 0]),
   );
   layer.sort((a, b) => (means.get(a) ?? 0) - (means.get(b) ?? 0));
-};
+}
 
-export const meanOf = (places: readonly number[], values: readonly number[]): number | null =>
-  places.length === 0 ? null : places.reduce((sum, place) => sum + (values[place] ?? 0), 0) / places.length;
+export function meanOf(places: readonly number[], values: readonly number[]): number | null {
+  return places.length === 0
+    ? null
+    : places.reduce((sum, place) => sum + (values[place] ?? 0), 0) / places.length;
+}

@@ -32,7 +32,7 @@ interface Drawing {
 }
 
 /** @param edges by the ids of the nodes; edges of unknown nodes are left out */
-export const drawGraph = (nodes: readonly GraphNode[], edges: readonly Edge[]): string => {
+export function drawGraph(nodes: readonly GraphNode[], edges: readonly Edge[]): string {
   const isCareful = nodes.length <= carefulNodes;
   const layering = createLayering(
     nodes.map(({ id }) => id),
@@ -56,7 +56,7 @@ export const drawGraph = (nodes: readonly GraphNode[], edges: readonly Edge[]): 
     '</svg>',
     '',
   ].join('\n');
-};
+}
 
 /** Attributes are the light theme, for readers without style sheets. */
 const head = `<style>
@@ -69,17 +69,21 @@ const head = `<style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path class="tip" d="M0 0 8 4 0 8z" fill="#8b949e"/></marker></defs>
 <rect class="ground" width="100%" height="100%" fill="#ffffff"/>`;
 
-const chooseWidth = (nodes: readonly GraphNode[]): number => {
+function chooseWidth(nodes: readonly GraphNode[]): number {
   const longest = nodes.reduce((most, { id, label }) => Math.max(most, id.length, label.length), 8);
   return Math.round(Math.min(longest, longestText) * characterWidth) + 24;
-};
+}
 
-const leftOf = (layer: number, { nodeWidth }: Drawing): number => margin + layer * (nodeWidth + columnGap);
+function leftOf(layer: number, { nodeWidth }: Drawing): number {
+  return margin + layer * (nodeWidth + columnGap);
+}
 
-const rowOf = (place: number, { rows }: Drawing): number => Math.round((rows[place] ?? 0) + margin);
+function rowOf(place: number, { rows }: Drawing): number {
+  return Math.round((rows[place] ?? 0) + margin);
+}
 
 /** From the right side of the first node, level through the column of each bend, to the left side of the last. */
-const drawEdge = (route: readonly number[], drawing: Drawing): string => {
+function drawEdge(route: readonly number[], drawing: Drawing): string {
   const places = route.map((place) => ({
     left: leftOf(drawing.layering.layerOf[place] ?? 0, drawing),
     row: rowOf(place, drawing),
@@ -97,7 +101,7 @@ const drawEdge = (route: readonly number[], drawing: Drawing): string => {
     if (index < rest.length - 1) path += `H${right}`;
   }
   return `<path d="${path}" marker-end="url(#tip)"/>`;
-};
+}
 
 const boxes: Readonly<Record<GraphNode['kind'], string>> = {
   capability: 'rx="6" stroke="#6e7781"',
@@ -106,7 +110,7 @@ const boxes: Readonly<Record<GraphNode['kind'], string>> = {
   review: 'rx="6" stroke="#8250df" stroke-dasharray="5 3"',
 };
 
-const drawNode = ({ id, label, kind }: GraphNode, place: number, drawing: Drawing): string => {
+function drawNode({ id, label, kind }: GraphNode, place: number, drawing: Drawing): string {
   const left = leftOf(drawing.layering.layerOf[place] ?? 0, drawing);
   const top = rowOf(place, drawing) - nodeHeight / 2;
   const text = (words: string): string => escapeXml(shorten(words, longestText));
@@ -118,4 +122,4 @@ const drawNode = ({ id, label, kind }: GraphNode, place: number, drawing: Drawin
     `<text class="label" x="12" y="36" font-size="12" fill="#59636e">${text(label)}</text>`,
     '</g>',
   ].join('');
-};
+}

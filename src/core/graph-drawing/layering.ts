@@ -24,11 +24,7 @@ export interface Layering {
 }
 
 /** Edges of unknown nodes are left out. */
-export const createLayering = (
-  ids: readonly string[],
-  edges: readonly Edge[],
-  mostBends: number,
-): Layering => {
+export function createLayering(ids: readonly string[], edges: readonly Edge[], mostBends: number): Layering {
   const predecessors = new Map<string, string[]>(ids.map((id) => [id, []]));
   for (const { from, to } of edges) predecessors.get(to)?.push(from);
   const graph = createGraph(ids.map((id) => ({ id, depends_on: predecessors.get(id) ?? [] })));
@@ -57,18 +53,18 @@ export const createLayering = (
     layers: groupByLayer(layerOf),
     ...connect(layerOf.length, routes),
   };
-};
+}
 
-const groupByLayer = (layerOf: readonly number[]): number[][] => {
+function groupByLayer(layerOf: readonly number[]): number[][] {
   const layers: number[][] = [];
   for (const [place, layer] of layerOf.entries()) {
     while (layers.length <= layer) layers.push([]);
     layers[layer]?.push(place);
   }
   return layers;
-};
+}
 
-const connect = (places: number, routes: Layering['routes']): Pick<Layering, 'before' | 'after'> => {
+function connect(places: number, routes: Layering['routes']): Pick<Layering, 'before' | 'after'> {
   const before: number[][] = Array.from({ length: places }, () => []);
   const after: number[][] = Array.from({ length: places }, () => []);
   for (const route of routes) {
@@ -80,4 +76,4 @@ const connect = (places: number, routes: Layering['routes']): Pick<Layering, 'be
     }
   }
   return { before, after };
-};
+}

@@ -6,11 +6,11 @@ import { meanOf } from './crossings.ts';
 import type { Layering } from './layering.ts';
 
 /** @returns per place its centre, from 0 on */
-export const placeRows = (
+export function placeRows(
   { before, after }: Layering,
   layers: readonly (readonly number[])[],
   { heightOf, passes }: { readonly heightOf: (place: number) => number; readonly passes: number },
-): number[] => {
+): number[] {
   const centres: number[] = before.map(() => 0);
   const settle = (layer: readonly number[], neighbours: Layering['before'] | null): void => {
     const wanted = layer.map((place) => meanOf(neighbours?.[place] ?? [], centres) ?? centres[place] ?? 0);
@@ -24,7 +24,7 @@ export const placeRows = (
   }
   const top = centres.reduce((least, centre, place) => Math.min(least, centre - heightOf(place) / 2), 0);
   return centres.map((centre) => centre - top);
-};
+}
 
 interface Pool {
   /** The sum and the number of the shifts in it. */
@@ -32,7 +32,7 @@ interface Pool {
   readonly size: number;
 }
 
-const spreadOut = (wanted: readonly number[], heights: readonly number[]): number[] => {
+function spreadOut(wanted: readonly number[], heights: readonly number[]): number[] {
   const offsets: number[] = [];
   let offset = 0;
   for (const [index, height] of heights.entries()) {
@@ -50,4 +50,4 @@ const spreadOut = (wanted: readonly number[], heights: readonly number[]): numbe
   }
   const shifts = pools.flatMap(({ sum, size }) => Array<number>(size).fill(sum / size));
   return offsets.map((each, index) => each + (shifts[index] ?? 0));
-};
+}

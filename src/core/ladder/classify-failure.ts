@@ -42,11 +42,11 @@ const classByModelStatus: Readonly<Record<number, FailureClass>> = {
   404: 'config',
 };
 
-export const classifyFailure = ({ code, status, from_model, is_listed }: FailureFacts): FailureClass => {
+export function classifyFailure({ code, status, from_model, is_listed }: FailureFacts): FailureClass {
   if (code === 'input_rejected') {
     if (is_listed) return 'transient';
     return (from_model ? classByModelStatus : classByStatus)[status ?? 422] ?? 'real';
   }
   if (code === 'output_invalid' && from_model) return 'malformed';
   return classByCode[code] ?? (errorTable[code].retryable ? 'transient' : 'real');
-};
+}

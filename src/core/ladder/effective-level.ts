@@ -17,8 +17,8 @@ export interface AdviceRequest {
 }
 
 /** @returns 1 to 4, or 5 = a person: answer with `suggested_executor_level: 5` */
-export const effectiveLevel = ({ from_level, fingerprint, history }: AdviceRequest): number => {
+export function effectiveLevel({ from_level, fingerprint, history }: AdviceRequest): number {
   if (history.length > maxEntries) return humanLevel;
   const times = history.filter((seen) => seen === fingerprint).length;
   return times > topLevel ? humanLevel : Math.min(Math.max(from_level, times, 1), humanLevel);
-};
+}

@@ -9,21 +9,24 @@ const keptBytes = 8_192;
 const gap = '\n[…]\n';
 const gapBytes = 7;
 
-const widthOf = (codePoint: number): number =>
-  codePoint < 0x80 ? 1 : codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4;
+function widthOf(codePoint: number): number {
+  return codePoint < 0x80 ? 1 : codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4;
+}
 
-const isPairAt = (text: string, at: number): boolean => (text.codePointAt(at) ?? 0) > 0xffff;
+function isPairAt(text: string, at: number): boolean {
+  return (text.codePointAt(at) ?? 0) > 0xffff;
+}
 
-const headEnd = (text: string, limit: number): number => {
+function headEnd(text: string, limit: number): number {
   let end = 0;
   for (let left = limit; end < text.length; end += isPairAt(text, end) ? 2 : 1) {
     left -= widthOf(text.codePointAt(end) ?? 0);
     if (left < 0) break;
   }
   return end;
-};
+}
 
-const tailStart = (text: string, limit: number): number => {
+function tailStart(text: string, limit: number): number {
   let start = text.length;
   let left = limit;
   while (start > 0) {
@@ -33,14 +36,16 @@ const tailStart = (text: string, limit: number): number => {
     start = at;
   }
   return start;
-};
+}
 
 /** The first and the last `limit` bytes; the whole text when it is no longer than both. */
-export const endsOf = (text: string, limit: number): readonly string[] =>
-  isLongerThanBytes(text, 2 * limit)
+export function endsOf(text: string, limit: number): readonly string[] {
+  return isLongerThanBytes(text, 2 * limit)
     ? [text.slice(0, headEnd(text, limit)), text.slice(tailStart(text, limit))]
     : [text];
+}
 
 /** The text as a history keeps it, at most 8 KiB. */
-export const keepError = (text: string): string =>
-  isLongerThanBytes(text, keptBytes) ? endsOf(text, (keptBytes - gapBytes) >> 1).join(gap) : text;
+export function keepError(text: string): string {
+  return isLongerThanBytes(text, keptBytes) ? endsOf(text, (keptBytes - gapBytes) >> 1).join(gap) : text;
+}

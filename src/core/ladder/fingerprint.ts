@@ -29,7 +29,7 @@ const fileExtensions = new Set(
 );
 
 /** @returns the text that is hashed to a fingerprint; empty only for an empty error */
-export const maskError = (text: string): string => {
+export function maskError(text: string): string {
   const lines = endsOf(text, endBytes)
     .join('\n')
     .split(/[\r\n]+/)
@@ -38,36 +38,40 @@ export const maskError = (text: string): string => {
   const line = maskLine((lines.findLast((one) => errorWord.test(one)) ?? lines.at(-1) ?? '').toLowerCase());
   const name = lines.flatMap((one) => one.match(errorClass) ?? []).at(-1);
   return name === undefined || line.includes(name.toLowerCase()) ? line : `${name}: ${line}`;
-};
+}
 
 /** Without terminal colours, control characters and double spaces. */
-const tidy = (line: string): string =>
-  line
+function tidy(line: string): string {
+  return line
     .replace(/\p{Cc}\[[\d;]{0,16}m/gu, '')
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim();
+}
 
-const maskLine = (line: string): string =>
-  line
+function maskLine(line: string): string {
+  return line
     .replace(url, '<url>')
     .replace(quoted, '<text>')
     .replace(assigned, '=<value>')
     .replace(word, maskWord)
     .replace(manyNumbers, '<n>');
+}
 
-const maskWord = (text: string): string => {
+function maskWord(text: string): string {
   let end = text.length;
   while (end > 0 && '.:!?'.includes(text.charAt(end - 1))) end -= 1;
   return isPath(text.slice(0, end)) ? `<path>${text.slice(end)}` : text.replace(token, maskToken);
-};
+}
 
-const maskToken = (text: string): string => (/\p{N}|^[a-f]{8,}$/u.test(text) ? '<n>' : text);
+function maskToken(text: string): string {
+  return /\p{N}|^[a-f]{8,}$/u.test(text) ? '<n>' : text;
+}
 
-const isPath = (text: string): boolean => {
+function isPath(text: string): boolean {
   if (text.includes('\\')) return true;
   const slashes = text.split('/').length - 1;
   const dot = text.lastIndexOf('.');
   if (slashes > 0)
     return slashes > 1 || dot >= 0 || (text.length > 1 && text.endsWith('/')) || text.startsWith('~');
   return dot > 0 && fileExtensions.has(text.slice(dot + 1));
-};
+}

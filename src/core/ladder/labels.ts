@@ -12,7 +12,11 @@ const rungs = [
 
 export const exhaustedText = 'the escalation ladder is exhausted and human review is required';
 
-export const labelOf = (level: number): string => rungs[level]?.label ?? 'human';
+export function labelOf(level: number): string {
+  return rungs[level]?.label ?? 'human';
+}
 
 /** The capability of a level's model; null for level 0 and a person. */
-export const modelOf = (level: number): string | null => rungs[level]?.capability ?? null;
+export function modelOf(level: number): string | null {
+  return rungs[level]?.capability ?? null;
+}

@@ -26,10 +26,12 @@ import type {
 type Event<T extends LadderEvent['type']> = LadderEvent & { readonly type: T };
 type Pending = ExecuteCommand | AdviseCommand;
 
-const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high);
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(Math.max(value, low), high);
+}
 
 /** @param start lists as stored on the job; they are kept as they are */
-export const startLadder = (start: LadderStart): LadderState => {
+export function startLadder(start: LadderStart): LadderState {
   const max_level = clamp(start.max_level ?? topLevel, 0, topLevel);
   const rules = {
     max_level,
@@ -42,19 +44,21 @@ export const startLadder = (start: LadderStart): LadderState => {
       ? stop('exhausted', start.history.at(-1)?.error ?? null)
       : execute(clamp(start.start_level, 0, max_level));
   return { rules, history: start.history, advice: start.advice, command };
-};
+}
 
 /** An entry of the history, with the level's label and a bounded error. */
-export const createAttempt = (attempt: Omit<LadderAttempt, 'label'>): LadderAttempt => ({
-  level: attempt.level,
-  label: labelOf(attempt.level),
-  attempted_at: attempt.attempted_at,
-  error: keepError(attempt.error),
-  fingerprint: attempt.fingerprint,
-});
+export function createAttempt(attempt: Omit<LadderAttempt, 'label'>): LadderAttempt {
+  return {
+    level: attempt.level,
+    label: labelOf(attempt.level),
+    attempted_at: attempt.attempted_at,
+    error: keepError(attempt.error),
+    fingerprint: attempt.fingerprint,
+  };
+}
 
 /** @returns the next state; the same one when the event does not answer its command */
-export const applyLadder = (state: LadderState, event: LadderEvent): LadderState => {
+export function applyLadder(state: LadderState, event: LadderEvent): LadderState {
   const { command } = state;
   if (command.type === 'succeed' || command.type === 'stop') return state;
   switch (event.type) {
@@ -74,9 +78,9 @@ export const applyLadder = (state: LadderState, event: LadderEvent): LadderState
     case 'gave_up':
       return command.type === 'execute' ? failExecution(state, command, event) : state;
   }
-};
+}
 
-const applyFailure = (state: LadderState, command: Pending, event: Event<'failed'>): LadderState => {
+function applyFailure(state: LadderState, command: Pending, event: Event<'failed'>): LadderState {
   switch (event.class) {
     case 'transient':
       if (command.transients < state.rules.max_transients) {
@@ -97,35 +101,36 @@ const applyFailure = (state: LadderState, command: Pending, event: Event<'failed
     case 'budget':
       return { ...state, command: stop('budget', event.error) };
   }
-};
+}
 
 /** An advisor that fails for good is passed over, as if the level had no instance. */
-const failCommand = (state: LadderState, command: Pending, event: Event<'failed'>): LadderState =>
-  command.type === 'execute' ? failExecution(state, command, event) : fallThrough(state, command);
+function failCommand(state: LadderState, command: Pending, event: Event<'failed'>): LadderState {
+  return command.type === 'execute' ? failExecution(state, command, event) : fallThrough(state, command);
+}
 
-const fallThrough = (state: LadderState, command: Pending): LadderState => {
+function fallThrough(state: LadderState, command: Pending): LadderState {
   if (command.type === 'advise') return climb(state, command.from_level);
   const { lowest_level, max_level } = state.rules;
   return command.level < max_level
     ? { ...state, command: execute(Math.max(command.level + 1, lowest_level)) }
     : { ...state, command: stop('no_advisor', lastError(state)) };
-};
+}
 
-const failExecution = (
+function failExecution(
   state: LadderState,
   { level }: ExecuteCommand,
   event: Event<'failed' | 'no_template' | 'gave_up'>,
-): LadderState => {
+): LadderState {
   const isKnown = event.type === 'no_template' && state.history.length > 0;
   const history = isKnown ? state.history : [...state.history, createAttempt({ ...event, level })];
   const failed = { ...state, history };
   if (level < state.rules.max_level) return climb(failed, level);
   const reason = event.type === 'gave_up' ? 'gave_up' : 'exhausted';
   return { ...failed, command: stop(reason, lastError(failed)) };
-};
+}
 
 /** Asks the lowest level above `level` that may still answer the last error, else executes once at the top. */
-const climb = (state: LadderState, level: number): LadderState => {
+function climb(state: LadderState, level: number): LadderState {
   const { rules, advice } = state;
   const { error, fingerprint } = state.history.at(-1) as LadderAttempt;
   const asked = advice.filter((one) => one.fingerprint === fingerprint).map((one) => one.from_level);
@@ -138,9 +143,9 @@ const climb = (state: LadderState, level: number): LadderState => {
     if (given < rules.max_advices_per_level) return { ...state, command: advise(x, error, fingerprint) };
   }
   return { ...state, command: execute(rules.max_level) };
-};
+}
 
-const takeAdvice = (state: LadderState, command: AdviseCommand, event: Event<'advised'>): LadderState => {
+function takeAdvice(state: LadderState, command: AdviseCommand, event: Event<'advised'>): LadderState {
   const suggested = readLevel(event.suggested_executor_level);
   const given: LadderAdvice = {
     from_level: command.from_level,
@@ -157,48 +162,62 @@ const takeAdvice = (state: LadderState, command: AdviseCommand, event: Event<'ad
   if (state.advice.some((earlier) => isSameAdvice(earlier, given))) return climb(advised, command.from_level);
   const { lowest_level, max_level } = state.rules;
   return { ...advised, command: execute(clamp(suggested ?? 0, lowest_level, max_level)) };
-};
+}
 
-const isSameAdvice = (a: LadderAdvice, b: LadderAdvice): boolean =>
-  a.fingerprint === b.fingerprint &&
-  a.instructions === b.instructions &&
-  a.suggested_executor_level === b.suggested_executor_level;
+function isSameAdvice(a: LadderAdvice, b: LadderAdvice): boolean {
+  return (
+    a.fingerprint === b.fingerprint &&
+    a.instructions === b.instructions &&
+    a.suggested_executor_level === b.suggested_executor_level
+  );
+}
 
 /** A suggestion that is no integer is none; others are brought into 0 to 5. */
-const readLevel = (suggested: number | undefined): number | undefined =>
-  suggested !== undefined && Number.isInteger(suggested) ? clamp(suggested, 0, humanLevel) : undefined;
+function readLevel(suggested: number | undefined): number | undefined {
+  return suggested !== undefined && Number.isInteger(suggested) ? clamp(suggested, 0, humanLevel) : undefined;
+}
 
-const succeed = (state: LadderState, { level }: ExecuteCommand): LadderState => ({
-  ...state,
-  command: { type: 'succeed', level, lesson: learn(state) },
-});
+function succeed(state: LadderState, { level }: ExecuteCommand): LadderState {
+  return {
+    ...state,
+    command: { type: 'succeed', level, lesson: learn(state) },
+  };
+}
 
-const learn = ({ history, advice }: LadderState): Lesson | null => {
+function learn({ history, advice }: LadderState): Lesson | null {
   const last = advice.at(-1);
   const attempt = history.findLast(({ fingerprint }) => fingerprint === last?.fingerprint) ?? history.at(-1);
   return last === undefined || attempt === undefined ? null : { advice: last, attempt };
-};
+}
 
-const lastError = ({ history }: LadderState): string | null => history.at(-1)?.error ?? null;
+function lastError({ history }: LadderState): string | null {
+  return history.at(-1)?.error ?? null;
+}
 
-const execute = (level: number): ExecuteCommand => ({
-  type: 'execute',
-  level,
-  label: labelOf(level),
-  capability: modelOf(level),
-  transients: 0,
-  malformed: null,
-});
+function execute(level: number): ExecuteCommand {
+  return {
+    type: 'execute',
+    level,
+    label: labelOf(level),
+    capability: modelOf(level),
+    transients: 0,
+    malformed: null,
+  };
+}
 
-const advise = (from_level: number, error: string, fingerprint: string): AdviseCommand => ({
-  type: 'advise',
-  from_level,
-  label: labelOf(from_level),
-  capability: modelOf(from_level),
-  error,
-  fingerprint,
-  transients: 0,
-  malformed: null,
-});
+function advise(from_level: number, error: string, fingerprint: string): AdviseCommand {
+  return {
+    type: 'advise',
+    from_level,
+    label: labelOf(from_level),
+    capability: modelOf(from_level),
+    error,
+    fingerprint,
+    transients: 0,
+    malformed: null,
+  };
+}
 
-const stop = (reason: StopReason, error: string | null): LadderCommand => ({ type: 'stop', reason, error });
+function stop(reason: StopReason, error: string | null): LadderCommand {
+  return { type: 'stop', reason, error };
+}

@@ -4,10 +4,12 @@
  */
 
 /** @param usd a finite, non-negative rate or amount; below a nano-USD it is rounded up, never down */
-export const toNanoUsd = (usd: number): bigint => scaleUp(usd, 9);
+export function toNanoUsd(usd: number): bigint {
+  return scaleUp(usd, 9);
+}
 
 /** The least integer that is not below `value × 10^digits`, for a finite value of at least 0. */
-export const scaleUp = (value: number, digits: number): bigint => {
+export function scaleUp(value: number, digits: number): bigint {
   const [mantissa = '', exponent = '0'] = String(value).split('e');
   const [integer = '', fraction = ''] = mantissa.split('.');
   const significand = BigInt(integer + fraction);
@@ -15,15 +17,19 @@ export const scaleUp = (value: number, digits: number): bigint => {
   if (shift >= 0) return significand * 10n ** BigInt(shift);
   const divisor = 10n ** BigInt(-shift);
   return (significand + divisor - 1n) / divisor;
-};
+}
 
-const toDecimal = (nano: bigint): string => {
+function toDecimal(nano: bigint): string {
   const sign = nano < 0n ? '-' : '';
   const digits = (nano < 0n ? -nano : nano).toString().padStart(10, '0');
   return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
-};
+}
 
-export const fromNanoUsd = (nano: bigint): number => Number(toDecimal(nano));
+export function fromNanoUsd(nano: bigint): number {
+  return Number(toDecimal(nano));
+}
 
 /** Decimal text without an exponent: `0.000000001`, `12.5`, `-3`. */
-export const formatNanoUsd = (nano: bigint): string => toDecimal(nano).replace(/\.?0+$/, '');
+export function formatNanoUsd(nano: bigint): string {
+  return toDecimal(nano).replace(/\.?0+$/, '');
+}

@@ -12,16 +12,16 @@ export interface Price {
 const partsPerNano = 10n ** 12n;
 
 /** `ceil(rate × ms / 1000)` to the nano-USD. */
-const perSecond = (rateUsd: number, durationMs: number): bigint => {
+function perSecond(rateUsd: number, durationMs: number): bigint {
   const product = scaleUp(rateUsd, 12) * scaleUp(durationMs, 6);
   return (product + partsPerNano - 1n) / partsPerNano;
-};
+}
 
 /** The most that a call may cost: its price when it takes all the time it is allowed. */
-export const worstCase = ({ cost_type, rate_usd }: Price, timeoutMs: number): bigint => {
+export function worstCase({ cost_type, rate_usd }: Price, timeoutMs: number): bigint {
   if (rate_usd === 0) return 0n;
   return cost_type === 'per_call' ? toNanoUsd(rate_usd) : perSecond(rate_usd, timeoutMs);
-};
+}
 
 /** How an attempt ended, as far as money goes. */
 export type Settlement =
@@ -42,11 +42,11 @@ export interface CallFacts {
 }
 
 /** @returns the amount in nano-USD and whether it is known or assumed; never more than the reservation */
-export const settle = (
+export function settle(
   price: Price,
   settlement: Settlement,
   { durationMs, reserved, reportedUsd }: CallFacts,
-): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } => {
+): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } {
   if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
   if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
   if (price.rate_usd === 0 || (price.cost_type === 'per_call' && settlement === 'failed')) {
@@ -58,7 +58,8 @@ export const settle = (
       ? toNanoUsd(price.rate_usd)
       : perSecond(price.rate_usd, durationMs);
   return { amount: amount < reserved ? amount : reserved, certainty: 'exact' };
-};
+}
 
-const isAmount = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0;
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}

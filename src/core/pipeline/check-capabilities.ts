@@ -5,33 +5,35 @@ import type { DefinitionFacts } from './definition-facts.ts';
 import type { DefinitionFinding } from './finding.ts';
 
 /** Instances come and go, so an unregistered capability is a warning unless `strict`. */
-export const checkCapabilities = (
+export function checkCapabilities(
   definition: PipelineDefinition,
   { knownCapabilities, strict }: Pick<DefinitionFacts, 'knownCapabilities' | 'strict'>,
-): DefinitionFinding[] =>
-  knownCapabilities === null
+): DefinitionFinding[] {
+  return knownCapabilities === null
     ? []
     : findUnknown(definition.steps, knownCapabilities).map((finding) => ({
         severity: strict ? 'error' : 'warning',
         ...finding,
       }));
+}
 
 /** What stops a run of a sound definition from starting now: calls of what nobody offers and that wait for nobody. */
-export const checkRunnable = (
+export function checkRunnable(
   { steps }: PipelineDefinition,
   knownCapabilities: ReadonlySet<string>,
-): DefinitionFinding[] =>
-  findUnknown(
+): DefinitionFinding[] {
+  return findUnknown(
     steps,
     knownCapabilities,
     ({ wait_for_capability = '0s' }) => parseDuration(wait_for_capability) === 0,
   ).map((finding) => ({ severity: 'error', ...finding }));
+}
 
-const findUnknown = (
+function findUnknown(
   steps: readonly StepDefinition[],
   known: ReadonlySet<string>,
   isMeant: (step: StepDefinition) => boolean = () => true,
-): Omit<DefinitionFinding, 'severity'>[] => {
+): Omit<DefinitionFinding, 'severity'>[] {
   const suggest = createNameSuggester(known);
   return steps.flatMap((step, index): Omit<DefinitionFinding, 'severity'>[] => {
     const { capability } = step;
@@ -45,4 +47,4 @@ const findUnknown = (
       },
     ];
   });
-};
+}

@@ -20,11 +20,11 @@ import type { DefinitionFacts } from './definition-facts.ts';
 import type { DefinitionFinding } from './finding.ts';
 import { type AnalysedDefinition, analyseDefinition } from './step-graph.ts';
 
-export const checkDefinition = (
+export function checkDefinition(
   definition: PipelineDefinition,
   facts: DefinitionFacts,
   { templates, graph }: AnalysedDefinition = analyseDefinition(definition),
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   const suggestStep = createNameSuggester(definition.steps.map(({ id }) => id));
   const schemas = checkSchemas(definition, facts);
   return [
@@ -40,4 +40,4 @@ export const checkDefinition = (
     ...checkCapabilities(definition, facts),
     ...checkTypes({ definition, templates, graph, facts, isSound: schemas.isSound }),
   ];
-};
+}

@@ -4,19 +4,24 @@ import { isModel, resolveEscalation } from './escalation-settings.ts';
 import type { DefinitionFinding, FindingCode } from './finding.ts';
 import { stepKindOf } from './step-kind.ts';
 
-export const checkEscalation = (definition: PipelineDefinition): DefinitionFinding[] => [
-  ...checkDefaults(definition.defaults?.escalate ?? {}),
-  ...definition.steps.flatMap((step, index) => checkStep(definition, step, `/steps/${index}`)),
-];
+export function checkEscalation(definition: PipelineDefinition): DefinitionFinding[] {
+  return [
+    ...checkDefaults(definition.defaults?.escalate ?? {}),
+    ...definition.steps.flatMap((step, index) => checkStep(definition, step, `/steps/${index}`)),
+  ];
+}
 
-const checkDefaults = ({ start_level = 0, max_level = 4 }: EscalatePolicy): DefinitionFinding[] =>
-  start_level > max_level ? [levelsSwapped(start_level, max_level, '/defaults/escalate/start_level')] : [];
+function checkDefaults({ start_level = 0, max_level = 4 }: EscalatePolicy): DefinitionFinding[] {
+  return start_level > max_level
+    ? [levelsSwapped(start_level, max_level, '/defaults/escalate/start_level')]
+    : [];
+}
 
-const checkStep = (
+function checkStep(
   definition: PipelineDefinition,
   step: StepDefinition,
   pointer: string,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   if (stepKindOf(step) !== 'call') return [];
   const { escalate = {} } = step;
   const resolved = resolveEscalation(definition, step);
@@ -43,18 +48,22 @@ const checkStep = (
     findings.push(warning('review_unused', `${pointer}/${key}`, message));
   }
   return findings;
-};
+}
 
-const levelsSwapped = (start: number, max: number, pointer: string): DefinitionFinding => ({
-  severity: 'error',
-  code: 'escalation_levels_swapped',
-  pointer,
-  message: `start_level ${start} is above max_level ${max}`,
-});
+function levelsSwapped(start: number, max: number, pointer: string): DefinitionFinding {
+  return {
+    severity: 'error',
+    code: 'escalation_levels_swapped',
+    pointer,
+    message: `start_level ${start} is above max_level ${max}`,
+  };
+}
 
-const warning = (code: FindingCode, pointer: string, message: string): DefinitionFinding => ({
-  severity: 'warning',
-  code,
-  pointer,
-  message,
-});
+function warning(code: FindingCode, pointer: string, message: string): DefinitionFinding {
+  return {
+    severity: 'warning',
+    code,
+    pointer,
+    message,
+  };
+}

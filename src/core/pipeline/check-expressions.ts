@@ -9,11 +9,11 @@ import { createNameSuggester, type SuggestName } from '../nearest-name.ts';
 import type { DefinitionTemplates, ReferencingTemplate } from './definition-templates.ts';
 import type { DefinitionFinding, FindingCode } from './finding.ts';
 
-export const checkExpressions = (
+export function checkExpressions(
   definition: PipelineDefinition,
   templates: DefinitionTemplates,
   suggestStep: SuggestName,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   const known = new Set(definition.steps.map(({ id }) => id));
   const places = listPlaces(definition, templates);
   return [
@@ -25,7 +25,7 @@ export const checkExpressions = (
       ),
     ]),
   ];
-};
+}
 
 /** Where expressions stand, and what they may name there. */
 interface Place {
@@ -38,7 +38,7 @@ interface Place {
   readonly isBeforeRun?: boolean;
 }
 
-const listPlaces = ({ steps }: PipelineDefinition, templates: DefinitionTemplates): Place[] => {
+function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): Place[] {
   const { output, concurrencyKey } = templates;
   const ofSteps = templates.steps.flatMap(({ input, when, items }, index): Place[] => {
     const ownStep = steps[index]?.id ?? '';
@@ -50,24 +50,26 @@ const listPlaces = ({ steps }: PipelineDefinition, templates: DefinitionTemplate
     ...ofSteps,
     ...(output === null ? [] : [{ reading: output }]),
   ];
-};
+}
 
-const checkCount = (places: readonly Place[]): DefinitionFinding[] => {
+function checkCount(places: readonly Place[]): DefinitionFinding[] {
   const limit = expressionLimits.expressionsPerDefinition;
   const count = places.reduce((sum, { reading }) => sum + reading.template.expressions, 0);
   if (count <= limit) return [];
   const message = `the definition holds ${count} expressions, at most ${limit} are allowed`;
   return [{ severity: 'error', code: 'expression_limit', pointer: '', message }];
-};
+}
 
-const toFinding = (error: TemplateReading['errors'][number]): DefinitionFinding => ({
-  severity: 'error',
-  code: error.code,
-  pointer: error.pointer,
-  offset: error.offset,
-  message: error.message,
-  suggestion: error.suggestion,
-});
+function toFinding(error: TemplateReading['errors'][number]): DefinitionFinding {
+  return {
+    severity: 'error',
+    code: error.code,
+    pointer: error.pointer,
+    offset: error.offset,
+    message: error.message,
+    suggestion: error.suggestion,
+  };
+}
 
 interface ReferenceContext {
   readonly known: ReadonlySet<string>;
@@ -75,7 +77,7 @@ interface ReferenceContext {
   readonly place: Place;
 }
 
-const checkReference = (reference: Reference, context: ReferenceContext): DefinitionFinding[] => {
+function checkReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
   const { isPerItem = false, isBeforeRun = false } = context.place;
   if (isBeforeRun && reference.root !== 'job' && reference.root !== 'run') {
     const message = `${reference.root} has no value before a run; job and run have`;
@@ -99,9 +101,9 @@ const checkReference = (reference: Reference, context: ReferenceContext): Defini
         ),
       ];
   }
-};
+}
 
-const checkStepReference = (reference: Reference, context: ReferenceContext): DefinitionFinding[] => {
+function checkStepReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
   const [id] = reference.segments;
   if (typeof id !== 'string') {
     return [problem(reference, 'step_unknown', 'steps is followed by the id of a step: steps.<id>.output')];
@@ -115,13 +117,9 @@ const checkStepReference = (reference: Reference, context: ReferenceContext): De
       ? [problem(reference, 'expression_own_step', `the step ${id} mentions itself`)]
       : [];
   return [...own, ...checkField(reference, 1, stepFields)];
-};
+}
 
-const checkField = (
-  reference: Reference,
-  position: number,
-  allowed: readonly string[],
-): DefinitionFinding[] => {
+function checkField(reference: Reference, position: number, allowed: readonly string[]): DefinitionFinding[] {
   const field = reference.segments[position];
   if (typeof field === 'string' && allowed.includes(field)) return [];
   const owner = formatPath(reference.root, reference.segments.slice(0, position));
@@ -130,20 +128,22 @@ const checkField = (
       ? `${owner} is followed by one of ${allowed.join(', ')}`
       : `${formatPath(owner, [field]).slice(0, 200)} does not exist; ${owner} has ${allowed.join(', ')}`;
   return [problem(reference, 'field_unknown', message, suggestField(field, allowed, owner))];
-};
+}
 
-const suggestField = (field: unknown, allowed: readonly string[], owner: string): string | undefined => {
+function suggestField(field: unknown, allowed: readonly string[], owner: string): string | undefined {
   if (typeof field !== 'string') return undefined;
   const near = createNameSuggester(allowed)(field);
   return (
     near ??
     (owner.startsWith('steps') ? `fields of the output are written ${owner}.output.<field>` : undefined)
   );
-};
+}
 
-const problem = (
+function problem(
   { pointer, offset }: Reference,
   code: FindingCode,
   message: string,
   suggestion?: string,
-): DefinitionFinding => ({ severity: 'error', code, pointer, offset, message, suggestion });
+): DefinitionFinding {
+  return { severity: 'error', code, pointer, offset, message, suggestion };
+}

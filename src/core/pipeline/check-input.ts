@@ -27,7 +27,7 @@ export interface InputCheck {
   readonly report: (finding: DefinitionFinding) => void;
 }
 
-export const checkInput = ({ consumer, input, pointer, effort, work, report }: InputCheck): void => {
+export function checkInput({ consumer, input, pointer, effort, work, report }: InputCheck): void {
   const told = new Set<string>();
   const place = (inValue: string): string => pointer + locateInTemplate(input.written, splitPointer(inValue));
   fitTemplate(input.root, consumer.takes, {
@@ -48,14 +48,14 @@ export const checkInput = ({ consumer, input, pointer, effort, work, report }: I
       message: `${consumer.name} does not take this: it ${message}`,
     });
   }
-};
+}
 
 /** What is wrong whatever the expressions yield, and whichever of the specs is met. */
-const findCertainFaults = (
+function findCertainFaults(
   { faultFinders }: Consumer,
   root: TemplateNode,
   work: Effort,
-): readonly InputFault[] => {
+): readonly InputFault[] {
   const { value, holes } = readPartialValue(root);
   let first: readonly InputFault[] = [];
   for (const find of faultFinders) {
@@ -64,10 +64,11 @@ const findCertainFaults = (
     if (first.length === 0) first = faults;
   }
   return first;
-};
+}
 
 /** At the same place, around it or in it. */
-const isTold = (pointer: string, told: ReadonlySet<string>): boolean =>
-  [...told].some(
+function isTold(pointer: string, told: ReadonlySet<string>): boolean {
+  return [...told].some(
     (other) => pointer === other || pointer.startsWith(`${other}/`) || other.startsWith(`${pointer}/`),
   );
+}

@@ -8,13 +8,13 @@ import { extendPointer } from '../json-pointer.ts';
 import { isList, isPlainObject } from '../json-type.ts';
 import type { DefinitionFinding } from './finding.ts';
 
-export const checkKeys = (value: Json, pointer = ''): DefinitionFinding[] => {
+export function checkKeys(value: Json, pointer = ''): DefinitionFinding[] {
   const findings: DefinitionFinding[] = [];
   collect(value, pointer, findings);
   return findings;
-};
+}
 
-const collect = (value: Json, pointer: string, findings: DefinitionFinding[]): void => {
+function collect(value: Json, pointer: string, findings: DefinitionFinding[]): void {
   if (isList(value)) {
     for (const [index, item] of value.entries()) collect(item, `${pointer}/${index}`, findings);
   } else if (isPlainObject(value)) {
@@ -24,13 +24,13 @@ const collect = (value: Json, pointer: string, findings: DefinitionFinding[]): v
       collect(value[key] ?? null, below, findings);
     }
   }
-};
+}
 
-const checkKey = (key: string, pointer: string): DefinitionFinding[] => {
+function checkKey(key: string, pointer: string): DefinitionFinding[] {
   if (isForbiddenName(key)) {
     return [{ severity: 'error', code: 'name_forbidden', pointer, message: `the key ${key} is not allowed` }];
   }
   if (!key.includes('{{')) return [];
   const message = 'object keys are never templates; this one is taken as it is written';
   return [{ severity: 'warning', code: 'key_not_template', pointer, message }];
-};
+}

@@ -32,16 +32,17 @@ const kindsOfKey: Partial<Readonly<Record<StepKey, readonly StepKind[]>>> = {
   allow_output: ['call'],
 };
 
-export const checkKinds = ({ steps, defaults = {} }: PipelineDefinition): DefinitionFinding[] =>
-  steps.flatMap((step, index) => {
+export function checkKinds({ steps, defaults = {} }: PipelineDefinition): DefinitionFinding[] {
+  return steps.flatMap((step, index) => {
     const pointer = `/steps/${index}`;
     const seen = kindKeys.filter((key) => step[key] !== undefined);
     if (seen.length !== 1) return [wrongKind(seen, pointer)];
     return [...checkKeys(step, pointer), ...checkDispatch(step, defaults.retry?.max, pointer)];
   });
+}
 
-const wrongKind = (seen: readonly string[], pointer: string): DefinitionFinding =>
-  seen.length === 0
+function wrongKind(seen: readonly string[], pointer: string): DefinitionFinding {
+  return seen.length === 0
     ? {
         severity: 'error',
         code: 'kind_missing',
@@ -54,8 +55,9 @@ const wrongKind = (seen: readonly string[], pointer: string): DefinitionFinding 
         pointer: `${pointer}/${seen[1]}`,
         message: `a step has one of ${kindKeys.join(', ')}; this has ${seen.join(' and ')}`,
       };
+}
 
-const checkKeys = (step: StepDefinition, pointer: string): DefinitionFinding[] => {
+function checkKeys(step: StepDefinition, pointer: string): DefinitionFinding[] {
   const kind = stepKindOf(step);
   return Object.keys(step).flatMap((key): DefinitionFinding[] => {
     const allowed = kindsOfKey[key as StepKey];
@@ -64,16 +66,16 @@ const checkKeys = (step: StepDefinition, pointer: string): DefinitionFinding[] =
     const message = `${key} says nothing about a step with ${keyOf[kind]}, only about one with ${owners}`;
     return [{ severity: 'error', code: 'key_not_applicable', pointer: `${pointer}/${key}`, message }];
   });
-};
+}
 
 /** A step without a queue in between is executed again when its worker is lost. */
-const checkDispatch = (
+function checkDispatch(
   { dispatch, retry = {} }: StepDefinition,
   defaultMax: number | undefined,
   pointer: string,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   const max = retry.max ?? defaultMax ?? defaultRetry.max;
   if (dispatch !== 'inline' || max > 0) return [];
   const message = 'an inline step may be delivered again, but retry.max is 0; use dispatch: queued';
   return [{ severity: 'error', code: 'dispatch_conflict', pointer: `${pointer}/dispatch`, message }];
-};
+}

@@ -5,31 +5,33 @@ import type { DefinitionFinding } from './finding.ts';
 
 const edgesPerDefinition = 50_000;
 
-export const checkOrder = (
+export function checkOrder(
   { steps }: PipelineDefinition,
   { predecessors }: Pick<Graph, 'predecessors'>,
-): DefinitionFinding[] => [
-  ...checkCount(predecessors.reduce((sum, before) => sum + before.length, 0)),
-  ...steps.flatMap((step, index) =>
-    checkRunIf(
-      step,
-      (predecessors[index] ?? []).flatMap((before) => steps[before] ?? []),
-      `/steps/${index}/run_if`,
+): DefinitionFinding[] {
+  return [
+    ...checkCount(predecessors.reduce((sum, before) => sum + before.length, 0)),
+    ...steps.flatMap((step, index) =>
+      checkRunIf(
+        step,
+        (predecessors[index] ?? []).flatMap((before) => steps[before] ?? []),
+        `/steps/${index}/run_if`,
+      ),
     ),
-  ),
-];
+  ];
+}
 
-const checkCount = (edges: number): DefinitionFinding[] => {
+function checkCount(edges: number): DefinitionFinding[] {
   if (edges <= edgesPerDefinition) return [];
   const message = `the steps depend on each other ${edges} times, at most ${edgesPerDefinition} are allowed`;
   return [{ severity: 'error', code: 'edges_limit', pointer: '/steps', message }];
-};
+}
 
-const checkRunIf = (
+function checkRunIf(
   { run_if }: StepDefinition,
   dependencies: readonly StepDefinition[],
   pointer: string,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   if (run_if !== 'any_succeeded' && run_if !== 'any_failed') return [];
   if (dependencies.length === 0) {
     const message = `${run_if} asks about the steps that this one depends on, but there are none`;
@@ -38,4 +40,4 @@ const checkRunIf = (
   if (run_if === 'any_succeeded' || dependencies.some(({ on_error }) => on_error === 'continue')) return [];
   const message = 'it never runs: when a step fails the run fails, unless that step says on_error: continue';
   return [{ severity: 'warning', code: 'step_never_runs', pointer, message }];
-};
+}

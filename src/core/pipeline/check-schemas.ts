@@ -18,17 +18,21 @@ interface OwnSchema {
   readonly pointer: string;
 }
 
-export const listOwnSchemas = ({ job_schema, steps }: PipelineDefinition): readonly OwnSchema[] => [
-  ...(job_schema === undefined ? [] : [{ schema: job_schema, pointer: '/job_schema' }]),
-  ...steps.flatMap(({ review }, index) =>
-    review?.schema === undefined ? [] : [{ schema: review.schema, pointer: `/steps/${index}/review/schema` }],
-  ),
-];
+export function listOwnSchemas({ job_schema, steps }: PipelineDefinition): readonly OwnSchema[] {
+  return [
+    ...(job_schema === undefined ? [] : [{ schema: job_schema, pointer: '/job_schema' }]),
+    ...steps.flatMap(({ review }, index) =>
+      review?.schema === undefined
+        ? []
+        : [{ schema: review.schema, pointer: `/steps/${index}/review/schema` }],
+    ),
+  ];
+}
 
-export const checkSchemas = (
+export function checkSchemas(
   definition: PipelineDefinition,
   { schemaFaultOf = () => null }: Pick<DefinitionFacts, 'schemaFaultOf'>,
-): SchemaChecks => {
+): SchemaChecks {
   const sound = new Set<JsonObject>();
   const findings = listOwnSchemas(definition).flatMap(({ schema, pointer }): DefinitionFinding[] => {
     const fault = findSchemaFault(schema) ?? schemaFaultOf(schema);
@@ -38,11 +42,13 @@ export const checkSchemas = (
     return [invalid(pointer, 'a job is an object, but the schema allows none')];
   });
   return { findings, isSound: (schema) => sound.has(schema) };
-};
+}
 
-const invalid = (pointer: string, message: string): DefinitionFinding => ({
-  severity: 'error',
-  code: 'schema_invalid',
-  pointer,
-  message: `the schema cannot be used: ${message}`,
-});
+function invalid(pointer: string, message: string): DefinitionFinding {
+  return {
+    severity: 'error',
+    code: 'schema_invalid',
+    pointer,
+    message: `the schema cannot be used: ${message}`,
+  };
+}

@@ -21,17 +21,19 @@ const durationRules = {
   capability: { atLeast: '0ms', atMost: '7d' },
 } as const satisfies Record<string, DurationRule>;
 
-export const checkSettings = (definition: PipelineDefinition): DefinitionFinding[] => [
-  ...checkDuration(definition.timeout, durationRules.run, '/timeout'),
-  ...checkShared(definition.defaults ?? {}, '/defaults'),
-  ...definition.steps.flatMap((step, index) => checkStep(definition, step, `/steps/${index}`)),
-];
+export function checkSettings(definition: PipelineDefinition): DefinitionFinding[] {
+  return [
+    ...checkDuration(definition.timeout, durationRules.run, '/timeout'),
+    ...checkShared(definition.defaults ?? {}, '/defaults'),
+    ...definition.steps.flatMap((step, index) => checkStep(definition, step, `/steps/${index}`)),
+  ];
+}
 
-const checkStep = (
+function checkStep(
   definition: PipelineDefinition,
   step: StepDefinition,
   pointer: string,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   const { total_timeout, wait, review, wait_for_capability, capability_version } = step;
   const findings = [
     ...checkShared(step, pointer),
@@ -43,47 +45,51 @@ const checkStep = (
   ];
   const isComparable = total_timeout !== undefined && stepKindOf(step) === 'call' && findings.length === 0;
   return isComparable ? checkTotal(definition, step, total_timeout, pointer) : findings;
-};
+}
 
-const checkTotal = (
+function checkTotal(
   definition: PipelineDefinition,
   step: StepDefinition,
   total: string,
   pointer: string,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   const timeout = step.timeout ?? definition.defaults?.timeout;
   const { timeoutMs, totalTimeoutMs } = resolveStepSettings(definition, step);
   if (timeout === undefined || totalTimeoutMs >= timeoutMs) return [];
   const message = `the step ends after ${total}, before one attempt has had its ${timeout}`;
   return [{ severity: 'warning', code: 'timeout_unreachable', pointer: `${pointer}/total_timeout`, message }];
-};
+}
 
-const checkShared = (
+function checkShared(
   { timeout, retry }: Pick<StepDefinition, 'timeout' | 'retry'>,
   pointer: string,
-): DefinitionFinding[] => [
-  ...checkDuration(timeout, durationRules.timeout, `${pointer}/timeout`),
-  ...checkRetry(retry ?? {}, `${pointer}/retry`),
-];
+): DefinitionFinding[] {
+  return [
+    ...checkDuration(timeout, durationRules.timeout, `${pointer}/timeout`),
+    ...checkRetry(retry ?? {}, `${pointer}/retry`),
+  ];
+}
 
-const checkRetry = ({ initial, max_delay }: RetryPolicy, pointer: string): DefinitionFinding[] => [
-  ...checkDuration(initial, durationRules.pause, `${pointer}/initial`),
-  ...checkDuration(max_delay, durationRules.pause, `${pointer}/max_delay`),
-];
+function checkRetry({ initial, max_delay }: RetryPolicy, pointer: string): DefinitionFinding[] {
+  return [
+    ...checkDuration(initial, durationRules.pause, `${pointer}/initial`),
+    ...checkDuration(max_delay, durationRules.pause, `${pointer}/max_delay`),
+  ];
+}
 
-const checkDuration = (
+function checkDuration(
   text: string | undefined,
   { atLeast, atMost }: DurationRule,
   pointer: string,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   if (text === undefined) return [];
   const duration = parseDuration(text);
   if (duration >= parseDuration(atLeast) && duration <= parseDuration(atMost)) return [];
   const message = `${text.slice(0, 40)} is outside ${atLeast} to ${atMost}`;
   return [{ severity: 'error', code: 'duration_out_of_range', pointer, message }];
-};
+}
 
-const checkRange = (range: string | undefined, pointer: string): DefinitionFinding[] => {
+function checkRange(range: string | undefined, pointer: string): DefinitionFinding[] {
   if (range === undefined || semver.validRange(range) !== null) return [];
   return [
     {
@@ -94,4 +100,4 @@ const checkRange = (range: string | undefined, pointer: string): DefinitionFindi
       suggestion: 'write for example "^1.2.0", ">=1.2 <3" or "1.x"',
     },
   ];
-};
+}

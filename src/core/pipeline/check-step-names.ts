@@ -4,10 +4,10 @@ import type { SuggestName } from '../nearest-name.ts';
 import type { DefinitionFinding } from './finding.ts';
 
 /** Names of the pipeline and its steps, and the names in `depends_on`. */
-export const checkStepNames = (
+export function checkStepNames(
   { pipeline, steps }: PipelineDefinition,
   suggestStep: SuggestName,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   const firstOf = new Map<string, number>();
   for (const [index, { id }] of steps.entries()) if (!firstOf.has(id)) firstOf.set(id, index);
   return [
@@ -18,31 +18,32 @@ export const checkStepNames = (
       ...checkDependencies(step, index, firstOf, suggestStep),
     ]),
   ];
-};
+}
 
-const checkForbidden = (name: string, pointer: string): DefinitionFinding[] =>
-  isForbiddenName(name)
+function checkForbidden(name: string, pointer: string): DefinitionFinding[] {
+  return isForbiddenName(name)
     ? [{ severity: 'error', code: 'name_forbidden', pointer, message: `the name ${name} is not allowed` }]
     : [];
+}
 
-const checkDuplicate = (
+function checkDuplicate(
   id: string,
   index: number,
   firstOf: ReadonlyMap<string, number>,
-): DefinitionFinding[] => {
+): DefinitionFinding[] {
   const first = firstOf.get(id);
   if (first === index) return [];
   const message = `the id ${id} is taken by step ${first}; ids are unique within the pipeline`;
   return [{ severity: 'error', code: 'step_duplicate', pointer: `/steps/${index}/id`, message }];
-};
+}
 
-const checkDependencies = (
+function checkDependencies(
   { id, depends_on = [] }: StepDefinition,
   index: number,
   firstOf: ReadonlyMap<string, number>,
   suggestStep: SuggestName,
-): DefinitionFinding[] =>
-  depends_on.flatMap((dependency, position): DefinitionFinding[] => {
+): DefinitionFinding[] {
+  return depends_on.flatMap((dependency, position): DefinitionFinding[] => {
     const pointer = `/steps/${index}/depends_on/${position}`;
     if (dependency === id) {
       const message = `the step ${id} depends on itself`;
@@ -54,3 +55,4 @@ const checkDependencies = (
       { severity: 'error', code: 'step_unknown', pointer, message, suggestion: suggestStep(dependency) },
     ];
   });
+}

@@ -57,7 +57,7 @@ const allEffort = 1_000_000;
 const allWork = 100_000_000;
 const mostItems = 10_000;
 
-export const checkTypes = (typed: TypedDefinition): DefinitionFinding[] => {
+export function checkTypes(typed: TypedDefinition): DefinitionFinding[] {
   const findings: DefinitionFinding[] = [];
   const { definition, templates, graph } = typed;
   const checking: Checking = {
@@ -74,7 +74,7 @@ export const checkTypes = (typed: TypedDefinition): DefinitionFinding[] => {
   checkRest(templates, checking);
   if (checking.effort.left < 0 || checking.work.left < 0) findings.push(cutShort);
   return findings;
-};
+}
 
 const cutShort: DefinitionFinding = {
   severity: 'note',
@@ -83,12 +83,13 @@ const cutShort: DefinitionFinding = {
   message: 'the schemas and inputs are so large that not all of them were compared',
 };
 
-const readJob = ({ definition: { job_schema }, isSound }: TypedDefinition): ValueType =>
-  job_schema === undefined || !isSound(job_schema)
+function readJob({ definition: { job_schema }, isSound }: TypedDefinition): ValueType {
+  return job_schema === undefined || !isSound(job_schema)
     ? objectType
     : intersectionOf([objectType, typeOfSchema(job_schema)]);
+}
 
-const checkStep = (index: number, checking: Checking): void => {
+function checkStep(index: number, checking: Checking): void {
   const { definition, templates, graph, facts, isSound, outputs } = checking;
   const step = definition.steps[index];
   const readings = templates.steps[index];
@@ -110,28 +111,32 @@ const checkStep = (index: number, checking: Checking): void => {
   }
   const produced = producedBy(step, facts, isSound);
   outputs.set(step.id, items === null ? produced : listOf(produced, items.list));
-};
+}
 
 /** @param isWhole what is mentioned is there, or the place is never reached */
-const scopeFor = ({ job, outputs, indexes, lacks }: Checking, isWhole: boolean): TypeScope => ({
-  job,
-  outputs,
-  whyMissing: (id) => (isWhole ? undefined : lacks[indexes.get(id) ?? -1]?.reason),
-  item: null,
-});
+function scopeFor({ job, outputs, indexes, lacks }: Checking, isWhole: boolean): TypeScope {
+  return {
+    job,
+    outputs,
+    whyMissing: (id) => (isWhole ? undefined : lacks[indexes.get(id) ?? -1]?.reason),
+    item: null,
+  };
+}
 
-const read = (reading: TemplateReading, scope: TypeScope, { effort, report }: Checking): TemplateTypes =>
-  typeTemplate(reading.template.root, {
+function read(reading: TemplateReading, scope: TypeScope, { effort, report }: Checking): TemplateTypes {
+  return typeTemplate(reading.template.root, {
     startOf: (path) => startOf(path, scope),
     effort,
     report: (pointer, fault) => report({ ...fault, pointer }),
   });
+}
 
-const typeOf = (reading: TemplateReading, scope: TypeScope, checking: Checking): ValueType =>
-  typeOfNode(reading.template.root, read(reading, scope, checking));
+function typeOf(reading: TemplateReading, scope: TypeScope, checking: Checking): ValueType {
+  return typeOfNode(reading.template.root, read(reading, scope, checking));
+}
 
 /** The steps whose end without output skips this one too, before it looks at anything: `??` has no use there. */
-const noteSkipped = (index: number, { input, when, items }: StepTemplates, checking: Checking): void => {
+function noteSkipped(index: number, { input, when, items }: StepTemplates, checking: Checking): void {
   const { definition, lacks, indexes, report } = checking;
   const told = new Set<string>();
   for (const reading of [when, items, input]) {
@@ -146,14 +151,14 @@ const noteSkipped = (index: number, { input, when, items }: StepTemplates, check
       report({ severity: 'note', code: 'step_may_be_skipped', pointer, offset, message, suggestion });
     }
   }
-};
+}
 
-const checkWhen = (
+function checkWhen(
   reading: TemplateReading | null,
   scope: TypeScope,
   pointer: string,
   checking: Checking,
-): void => {
+): void {
   if (reading === null) return;
   const type = typeOf(reading, scope, checking);
   if (type.kinds === 0 || isKind(type, booleanKinds)) return;
@@ -166,15 +171,15 @@ const checkWhen = (
     message,
     suggestion,
   });
-};
+}
 
 /** The list that `for_each` goes through; null without one. */
-const checkItems = (
+function checkItems(
   reading: TemplateReading | null,
   scope: TypeScope,
   pointer: string,
   checking: Checking,
-): ValueType | null => {
+): ValueType | null {
   if (reading === null) return null;
   const type = typeOf(reading, scope, checking);
   const at = `${pointer}/for_each/items`;
@@ -188,10 +193,10 @@ const checkItems = (
     checking.report({ severity: 'error', code: 'items_limit', pointer: at, message });
   }
   return type;
-};
+}
 
 /** What belongs to no step. */
-const checkRest = ({ output, concurrencyKey }: DefinitionTemplates, checking: Checking): void => {
+function checkRest({ output, concurrencyKey }: DefinitionTemplates, checking: Checking): void {
   const scope = scopeFor(checking, false);
   if (output !== null) read(output, scope, checking);
   if (concurrencyKey === null) return;
@@ -199,4 +204,4 @@ const checkRest = ({ output, concurrencyKey }: DefinitionTemplates, checking: Ch
   if (type.kinds === 0 || isKind(type, scalarKinds)) return;
   const message = `concurrency.key is a string, number or boolean, not ${describeType(type)}`;
   checking.report({ severity: 'error', code: 'type_mismatch', pointer: '/concurrency/key', message });
-};
+}

@@ -28,7 +28,7 @@ export interface CompiledDefinition {
 }
 
 /** @throws ExpressionSyntaxError when an expression cannot be read: the definition was never checked */
-export const compileDefinition = (definition: PipelineDefinition): CompiledDefinition => {
+export function compileDefinition(definition: PipelineDefinition): CompiledDefinition {
   const { templates, graph } = analyseDefinition(definition);
   return {
     steps: definition.steps.map((step, index) => ({
@@ -40,18 +40,16 @@ export const compileDefinition = (definition: PipelineDefinition): CompiledDefin
     output: soundTemplate(templates.output),
     concurrencyKey: soundTemplate(templates.concurrencyKey),
   };
-};
+}
 
-const compileTemplates = (
-  step: StepTemplates | undefined,
-): Pick<CompiledStep, 'input' | 'when' | 'items'> => {
+function compileTemplates(step: StepTemplates | undefined): Pick<CompiledStep, 'input' | 'when' | 'items'> {
   const input = soundTemplate(step?.input ?? null);
   if (step === undefined || input === null) throw new RangeError('a step without a template');
   return { input, when: soundTemplate(step.when), items: soundTemplate(step.items) };
-};
+}
 
-const soundTemplate = (reading: TemplateReading | null): CompiledTemplate | null => {
+function soundTemplate(reading: TemplateReading | null): CompiledTemplate | null {
   if (reading === null) return null;
   if (reading.errors[0] !== undefined) throw reading.errors[0];
   return reading.template;
-};
+}

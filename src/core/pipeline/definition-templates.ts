@@ -27,28 +27,33 @@ export interface DefinitionTemplates {
   readonly concurrencyKey: ReferencingTemplate | null;
 }
 
-export const readTemplates = ({ steps, output, concurrency }: PipelineDefinition): DefinitionTemplates => ({
-  steps: steps.map((step, index) => readStep(step, `/steps/${index}`)),
-  output: output === undefined ? null : read(output, '/output'),
-  concurrencyKey: concurrency === undefined ? null : read(concurrency.key, '/concurrency/key'),
-});
+export function readTemplates({ steps, output, concurrency }: PipelineDefinition): DefinitionTemplates {
+  return {
+    steps: steps.map((step, index) => readStep(step, `/steps/${index}`)),
+    output: output === undefined ? null : read(output, '/output'),
+    concurrencyKey: concurrency === undefined ? null : read(concurrency.key, '/concurrency/key'),
+  };
+}
 
-const readStep = ({ input, when, for_each }: StepDefinition, pointer: string): StepTemplates => ({
-  input: read(input ?? {}, `${pointer}/input`),
-  when: when === undefined ? null : readWhen(when, `${pointer}/when`),
-  items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
-});
+function readStep({ input, when, for_each }: StepDefinition, pointer: string): StepTemplates {
+  return {
+    input: read(input ?? {}, `${pointer}/input`),
+    when: when === undefined ? null : readWhen(when, `${pointer}/when`),
+    items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
+  };
+}
 
-const read = (value: Json, pointer: string): ReferencingTemplate => {
+function read(value: Json, pointer: string): ReferencingTemplate {
   const { template, errors } = readTemplate(value, pointer);
   return { template, errors, references: references(template) };
-};
+}
 
-const readWhen = (when: string, pointer: string): ReferencingTemplate => {
+function readWhen(when: string, pointer: string): ReferencingTemplate {
   const { condition: template, errors } = readCondition(when, pointer);
   return { template, errors, references: references(template) };
-};
+}
 
 /** Those of a step in the order of its keys. */
-export const listReadings = ({ input, when, items }: StepTemplates): readonly ReferencingTemplate[] =>
-  [when, items, input].filter((reading) => reading !== null);
+export function listReadings({ input, when, items }: StepTemplates): readonly ReferencingTemplate[] {
+  return [when, items, input].filter((reading) => reading !== null);
+}

@@ -22,7 +22,7 @@ export interface ResolvedEscalation {
 
 type Defaults = Pick<PipelineDefinition, 'defaults'>;
 
-export const resolveEscalation = ({ defaults = {} }: Defaults, step: StepDefinition): ResolvedEscalation => {
+export function resolveEscalation({ defaults = {} }: Defaults, step: StepDefinition): ResolvedEscalation {
   const policy: EscalatePolicy = { ...defaults.escalate, ...step.escalate };
   return {
     enabled: (policy.enabled ?? true) && stepKindOf(step) === 'call' && !isModel(step),
@@ -33,7 +33,8 @@ export const resolveEscalation = ({ defaults = {} }: Defaults, step: StepDefinit
     on_exhausted: policy.on_exhausted ?? 'wait',
     needs_person: (step.retry?.max ?? defaults.retry?.max ?? defaultRetry.max) === 0,
   };
-};
+}
 
-export const isModel = (step: Pick<StepDefinition, 'capability'>): boolean =>
-  capabilityOf(step).startsWith('model.');
+export function isModel(step: Pick<StepDefinition, 'capability'>): boolean {
+  return capabilityOf(step).startsWith('model.');
+}

@@ -11,7 +11,7 @@ export interface PartialValue {
   readonly holes: ReadonlySet<string>;
 }
 
-export const readPartialValue = (root: TemplateNode): PartialValue => {
+export function readPartialValue(root: TemplateNode): PartialValue {
   const holes = new Set<string>();
   const read = (node: TemplateNode, pointer: string): Json => {
     switch (node.kind) {
@@ -30,10 +30,10 @@ export const readPartialValue = (root: TemplateNode): PartialValue => {
     }
   };
   return { value: read(root, ''), holes };
-};
+}
 
 /** Where a part of the evaluated value is written: below each `$literal` on its way. */
-export const locateInTemplate = (written: Json, segments: readonly string[]): string => {
+export function locateInTemplate(written: Json, segments: readonly string[]): string {
   let at: Json | undefined = written;
   let pointer = '';
   let isLiteral = false;
@@ -48,4 +48,4 @@ export const locateInTemplate = (written: Json, segments: readonly string[]): st
     else at = isList(at) ? at[Number(segment)] : at[segment];
   }
   return pointer;
-};
+}

@@ -20,10 +20,10 @@ type Refused = Extract<PipelineForm, { kind: 'refused' }>;
  * @param nodeOf undefined for what is not stored
  * @returns what is wrong with a reference of the root, or null
  */
-export const createReferenceJudge = (
+export function createReferenceJudge(
   root: PipelineNode,
   nodeOf: (reference: string) => PipelineNode | undefined,
-): ((reference: string) => Refused | null) => {
+): (reference: string) => Refused | null {
   const judged = new Map<string, Refused | null>();
 
   const judge = (reference: string, path: readonly string[]): Refused | null => {
@@ -45,30 +45,39 @@ export const createReferenceJudge = (
   };
 
   return (reference) => judge(reference, [nameOf(root)]);
-};
+}
 
-const nameOf = ({ pipeline, version }: PipelineNode): string => `${pipeline}@${version}`;
+function nameOf({ pipeline, version }: PipelineNode): string {
+  return `${pipeline}@${version}`;
+}
 
-const isOf = ({ pipeline, version }: PipelineNode, reference: string): boolean =>
-  reference === `${pipeline}@${version}` || reference === `${pipeline}@latest`;
+function isOf({ pipeline, version }: PipelineNode, reference: string): boolean {
+  return reference === `${pipeline}@${version}` || reference === `${pipeline}@latest`;
+}
 
-const unknown = (reference: string, path: readonly string[]): Refused => ({
-  kind: 'refused',
-  code: 'pipeline_unknown',
-  message:
-    path.length === 1
-      ? `there is no pipeline ${reference}`
-      : `there is no pipeline ${reference}, which ${path.at(-1)} runs`,
-});
+function unknown(reference: string, path: readonly string[]): Refused {
+  return {
+    kind: 'refused',
+    code: 'pipeline_unknown',
+    message:
+      path.length === 1
+        ? `there is no pipeline ${reference}`
+        : `there is no pipeline ${reference}, which ${path.at(-1)} runs`,
+  };
+}
 
-const cycle = (path: readonly string[]): Refused => ({
-  kind: 'refused',
-  code: 'pipeline_cycle',
-  message: `each of these pipelines runs the next: ${path.join(' -> ')}`,
-});
+function cycle(path: readonly string[]): Refused {
+  return {
+    kind: 'refused',
+    code: 'pipeline_cycle',
+    message: `each of these pipelines runs the next: ${path.join(' -> ')}`,
+  };
+}
 
-const tooDeep = (path: readonly string[]): Refused => ({
-  kind: 'refused',
-  code: 'pipeline_depth',
-  message: `pipelines run pipelines at most ${deepestPipelines} deep: ${path.join(' -> ')}`,
-});
+function tooDeep(path: readonly string[]): Refused {
+  return {
+    kind: 'refused',
+    code: 'pipeline_depth',
+    message: `pipelines run pipelines at most ${deepestPipelines} deep: ${path.join(' -> ')}`,
+  };
+}

@@ -15,7 +15,7 @@ export interface Consumer {
 }
 
 /** Null when nothing is known about what it takes. */
-export const consumerOf = (step: StepDefinition, facts: DefinitionFacts): Consumer | null => {
+export function consumerOf(step: StepDefinition, facts: DefinitionFacts): Consumer | null {
   const name = describeStep(step);
   switch (stepKindOf(step)) {
     case 'call': {
@@ -36,27 +36,27 @@ export const consumerOf = (step: StepDefinition, facts: DefinitionFacts): Consum
     case 'review':
       return null;
   }
-};
+}
 
 /** Once; a `for_each` makes a list of it. A person who skips an item, and a failure that is tolerated, leave null. */
-export const producedBy = (
+export function producedBy(
   step: StepDefinition,
   facts: DefinitionFacts,
   isSound: (schema: JsonObject) => boolean,
-): ValueType => {
+): ValueType {
   const output = outputOf(step, facts, isSound);
   const { for_each, optional, review } = step;
   const mayLeaveNull =
     for_each !== undefined &&
     ((for_each.tolerate ?? 0) > 0 || optional === true || review?.on_timeout === 'skip');
   return mayLeaveNull ? unionOf([output, nullType]) : output;
-};
+}
 
-const outputOf = (
+function outputOf(
   step: StepDefinition,
   facts: DefinitionFacts,
   isSound: (schema: JsonObject) => boolean,
-): ValueType => {
+): ValueType {
   switch (stepKindOf(step)) {
     case 'call': {
       const specs = facts.specsOf?.(step) ?? [];
@@ -73,4 +73,4 @@ const outputOf = (
       return schema === undefined || !isSound(schema) ? anyType : typeOfSchema(schema);
     }
   }
-};
+}

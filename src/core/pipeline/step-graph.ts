@@ -12,22 +12,23 @@ export interface AnalysedDefinition {
   readonly graph: Graph;
 }
 
-export const analyseDefinition = (definition: PipelineDefinition): AnalysedDefinition => {
+export function analyseDefinition(definition: PipelineDefinition): AnalysedDefinition {
   const templates = readTemplates(definition);
   return { templates, graph: createStepGraph(definition, templates) };
-};
+}
 
 /** What each step waits for: its `depends_on` and the steps that its input, its condition and its items mention. */
-const createStepGraph = (definition: PipelineDefinition, templates: DefinitionTemplates): Graph =>
-  createGraph(
+function createStepGraph(definition: PipelineDefinition, templates: DefinitionTemplates): Graph {
+  return createGraph(
     definition.steps.map(({ id, depends_on = [] }, index) => {
       // An edge to itself has its own finding and is no cycle of the graph.
       const dependencies = [...depends_on, ...listMentioned(templates.steps[index])];
       return { id, depends_on: dependencies.filter((other) => other !== id) };
     }),
   );
+}
 
-const listMentioned = (step: StepTemplates | undefined): readonly string[] => {
+function listMentioned(step: StepTemplates | undefined): readonly string[] {
   const mentioned = new Set<string>();
   for (const { references } of step === undefined ? [] : listReadings(step)) {
     for (const { root, segments } of references) {
@@ -36,4 +37,4 @@ const listMentioned = (step: StepTemplates | undefined): readonly string[] => {
     }
   }
   return [...mentioned];
-};
+}

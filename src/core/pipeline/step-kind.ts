@@ -6,14 +6,14 @@ export type StepKind = 'call' | 'run' | 'wait' | 'review';
 type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review'>;
 
 /** Of a checked definition, in which exactly one of the keys is there. */
-export const stepKindOf = ({ pipeline, wait, review }: KindFields): StepKind => {
+export function stepKindOf({ pipeline, wait, review }: KindFields): StepKind {
   if (pipeline !== undefined) return 'run';
   if (wait !== undefined) return 'wait';
   return review === undefined ? 'call' : 'review';
-};
+}
 
 /** A few words for people: `concat`, `reel@1.0`, `wait 30s`, `review`. */
-export const describeStep = (step: KindFields): string => {
+export function describeStep(step: KindFields): string {
   switch (stepKindOf(step)) {
     case 'call':
       return step.capability ?? '';
@@ -24,15 +24,19 @@ export const describeStep = (step: KindFields): string => {
     case 'review':
       return 'review';
   }
-};
+}
 
 /** Of a step that is a call. */
-export const capabilityOf = ({ capability }: Pick<StepDefinition, 'capability'>): string => capability ?? '';
+export function capabilityOf({ capability }: Pick<StepDefinition, 'capability'>): string {
+  return capability ?? '';
+}
 
 /** What it is on the wire: one of the four is there. */
-export const kindFieldsOf = ({ capability, pipeline, wait, review }: KindFields) => ({
-  ...(capability === undefined ? {} : { capability }),
-  ...(pipeline === undefined ? {} : { pipeline }),
-  ...(wait === undefined ? {} : { wait }),
-  ...(review === undefined ? {} : { review: review.title }),
-});
+export function kindFieldsOf({ capability, pipeline, wait, review }: KindFields) {
+  return {
+    ...(capability === undefined ? {} : { capability }),
+    ...(pipeline === undefined ? {} : { pipeline }),
+    ...(wait === undefined ? {} : { wait }),
+    ...(review === undefined ? {} : { review: review.title }),
+  };
+}

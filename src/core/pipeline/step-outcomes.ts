@@ -14,7 +14,7 @@ export interface Lack {
 /** By step index: why it may have no output; undefined = it has one, or the run fails. */
 export type StepLacks = readonly (Lack | undefined)[];
 
-export const findLacks = ({ steps }: PipelineDefinition, { order, predecessors }: Graph): StepLacks => {
+export function findLacks({ steps }: PipelineDefinition, { order, predecessors }: Graph): StepLacks {
   const lacks: (Lack | undefined)[] = steps.map(() => undefined);
   for (const index of order) {
     const step = steps[index];
@@ -23,9 +23,9 @@ export const findLacks = ({ steps }: PipelineDefinition, { order, predecessors }
     lacks[index] = whySkipped(step, before, lacks) ?? whyFailed(step);
   }
   return lacks;
-};
+}
 
-const whySkipped = (step: StepDefinition, before: readonly number[], lacks: StepLacks): Lack | undefined => {
+function whySkipped(step: StepDefinition, before: readonly number[], lacks: StepLacks): Lack | undefined {
   const { id, when, run_if = 'all_succeeded', optional, review } = step;
   const reason = `${id} may be skipped`;
   if (when !== undefined || optional === true || review?.on_timeout === 'skip')
@@ -36,11 +36,15 @@ const whySkipped = (step: StepDefinition, before: readonly number[], lacks: Step
     (run_if === 'all_succeeded' && lacking.length > 0) ||
     (run_if === 'any_succeeded' && lacking.length === before.length);
   return mayBeSkipped ? { reason, isOwn: run_if === 'any_failed' } : undefined;
-};
+}
 
-const whyFailed = ({ id, on_error }: StepDefinition): Lack | undefined =>
-  on_error === 'continue' ? { reason: `${id} may fail`, isOwn: true } : undefined;
+function whyFailed({ id, on_error }: StepDefinition): Lack | undefined {
+  return on_error === 'continue' ? { reason: `${id} may fail`, isOwn: true } : undefined;
+}
 
 /** Whether a step that starts has an output of each step it depends on. */
-export const needsAll = ({ run_if }: StepDefinition, dependencies: number): boolean =>
-  run_if === undefined || run_if === 'all_succeeded' || (run_if === 'any_succeeded' && dependencies === 1);
+export function needsAll({ run_if }: StepDefinition, dependencies: number): boolean {
+  return (
+    run_if === undefined || run_if === 'all_succeeded' || (run_if === 'any_succeeded' && dependencies === 1)
+  );
+}

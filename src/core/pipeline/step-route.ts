@@ -13,19 +13,22 @@ export interface RouteOfRun {
   readonly remainingMs: number;
 }
 
-export const routeOfStep = (
+export function routeOfStep(
   { capability, capability_version, tags }: StepDefinition,
   settings: StepSettings,
   run: RouteOfRun,
-): Pick<RouteRequest, 'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'> => ({
-  capability: capabilityOf({ capability }),
-  versionRange: capability_version ?? null,
-  tags: tags ?? [],
-  priority: settings.priority ?? run.priority,
-  ceilingUsd: lowestCeiling(settings.ceilingUsd, run.ceilingUsd),
-  timeoutMs: Math.max(1, Math.min(settings.timeoutMs, run.remainingMs)),
-});
+): Pick<RouteRequest, 'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'> {
+  return {
+    capability: capabilityOf({ capability }),
+    versionRange: capability_version ?? null,
+    tags: tags ?? [],
+    priority: settings.priority ?? run.priority,
+    ceilingUsd: lowestCeiling(settings.ceilingUsd, run.ceilingUsd),
+    timeoutMs: Math.max(1, Math.min(settings.timeoutMs, run.remainingMs)),
+  };
+}
 
 /** Of two ceilings, of which null is none. */
-export const lowestCeiling = (one: number | null, other: number | null): number | null =>
-  one === null ? other : other === null ? one : Math.min(one, other);
+export function lowestCeiling(one: number | null, other: number | null): number | null {
+  return one === null ? other : other === null ? one : Math.min(one, other);
+}

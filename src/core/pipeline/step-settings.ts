@@ -17,7 +17,7 @@ export interface StepSettings {
 const defaultTimeoutMs = 300_000;
 const defaultTotalTimeoutMs = 3_600_000;
 
-export const resolveStepSettings = (definition: PipelineDefinition, step: StepDefinition): StepSettings => {
+export function resolveStepSettings(definition: PipelineDefinition, step: StepDefinition): StepSettings {
   const { defaults = {} } = definition;
   const retry = { ...defaults.retry, ...step.retry };
   const timeout = step.timeout ?? defaults.timeout;
@@ -38,4 +38,4 @@ export const resolveStepSettings = (definition: PipelineDefinition, step: StepDe
     priority: step.priority ?? null,
     ceilingUsd: step.budget_ceiling_usd ?? defaults.budget_ceiling_usd ?? null,
   };
-};
+}

@@ -27,7 +27,7 @@ export interface TypeScope {
 }
 
 /** Null for what has its own finding already. */
-export const startOf = (path: Path, scope: TypeScope): PathStart | null => {
+export function startOf(path: Path, scope: TypeScope): PathStart | null {
   switch (path.root) {
     case 'job':
       return { type: scope.job, missing: 'no', length: 0 };
@@ -42,11 +42,13 @@ export const startOf = (path: Path, scope: TypeScope): PathStart | null => {
     default:
       return null;
   }
-};
+}
 
-const isKnownField = (name: unknown): boolean => runFields.some((field) => field === name);
+function isKnownField(name: unknown): boolean {
+  return runFields.some((field) => field === name);
+}
 
-const startOfStep = ({ segments: [id, field] }: Path, scope: TypeScope): PathStart | null => {
+function startOfStep({ segments: [id, field] }: Path, scope: TypeScope): PathStart | null {
   const output = typeof id === 'string' ? scope.outputs.get(id) : undefined;
   if (typeof id !== 'string' || output === undefined) return null;
   switch (field) {
@@ -63,7 +65,7 @@ const startOfStep = ({ segments: [id, field] }: Path, scope: TypeScope): PathSta
     default:
       return null;
   }
-};
+}
 
 const runType = typeOfFields(
   new Map(runFields.map((field) => [field, () => (field === 'attempt' ? integerType : stringType)])),

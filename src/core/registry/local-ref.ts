@@ -3,22 +3,22 @@ import { splitPointer } from '../json-pointer.ts';
 import { isList, isPlainObject } from '../json-type.ts';
 
 /** What `#`, `#/a/b` or `#anchor` names inside a schema; undefined when nothing, or when it is not local. */
-export const resolveLocalRef = (root: JsonObject, ref: string): Json | undefined => {
+export function resolveLocalRef(root: JsonObject, ref: string): Json | undefined {
   if (!ref.startsWith('#')) return undefined;
   const fragment = decodeFragment(ref.slice(1));
   if (fragment === '') return root;
   return fragment.startsWith('/') ? walkPointer(root, fragment) : findAnchor(root, fragment);
-};
+}
 
-const decodeFragment = (fragment: string): string => {
+function decodeFragment(fragment: string): string {
   try {
     return decodeURIComponent(fragment);
   } catch {
     return fragment;
   }
-};
+}
 
-const walkPointer = (root: JsonObject, pointer: string): Json | undefined => {
+function walkPointer(root: JsonObject, pointer: string): Json | undefined {
   let value: Json | undefined = root;
   for (const segment of splitPointer(pointer)) {
     if (value === undefined || value === null || typeof value !== 'object') return undefined;
@@ -26,9 +26,9 @@ const walkPointer = (root: JsonObject, pointer: string): Json | undefined => {
     else value = Object.hasOwn(value, segment) ? value[segment] : undefined;
   }
   return value;
-};
+}
 
-const findAnchor = (value: Json, anchor: string): JsonObject | undefined => {
+function findAnchor(value: Json, anchor: string): JsonObject | undefined {
   if (value === null || typeof value !== 'object') return undefined;
   if (isPlainObject(value) && (value.$anchor === anchor || value.$dynamicAnchor === anchor)) return value;
   for (const child of Object.values(value)) {
@@ -36,4 +36,4 @@ const findAnchor = (value: Json, anchor: string): JsonObject | undefined => {
     if (found !== undefined) return found;
   }
   return undefined;
-};
+}

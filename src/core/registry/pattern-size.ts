@@ -6,7 +6,7 @@
 /** An escape, a class, a count, or one character. A class that is not closed reaches to the end. */
 const token = /\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]?|\{(\d+)(?:,(\d*))?\}|[\s\S]/g;
 
-export const estimatePatternSize = (pattern: string): number => {
+export function estimatePatternSize(pattern: string): number {
   /** Sizes of what stands before each open group. */
   const outer: number[] = [];
   let size = 0;
@@ -29,4 +29,4 @@ export const estimatePatternSize = (pattern: string): number => {
     }
   }
   return outer.reduce((sum, before) => sum + before, size);
-};
+}

@@ -16,10 +16,10 @@ const slackMs = 1_000;
  * True when the uptime went down; after a registration also when the process is younger than the last reading. A
  * fixed uptime by itself proves nothing: some instances always say the same.
  */
-export const isNewProcess = (
+export function isNewProcess(
   { uptime_ms, uptime_age_ms, hasRegisteredSince }: LastUptime,
   uptimeNowMs: number,
-): boolean => {
+): boolean {
   if (uptime_ms === null || uptime_age_ms === null) return false;
   return uptimeNowMs < uptime_ms || (hasRegisteredSince && uptimeNowMs + slackMs < uptime_age_ms);
-};
+}

@@ -33,10 +33,11 @@ const maps: ReadonlySet<string> = new Set([
 ]);
 
 /** @returns what is wrong and where, or null */
-export const findSchemaFault = (schema: JsonObject): string | null =>
-  walk(schema, '', 1, false, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
+export function findSchemaFault(schema: JsonObject): string | null {
+  return walk(schema, '', 1, false, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
+}
 
-const walk = (value: Json, pointer: string, depth: number, isMap: boolean, state: Walk): string | null => {
+function walk(value: Json, pointer: string, depth: number, isMap: boolean, state: Walk): string | null {
   const at = pointer === '' ? '/' : pointer;
   state.nodes += 1;
   if (state.nodes > schemaLimits.nodes) return `more than ${schemaLimits.nodes} values, the most allowed`;
@@ -52,9 +53,9 @@ const walk = (value: Json, pointer: string, depth: number, isMap: boolean, state
     if (fault !== null) return fault;
   }
   return null;
-};
+}
 
-const findKeywordFault = (schema: JsonObject, isRoot: boolean): string | null => {
+function findKeywordFault(schema: JsonObject, isRoot: boolean): string | null {
   const { $id, $async, enum: values, uniqueItems, maxItems } = schema;
   for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef'] as const) {
     const ref = schema[keyword];
@@ -71,9 +72,9 @@ const findKeywordFault = (schema: JsonObject, isRoot: boolean): string | null =>
   return uniqueItems === true && !isBounded
     ? `uniqueItems without maxItems, or with more than ${schemaLimits.uniqueItems}`
     : null;
-};
+}
 
-const findPatternFault = ({ pattern, patternProperties }: JsonObject, state: Walk): string | null => {
+function findPatternFault({ pattern, patternProperties }: JsonObject, state: Walk): string | null {
   if (typeof pattern === 'string') state.patternSize += estimatePatternSize(pattern);
   if (isPlainObject(patternProperties)) {
     for (const key of Object.keys(patternProperties)) state.patternSize += estimatePatternSize(key);
@@ -81,4 +82,4 @@ const findPatternFault = ({ pattern, patternProperties }: JsonObject, state: Wal
   return state.patternSize > schemaLimits.patternSize
     ? `patterns of more than ${schemaLimits.patternSize} instructions; counted repetition multiplies`
     : null;
-};
+}

@@ -6,10 +6,10 @@ import { isPlainObject } from '../json-type.ts';
  * each leads to the other. (Tarjan's strongly connected components, in linear time.)
  * @param next what an object leads to; lists stand for what is in them
  */
-export const findLoops = (
+export function findLoops(
   root: JsonObject,
   next: (value: JsonObject) => readonly Json[],
-): ReadonlyMap<JsonObject, number> => {
+): ReadonlyMap<JsonObject, number> {
   const loops = new Map<JsonObject, number>();
   const order = new Map<JsonObject, number>();
   const open: JsonObject[] = [];
@@ -32,10 +32,11 @@ export const findLoops = (
 
   visit(root);
   return loops;
-};
+}
 
-const flatten = (values: readonly Json[]): readonly JsonObject[] =>
-  values.flatMap((value) => {
+function flatten(values: readonly Json[]): readonly JsonObject[] {
+  return values.flatMap((value) => {
     if (Array.isArray(value)) return flatten(value);
     return isPlainObject(value) ? [value] : [];
   });
+}

@@ -19,14 +19,14 @@ const maxChecksInPlace = 10_000;
 type Targets = (schema: JsonObject) => readonly Json[];
 
 /** @returns what is wrong, or null */
-export const findExplosion = (root: JsonObject): string | null => {
+export function findExplosion(root: JsonObject): string | null {
   const targetsOf = createTargets(root);
   const loops = findLoops(root, (schema) => [...Object.values(schema), ...targetsOf(schema)]);
   return findExplosiveUnion(loops, targetsOf) ?? findFanOut([...loops.keys()], targetsOf);
-};
+}
 
 /** What the references of a schema name. */
-const createTargets = (root: JsonObject): Targets => {
+function createTargets(root: JsonObject): Targets {
   const known = new Map<string, Json | undefined>();
   const resolve = (ref: string): Json | undefined => {
     if (!known.has(ref)) known.set(ref, resolveLocalRef(root, ref));
@@ -38,9 +38,9 @@ const createTargets = (root: JsonObject): Targets => {
       const target = typeof ref === 'string' ? resolve(ref) : undefined;
       return target === undefined ? [] : [target];
     });
-};
+}
 
-const findExplosiveUnion = (loops: ReadonlyMap<JsonObject, number>, targetsOf: Targets): string | null => {
+function findExplosiveUnion(loops: ReadonlyMap<JsonObject, number>, targetsOf: Targets): string | null {
   for (const [schema, loop] of loops) {
     for (const keyword of unions) {
       const branches = schema[keyword];
@@ -54,24 +54,24 @@ const findExplosiveUnion = (loops: ReadonlyMap<JsonObject, number>, targetsOf: T
     }
   }
   return null;
-};
+}
 
-const areTypesDistinct = (branches: readonly Json[], targetsOf: Targets): boolean => {
+function areTypesDistinct(branches: readonly Json[], targetsOf: Targets): boolean {
   const types = branches.map((branch) => typeOf(branch, targetsOf));
   return types.every((type) => type !== null) && new Set(types).size === types.length;
-};
+}
 
 /** The one type that a branch accepts; null when it does not say so itself. */
-const typeOf = (branch: Json, targetsOf: Targets): string | null => {
+function typeOf(branch: Json, targetsOf: Targets): string | null {
   let schema: Json | undefined = branch;
   for (let steps = 0; steps < 8 && isPlainObject(schema); steps++) {
     if (typeof schema.type === 'string') return schema.type;
     [schema] = targetsOf(schema);
   }
   return null;
-};
+}
 
-const findFanOut = (schemas: readonly JsonObject[], targetsOf: Targets): string | null => {
+function findFanOut(schemas: readonly JsonObject[], targetsOf: Targets): string | null {
   const counts = new Map<JsonObject, number>();
   /** Checks that one place of the value gets from this schema; infinite where it comes back to itself. */
   const count = (schema: JsonObject): number => {
@@ -89,12 +89,14 @@ const findFanOut = (schemas: readonly JsonObject[], targetsOf: Targets): string 
   return Number.isFinite(most)
     ? `references that multiply to more than ${maxChecksInPlace} checks of one place in the value`
     : 'a reference that leads back to itself without going into the value';
-};
+}
 
-const listInPlace = (schema: JsonObject): readonly Json[] => [
-  ...inPlace.flatMap((keyword) => schema[keyword] ?? []),
-  ...inPlaceMaps.flatMap((keyword) => {
-    const map = schema[keyword];
-    return isPlainObject(map) ? Object.values(map) : [];
-  }),
-];
+function listInPlace(schema: JsonObject): readonly Json[] {
+  return [
+    ...inPlace.flatMap((keyword) => schema[keyword] ?? []),
+    ...inPlaceMaps.flatMap((keyword) => {
+      const map = schema[keyword];
+      return isPlainObject(map) ? Object.values(map) : [];
+    }),
+  ];
+}

@@ -56,19 +56,23 @@ const silentProbeMs = 75_000;
 const failuresUntilDown = 3;
 const downProbesMs = [15_000, 30_000, 60_000] as const;
 
-const up = (next_probe_in_ms: number | null): Transition => ({
-  state: 'up',
-  reason: null,
-  failed_probes: 0,
-  next_probe_in_ms,
-});
+function up(next_probe_in_ms: number | null): Transition {
+  return {
+    state: 'up',
+    reason: null,
+    failed_probes: 0,
+    next_probe_in_ms,
+  };
+}
 
-const suspectNow = (reason: string): Transition => ({
-  state: 'suspect',
-  reason,
-  failed_probes: 0,
-  next_probe_in_ms: 0,
-});
+function suspectNow(reason: string): Transition {
+  return {
+    state: 'suspect',
+    reason,
+    failed_probes: 0,
+    next_probe_in_ms: 0,
+  };
+}
 
 /** Whatever it was before. */
 export const afterRegistration = up(vettingGraceMs);
@@ -76,7 +80,7 @@ export const afterRegistration = up(vettingGraceMs);
 /** What becomes of an instance that is up. */
 export const afterSilence = suspectNow('its heartbeats stopped');
 
-export const nextState = (facts: InstanceFacts, event: InstanceEvent): Transition | null => {
+export function nextState(facts: InstanceFacts, event: InstanceEvent): Transition | null {
   if (event.kind === 'registered') return afterRegistration;
   if (facts.state === 'deregistered') return null;
   switch (event.kind) {
@@ -100,9 +104,9 @@ export const nextState = (facts: InstanceFacts, event: InstanceEvent): Transitio
     case 'probe_failed':
       return afterFailedProbe(facts, event.failure, event.detail);
   }
-};
+}
 
-const afterFailedProbe = (facts: InstanceFacts, failure: ProbeFailure, detail: string): Transition => {
+function afterFailedProbe(facts: InstanceFacts, failure: ProbeFailure, detail: string): Transition {
   const { state, reason, failed_probes } = facts;
   if (state === 'quarantined') {
     return { state, reason, failed_probes, next_probe_in_ms: quarantineProbeMs };
@@ -120,4 +124,4 @@ const afterFailedProbe = (facts: InstanceFacts, failure: ProbeFailure, detail: s
     failed_probes: failed,
     next_probe_in_ms: facts.isEvicted ? null : (downProbesMs[failed - failuresUntilDown] ?? downProbesMs[2]),
   };
-};
+}

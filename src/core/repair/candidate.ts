@@ -27,40 +27,44 @@ export interface Broken {
   readonly input: Json;
 }
 
-export const replaceValue = (
+export function replaceValue(
   kind: RepairKind,
   pointer: string,
   [oldValue, newValue]: readonly [Json, Json],
   description: string,
   isSure = true,
-): Candidate => ({
-  kind,
-  pointer,
-  operations: [
-    { op: 'test', path: pointer, value: oldValue },
-    { op: 'replace', path: pointer, value: newValue },
-  ],
-  description: `${description} at ${pointer}`,
-  change: { pointer, oldValue, newValue },
-  isSure,
-});
+): Candidate {
+  return {
+    kind,
+    pointer,
+    operations: [
+      { op: 'test', path: pointer, value: oldValue },
+      { op: 'replace', path: pointer, value: newValue },
+    ],
+    description: `${description} at ${pointer}`,
+    change: { pointer, oldValue, newValue },
+    isSure,
+  };
+}
 
-export const removeKey = (pointer: string, value: Json, description: string, isSure: boolean): Candidate => ({
-  kind: 'drop',
-  pointer,
-  operations: [
-    { op: 'test', path: pointer, value },
-    { op: 'remove', path: pointer },
-  ],
-  description,
-  change: { pointer, oldValue: value, newValue: undefined },
-  isSure,
-});
+export function removeKey(pointer: string, value: Json, description: string, isSure: boolean): Candidate {
+  return {
+    kind: 'drop',
+    pointer,
+    operations: [
+      { op: 'test', path: pointer, value },
+      { op: 'remove', path: pointer },
+    ],
+    description,
+    change: { pointer, oldValue: value, newValue: undefined },
+    isSure,
+  };
+}
 
 /** A value in a description; lists and objects by kind only. */
-export const show = (value: Json): string => {
+export function show(value: Json): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (value !== null && typeof value === 'object') return 'an object';
   const text = JSON.stringify(value);
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
-};
+}

@@ -16,7 +16,7 @@ import type { SchemaFinding } from './schema-finding.ts';
 import { haveNamePatterns, mayHold, namesIn, schemasAt } from './schema-walk.ts';
 
 /** The object that holds a key, and the name of the key; null where the input has none there. */
-const findPlace = ({ schema, input }: Broken, pointer: string): { place: KeyPlace; name: string } | null => {
+function findPlace({ schema, input }: Broken, pointer: string): { place: KeyPlace; name: string } | null {
   const name = splitPointer(pointer).at(-1);
   const parent = pointer.slice(0, pointer.lastIndexOf('/'));
   const object = valueAt(input, parent);
@@ -27,16 +27,16 @@ const findPlace = ({ schema, input }: Broken, pointer: string): { place: KeyPlac
   const declared = new Set(known);
   const unknown = haveNamePatterns(schemas) ? [] : Object.keys(object).filter((key) => !declared.has(key));
   return { place: { pointer: parent, object, known, unknown }, name };
-};
+}
 
-export const supplyKey = (broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] => {
+export function supplyKey(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
   const found = findPlace(broken, pointer);
   if (found === null) return [];
   const { place, name } = found;
   return [...renameToMissing(place, name), ...fillKey(broken, place, name)];
-};
+}
 
-const fillKey = ({ schema }: Broken, place: KeyPlace, name: string): readonly Candidate[] => {
+function fillKey({ schema }: Broken, place: KeyPlace, name: string): readonly Candidate[] {
   if (isForbiddenName(name)) return [];
   const pointer = extendPointer(place.pointer, name);
   const schemas = schemasAt(schema, pointer);
@@ -53,17 +53,17 @@ const fillKey = ({ schema }: Broken, place: KeyPlace, name: string): readonly Ca
     change: { pointer, oldValue: undefined, newValue: value },
     isSure,
   }));
-};
+}
 
 /** The values that a schema itself names for an absent key. */
-const saidValues = (schema: JsonObject): readonly Json[] => {
+function saidValues(schema: JsonObject): readonly Json[] {
   const { default: standard, const: constant, enum: allowed } = schema;
   if (standard !== undefined) return [standard];
   if (constant !== undefined) return [constant];
   return Array.isArray(allowed) && allowed.length === 1 ? allowed : [];
-};
+}
 
-export const settleUnknownKey = (broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] => {
+export function settleUnknownKey(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
   const found = findPlace(broken, pointer);
   const value = found?.place.object[found.name];
   if (found === null || value === undefined) return [];
@@ -74,14 +74,14 @@ export const settleUnknownKey = (broken: Broken, { pointer }: SchemaFinding): re
     ...renameUnknown(place, name),
     removeKey(pointer, value, `leave out ${pointer}, which is not allowed`, isSure),
   ];
-};
+}
 
 const remark = /^(_|\$|x-|#|\/\/|(comments?|notes?|todo)$)/i;
 
 /** Whether it is no wish, says again what a known key says, or no known key is left that could be meant. */
-const isNeedless = ({ object, known }: KeyPlace, name: string, value: Json): boolean => {
+function isNeedless({ object, known }: KeyPlace, name: string, value: Json): boolean {
   if (value === null || remark.test(name)) return true;
   const twins = known.filter((key) => Object.hasOwn(object, key) && nameDistance(name, key) !== null);
   if (twins.length > 0) return twins.every((key) => object[key] === value);
   return known.every((key) => Object.hasOwn(object, key));
-};
+}

@@ -11,32 +11,32 @@ import { schemasAt } from './schema-walk.ts';
 const closeShare = 0.25;
 
 /** 0: any number. */
-const stepAt = ({ schema }: Broken, pointer: string): number => {
+function stepAt({ schema }: Broken, pointer: string): number {
   const steps = schemasAt(schema, pointer).flatMap(({ type, multipleOf }) => [
     ...(type === 'integer' ? [1] : []),
     ...(typeof multipleOf === 'number' ? [multipleOf] : []),
   ]);
   return Math.max(0, ...steps);
-};
+}
 
 /** The allowed number closest to a bound; none where there is always one closer. */
-const settle = (limit: number, comparison: string, step: number): readonly number[] => {
+function settle(limit: number, comparison: string, step: number): readonly number[] {
   const isExcluded = comparison === '>' || comparison === '<';
   if (step === 0) return isExcluded ? [] : [limit];
   const inwards = comparison.startsWith('>') ? 1 : -1;
   const steps = inwards === 1 ? Math.ceil(limit / step) : Math.floor(limit / step);
   return [(isExcluded && steps * step === limit ? steps + inwards : steps) * step];
-};
+}
 
 /** Both neighbours where neither is closer. */
-const roundTo = (value: number, step: number): readonly number[] => {
+function roundTo(value: number, step: number): readonly number[] {
   const below = Math.floor(value / step) * step;
   const above = below + step;
   if (value - below === above - value) return [below, above];
   return [value - below < above - value ? below : above];
-};
+}
 
-export const clampNumber = (broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] => {
+export function clampNumber(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
   const value = valueAt(broken.input, pointer);
   if (pointer === '' || typeof value !== 'number') return [];
   const { limit, comparison, multipleOf } = params;
@@ -49,4 +49,4 @@ export const clampNumber = (broken: Broken, { pointer, params }: SchemaFinding):
     const description = `take ${nearest}, the nearest allowed, for ${value}`;
     return replaceValue('clamp', pointer, [value, nearest + 0], description, isClose);
   });
-};
+}

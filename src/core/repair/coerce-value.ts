@@ -15,14 +15,14 @@ const doubtfulPoint = /^[+-]?[1-9]\d{0,2}\.\d{3}$/;
 /** A text that may hold several items, or a list written as text. */
 const severalItems = /[,;|\n[\]{}]/;
 
-export const coerceValue = (broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] => {
+export function coerceValue(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
   const value = valueAt(broken.input, pointer);
   if (pointer === '' || value === undefined) return [];
   if (value === null) return [removeKey(pointer, null, `leave out ${pointer}, which is null`, true)];
   return [params.type].flat().flatMap((type) => coerceTo(type, broken.schema, pointer, value));
-};
+}
 
-const coerceTo = (type: unknown, schema: JsonObject, pointer: string, value: Json): readonly Candidate[] => {
+function coerceTo(type: unknown, schema: JsonObject, pointer: string, value: Json): readonly Candidate[] {
   switch (type) {
     case 'number':
     case 'integer':
@@ -38,9 +38,9 @@ const coerceTo = (type: unknown, schema: JsonObject, pointer: string, value: Jso
     default:
       return [];
   }
-};
+}
 
-const readNumber = (pointer: string, text: string, type: 'number' | 'integer'): readonly Candidate[] => {
+function readNumber(pointer: string, text: string, type: 'number' | 'integer'): readonly Candidate[] {
   const digits = text.trim();
   if (text.length > longestScalar || !jsonNumber.test(digits)) return [];
   const number = Number(digits);
@@ -49,15 +49,15 @@ const readNumber = (pointer: string, text: string, type: 'number' | 'integer'): 
   const isSure = !doubtfulPoint.test(digits);
   // Not the -0 of "-0", which JSON writes as 0.
   return [replaceValue('coerce', pointer, [text, number + 0], `read ${show(text)} as a number`, isSure)];
-};
+}
 
-const readBoolean = (pointer: string, text: string): readonly Candidate[] => {
+function readBoolean(pointer: string, text: string): readonly Candidate[] {
   const word = text.length > longestScalar ? '' : text.trim().toLowerCase();
   if (word !== 'true' && word !== 'false') return [];
   return [replaceValue('coerce', pointer, [text, word === 'true'], `read ${show(text)} as ${word}`)];
-};
+}
 
-const wrapItem = (schema: JsonObject, pointer: string, value: Json): readonly Candidate[] => {
+function wrapItem(schema: JsonObject, pointer: string, value: Json): readonly Candidate[] {
   const saysItems = schemasAt(schema, pointer).some(
     ({ items, prefixItems }) => items !== undefined || prefixItems !== undefined,
   );
@@ -65,4 +65,4 @@ const wrapItem = (schema: JsonObject, pointer: string, value: Json): readonly Ca
   if (!saysItems || Array.isArray(value) || !isOneItem) return [];
   const candidate = replaceValue('wrap', pointer, [value, [value]], 'put the value into a list');
   return [{ ...candidate, change: { pointer, oldValue: value, newValue: value } }];
-};
+}

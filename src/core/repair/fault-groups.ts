@@ -9,30 +9,34 @@ import type { SchemaFinding } from './schema-finding.ts';
 /** What these say of a value follows from what is wrong inside it, in one branch or the other. */
 const unions: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'if', 'not', 'contains', 'propertyNames']);
 
-const isWithin = (pointer: string, outer: string): boolean =>
-  pointer === outer || pointer.startsWith(`${outer}/`);
+function isWithin(pointer: string, outer: string): boolean {
+  return pointer === outer || pointer.startsWith(`${outer}/`);
+}
 
-const areRelated = (a: string, b: string): boolean => isWithin(a, b) || isWithin(b, a);
+function areRelated(a: string, b: string): boolean {
+  return isWithin(a, b) || isWithin(b, a);
+}
 
 /** Where the value is wrong, without what other findings imply. A fault has one such place, or two. */
-export const findRoots = (findings: readonly SchemaFinding[]): readonly string[] => {
+export function findRoots(findings: readonly SchemaFinding[]): readonly string[] {
   const covers = findings.filter(({ keyword }) => unions.has(keyword)).map(({ pointer }) => pointer);
   const isCovered = (pointer: string): boolean =>
     covers.some((cover) => cover !== pointer && isWithin(pointer, cover));
   return [...new Set(findings.map(({ pointer }) => pointer))].filter((pointer) => !isCovered(pointer));
-};
+}
 
-const touchedBy = ({ operations }: Candidate): readonly string[] =>
-  operations.flatMap((operation) =>
+function touchedBy({ operations }: Candidate): readonly string[] {
+  return operations.flatMap((operation) =>
     operation.op === 'move' ? [operation.from, operation.path] : [operation.path],
   );
+}
 
 /** A fault, and the candidates that touch all of it. */
 export interface Fault {
   readonly candidates: readonly Candidate[];
 }
 
-export const groupFaults = (roots: readonly string[], candidates: readonly Candidate[]): readonly Fault[] => {
+export function groupFaults(roots: readonly string[], candidates: readonly Candidate[]): readonly Fault[] {
   const touched = candidates.map((candidate) => {
     const places = touchedBy(candidate);
     return { candidate, roots: roots.filter((root) => places.some((place) => areRelated(place, root))) };
@@ -46,11 +50,11 @@ export const groupFaults = (roots: readonly string[], candidates: readonly Candi
       .filter((one) => pointers.every((pointer) => one.roots.includes(pointer)))
       .map(({ candidate }) => candidate),
   }));
-};
+}
 
-const merge = (groups: readonly (readonly string[])[], link: readonly string[]): (readonly string[])[] => {
+function merge(groups: readonly (readonly string[])[], link: readonly string[]): (readonly string[])[] {
   if (link.length === 0) return [...groups];
   const joined = groups.filter((group) => group.some((pointer) => link.includes(pointer)));
   const others = groups.filter((group) => !joined.includes(group));
   return [...others, [...new Set([...joined.flat(), ...link])]];
-};
+}

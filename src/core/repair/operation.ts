@@ -9,29 +9,31 @@ export type JsonPatchOperation =
   | { readonly op: 'move'; readonly from: string; readonly path: string };
 
 /** What a pointer names; undefined when nothing. */
-export const valueAt = (root: Json, pointer: string): Json | undefined =>
-  splitPointer(pointer).reduce<Json | undefined>(
+export function valueAt(root: Json, pointer: string): Json | undefined {
+  return splitPointer(pointer).reduce<Json | undefined>(
     (value, segment) => (value === undefined ? undefined : memberOf(value, segment)),
     root,
   );
+}
 
-const memberOf = (value: Json, segment: string): Json | undefined => {
+function memberOf(value: Json, segment: string): Json | undefined {
   if (value === null || typeof value !== 'object' || !Object.hasOwn(value, segment)) return undefined;
   return isList(value) ? value[Number(segment)] : (value as JsonObject)[segment];
-};
+}
 
 /**
  * Shares all it does not change. Keys come and go in objects only, and `test` is taken as passed: a repair made
  * the guards from this very value.
  * @returns undefined when an operation finds nothing to work on
  */
-export const applyRepair = (root: Json, operations: readonly JsonPatchOperation[]): Json | undefined =>
-  operations.reduce<Json | undefined>(
+export function applyRepair(root: Json, operations: readonly JsonPatchOperation[]): Json | undefined {
+  return operations.reduce<Json | undefined>(
     (value, operation) => (value === undefined ? undefined : apply(value, operation)),
     root,
   );
+}
 
-const apply = (root: Json, operation: JsonPatchOperation): Json | undefined => {
+function apply(root: Json, operation: JsonPatchOperation): Json | undefined {
   switch (operation.op) {
     case 'test':
       return root;
@@ -47,10 +49,10 @@ const apply = (root: Json, operation: JsonPatchOperation): Json | undefined => {
       return write(rest, splitPointer(operation.path), value);
     }
   }
-};
+}
 
 /** @param value undefined: remove */
-const write = (parent: Json, segments: readonly string[], value: Json | undefined): Json | undefined => {
+function write(parent: Json, segments: readonly string[], value: Json | undefined): Json | undefined {
   const [segment, ...rest] = segments;
   if (segment === undefined) return value;
   const child = memberOf(parent, segment);
@@ -58,9 +60,9 @@ const write = (parent: Json, segments: readonly string[], value: Json | undefine
   const next = child === undefined ? value : write(child, rest, value);
   if (next === undefined && (rest.length > 0 || isList(parent))) return undefined;
   return setMember(parent, segment, next);
-};
+}
 
-const setMember = (parent: Json, segment: string, value: Json | undefined): Json | undefined => {
+function setMember(parent: Json, segment: string, value: Json | undefined): Json | undefined {
   if (isList(parent)) {
     const index = Number(segment);
     return value === undefined || index >= parent.length ? undefined : parent.with(index, value);
@@ -69,4 +71,4 @@ const setMember = (parent: Json, segment: string, value: Json | undefined): Json
   if (value !== undefined) return { ...parent, [segment]: value };
   const { [segment]: _, ...others } = parent;
   return others;
-};
+}

@@ -6,7 +6,7 @@ import { chooseAllowed, tidyFormat, trimText } from './respell-value.ts';
 import type { SchemaFinding } from './schema-finding.ts';
 
 /** What might cure a finding; each is one operation. */
-export const proposeCandidates = (broken: Broken, finding: SchemaFinding): readonly Candidate[] => {
+export function proposeCandidates(broken: Broken, finding: SchemaFinding): readonly Candidate[] {
   switch (finding.keyword) {
     case 'required':
     case 'dependentRequired':
@@ -32,4 +32,4 @@ export const proposeCandidates = (broken: Broken, finding: SchemaFinding): reado
     default:
       return [];
   }
-};
+}

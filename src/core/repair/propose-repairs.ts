@@ -50,7 +50,7 @@ const mostValues = 50_000;
 const deepest = 100;
 const none: Repairs = { proposals: [], applicable: null };
 
-export const proposeRepairs = (question: RepairQuestion): Repairs => {
+export function proposeRepairs(question: RepairQuestion): Repairs {
   const findings = question.errorsOf(question.input).slice(0, mostFindings);
   const roots = findRoots(findings);
   if (roots.length > 2 * mostFaults) return none;
@@ -60,12 +60,9 @@ export const proposeRepairs = (question: RepairQuestion): Repairs => {
   return only !== undefined && faults.length === 1
     ? proposeSingles(question, only.candidates)
     : proposeCombinations(question, faults);
-};
+}
 
-const listCandidates = (
-  question: RepairQuestion,
-  findings: readonly SchemaFinding[],
-): readonly Candidate[] => {
+function listCandidates(question: RepairQuestion, findings: readonly SchemaFinding[]): readonly Candidate[] {
   const { isProtected = () => false } = question;
   const found = new Map<string, Candidate>();
   for (const candidate of findings.flatMap((finding) => proposeCandidates(question, finding))) {
@@ -75,20 +72,24 @@ const listCandidates = (
     if (!found.has(key)) found.set(key, candidate);
   }
   return [...found.values()];
-};
+}
 
 /** The same for candidates that do the same. */
-const identify = ({ kind, operations }: Candidate): string => {
+function identify({ kind, operations }: Candidate): string {
   const last = operations.at(-1);
   return kind === 'wrap' ? `${kind} ${last?.path}` : JSON.stringify(last);
-};
+}
 
 /** Fewer for a large input, so that they take about as long as for a small one. */
-const allowTrials = (input: Json): number =>
-  Math.min(mostTrials, Math.max(fewestTrials, Math.floor(mostValues / countValues(input, mostValues))));
+function allowTrials(input: Json): number {
+  return Math.min(
+    mostTrials,
+    Math.max(fewestTrials, Math.floor(mostValues / countValues(input, mostValues))),
+  );
+}
 
 /** Long texts count more, deep nesting more than the limit; ends soon after that. */
-const countValues = (value: Json, limit: number, depth = 0): number => {
+function countValues(value: Json, limit: number, depth = 0): number {
   if (typeof value === 'string') return 1 + (value.length >> 6);
   if (value === null || typeof value !== 'object') return 1;
   if (depth > deepest) return limit + 1;
@@ -98,17 +99,14 @@ const countValues = (value: Json, limit: number, depth = 0): number => {
     count += countValues((value as JsonObject)[key] ?? null, limit - count, depth + 1);
   }
   return count;
-};
+}
 
-const isCuredBy = (
-  { input, errorsOf }: RepairQuestion,
-  operations: readonly JsonPatchOperation[],
-): boolean => {
+function isCuredBy({ input, errorsOf }: RepairQuestion, operations: readonly JsonPatchOperation[]): boolean {
   const repaired = applyRepair(input, operations);
   return repaired !== undefined && errorsOf(repaired).length === 0;
-};
+}
 
-const proposeSingles = (question: RepairQuestion, candidates: readonly Candidate[]): Repairs => {
+function proposeSingles(question: RepairQuestion, candidates: readonly Candidate[]): Repairs {
   const tried = candidates.slice(0, allowTrials(question.input));
   const cures = keepMinimal(tried.filter(({ operations }) => isCuredBy(question, operations)));
   const proposals = [...cures]
@@ -116,17 +114,17 @@ const proposeSingles = (question: RepairQuestion, candidates: readonly Candidate
     .map(({ operations, kind, pointer, description }) => ({ operations, kind, pointer, description }));
   const isOnly = cures.length === 1 && tried.length === candidates.length;
   return { proposals, applicable: isOnly && cures[0]?.isSure === true ? (proposals[0] ?? null) : null };
-};
+}
 
 /** A renamed key keeps what the author wrote: leaving it out, or filling in for it, is no alternative then. */
-const keepMinimal = (cures: readonly Candidate[]): readonly Candidate[] => {
+function keepMinimal(cures: readonly Candidate[]): readonly Candidate[] {
   const operations = cures.flatMap((cure) => cure.operations);
   const settled = new Set(operations.flatMap((one) => (one.op === 'move' ? [one.from, one.path] : [])));
   return cures.filter(({ kind, pointer }) => (kind !== 'drop' && kind !== 'fill') || !settled.has(pointer));
-};
+}
 
 /** One operation for each fault; shown, never applied unasked. */
-const proposeCombinations = (question: RepairQuestion, faults: readonly Fault[]): Repairs => {
+function proposeCombinations(question: RepairQuestion, faults: readonly Fault[]): Repairs {
   const choices = faults.map(({ candidates }) => keepMinimal(candidates));
   const proposals = combine(choices, allowTrials(question.input))
     .map((chosen) => ({
@@ -137,13 +135,14 @@ const proposeCombinations = (question: RepairQuestion, faults: readonly Fault[])
     }))
     .filter(({ operations }) => isCuredBy(question, operations));
   return { proposals, applicable: null };
-};
+}
 
-const combine = (
+function combine(
   choices: readonly (readonly Candidate[])[],
   most: number,
-): readonly (readonly Candidate[])[] =>
-  choices.reduce<readonly (readonly Candidate[])[]>(
+): readonly (readonly Candidate[])[] {
+  return choices.reduce<readonly (readonly Candidate[])[]>(
     (chosen, choice) => chosen.flatMap((some) => choice.map((one) => [...some, one])).slice(0, most),
     [[]],
   );
+}

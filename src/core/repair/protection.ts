@@ -11,16 +11,16 @@ const protectedKey = 'output_path';
 /** Deeper than this a value is taken to hold one. */
 const deepest = 100;
 
-const holdsReference = (value: Json | undefined, depth = 0): boolean => {
+function holdsReference(value: Json | undefined, depth = 0): boolean {
   if (typeof value === 'string') return value.includes('://');
   if (value === null || typeof value !== 'object') return false;
   if (depth > deepest) return true;
   return Object.entries(value).some(
     ([key, child]) => key === protectedKey || holdsReference(child, depth + 1),
   );
-};
+}
 
-export const isProtectedChange = ({ pointer, oldValue, newValue }: Candidate['change']): boolean => {
+export function isProtectedChange({ pointer, oldValue, newValue }: Candidate['change']): boolean {
   if (splitPointer(pointer).includes(protectedKey)) return true;
   return oldValue !== newValue && (holdsReference(oldValue) || holdsReference(newValue));
-};
+}

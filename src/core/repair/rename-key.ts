@@ -17,7 +17,7 @@ export interface KeyPlace {
 /** An object with more unknown keys than this is no place of typing errors. */
 const mostUnknownKeys = 100;
 
-const rename = ({ pointer, object }: KeyPlace, from: string, to: string): Candidate[] => {
+function rename({ pointer, object }: KeyPlace, from: string, to: string): Candidate[] {
   const value = object[from];
   if (value === undefined || Object.hasOwn(object, to) || [from, to].some(isForbiddenName)) return [];
   const source = extendPointer(pointer, from);
@@ -31,16 +31,17 @@ const rename = ({ pointer, object }: KeyPlace, from: string, to: string): Candid
       isSure: true,
     },
   ];
-};
+}
 
-export const renameToMissing = (place: KeyPlace, missing: string): readonly Candidate[] =>
-  place.unknown.length > mostUnknownKeys
+export function renameToMissing(place: KeyPlace, missing: string): readonly Candidate[] {
+  return place.unknown.length > mostUnknownKeys
     ? []
     : place.unknown
         .filter((name) => nameDistance(name, missing) !== null)
         .flatMap((name) => rename(place, name, missing));
+}
 
-export const renameUnknown = (place: KeyPlace, unknown: string): readonly Candidate[] => {
+export function renameUnknown(place: KeyPlace, unknown: string): readonly Candidate[] {
   const free = place.known.filter((name) => !Object.hasOwn(place.object, name));
   return findNearest(unknown, free).flatMap((name) => rename(place, unknown, name));
-};
+}

@@ -15,8 +15,8 @@ const itemKeywords = ['items', 'additionalItems', 'contains', 'unevaluatedItems'
 const memberKeywords = ['additionalProperties', 'unevaluatedProperties'] as const;
 
 /** Empty too where the schema is too large to say. */
-export const schemasAt = (root: JsonObject, pointer: string): readonly JsonObject[] =>
-  splitPointer(pointer).reduce<readonly JsonObject[]>(
+export function schemasAt(root: JsonObject, pointer: string): readonly JsonObject[] {
+  return splitPointer(pointer).reduce<readonly JsonObject[]>(
     (schemas, segment) =>
       expand(
         root,
@@ -24,18 +24,19 @@ export const schemasAt = (root: JsonObject, pointer: string): readonly JsonObjec
       ),
     expand(root, [root]),
   );
+}
 
 /** With all that their references and branches add at the same place. */
-const expand = (root: JsonObject, start: readonly JsonObject[]): readonly JsonObject[] => {
+function expand(root: JsonObject, start: readonly JsonObject[]): readonly JsonObject[] {
   const found = new Set(start);
   for (const schema of found) {
     for (const next of inPlace(root, schema)) found.add(next);
     if (found.size > mostSchemas) return [];
   }
   return [...found];
-};
+}
 
-const inPlace = (root: JsonObject, schema: JsonObject): readonly JsonObject[] => {
+function inPlace(root: JsonObject, schema: JsonObject): readonly JsonObject[] {
   const { dependentSchemas } = schema;
   const branches = branchKeywords.flatMap((keyword) => listOf(schema[keyword]));
   const singles = singleKeywords.map((keyword) => schema[keyword]);
@@ -45,9 +46,9 @@ const inPlace = (root: JsonObject, schema: JsonObject): readonly JsonObject[] =>
   });
   const dependent = isPlainObject(dependentSchemas) ? Object.values(dependentSchemas) : [];
   return [...branches, ...singles, ...targets, ...dependent].filter(isPlainObject);
-};
+}
 
-const step = (schema: JsonObject, segment: string): readonly JsonObject[] => {
+function step(schema: JsonObject, segment: string): readonly JsonObject[] {
   const { properties, patternProperties, prefixItems, items } = schema;
   if (isPlainObject(properties) && Object.hasOwn(properties, segment)) {
     return [properties[segment], ...patternsOf(patternProperties)].filter(isPlainObject);
@@ -57,29 +58,37 @@ const step = (schema: JsonObject, segment: string): readonly JsonObject[] => {
   const listed = isIndex ? [...itemKeywords.map((keyword) => schema[keyword])] : [];
   const placed = isIndex ? [listOf(prefixItems)[Number(segment)], listOf(items)[Number(segment)]] : [];
   return [...members, ...patternsOf(patternProperties), ...listed, ...placed].filter(isPlainObject);
-};
+}
 
-const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+function listOf(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? value : [];
+}
 
-const patternsOf = (value: Json | undefined): readonly Json[] =>
-  isPlainObject(value) ? Object.values(value) : [];
+function patternsOf(value: Json | undefined): readonly Json[] {
+  return isPlainObject(value) ? Object.values(value) : [];
+}
 
 /** The names that these schemas of an object know. */
-export const namesIn = (schemas: readonly JsonObject[]): readonly string[] => [
-  ...new Set(schemas.flatMap(({ properties }) => (isPlainObject(properties) ? Object.keys(properties) : []))),
-];
+export function namesIn(schemas: readonly JsonObject[]): readonly string[] {
+  return [
+    ...new Set(
+      schemas.flatMap(({ properties }) => (isPlainObject(properties) ? Object.keys(properties) : [])),
+    ),
+  ];
+}
 
 /** Whether these schemas name keys by patterns too, which are not run here. */
-export const haveNamePatterns = (schemas: readonly JsonObject[]): boolean =>
-  schemas.some(({ patternProperties }) => isPlainObject(patternProperties));
+export function haveNamePatterns(schemas: readonly JsonObject[]): boolean {
+  return schemas.some(({ patternProperties }) => isPlainObject(patternProperties));
+}
 
 /** Whether a value of this kind may stand where these schemas apply, by their types alone. */
-export const mayHold = (schemas: readonly JsonObject[], value: Json): boolean => {
+export function mayHold(schemas: readonly JsonObject[], value: Json): boolean {
   const types = schemas.flatMap(({ type }) => (type === undefined ? [] : [type]));
   return types.length === 0 || types.flat().some((type) => isOfType(value, type));
-};
+}
 
-const isOfType = (value: Json, type: Json): boolean => {
+function isOfType(value: Json, type: Json): boolean {
   switch (type) {
     case 'null':
       return value === null;
@@ -92,4 +101,4 @@ const isOfType = (value: Json, type: Json): boolean => {
     default:
       return typeof value === type;
   }
-};
+}

@@ -29,7 +29,7 @@ const minCalls = 10;
 
 export const noFaults: FaultWindow = { consecutive: 0, seconds: [] };
 
-const addOutcome = (seconds: readonly OneSecond[], { ok, atMs }: CallOutcome): FaultWindow['seconds'] => {
+function addOutcome(seconds: readonly OneSecond[], { ok, atMs }: CallOutcome): FaultWindow['seconds'] {
   const newest = seconds.at(-1);
   const second = Math.max(Math.floor(atMs / 1_000), newest?.second ?? Number.NEGATIVE_INFINITY);
   const fault = ok ? 0 : 1;
@@ -38,9 +38,9 @@ const addOutcome = (seconds: readonly OneSecond[], { ok, atMs }: CallOutcome): F
   }
   const recent = seconds.filter((one) => one.second > second - windowSeconds);
   return [...recent, { second, calls: 1, faults: fault }];
-};
+}
 
-const isMostlyFaulty = (seconds: FaultWindow['seconds']): boolean => {
+function isMostlyFaulty(seconds: FaultWindow['seconds']): boolean {
   let calls = 0;
   let faults = 0;
   for (const one of seconds) {
@@ -48,13 +48,13 @@ const isMostlyFaulty = (seconds: FaultWindow['seconds']): boolean => {
     faults += one.faults;
   }
   return calls >= minCalls && faults * 2 > calls;
-};
+}
 
 /** @returns the window to go on with, empty after it tripped, and whether the breaker has to open */
-export const recordOutcome = (
+export function recordOutcome(
   { consecutive, seconds }: FaultWindow,
   outcome: CallOutcome,
-): { readonly window: FaultWindow; readonly trips: boolean } => {
+): { readonly window: FaultWindow; readonly trips: boolean } {
   const window = {
     consecutive: outcome.ok ? 0 : consecutive + 1,
     seconds: addOutcome(seconds, outcome),
@@ -64,7 +64,7 @@ export const recordOutcome = (
     window.consecutive >= maxConsecutive ||
     (!outcome.ok && isMostlyFaulty(window.seconds));
   return { window: trips ? noFaults : window, trips };
-};
+}
 
 const firstOpenMs = 5_000;
 const maxOpenMs = 300_000;
@@ -73,5 +73,6 @@ const maxOpenMs = 300_000;
  * @param openings how often it opened since it last worked, before this time
  * @param random in [0, 1)
  */
-export const openMs = (openings: number, random: number): number =>
-  Math.min(maxOpenMs, Math.round(firstOpenMs * 2 ** openings * (0.8 + 0.4 * random)));
+export function openMs(openings: number, random: number): number {
+  return Math.min(maxOpenMs, Math.round(firstOpenMs * 2 ** openings * (0.8 + 0.4 * random)));
+}

@@ -18,7 +18,9 @@ const waitingUsdPerSecond: Record<Priority, number> = { interactive: 0.01, stand
  * A full instance counts twice, and once more for each call in line, which all wait as long: durations are guesses,
  * and a line for the one that looks fastest, beside others that are idle, would grow without end.
  */
-const fullFactor = ({ waiting = 0 }: RouteRequest): number => 2 + waiting;
+function fullFactor({ waiting = 0 }: RouteRequest): number {
+  return 2 + waiting;
+}
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
@@ -28,47 +30,48 @@ type Draft = Writable<Choice> & {
   readonly verdicts: Map<Verdict, number>;
 };
 
-const least = (one: number | null, other: number): number => (one === null ? other : Math.min(one, other));
+function least(one: number | null, other: number): number {
+  return one === null ? other : Math.min(one, other);
+}
 
-const exclude = (draft: Draft, instance: InstanceSnapshot, verdict: Verdict): void => {
+function exclude(draft: Draft, instance: InstanceSnapshot, verdict: Verdict): void {
   draft.verdicts.set(verdict, (draft.verdicts.get(verdict) ?? 0) + 1);
   if (draft.excluded.length < shownCandidates) draft.excluded.push({ instance, verdict });
   if (verdict === 'breaker_open') {
     draft.reopensAtMs = least(draft.reopensAtMs, instance.breaker_until_ms ?? 0);
   }
-};
+}
 
-const heldOf = ({ instance_id, held }: InstanceSnapshot, busy: RouteRequest['busy'] | null): number =>
-  held === 0 && busy?.has(instance_id) ? 1 : held;
+function heldOf({ instance_id, held }: InstanceSnapshot, busy: RouteRequest['busy'] | null): number {
+  return held === 0 && busy?.has(instance_id) ? 1 : held;
+}
 
-const beginDraft = (): Draft => ({
-  best: null,
-  shown: [],
-  possible: 0,
-  full: 0,
-  excluded: [],
-  verdicts: new Map(),
-  minimumUsd: null,
-  reopensAtMs: null,
-});
+function beginDraft(): Draft {
+  return {
+    best: null,
+    shown: [],
+    possible: 0,
+    full: 0,
+    excluded: [],
+    verdicts: new Map(),
+    minimumUsd: null,
+    reopensAtMs: null,
+  };
+}
 
 /** The winner, then the others in order. Whoever is needed to make the same choice again is always among them. */
-const gatherShown = (first: readonly RankedInstance[], { winner, soonest }: Tie): RankedInstance[] => {
+function gatherShown(first: readonly RankedInstance[], { winner, soonest }: Tie): RankedInstance[] {
   const shown = [winner];
   for (const one of first) if (one !== winner && shown.length < shownCandidates) shown.push(one);
   if (!shown.includes(soonest)) shown[shownCandidates - 1] = soonest;
   return shown;
-};
+}
 
 /**
  * @param instances every known instance of the capability
  * @param seed any 32-bit integer; decides ties
  */
-export const choose = (
-  instances: readonly InstanceSnapshot[],
-  request: RouteRequest,
-  seed: number,
-): Choice => {
+export function choose(instances: readonly InstanceSnapshot[], request: RouteRequest, seed: number): Choice {
   const { priorMs, priority } = request;
   const busy = request.busy.size === 0 ? null : request.busy;
   const filter = createFilter(request);
@@ -103,4 +106,4 @@ export const choose = (
     draft.shown = gatherShown(ranking.first, tie);
   }
   return draft;
-};
+}

@@ -3,15 +3,19 @@ import type { Candidate, Decision, Verdict } from '../../contracts/decision.ts';
 import { shownCandidates } from './ranking.ts';
 import type { Choice, RankedInstance, RouteRequest } from './types.ts';
 
-const describeUsd = (usd: number): string => `${Number(usd.toPrecision(3))} USD`;
+function describeUsd(usd: number): string {
+  return `${Number(usd.toPrecision(3))} USD`;
+}
 
-const describeTime = (ms: number): string =>
-  ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1_000)} s`;
+function describeTime(ms: number): string {
+  return ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1_000)} s`;
+}
 
-const expectation = ({ instance, costUsd, waitMs }: RankedInstance): string =>
-  `(${instance.rate_usd === 0 ? 'free' : `about ${describeUsd(costUsd)}`}, done in about ${describeTime(waitMs)})`;
+function expectation({ instance, costUsd, waitMs }: RankedInstance): string {
+  return `(${instance.rate_usd === 0 ? 'free' : `about ${describeUsd(costUsd)}`}, done in about ${describeTime(waitMs)})`;
+}
 
-const describeClaimed = (best: RankedInstance, next: RankedInstance | undefined): string => {
+function describeClaimed(best: RankedInstance, next: RankedInstance | undefined): string {
   const { endpoint } = best.instance;
   const before = next === undefined ? '' : `, before ${next.instance.endpoint} ${expectation(next)}`;
   switch (best.tier) {
@@ -24,13 +28,13 @@ const describeClaimed = (best: RankedInstance, next: RankedInstance | undefined)
     default:
       return `${endpoint} gets one call ${expectation(best)} to see whether it works again: no other can take the call`;
   }
-};
+}
 
-const describeUnclaimed = (
+function describeUnclaimed(
   best: RankedInstance,
   { possible, full, shown: [, next] }: Choice,
   capability: string,
-): string => {
+): string {
   const { endpoint } = best.instance;
   if (!best.isFull) return `${endpoint} was the best choice, but did not take the call`;
   if (full === possible || next === undefined) {
@@ -38,7 +42,7 @@ const describeUnclaimed = (
     return `${who} of ${capability} is full; ${endpoint} is waited for ${expectation(best)}`;
   }
   return `${endpoint} is full, and waiting for it ${expectation(best)} is better than ${next.instance.endpoint} ${expectation(next)}`;
-};
+}
 
 const words: Record<Verdict, string> = {
   chosen: 'chosen',
@@ -57,13 +61,13 @@ const words: Record<Verdict, string> = {
   over_budget: 'over the budget',
 };
 
-const listVerdicts = (verdicts: Choice['verdicts']): string => {
+function listVerdicts(verdicts: Choice['verdicts']): string {
   let list = '';
   for (const [verdict, count] of verdicts) list += `${list === '' ? '' : ', '}${count} ${words[verdict]}`;
   return list;
-};
+}
 
-const describeLimits = ({ minimumUsd, reopensAtMs }: Choice, request: RouteRequest): string => {
+function describeLimits({ minimumUsd, reopensAtMs }: Choice, request: RouteRequest): string {
   const { ceilingUsd, headroomUsd, nowMs } = request;
   const allowed = [ceilingUsd, headroomUsd].filter((usd) => usd !== null);
   return [
@@ -74,28 +78,29 @@ const describeLimits = ({ minimumUsd, reopensAtMs }: Choice, request: RouteReque
       ? ''
       : `; the first that rests is tried again in ${Math.ceil(reopensAtMs - nowMs)} ms`,
   ].join('');
-};
+}
 
-const explainNone = (choice: Choice, request: RouteRequest): string =>
-  choice.verdicts.size === 0
+function explainNone(choice: Choice, request: RouteRequest): string {
+  return choice.verdicts.size === 0
     ? `no instance of ${request.capability} is registered`
     : `no instance of ${request.capability} is possible: ${listVerdicts(choice.verdicts)}${describeLimits(choice, request)}`;
+}
 
-const explain = (choice: Choice, request: RouteRequest, chosen: boolean): string => {
+function explain(choice: Choice, request: RouteRequest, chosen: boolean): string {
   const { best, shown, verdicts } = choice;
   if (best === null) return explainNone(choice, request);
   const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
   return chosen
     ? `${describeClaimed(best, shown[1])}${ruledOut}`
     : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}`;
-};
+}
 
-const verdictOfBest = (best: RankedInstance, chosen: boolean): Verdict => {
+function verdictOfBest(best: RankedInstance, chosen: boolean): Verdict {
   if (chosen) return 'chosen';
   return best.isFull ? 'wait' : 'lost_claim';
-};
+}
 
-const listCandidates = ({ best, shown, excluded }: Choice, chosen: boolean): Candidate[] => {
+function listCandidates({ best, shown, excluded }: Choice, chosen: boolean): Candidate[] {
   const candidates: Candidate[] = [];
   for (const entry of shown) {
     candidates.push({
@@ -113,22 +118,24 @@ const listCandidates = ({ best, shown, excluded }: Choice, chosen: boolean): Can
     candidates.push({ endpoint, tier: null, cost_usd: null, wait_ms: null, score: null, verdict });
   }
   return candidates;
-};
+}
 
 /**
  * @param chosen whether the best took the call; otherwise nobody did
  * @returns a decision without money: what is reserved is known by whoever claims
  */
-export const explainChoice = (
+export function explainChoice(
   decisionId: string,
   request: RouteRequest,
   choice: Choice,
   chosen: boolean,
-): Decision => ({
-  decision_id: decisionId,
-  chosen: chosen && choice.best !== null ? choice.best.instance.endpoint : null,
-  reason: explain(choice, request, chosen),
-  candidates: listCandidates(choice, chosen),
-  reserved_usd: 0,
-  settled_usd: null,
-});
+): Decision {
+  return {
+    decision_id: decisionId,
+    chosen: chosen && choice.best !== null ? choice.best.instance.endpoint : null,
+    reason: explain(choice, request, chosen),
+    candidates: listCandidates(choice, chosen),
+    reserved_usd: 0,
+    settled_usd: null,
+  };
+}

@@ -7,7 +7,7 @@ import { worstCaseUsd } from './estimate.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 import { isInRange, type RangeAnswers, readRange } from './version-range.ts';
 
-const refuseByState = ({ state }: InstanceSnapshot): Verdict | null => {
+function refuseByState({ state }: InstanceSnapshot): Verdict | null {
   switch (state) {
     case 'up':
     case 'suspect':
@@ -18,19 +18,15 @@ const refuseByState = ({ state }: InstanceSnapshot): Verdict | null => {
     case 'quarantined':
       return state;
   }
-};
+}
 
-const refuseByPrice = (
-  instance: InstanceSnapshot,
-  request: RouteRequest,
-  costUsd: number,
-): Verdict | null => {
+function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUsd: number): Verdict | null {
   const { ceilingUsd, headroomUsd } = request;
   if (ceilingUsd !== null && costUsd > ceilingUsd) return 'over_ceiling';
   const worstUsd = worstCaseUsd(instance, request);
   if (ceilingUsd !== null && worstUsd > ceilingUsd) return 'over_ceiling';
   return headroomUsd !== null && worstUsd > headroomUsd ? 'over_budget' : null;
-};
+}
 
 /** What a request rules out, made ready for many instances; null = nothing. */
 export interface Filter {
@@ -40,31 +36,33 @@ export interface Filter {
   readonly hasLimit: boolean;
 }
 
-export const createFilter = ({
+export function createFilter({
   versionRange,
   tags,
   ruledOut,
   ceilingUsd,
   headroomUsd,
-}: RouteRequest): Filter => ({
-  range: versionRange === null ? null : readRange(versionRange),
-  tags: tags.length === 0 ? null : tags,
-  ruledOut: ruledOut.size === 0 ? null : ruledOut,
-  hasLimit: ceilingUsd !== null || headroomUsd !== null,
-});
+}: RouteRequest): Filter {
+  return {
+    range: versionRange === null ? null : readRange(versionRange),
+    tags: tags.length === 0 ? null : tags,
+    ruledOut: ruledOut.size === 0 ? null : ruledOut,
+    hasLimit: ceilingUsd !== null || headroomUsd !== null,
+  };
+}
 
-const hasTags = (instance: InstanceSnapshot, tags: readonly string[]): boolean => {
+function hasTags(instance: InstanceSnapshot, tags: readonly string[]): boolean {
   for (const tag of tags) if (!instance.tags.includes(tag)) return false;
   return true;
-};
+}
 
 /** @param costUsd what a call is expected to cost there */
-export const excludeInstance = (
+export function excludeInstance(
   instance: InstanceSnapshot,
   { range, tags, ruledOut, hasLimit }: Filter,
   request: RouteRequest,
   costUsd: number,
-): Verdict | null => {
+): Verdict | null {
   const byState = refuseByState(instance);
   if (byState !== null) return byState;
   if (range !== null && !isInRange(range, instance.version)) return 'wrong_version';
@@ -75,15 +73,15 @@ export const excludeInstance = (
   if (byPrice !== null) return byPrice;
   const { breaker_until_ms } = instance;
   return breaker_until_ms !== null && request.nowMs < breaker_until_ms ? 'breaker_open' : null;
-};
+}
 
 /** What its price would need to be no reason against it: a ceiling or a headroom of so much, USD. */
-export const neededUsd = (
+export function neededUsd(
   instance: InstanceSnapshot,
   request: RouteRequest,
   verdict: 'over_ceiling' | 'over_budget',
   costUsd: number,
-): number => {
+): number {
   const worstUsd = worstCaseUsd(instance, request);
   return verdict === 'over_ceiling' ? Math.max(costUsd, worstUsd) : worstUsd;
-};
+}

@@ -19,10 +19,10 @@ export interface PriceRange {
 const passing: ReadonlySet<Verdict> = new Set(['down', 'breaker_open', 'over_budget']);
 
 /** When nobody could take the call now, the cheapest is one that may later. @returns null = nobody */
-export const findPriceRange = (
+export function findPriceRange(
   instances: readonly InstanceSnapshot[],
   request: RouteRequest,
-): PriceRange | null => {
+): PriceRange | null {
   const filter = createFilter(request);
   let now: PriceRange | null = null;
   let ever: PriceRange | null = null;
@@ -35,12 +35,13 @@ export const findPriceRange = (
     ever = widen(ever, costUsd, mostNano);
   }
   return now === null || ever === null ? ever : { leastUsd: now.leastUsd, mostNano: ever.mostNano };
-};
+}
 
-const widen = (range: PriceRange | null, leastUsd: number, mostNano: bigint): PriceRange =>
-  range === null
+function widen(range: PriceRange | null, leastUsd: number, mostNano: bigint): PriceRange {
+  return range === null
     ? { leastUsd, mostNano }
     : {
         leastUsd: Math.min(range.leastUsd, leastUsd),
         mostNano: range.mostNano > mostNano ? range.mostNano : mostNano,
       };
+}

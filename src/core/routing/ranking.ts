@@ -14,25 +14,26 @@ export interface Ranking {
   near: RankedInstance[];
 }
 
-const isTiedWith = (head: RankedInstance, tier: number, score: number): boolean =>
-  tier === head.tier && isTied(score, head.score);
+function isTiedWith(head: RankedInstance, tier: number, score: number): boolean {
+  return tier === head.tier && isTied(score, head.score);
+}
 
 /** Neither among the first nor tied: not worth an object. */
-export const isBehind = ({ first }: Ranking, tier: number, score: number): boolean => {
+export function isBehind({ first }: Ranking, tier: number, score: number): boolean {
   if (first.length < shownCandidates) return false;
   const last = first[shownCandidates - 1] as RankedInstance;
   const isAfter = tier > last.tier || (tier === last.tier && score > last.score);
   return isAfter && !isTiedWith(first[0] as RankedInstance, tier, score);
-};
+}
 
-const isBefore = (a: RankedInstance, b: RankedInstance): boolean => {
+function isBefore(a: RankedInstance, b: RankedInstance): boolean {
   if (a.tier !== b.tier) return a.tier < b.tier;
   if (a.score !== b.score) return a.score < b.score;
   if (a.waitMs !== b.waitMs) return a.waitMs < b.waitMs;
   return a.instance.instance_id < b.instance.instance_id;
-};
+}
 
-const placeOf = (first: readonly RankedInstance[], candidate: RankedInstance): number => {
+function placeOf(first: readonly RankedInstance[], candidate: RankedInstance): number {
   let low = 0;
   let high = first.length;
   while (low < high) {
@@ -41,9 +42,9 @@ const placeOf = (first: readonly RankedInstance[], candidate: RankedInstance): n
     else low = middle + 1;
   }
   return low;
-};
+}
 
-export const offer = (ranking: Ranking, candidate: RankedInstance): void => {
+export function offer(ranking: Ranking, candidate: RankedInstance): void {
   const { first } = ranking;
   const at = placeOf(first, candidate);
   if (at === 0 && first.length > 0) {
@@ -56,12 +57,14 @@ export const offer = (ranking: Ranking, candidate: RankedInstance): void => {
     first[at] = candidate;
   }
   if (isTiedWith(first[0] as RankedInstance, candidate.tier, candidate.score)) ranking.near.push(candidate);
-};
+}
 
-const idOf = ({ instance }: RankedInstance): string => instance.instance_id;
+function idOf({ instance }: RankedInstance): string {
+  return instance.instance_id;
+}
 
 /** The one with the least wait; with the least id, if several have it. */
-const findSoonest = (tied: readonly RankedInstance[]): RankedInstance | null => {
+function findSoonest(tied: readonly RankedInstance[]): RankedInstance | null {
   let soonest: RankedInstance | null = null;
   for (const one of tied) {
     const isSooner =
@@ -71,7 +74,7 @@ const findSoonest = (tied: readonly RankedInstance[]): RankedInstance | null => 
     if (isSooner) soonest = one;
   }
   return soonest;
-};
+}
 
 /** Who knows both, and the first by score, settles the tie in the same way. */
 export interface Tie {
@@ -80,7 +83,7 @@ export interface Tie {
 }
 
 /** Of those within 1 % of the least score, and then of the least wait, the seed's. Null when nothing was offered. */
-export const settleTie = ({ first: [head], near }: Ranking, seed: number): Tie | null => {
+export function settleTie({ first: [head], near }: Ranking, seed: number): Tie | null {
   if (head === undefined) return null;
   const tied = near.filter(({ tier, score }) => isTiedWith(head, tier, score));
   const soonest = findSoonest(tied) ?? head;
@@ -95,4 +98,4 @@ export const settleTie = ({ first: [head], near }: Ranking, seed: number): Tie |
     }
   }
   return { winner, soonest };
-};
+}

@@ -35,7 +35,7 @@ interface Inputs {
 }
 
 /** @returns request, seed, and the shown instances as a table */
-export const toInputs = ({ shown }: Choice, request: RouteRequest, seed: number): JsonObject => {
+export function toInputs({ shown }: Choice, request: RouteRequest, seed: number): JsonObject {
   const inputs: Inputs = {
     request: {
       capability: request.capability,
@@ -57,32 +57,34 @@ export const toInputs = ({ shown }: Choice, request: RouteRequest, seed: number)
     instances: shown.map(({ instance }) => columns.map((column) => instance[column])),
   };
   return inputs as unknown as JsonObject;
-};
+}
 
-const toRequest = ({ request }: Inputs): RouteRequest => ({
-  capability: request.capability,
-  versionRange: request.version_range,
-  tags: request.tags,
-  priority: request.priority,
-  ceilingUsd: request.ceiling_usd,
-  timeoutMs: request.timeout_ms,
-  headroomUsd: request.headroom_usd,
-  nowMs: request.now_ms,
-  priorMs: request.prior_ms,
-  ruledOut: new Map(request.ruled_out),
-  busy: new Set(request.busy),
-  trials: new Set(request.trials),
-  waiting: request.waiting,
-});
+function toRequest({ request }: Inputs): RouteRequest {
+  return {
+    capability: request.capability,
+    versionRange: request.version_range,
+    tags: request.tags,
+    priority: request.priority,
+    ceilingUsd: request.ceiling_usd,
+    timeoutMs: request.timeout_ms,
+    headroomUsd: request.headroom_usd,
+    nowMs: request.now_ms,
+    priorMs: request.prior_ms,
+    ruledOut: new Map(request.ruled_out),
+    busy: new Set(request.busy),
+    trials: new Set(request.trials),
+    waiting: request.waiting,
+  };
+}
 
 /**
  * @param stored what `toInputs` gave
  * @returns endpoint of the instance that is the best with what was known then
  */
-export const replayChoice = (stored: JsonObject): string | null => {
+export function replayChoice(stored: JsonObject): string | null {
   const inputs = stored as unknown as Inputs;
   const instances = inputs.instances.map((row) =>
     Object.fromEntries(inputs.columns.map((column, at) => [column, row[at]])),
   ) as unknown as InstanceSnapshot[];
   return choose(instances, toRequest(inputs), inputs.seed).best?.instance.endpoint ?? null;
-};
+}

@@ -17,20 +17,25 @@ const maxDurations = 50;
 
 export const noCalls: ObservedCalls = { durations: [], successes: 0, failures: 0, decay: 1 };
 
-export const observeCall = (
+export function observeCall(
   seen: ObservedCalls,
   { durationMs, ok }: { readonly durationMs: number; readonly ok: boolean },
-): ObservedCalls => ({
-  durations: ok ? [...seen.durations, durationMs].slice(-maxDurations) : seen.durations,
-  successes: seen.successes * countDecay + (ok ? 1 : 0),
-  failures: seen.failures * countDecay + (ok ? 0 : 1),
-  decay: seen.decay * countDecay,
-});
+): ObservedCalls {
+  return {
+    durations: ok ? [...seen.durations, durationMs].slice(-maxDurations) : seen.durations,
+    successes: seen.successes * countDecay + (ok ? 1 : 0),
+    failures: seen.failures * countDecay + (ok ? 0 : 1),
+    decay: seen.decay * countDecay,
+  };
+}
 
 /** Weights of `count` observations in order, and of the average before them; together 1. */
-export const averageWeights = (
-  count: number,
-): { readonly kept: number; readonly weights: readonly number[] } => ({
-  kept: (1 - alpha) ** count,
-  weights: Array.from({ length: count }, (_, at) => alpha * (1 - alpha) ** (count - 1 - at)),
-});
+export function averageWeights(count: number): {
+  readonly kept: number;
+  readonly weights: readonly number[];
+} {
+  return {
+    kept: (1 - alpha) ** count,
+    weights: Array.from({ length: count }, (_, at) => alpha * (1 - alpha) ** (count - 1 - at)),
+  };
+}

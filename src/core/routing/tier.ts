@@ -3,8 +3,9 @@ import type { InstanceSnapshot } from './types.ts';
 
 const loopback = /^https?:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(\/|$)/;
 
-export const isLocal = ({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'endpoint'>): boolean =>
-  tags.includes('local') || loopback.test(endpoint);
+export function isLocal({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'endpoint'>): boolean {
+  return tags.includes('local') || loopback.test(endpoint);
+}
 
 /** Of an instance whose breaker is half-open; one whose breaker is open is no candidate. */
 export const halfOpenTier = 3;
@@ -14,12 +15,12 @@ export const halfOpenTier = 3;
  * @param depth calls and reported work that it has now
  * @param trials instances for which a half-open breaker is no reason against them
  */
-export const tierOf = (
+export function tierOf(
   instance: InstanceSnapshot,
   depth: number,
   trials: ReadonlySet<string> | undefined,
-): number => {
+): number {
   if (instance.breaker_until_ms !== null && trials?.has(instance.instance_id) !== true) return halfOpenTier;
   if (instance.state === 'suspect') return 2;
   return instance.rate_usd === 0 && depth === 0 && instance.is_local ? 0 : 1;
-};
+}

@@ -14,7 +14,7 @@ export type UnwrappedAnswer =
   /** The instance says that it failed, with a status that says otherwise. */
   | { readonly ok: false; readonly error: string };
 
-export const unwrapAnswer = (spec: Pick<CapabilitySpec, 'output'>, body: JsonObject): UnwrappedAnswer => {
+export function unwrapAnswer(spec: Pick<CapabilitySpec, 'output'>, body: JsonObject): UnwrappedAnswer {
   const isWrapper = Object.hasOwn(body, 'ok') && !declaresOk(spec.output);
   if (isWrapper && body.ok === false && typeof body.error === 'string') {
     return { ok: false, error: body.error };
@@ -22,9 +22,9 @@ export const unwrapAnswer = (spec: Pick<CapabilitySpec, 'output'>, body: JsonObj
   if (isWrapper && body.ok === true && Object.keys(body).length === 1) return { ok: true };
   const isWrapped = isWrapper && body.ok === true && Object.hasOwn(body, 'output');
   return { ok: true, output: isWrapped ? (body.output as Json) : body };
-};
+}
 
-const declaresOk = (root: JsonObject): boolean => {
+function declaresOk(root: JsonObject): boolean {
   const seen = new Set<JsonObject>();
   const visit = (schema: Json | undefined): boolean => {
     if (!isPlainObject(schema) || seen.has(schema)) return false;
@@ -37,4 +37,4 @@ const declaresOk = (root: JsonObject): boolean => {
     return branches.some((list) => list !== undefined && isList(list) && list.some(visit));
   };
   return visit(root);
-};
+}

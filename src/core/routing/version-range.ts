@@ -15,15 +15,15 @@ const maxRanges = 500;
 const maxVersions = 500;
 const known = new Map<string, RangeAnswers>();
 
-const parseRange = (range: string): Range | null => {
+function parseRange(range: string): Range | null {
   try {
     return new Range(range, { loose: true });
   } catch {
     return null;
   }
-};
+}
 
-export const readRange = (range: string): RangeAnswers => {
+export function readRange(range: string): RangeAnswers {
   let entry = known.get(range);
   if (entry === undefined) {
     if (known.size >= maxRanges) known.clear();
@@ -31,9 +31,9 @@ export const readRange = (range: string): RangeAnswers => {
     known.set(range, entry);
   }
   return entry;
-};
+}
 
-export const isInRange = ({ range, parsed, answers }: RangeAnswers, version: string): boolean => {
+export function isInRange({ range, parsed, answers }: RangeAnswers, version: string): boolean {
   let answer = answers.get(version);
   if (answer === undefined) {
     if (answers.size >= maxVersions) answers.clear();
@@ -41,4 +41,4 @@ export const isInRange = ({ range, parsed, answers }: RangeAnswers, version: str
     answers.set(version, answer);
   }
   return answer;
-};
+}

@@ -47,35 +47,44 @@ const letters: Record<MachineStepState, string> = {
 
 const states = new Map(Object.entries(letters).map(([state, letter]) => [letter, state as MachineStepState]));
 
-const pack = (list: readonly MachineStepState[]): string =>
-  list
+function pack(list: readonly MachineStepState[]): string {
+  return list
     .map((state) => letters[state])
     .join('')
     .replace(/(.)\1+/g, (row, letter) => `${letter}${row.length}`);
+}
 
-const unpack = (text: string): MachineStepState[] =>
-  [...text.matchAll(/([a-z])(\d*)/g)].flatMap(([, letter = '', count]) =>
+function unpack(text: string): MachineStepState[] {
+  return [...text.matchAll(/([a-z])(\d*)/g)].flatMap(([, letter = '', count]) =>
     Array.from({ length: count === '' ? 1 : Number(count) }, () => states.get(letter) ?? 'pending'),
   );
+}
 
 /** Of a run of which nothing is under way. */
-export const carryRun = (state: RunState): CarriedRun => ({
-  steps: pack(state.steps),
-  fans: [...state.fans]
-    .filter(([step]) => state.steps[step] === 'running' || state.steps[step] === 'pending')
-    .map(([step, { states: items, next, failed, firstFailure, isStopping }]) => ({
-      ...{ step, items: pack(items), next, failed, firstFailure, isStopping },
-    })),
-  waits: [...state.waits.values()],
-  woken: [...state.woken, ...[...state.fans.values()].flatMap(({ blocked }) => blocked)].flatMap((name) => {
-    const unit = state.waits.get(name);
-    return unit === undefined ? [] : [{ step: unit.step, item: unit.item }];
-  }),
-  isPaused: state.isPaused,
-});
+export function carryRun(state: RunState): CarriedRun {
+  return {
+    steps: pack(state.steps),
+    fans: [...state.fans]
+      .filter(([step]) => state.steps[step] === 'running' || state.steps[step] === 'pending')
+      .map(([step, { states: items, next, failed, firstFailure, isStopping }]) => ({
+        step,
+        items: pack(items),
+        next,
+        failed,
+        firstFailure,
+        isStopping,
+      })),
+    waits: [...state.waits.values()],
+    woken: [...state.woken, ...[...state.fans.values()].flatMap(({ blocked }) => blocked)].flatMap((name) => {
+      const unit = state.waits.get(name);
+      return unit === undefined ? [] : [{ step: unit.step, item: unit.item }];
+    }),
+    isPaused: state.isPaused,
+  };
+}
 
 /** Goes on where it was: those that wait are listened to again. */
-export const resumeRun = (plan: RunPlan, carried: CarriedRun): BegunRun => {
+export function resumeRun(plan: RunPlan, carried: CarriedRun): BegunRun {
   const state = createRunState(plan);
   for (const [step, stepState] of unpack(carried.steps).entries()) state.steps[step] = stepState;
   for (const fan of carried.fans) reopen(state, fan);
@@ -87,23 +96,23 @@ export const resumeRun = (plan: RunPlan, carried: CarriedRun): BegunRun => {
   const going = continueRun(state);
   const listening = [...state.waits.values()].map((unit) => ({ type: 'listen' as const, ...unit }));
   return { state, commands: [...listening, ...going] };
-};
+}
 
-const reopen = (state: RunState, { step, items, ...rest }: CarriedFanOut): void => {
+function reopen(state: RunState, { step, items, ...rest }: CarriedFanOut): void {
   const list = unpack(items) as FanOut['states'][number][];
   const open = list.filter((item) => item === 'waiting').length;
   state.fans.set(step, { ...rest, states: list, running: 0, open, blocked: [] });
   state.steps[step] = 'running';
   if (!rest.isStopping && rest.next < list.length) state.openFans.add(step);
-};
+}
 
-const countDependencies = (state: RunState): void => {
+function countDependencies(state: RunState): void {
   for (const [step, stepState] of state.steps.entries()) {
     const how = howDone[stepState];
     if (how === undefined) continue;
     for (const successor of state.successors[step] ?? []) countDone(state, successor, how);
   }
-};
+}
 
 const howDone: Partial<Record<MachineStepState, 'good' | 'bad' | 'skipped'>> = {
   succeeded: 'good',
@@ -114,5 +123,6 @@ const howDone: Partial<Record<MachineStepState, 'good' | 'bad' | 'skipped'>> = {
 };
 
 /** Of those that are pending: the others were judged when their last dependency ended. */
-const isReady = ({ steps, unmet, fans }: RunState, step: number): boolean =>
-  steps[step] === 'pending' && unmet[step] === 0 && !fans.has(step);
+function isReady({ steps, unmet, fans }: RunState, step: number): boolean {
+  return steps[step] === 'pending' && unmet[step] === 0 && !fans.has(step);
+}

@@ -41,7 +41,7 @@ export interface Choice {
   readonly executed: readonly { readonly id: string; readonly reason: string }[];
 }
 
-export const chooseReused = (repetition: Repetition): Choice => {
+export function chooseReused(repetition: Repetition): Choice {
   const { compiled, before } = repetition;
   const definitions = new Map(before.steps.map((step) => [step.id, canonical(step)]));
   const reasons = new Map<number, string | null>();
@@ -68,10 +68,10 @@ export const chooseReused = (repetition: Repetition): Choice => {
       return reason === null ? [] : [{ id, reason }];
     }),
   };
-};
+}
 
 /** Every step after those that it depends on. */
-const inOrder = ({ steps }: CompiledDefinition): number[] => {
+function inOrder({ steps }: CompiledDefinition): number[] {
   const unmet = steps.map(({ dependencies }) => dependencies.length);
   const successors: number[][] = steps.map(() => []);
   for (const [index, { dependencies }] of steps.entries()) {
@@ -85,16 +85,18 @@ const inOrder = ({ steps }: CompiledDefinition): number[] => {
     }
   }
   return order;
-};
+}
 
-const canonical = (value: object): string => canonicalJson(value as Json);
+function canonical(value: object): string {
+  return canonicalJson(value as Json);
+}
 
 /** Why a step by itself happens again; null: it keeps its result, if all it depends on does. */
-const explain = (
+function explain(
   { from, onlyFailed, states, roots, rootsBefore, missing }: Repetition,
   step: CompiledStep,
   definitions: ReadonlyMap<string, string>,
-): string | null => {
+): string | null {
   const { id } = step.definition;
   if (from?.includes(id) === true) return 'it was named in from';
   if (from === null && !onlyFailed) return 'every step happens again, unless from or only_failed is given';
@@ -107,14 +109,14 @@ const explain = (
   if (different !== undefined) return `${different} is another value`;
   const gone = missing.get(id);
   return gone === undefined ? null : `${gone}, which its result names, is gone`;
-};
+}
 
 /** The first path that the step mentions and whose value is another one. */
-const findDifference = (
+function findDifference(
   step: CompiledStep,
   roots: MentionedRoots,
   before: MentionedRoots,
-): string | undefined => {
+): string | undefined {
   const templates = [step.when, step.items, step.input].filter((template) => template !== null);
   for (const { root, segments } of templates.flatMap(references)) {
     if ((root !== 'job' && root !== 'run') || roots[root] === before[root]) continue;
@@ -122,20 +124,20 @@ const findDifference = (
     if (textAt(roots[root], path) !== textAt(before[root], path)) return formatPath(root, path);
   }
   return undefined;
-};
+}
 
 type Place = string | number;
 
-const upToEach = (segments: readonly Segment[]): readonly Place[] => {
+function upToEach(segments: readonly Segment[]): readonly Place[] {
   const at = segments.findIndex((segment) => typeof segment === 'object');
   return (at === -1 ? segments : segments.slice(0, at)) as readonly Place[];
-};
+}
 
-const textAt = (root: JsonObject, path: readonly Place[]): string | undefined => {
+function textAt(root: JsonObject, path: readonly Place[]): string | undefined {
   let value: Json | undefined = root;
   for (const place of path) {
     if (value === null || typeof value !== 'object' || !Object.hasOwn(value, place)) return undefined;
     value = (value as Readonly<Record<Place, Json>>)[place];
   }
   return value === undefined ? undefined : canonicalJson(value);
-};
+}

@@ -69,11 +69,11 @@ export interface DrivenRun {
 }
 
 /** @param from of a run that moved on, or that begins paused */
-export const driveRun = (
+export function driveRun(
   plan: RunPlan,
   ports: RunPorts,
   from: CarriedRun | { readonly isPaused: boolean } = { isPaused: false },
-): DrivenRun => {
+): DrivenRun {
   const { state, commands } = 'steps' in from ? resumeRun(plan, from) : startRun(plan, from.isPaused);
   let end: (value: { outcome: RunOutcome; error: Failure | null }) => void;
   const ended = new Promise<{ outcome: RunOutcome; error: Failure | null }>((resolve) => {
@@ -154,4 +154,4 @@ export const driveRun = (
   ports.attach?.(run);
   obey(commands);
   return run;
-};
+}

@@ -3,7 +3,7 @@ import type { Failure } from '../../contracts/primitives.ts';
 import type { FanOut, RunState, UnitKey, UnitState } from './run-state.ts';
 import { setUnitState } from './run-state.ts';
 
-export const openFanOut = (state: RunState, step: number, items: number): void => {
+export function openFanOut(state: RunState, step: number, items: number): void {
   state.fans.set(step, {
     states: Array.from({ length: items }, () => 'pending'),
     next: 0,
@@ -14,10 +14,10 @@ export const openFanOut = (state: RunState, step: number, items: number): void =
     isStopping: false,
     blocked: [],
   });
-};
+}
 
 /** The next item that may begin; a step of which none may now is looked at again when one of its items ends. */
-export const takeItem = (state: RunState): UnitKey | null => {
+export function takeItem(state: RunState): UnitKey | null {
   for (const step of state.openFans) {
     const fan = state.fans.get(step);
     if (fan !== undefined && mayBeginItem(state, step, fan)) {
@@ -29,23 +29,25 @@ export const takeItem = (state: RunState): UnitKey | null => {
     state.openFans.delete(step);
   }
   return null;
-};
+}
 
 /** Items of a step that may be under way at once. */
-export const limitOf = (state: RunState, step: number): number =>
-  state.plan.steps[step]?.each?.max_parallel ?? state.plan.max_in_flight;
+export function limitOf(state: RunState, step: number): number {
+  return state.plan.steps[step]?.each?.max_parallel ?? state.plan.max_in_flight;
+}
 
-const mayBeginItem = (state: RunState, step: number, fan: FanOut): boolean =>
-  !fan.isStopping && fan.next < fan.states.length && fan.running < limitOf(state, step);
+function mayBeginItem(state: RunState, step: number, fan: FanOut): boolean {
+  return !fan.isStopping && fan.next < fan.states.length && fan.running < limitOf(state, step);
+}
 
 /** When one of its items takes no room any more. */
-export const reopenFanOut = (state: RunState, step: number): void => {
+export function reopenFanOut(state: RunState, step: number): void {
   const fan = state.fans.get(step);
   if (fan === undefined) return;
   const woken = fan.blocked.shift();
   if (woken !== undefined) state.woken.add(woken);
   if (mayBeginItem(state, step, fan)) state.openFans.add(step);
-};
+}
 
 export type WholeEnd =
   | { readonly state: 'succeeded' }
@@ -55,10 +57,10 @@ export type WholeEnd =
  * Of an item that takes no room any more.
  * @returns whether too many have failed now, and how the step ends if this was its last item
  */
-export const endItem = (
+export function endItem(
   state: RunState,
   { step, item, state: end, error }: UnitKey & { readonly state: UnitState; readonly error?: Failure },
-): { readonly stopped: boolean; readonly whole: WholeEnd | null } => {
+): { readonly stopped: boolean; readonly whole: WholeEnd | null } {
   const fan = state.fans.get(step);
   if (fan === undefined) return { stopped: false, whole: null };
   setUnitState(state, { step, item }, end);
@@ -77,10 +79,10 @@ export const endItem = (
   const isOver = fan.open === 0 && (fan.isStopping || fan.next === fan.states.length);
   const isTold = isOver && (state.phase === 'running' || state.phase === 'failing');
   return { stopped, whole: isTold ? wholeEnd(fan, tolerated) : null };
-};
+}
 
-const wholeEnd = (fan: FanOut, tolerated: number): WholeEnd => {
+function wholeEnd(fan: FanOut, tolerated: number): WholeEnd {
   if (!fan.isStopping) return { state: 'succeeded' };
   const message = `${fan.failed} of ${fan.states.length} items failed, ${tolerated} may; first ${fan.firstFailure}`;
   return { state: 'failed', error: { code: 'items_failed', message } };
-};
+}

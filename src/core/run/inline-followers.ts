@@ -6,15 +6,15 @@
 import type { RunState } from './run-state.ts';
 
 /** Whether nothing of the run is under way, or could be, but the one unit that is in flight. */
-export const isAlone = (state: RunState): boolean => {
+export function isAlone(state: RunState): boolean {
   const { inFlight, deciding, undecided, ready, taken, openFans, waits } = state;
   return (
     inFlight === 1 && deciding + undecided.length + openFans.size + waits.size === 0 && ready.length === taken
   );
-};
+}
 
 /** @param first step that is executed now, alone @returns at most `most` steps, in order */
-export const inlineFollowers = (state: RunState, first: number, most: number): number[] => {
+export function inlineFollowers(state: RunState, first: number, most: number): number[] {
   const line = [first];
   while (line.length <= most) {
     const next = onlyNext(state, line);
@@ -22,10 +22,10 @@ export const inlineFollowers = (state: RunState, first: number, most: number): n
     line.push(next);
   }
   return line.slice(1);
-};
+}
 
 /** The one step whose time comes with the end of the last of the line, when nothing about it is to be decided. */
-const onlyNext = ({ plan, steps, successors, unmet, good }: RunState, line: readonly number[]) => {
+function onlyNext({ plan, steps, successors, unmet, good }: RunState, line: readonly number[]) {
   const aheadOf = (step: number): number =>
     plan.steps[step]?.dependencies.filter((dependency) => line.includes(dependency)).length ?? 0;
   const last = line.at(-1) ?? -1;
@@ -37,4 +37,4 @@ const onlyNext = ({ plan, steps, successors, unmet, good }: RunState, line: read
   const { inline, decides, run_if, each, dependencies = [] } = plan.steps[next] ?? {};
   const isPlain = inline === true && decides !== true && run_if === undefined && each === undefined;
   return isPlain && (good[next] ?? 0) + aheadOf(next) === dependencies.length ? next : null;
-};
+}

@@ -10,7 +10,7 @@ export interface LadderTable {
   toMarkdown(): string;
 }
 
-export const createLadderTable = (title: string): LadderTable => {
+export function createLadderTable(title: string): LadderTable {
   const rows: string[] = [];
   return {
     enter: ({ transition, command }) => {
@@ -19,10 +19,10 @@ export const createLadderTable = (title: string): LadderTable => {
     },
     toMarkdown: () => [title, '', '| | now |', '|---|---|', ...rows].join('\n'),
   };
-};
+}
 
 /** One line without characters that would end a cell. */
-export const describeCommand = (command: LadderCommand): string => {
+export function describeCommand(command: LadderCommand): string {
   switch (command.type) {
     case 'execute':
       return `execute at level ${command.level} (${labelOf(command.level)})`;
@@ -31,9 +31,9 @@ export const describeCommand = (command: LadderCommand): string => {
     case 'end':
       return describeEnd(command);
   }
-};
+}
 
-const describeEnd = (end: Extract<LadderCommand, { type: 'end' }>): string => {
+function describeEnd(end: Extract<LadderCommand, { type: 'end' }>): string {
   switch (end.outcome) {
     case 'succeeded':
       return end.skill_id === undefined ? 'succeeded' : `succeeded, skill ${end.skill_id}`;
@@ -45,4 +45,4 @@ const describeEnd = (end: Extract<LadderCommand, { type: 'end' }>): string => {
     case 'review':
       return `in_review, due ${end.due_at}, ${end.review_id}`;
   }
-};
+}

@@ -72,16 +72,18 @@ export interface BegunRun {
   readonly commands: RunCommand[];
 }
 
-export const startRun = (plan: RunPlan, isPaused = false): BegunRun => {
+export function startRun(plan: RunPlan, isPaused = false): BegunRun {
   const { state, skipped } = openRun(plan);
   state.isPaused = isPaused;
   return { state, commands: [...recordSkipped(state, skipped), ...advance(state)] };
-};
+}
 
 /** Goes on with a state that was carried over. */
-export const continueRun = (state: RunState): RunCommand[] => advance(state);
+export function continueRun(state: RunState): RunCommand[] {
+  return advance(state);
+}
 
-export const applyEvent = (state: RunState, event: RunMachineEvent): RunCommand[] => {
+export function applyEvent(state: RunState, event: RunMachineEvent): RunCommand[] {
   if (state.phase === 'finished') return [];
   switch (event.type) {
     case 'decided':
@@ -107,33 +109,34 @@ export const applyEvent = (state: RunState, event: RunMachineEvent): RunCommand[
     case 'timed_out':
       return stopRun(state, event);
   }
-};
+}
 
-const stopRun = (
+function stopRun(
   state: RunState,
   event: Extract<RunMachineEvent, { type: 'cancel_requested' | 'timed_out' }>,
-): RunCommand[] => {
+): RunCommand[] {
   if (state.phase === 'cancelling') return [];
   if (event.type === 'timed_out') state.error ??= event.error;
   state.phase = event.type === 'timed_out' ? 'failing' : 'cancelling';
   return [{ type: 'cancel_running' }, ...giveUpWaits(state, () => true), ...advance(state)];
-};
+}
 
-const isWanted = (state: RunState, { step, item }: UnitKey): boolean =>
-  state.phase === 'running' && (item === 0 || state.fans.get(step)?.isStopping !== true);
+function isWanted(state: RunState, { step, item }: UnitKey): boolean {
+  return state.phase === 'running' && (item === 0 || state.fans.get(step)?.isStopping !== true);
+}
 
-const escalateUnit = (state: RunState, { step, item }: UnitKey): RunCommand[] => {
+function escalateUnit(state: RunState, { step, item }: UnitKey): RunCommand[] {
   const key = { step, item };
   if (unitState(state, key) !== 'running') return [];
   setUnitState(state, key, 'escalating');
   return isWanted(state, key) ? [{ type: 'escalate', ...key }] : [{ type: 'give_up', ...key, wait: null }];
-};
+}
 
 /** It takes no room any more. */
-const parkUnit = (
+function parkUnit(
   state: RunState,
   { step, item, wait }: Extract<RunMachineEvent, { type: 'step_waiting' }>,
-): RunCommand[] => {
+): RunCommand[] {
   const key = { step, item };
   const before = unitState(state, key);
   if (before !== 'running' && before !== 'escalating') return [];
@@ -143,15 +146,16 @@ const parkUnit = (
   }
   addWait(state, { ...key, wait });
   return [{ type: 'listen', ...key, wait }];
-};
+}
 
-const giveUpWaits = (state: RunState, which: (key: UnitKey) => boolean): RunCommand[] =>
-  takeWaits(state, which).map((unit) => ({ type: 'give_up', ...unit }));
+function giveUpWaits(state: RunState, which: (key: UnitKey) => boolean): RunCommand[] {
+  return takeWaits(state, which).map((unit) => ({ type: 'give_up', ...unit }));
+}
 
-const takeVerdicts = (
+function takeVerdicts(
   state: RunState,
   { steps, verdicts }: Extract<RunMachineEvent, { type: 'decided' }>,
-): RunCommand[] => {
+): RunCommand[] {
   state.deciding -= steps.length;
   const commands: RunCommand[] = [];
   for (const [at, step] of steps.entries()) {
@@ -173,14 +177,14 @@ const takeVerdicts = (
     }
   }
   return commands;
-};
+}
 
 interface End {
   readonly state: EndState;
   readonly error?: Failure;
 }
 
-const endUnit = (state: RunState, event: UnitKey & End): RunCommand[] => {
+function endUnit(state: RunState, event: UnitKey & End): RunCommand[] {
   const { step, item } = event;
   const before = unitState(state, event);
   if (before !== 'running' && before !== 'escalating') return [];
@@ -189,15 +193,14 @@ const endUnit = (state: RunState, event: UnitKey & End): RunCommand[] => {
   const { stopped, whole } = endItem(state, event);
   const given = stopped ? giveUpWaits(state, (key) => key.step === step) : [];
   return whole === null ? given : [...given, ...endWhole(state, step, whole)];
-};
+}
 
 /** A step with items has no attempt of its own that would write its end. */
-const endWhole = (state: RunState, step: number, end: WholeEnd): RunCommand[] => [
-  { type: 'record', changes: [{ step, item: 0, ...end }] },
-  ...endStep(state, step, end),
-];
+function endWhole(state: RunState, step: number, end: WholeEnd): RunCommand[] {
+  return [{ type: 'record', changes: [{ step, item: 0, ...end }] }, ...endStep(state, step, end)];
+}
 
-const endStep = (state: RunState, step: number, end: End): RunCommand[] => {
+function endStep(state: RunState, step: number, end: End): RunCommand[] {
   setUnitState(state, { step, item: 0 }, end.state);
   const planned = state.plan.steps[step];
   if (end.state === 'succeeded') return tell(state, step, 'good');
@@ -212,17 +215,18 @@ const endStep = (state: RunState, step: number, end: End): RunCommand[] => {
   };
   const stop: RunCommand[] = state.escalating > 0 ? [{ type: 'cancel_escalations' }] : [];
   return [...stop, ...giveUpWaits(state, () => true)];
-};
+}
 
-const tell = (state: RunState, step: number, how: Doneness): RunCommand[] =>
-  recordSkipped(state, tellSuccessors(state, step, how));
+function tell(state: RunState, step: number, how: Doneness): RunCommand[] {
+  return recordSkipped(state, tellSuccessors(state, step, how));
+}
 
-const recordSkipped = (state: RunState, skipped: readonly number[]): RunCommand[] => {
+function recordSkipped(state: RunState, skipped: readonly number[]): RunCommand[] {
   if (skipped.length === 0 || state.plan.records !== true) return [];
   return [{ type: 'record', changes: skipped.map((step) => ({ step, item: 0, state: 'skipped' })) }];
-};
+}
 
-const advance = (state: RunState): RunCommand[] => {
+function advance(state: RunState): RunCommand[] {
   const commands: RunCommand[] = [];
   if (mayBegin(state) && state.undecided.length > 0) {
     const steps = state.undecided;
@@ -241,25 +245,27 @@ const advance = (state: RunState): RunCommand[] => {
   if (isOver(state)) commands.push(finish(state));
   else if (state.rest !== 'none') commands.push({ type: 'move_on' });
   return commands;
-};
+}
 
-const mayBegin = ({ phase, isPaused, rest, inFlight, deciding }: RunState): boolean =>
-  phase === 'running' && !isPaused && rest !== 'hard' && (rest === 'none' || inFlight + deciding > 0);
+function mayBegin({ phase, isPaused, rest, inFlight, deciding }: RunState): boolean {
+  return phase === 'running' && !isPaused && rest !== 'hard' && (rest === 'none' || inFlight + deciding > 0);
+}
 
 type Beginning = Extract<RunCommand, { type: 'execute' | 'resume' }>;
 
 /** People first: who decided waits for the answer. Then steps, then items. */
-const takeNext = (state: RunState): Beginning | null =>
-  takeWoken(state) ?? (state.waits.size < mostWaits ? (takeStep(state) ?? takeNextItem(state)) : null);
+function takeNext(state: RunState): Beginning | null {
+  return takeWoken(state) ?? (state.waits.size < mostWaits ? (takeStep(state) ?? takeNextItem(state)) : null);
+}
 
-const takeWoken = (state: RunState): Beginning | null => {
+function takeWoken(state: RunState): Beginning | null {
   const unit = takeWokenUnit(state);
   if (unit === null) return null;
   setUnitState(state, unit, unit.wait.ladder === true ? 'escalating' : 'running');
   return { type: 'resume', ...unit };
-};
+}
 
-const takeStep = (state: RunState): Beginning | null => {
+function takeStep(state: RunState): Beginning | null {
   for (;;) {
     const step = state.ready[state.taken];
     if (step === undefined) return null;
@@ -268,21 +274,24 @@ const takeStep = (state: RunState): Beginning | null => {
     if (!state.fans.has(step)) return { type: 'execute', step, item: 0 };
     state.openFans.add(step);
   }
-};
+}
 
-const takeNextItem = (state: RunState): Beginning | null => {
+function takeNextItem(state: RunState): Beginning | null {
   const key = takeItem(state);
   if (key === null) return null;
   setUnitState(state, key, 'running');
   return { type: 'execute', ...key };
-};
+}
 
-const isOver = (state: RunState): boolean =>
-  state.waits.size === 0 &&
-  (state.phase !== 'running' ||
-    (state.undecided.length === 0 && state.taken === state.ready.length && state.openFans.size === 0));
+function isOver(state: RunState): boolean {
+  return (
+    state.waits.size === 0 &&
+    (state.phase !== 'running' ||
+      (state.undecided.length === 0 && state.taken === state.ready.length && state.openFans.size === 0))
+  );
+}
 
-const finish = (state: RunState): RunCommand => {
+function finish(state: RunState): RunCommand {
   const outcome: RunOutcome =
     state.phase === 'cancelling' ? 'cancelled' : state.phase === 'failing' ? 'failed' : 'succeeded';
   state.phase = 'finished';
@@ -291,4 +300,4 @@ const finish = (state: RunState): RunCommand => {
     if (step === 'pending') state.steps[index] = outcome === 'cancelled' ? 'cancelled' : 'skipped';
   }
   return { type: 'finish', outcome, error: state.error };
-};
+}

@@ -14,7 +14,7 @@ import { engineVersion, waitingVersion } from './workflow-input.ts';
 const maxInFlight = 200;
 
 /** @param reused ids of steps whose results are there already */
-export const planRun = (
+export function planRun(
   definition: PipelineDefinition,
   {
     compiled = compileDefinition(definition),
@@ -26,7 +26,7 @@ export const planRun = (
     /** Of the engine. */
     readonly version?: number;
   } = {},
-): RunPlan => {
+): RunPlan {
   const known = new Set(reused);
   const indexes = definition.steps.flatMap(({ id }, index) => (known.has(id) ? [index] : []));
   return {
@@ -35,12 +35,12 @@ export const planRun = (
     steps: compiled.steps.map((step) => planStep(definition, step)),
     ...(indexes.length === 0 ? {} : { reused: indexes }),
   };
-};
+}
 
-const planStep = (
+function planStep(
   definition: PipelineDefinition,
   { definition: step, dependencies }: CompiledStep,
-): PlannedStep => {
+): PlannedStep {
   const { run_if, for_each: each } = step;
   return {
     id: step.id,
@@ -54,9 +54,11 @@ const planStep = (
     ...(step.on_error === 'continue' ? { continues: true } : {}),
     ...(step.dispatch === 'inline' ? { inline: true } : {}),
   };
-};
+}
 
-const pickLimits = ({ max_parallel, tolerate }: NonNullable<CompiledStep['definition']['for_each']>) => ({
-  ...(max_parallel === undefined ? {} : { max_parallel }),
-  ...(tolerate === undefined ? {} : { tolerate }),
-});
+function pickLimits({ max_parallel, tolerate }: NonNullable<CompiledStep['definition']['for_each']>) {
+  return {
+    ...(max_parallel === undefined ? {} : { max_parallel }),
+    ...(tolerate === undefined ? {} : { tolerate }),
+  };
+}

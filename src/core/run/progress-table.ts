@@ -34,7 +34,7 @@ export interface ProgressTable {
   toMarkdown(state: RunState): string;
 }
 
-export const createProgressTable = (runUrl: string): ProgressTable => {
+export function createProgressTable(runUrl: string): ProgressTable {
   const notes = new Map<number, StepNote>();
   const remarks = new Map<number, string>();
   const row = (state: RunState, index: number): string => {
@@ -71,4 +71,4 @@ export const createProgressTable = (runUrl: string): ProgressTable => {
       ].join('\n');
     },
   };
-};
+}

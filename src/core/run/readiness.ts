@@ -8,7 +8,7 @@ import { createRunState, type RunState } from './run-state.ts';
 export type Doneness = 'good' | 'bad' | 'skipped';
 
 /** @returns steps that are left out by it, in the order in which that is known */
-export const tellSuccessors = (state: RunState, step: number, how: Doneness): number[] => {
+export function tellSuccessors(state: RunState, step: number, how: Doneness): number[] {
   const skipped: number[] = [];
   const ends: (readonly [number, Doneness])[] = [[step, how]];
   for (let at = 0; at < ends.length; at++) {
@@ -31,16 +31,16 @@ export const tellSuccessors = (state: RunState, step: number, how: Doneness): nu
     }
   }
   return skipped;
-};
+}
 
-export const countDone = (state: RunState, step: number, how: Doneness): void => {
+export function countDone(state: RunState, step: number, how: Doneness): void {
   state.unmet[step] = (state.unmet[step] ?? 0) - 1;
   if (how === 'good') state.good[step] = (state.good[step] ?? 0) + 1;
   if (how === 'bad') state.bad[step] = (state.bad[step] ?? 0) + 1;
-};
+}
 
 /** The default rule is broken by the first dependency that did not succeed; the others need all of them to be done. */
-const judge = ({ plan, unmet, good, bad }: RunState, step: number): 'ready' | 'skip' | 'later' => {
+function judge({ plan, unmet, good, bad }: RunState, step: number): 'ready' | 'skip' | 'later' {
   const rule = plan.steps[step]?.run_if ?? 'all_succeeded';
   const done = (plan.steps[step]?.dependencies.length ?? 0) - (unmet[step] ?? 0);
   const isAllDone = unmet[step] === 0;
@@ -57,18 +57,18 @@ const judge = ({ plan, unmet, good, bad }: RunState, step: number): 'ready' | 's
     case 'all_done':
       return 'ready';
   }
-};
+}
 
-export const makeReady = (state: RunState, step: number): void => {
+export function makeReady(state: RunState, step: number): void {
   if (state.plan.steps[step]?.decides === true) state.undecided.push(step);
   else state.ready.push(step);
-};
+}
 
 /**
  * A run before its first step: those without dependencies are ready, those after results of another run are judged.
  * @returns also the steps that are left out from the beginning
  */
-export const openRun = (plan: RunState['plan']): { state: RunState; skipped: number[] } => {
+export function openRun(plan: RunState['plan']): { state: RunState; skipped: number[] } {
   const state = createRunState(plan);
   const reused = plan.reused ?? [];
   for (const step of reused) state.steps[step] = 'reused';
@@ -79,4 +79,4 @@ export const openRun = (plan: RunState['plan']): { state: RunState; skipped: num
   state.ready.sort((a, b) => a - b);
   state.undecided.sort((a, b) => a - b);
   return { state, skipped };
-};
+}

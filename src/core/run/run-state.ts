@@ -83,9 +83,11 @@ export interface RunState {
   error: Failure | null;
 }
 
-export const keyOf = ({ step, item }: UnitKey): string => `${step}/${item}`;
+export function keyOf({ step, item }: UnitKey): string {
+  return `${step}/${item}`;
+}
 
-export const createRunState = (plan: RunPlan): RunState => {
+export function createRunState(plan: RunPlan): RunState {
   const successors: number[][] = plan.steps.map(() => []);
   for (const [index, step] of plan.steps.entries()) {
     for (const dependency of step.dependencies) successors[dependency]?.push(index);
@@ -113,13 +115,16 @@ export const createRunState = (plan: RunPlan): RunState => {
     phase: 'running',
     error: null,
   };
-};
+}
 
-export const unitState = (state: RunState, { step, item }: UnitKey): MachineStepState =>
-  item === 0 ? (state.steps[step] ?? 'pending') : (state.fans.get(step)?.states[item - 1] ?? 'pending');
+export function unitState(state: RunState, { step, item }: UnitKey): MachineStepState {
+  return item === 0
+    ? (state.steps[step] ?? 'pending')
+    : (state.fans.get(step)?.states[item - 1] ?? 'pending');
+}
 
 /** Keeps the count of ladders; what takes room is the caller's. */
-export const setUnitState = (state: RunState, key: UnitKey, next: UnitState): void => {
+export function setUnitState(state: RunState, key: UnitKey, next: UnitState): void {
   const before = unitState(state, key);
   if (before === 'escalating') state.escalating -= 1;
   if (next === 'escalating') state.escalating += 1;
@@ -129,15 +134,16 @@ export const setUnitState = (state: RunState, key: UnitKey, next: UnitState): vo
   }
   const fan = state.fans.get(key.step);
   if (fan !== undefined) fan.states[key.item - 1] = next;
-};
+}
 
 /** @param by 1 when the unit begins to take room, -1 when it no longer does */
-export const countInFlight = (state: RunState, key: UnitKey, by: 1 | -1): void => {
+export function countInFlight(state: RunState, key: UnitKey, by: 1 | -1): void {
   state.inFlight += by;
   const fan = fanOf(state, key);
   if (fan !== undefined) fan.running += by;
-};
+}
 
 /** Of an item. */
-export const fanOf = (state: RunState, { step, item }: UnitKey): FanOut | undefined =>
-  item === 0 ? undefined : state.fans.get(step);
+export function fanOf(state: RunState, { step, item }: UnitKey): FanOut | undefined {
+  return item === 0 ? undefined : state.fans.get(step);
+}

@@ -17,37 +17,39 @@ import type { Wait } from './wait.ts';
 /** So that what a run carries from one history to the next stays small. */
 export const mostWaits = 2_000;
 
-const keepsPlace = ({ awaiting }: Wait): boolean => awaiting === 'run';
+function keepsPlace({ awaiting }: Wait): boolean {
+  return awaiting === 'run';
+}
 
 /** Of a unit that took room. */
-export const addWait = (state: RunState, { step, item, wait }: WaitingUnit): void => {
+export function addWait(state: RunState, { step, item, wait }: WaitingUnit): void {
   const key = { step, item };
   setUnitState(state, key, 'waiting');
   countInFlight(state, key, -1);
   keepWait(state, { ...key, wait });
   if (!keepsPlace(wait)) reopenFanOut(state, step);
-};
+}
 
 /** Of a unit that takes no room. */
-export const keepWait = (state: RunState, { step, item, wait }: WaitingUnit): void => {
+export function keepWait(state: RunState, { step, item, wait }: WaitingUnit): void {
   state.waits.set(keyOf({ step, item }), { step, item, wait });
   if (wait.awaiting === 'review') state.reviews += 1;
   const fan = fanOf(state, { step, item });
   if (fan !== undefined && keepsPlace(wait)) fan.running += 1;
-};
+}
 
 /** The unit goes on, or is given up; its state is the caller's. It takes no room until it is counted again. */
-const removeWait = (state: RunState, { step, item, wait }: WaitingUnit): void => {
+function removeWait(state: RunState, { step, item, wait }: WaitingUnit): void {
   const name = keyOf({ step, item });
   state.waits.delete(name);
   state.woken.delete(name);
   if (wait.awaiting === 'review') state.reviews -= 1;
   const fan = fanOf(state, { step, item });
   if (fan !== undefined && keepsPlace(wait)) fan.running -= 1;
-};
+}
 
 /** The first whose wait is over and that may go on. */
-export const takeWokenUnit = (state: RunState): WaitingUnit | null => {
+export function takeWokenUnit(state: RunState): WaitingUnit | null {
   for (const name of state.woken) {
     const unit = state.waits.get(name);
     if (unit === undefined) {
@@ -64,10 +66,10 @@ export const takeWokenUnit = (state: RunState): WaitingUnit | null => {
     return unit;
   }
   return null;
-};
+}
 
 /** All of them, or those of a step; they take room until they are given up. */
-export const takeWaits = (state: RunState, which: (key: UnitKey) => boolean): WaitingUnit[] => {
+export function takeWaits(state: RunState, which: (key: UnitKey) => boolean): WaitingUnit[] {
   const taken = [...state.waits.values()].filter(which);
   for (const unit of taken) {
     removeWait(state, unit);
@@ -75,4 +77,4 @@ export const takeWaits = (state: RunState, which: (key: UnitKey) => boolean): Wa
     countInFlight(state, unit, 1);
   }
   return taken;
-};
+}

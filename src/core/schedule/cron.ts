@@ -34,18 +34,18 @@ const macros: Readonly<Record<string, string>> = {
 
 const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-const readNumber = ({ name, least, most, names }: Field, text: string): number => {
+function readNumber({ name, least, most, names }: Field, text: string): number {
   const named = names?.indexOf(text.toLowerCase()) ?? -1;
   const value = named >= 0 ? named + least : /^\d{1,4}$/.test(text) ? Number(text) : -1;
   if (value >= least && value <= most) return value;
   const also = names === undefined ? '' : ` or ${names[0]} to ${names.at(-1)}`;
   throw new RangeError(`${name} holds ${JSON.stringify(text)}; allowed is ${least} to ${most}${also}`);
-};
+}
 
 const partPattern = /^(?:(\*)|([^*/-]+)(?:-([^*/-]+))?)(?:\/(\d{1,4}))?$/;
 
 /** Of `5`, `1-5`, `*`, each also with a step (`1-5/2`, `5/2` = from 5 on). */
-const readPart = (field: Field, part: string): number[] => {
+function readPart(field: Field, part: string): number[] {
   const [, star, first = '', last, step = '1'] = partPattern.exec(part) ?? [];
   if (star === undefined && first === '') {
     throw new RangeError(`${field.name} holds ${JSON.stringify(part)}; write *, 5, 1-5 or */5`);
@@ -60,16 +60,17 @@ const readPart = (field: Field, part: string): number[] => {
   const values: number[] = [];
   for (let value = from; value <= to; value += Number(step)) values.push(value);
   return values;
-};
+}
 
-const readField = (field: Field, text: string): number[] =>
-  text.split(',').flatMap((part) => readPart(field, part));
+function readField(field: Field, text: string): number[] {
+  return text.split(',').flatMap((part) => readPart(field, part));
+}
 
 /**
  * @returns one or two lines of five fields; a time that matches any of them is meant
  * @throws RangeError that says which field holds what, and what is allowed
  */
-export const readCron = (text: string): readonly string[] => {
+export function readCron(text: string): readonly string[] {
   const line = text.trim();
   const plain = line.startsWith('@') ? macros[line] : line;
   if (plain === undefined) {
@@ -90,4 +91,4 @@ export const readCron = (text: string): readonly string[] => {
   if (Math.min(...days) > longest)
     throw new RangeError(`no month ${month} has a day ${day}; it would never start`);
   return [texts.join(' ')];
-};
+}

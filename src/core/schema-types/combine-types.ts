@@ -16,7 +16,7 @@ import {
 const listedValues = 1_000;
 
 /** The values of any of them. */
-export const unionOf = (types: readonly ValueType[]): ValueType => {
+export function unionOf(types: readonly ValueType[]): ValueType {
   const possible = [...new Set(types)].filter((type) => type.kinds !== 0);
   const [first] = possible;
   if (first === undefined) return neverType;
@@ -31,18 +31,18 @@ export const unionOf = (types: readonly ValueType[]): ValueType => {
     list: uniteLists(of(kinds.list).map(({ list }) => list)),
     object: uniteObjects(of(kinds.object).map(({ object }) => object)),
   };
-};
+}
 
-const uniteValues = <Value>(sets: readonly (ReadonlySet<Value> | null)[]): ReadonlySet<Value> | null => {
+function uniteValues<Value>(sets: readonly (ReadonlySet<Value> | null)[]): ReadonlySet<Value> | null {
   const all = new Set<Value>();
   for (const set of sets) {
     if (set === null || all.size > listedValues) return null;
     for (const value of set) all.add(value);
   }
   return all;
-};
+}
 
-const uniteLists = (lists: readonly ListType[]): ListType => {
+function uniteLists(lists: readonly ListType[]): ListType {
   const [first] = lists;
   if (first === undefined || lists.includes(anyType.list)) return anyType.list;
   if (lists.length === 1) return first;
@@ -55,12 +55,13 @@ const uniteLists = (lists: readonly ListType[]): ListType => {
     item: (index) => (index < positions ? unionOf(lists.map((list) => itemOf(list, index))) : rest()),
     rest,
   };
-};
+}
 
-const itemOf = (list: ListType, index: number): ValueType =>
-  index < list.most ? list.item(index) : neverType;
+function itemOf(list: ListType, index: number): ValueType {
+  return index < list.most ? list.item(index) : neverType;
+}
 
-const uniteObjects = (objects: readonly ObjectType[]): ObjectType => {
+function uniteObjects(objects: readonly ObjectType[]): ObjectType {
   const [first, ...others] = objects;
   if (first === undefined || objects.includes(anyType.object)) return anyType.object;
   if (others.length === 0) return first;
@@ -73,17 +74,17 @@ const uniteObjects = (objects: readonly ObjectType[]): ObjectType => {
     other: () => uniteProperties(objects.map((object) => object.other())),
     isDescribed: objects.some(({ isDescribed }) => isDescribed),
   });
-};
+}
 
-const uniteProperties = (properties: readonly Property[]): Property => {
+function uniteProperties(properties: readonly Property[]): Property {
   const possible = properties.filter(({ presence }) => presence !== 'never');
   if (possible.length === 0) return absent;
   const isCertain = properties.every(({ presence }) => presence === 'certain');
   return { type: unionOf(possible.map(({ type }) => type)), presence: isCertain ? 'certain' : 'maybe' };
-};
+}
 
 /** The values that are of all of them. */
-export const intersectionOf = (types: readonly ValueType[]): ValueType => {
+export function intersectionOf(types: readonly ValueType[]): ValueType {
   const limiting = types.filter((type) => type !== anyType);
   const [first] = limiting;
   if (first === undefined) return anyType;
@@ -99,21 +100,24 @@ export const intersectionOf = (types: readonly ValueType[]): ValueType => {
     object: intersectObjects(limiting.map(({ object }) => object)),
   };
   return { ...type, kinds: type.kinds & ~emptyKinds(type) };
-};
+}
 
-const emptyKinds = ({ numbers, strings, list }: ValueType): number =>
-  (numbers?.size === 0 ? kinds.number : 0) |
-  (strings?.size === 0 ? kinds.string : 0) |
-  (list.least > list.most ? kinds.list : 0);
+function emptyKinds({ numbers, strings, list }: ValueType): number {
+  return (
+    (numbers?.size === 0 ? kinds.number : 0) |
+    (strings?.size === 0 ? kinds.string : 0) |
+    (list.least > list.most ? kinds.list : 0)
+  );
+}
 
-const intersectValues = <Value>(sets: readonly (ReadonlySet<Value> | null)[]): ReadonlySet<Value> | null => {
+function intersectValues<Value>(sets: readonly (ReadonlySet<Value> | null)[]): ReadonlySet<Value> | null {
   const known = sets.filter((set) => set !== null);
   const [first, ...others] = known;
   if (first === undefined || others.length === 0) return first ?? null;
   return new Set([...first].filter((value) => others.every((set) => set.has(value))));
-};
+}
 
-const intersectLists = (lists: readonly ListType[]): ListType => {
+function intersectLists(lists: readonly ListType[]): ListType {
   const limiting = lists.filter((list) => list !== anyType.list);
   const [first] = limiting;
   if (first === undefined || limiting.length === 1) return first ?? anyType.list;
@@ -124,9 +128,9 @@ const intersectLists = (lists: readonly ListType[]): ListType => {
     item: (index) => intersectionOf(limiting.map((list) => list.item(index))),
     rest: once(() => intersectionOf(limiting.map((list) => list.rest()))),
   };
-};
+}
 
-const intersectObjects = (objects: readonly ObjectType[]): ObjectType => {
+function intersectObjects(objects: readonly ObjectType[]): ObjectType {
   const limiting = objects.filter((object) => object !== anyType.object);
   const [first] = limiting;
   if (first === undefined || limiting.length === 1) return first ?? anyType.object;
@@ -137,12 +141,12 @@ const intersectObjects = (objects: readonly ObjectType[]): ObjectType => {
     other: () => intersectProperties(limiting.map((object) => object.other())),
     isDescribed: limiting.some(({ isDescribed }) => isDescribed),
   });
-};
+}
 
-const intersectProperties = (properties: readonly Property[]): Property => {
+function intersectProperties(properties: readonly Property[]): Property {
   if (properties.some(({ presence }) => presence === 'never')) return absent;
   const isCertain = properties.some(({ presence }) => presence === 'certain');
   const type = intersectionOf(properties.map((property) => property.type));
   if (type.kinds === 0 && !isCertain) return absent;
   return { type, presence: isCertain ? 'certain' : 'maybe' };
-};
+}

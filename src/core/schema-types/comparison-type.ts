@@ -8,12 +8,12 @@ import { isKind, kinds, type ValueType } from './value-type.ts';
 type ComparisonFault = Omit<TypeFault, 'offset'>;
 
 /** What is wrong with comparing them, or null. */
-export const compareTypes = (
+export function compareTypes(
   left: ValueType,
   operator: ComparisonOperator,
   right: ValueType,
   effort: Effort,
-): ComparisonFault | null => {
+): ComparisonFault | null {
   if (operator === '==' || operator === '!=') return compareEqual(left, operator, right, effort);
   if (operator === 'in') return compareIn(left, right);
   const canOrder = [kinds.number, kinds.string].some((kind) => isKind(left, kind) && isKind(right, kind));
@@ -21,20 +21,22 @@ export const compareTypes = (
   return refuse(
     `${operator} orders two numbers or two strings, not ${describeType(left)} and ${describeType(right)}`,
   );
-};
+}
 
-const refuse = (message: string): ComparisonFault => ({
-  severity: 'error',
-  code: 'operand_invalid',
-  message,
-});
+function refuse(message: string): ComparisonFault {
+  return {
+    severity: 'error',
+    code: 'operand_invalid',
+    message,
+  };
+}
 
-const compareEqual = (
+function compareEqual(
   left: ValueType,
   operator: string,
   right: ValueType,
   effort: Effort,
-): ComparisonFault | null => {
+): ComparisonFault | null {
   if (overlapOf(left, right, effort) !== 'none') return null;
   return {
     severity: 'warning',
@@ -42,19 +44,19 @@ const compareEqual = (
     message: `${describeType(left)} never equals ${describeType(right)}, so this is always ${operator === '!='}`,
     suggestion: suggestValue(left, right),
   };
-};
+}
 
 /** For a word that is nearly one of those it is compared with. */
-const suggestValue = ({ strings: left }: ValueType, { strings: right }: ValueType): string | undefined => {
+function suggestValue({ strings: left }: ValueType, { strings: right }: ValueType): string | undefined {
   const [word, allowed] = left?.size === 1 ? [left, right] : [right, left];
   const [only, second] = word ?? [];
   if (only === undefined || second !== undefined || allowed === null) return undefined;
   return createNameSuggester(allowed)(only);
-};
+}
 
-const compareIn = (left: ValueType, right: ValueType): ComparisonFault | null => {
+function compareIn(left: ValueType, right: ValueType): ComparisonFault | null {
   const places = kinds.list | (isKind(left, kinds.string) ? kinds.string | kinds.object : 0);
   if (isKind(right, places)) return null;
   const seen = `${describeType(left)} in ${describeType(right)}`;
   return refuse(`in looks for a value in a list, or for a string in a string or among keys, not for ${seen}`);
-};
+}

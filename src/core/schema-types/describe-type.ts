@@ -4,16 +4,18 @@ import { booleanKinds, isKind, kinds, type ValueType } from './value-type.ts';
 
 const shownValues = 6;
 
-export const describeType = (type: ValueType): string => {
+export function describeType(type: ValueType): string {
   const parts = partsOf(type);
   if (parts.length === 0) return 'nothing';
   if (parts.length >= 6 && isOpen(type)) return 'anything';
   return parts.length === 1 ? (parts[0] ?? '') : `${parts.slice(0, -1).join(', ')} or ${parts.at(-1)}`;
-};
+}
 
-const isOpen = ({ strings, numbers }: ValueType): boolean => strings === null && numbers === null;
+function isOpen({ strings, numbers }: ValueType): boolean {
+  return strings === null && numbers === null;
+}
 
-const partsOf = (type: ValueType): string[] => {
+function partsOf(type: ValueType): string[] {
   const has = (kind: number): boolean => isKind(type, kind);
   return [
     ...(has(kinds.string) ? describeValues(type.strings, 'a string') : []),
@@ -25,17 +27,18 @@ const partsOf = (type: ValueType): string[] => {
     ...(has(kinds.object) ? ['an object'] : []),
     ...(has(kinds.null) ? ['null'] : []),
   ];
-};
+}
 
-const describeValues = (values: ReadonlySet<string | number> | null, otherwise: string): string[] =>
-  values === null || values.size > shownValues
+function describeValues(values: ReadonlySet<string | number> | null, otherwise: string): string[] {
+  return values === null || values.size > shownValues
     ? [otherwise]
     : [...values].map((value) => JSON.stringify(value).slice(0, 40));
+}
 
-const describeBooleans = (own: number): string[] => {
+function describeBooleans(own: number): string[] {
   if (own === 0) return [];
   return [own === booleanKinds ? 'a boolean' : String(own === kinds.true)];
-};
+}
 
 const plurals: ReadonlyMap<string, string> = new Map([
   ['a string', 'strings'],
@@ -45,9 +48,9 @@ const plurals: ReadonlyMap<string, string> = new Map([
   ['an object', 'objects'],
 ]);
 
-const describeList = (type: ValueType): string => {
+function describeList(type: ValueType): string {
   const items = itemTypeOf(type);
   const [only, second] = isKind(items, kinds.list) ? [] : partsOf(items);
   const plural = second === undefined && only !== undefined ? plurals.get(only) : undefined;
   return plural === undefined ? 'a list' : `a list of ${plural}`;
-};
+}

@@ -8,10 +8,10 @@ const singles = ['if', 'then', 'else'] as const;
  * The keys that `unevaluatedProperties: false` allows: those that the schema, or one that is applied to the same object,
  * says anything about. Null when they cannot be told one by one.
  */
-export const listEvaluatedNames = (
+export function listEvaluatedNames(
   root: JsonObject,
   resolve: (ref: string) => Json | undefined,
-): ReadonlySet<string> | null => {
+): ReadonlySet<string> | null {
   const names = new Set<string>();
   const seen = new Set<JsonObject>();
   /** Whether all its keys can be told. */
@@ -29,12 +29,9 @@ export const listEvaluatedNames = (
     return listApplied(schema, resolve).every(collect);
   };
   return collect(root) ? names : null;
-};
+}
 
-const listApplied = (
-  schema: JsonObject,
-  resolve: (ref: string) => Json | undefined,
-): (Json | undefined)[] => {
+function listApplied(schema: JsonObject, resolve: (ref: string) => Json | undefined): (Json | undefined)[] {
   const { $ref, dependentSchemas, dependencies } = schema;
   return [
     typeof $ref === 'string' ? resolve($ref) : undefined,
@@ -45,4 +42,4 @@ const listApplied = (
     }),
     ...[dependentSchemas, dependencies].flatMap((map) => (isPlainObject(map) ? Object.values(map) : [])),
   ];
-};
+}

@@ -11,11 +11,11 @@ import { someValue, type TypeContext, type TypedValue, unknownValue } from './ty
 import { booleanKinds, booleanType, isKind, kinds, type ValueType, withoutKinds } from './value-type.ts';
 
 /** @param isCovered what is missing is covered by a `??` around it */
-export const typeOfExpression = (
+export function typeOfExpression(
   expression: Expression,
   context: TypeContext,
   isCovered = false,
-): TypedValue => {
+): TypedValue {
   switch (expression.kind) {
     case 'literal':
       return someValue(typeOfValue(expression.value));
@@ -37,15 +37,15 @@ export const typeOfExpression = (
     case 'comparison':
       return typeOfComparison(expression, context);
   }
-};
+}
 
 type Of<Kind extends Expression['kind']> = Extract<Expression, { kind: Kind }>;
 
-const typeOfFiltered = (
+function typeOfFiltered(
   { of, filters }: Of<'filtered'>,
   context: TypeContext,
   isCovered: boolean,
-): TypedValue => {
+): TypedValue {
   let value = typeOfExpression(of, context, isCovered);
   for (const { name } of filters) {
     const filter = filterTypeOf(name);
@@ -63,14 +63,9 @@ const typeOfFiltered = (
     value = { type: result.type, missing: missing === 'no' ? result.missing : 'maybe' };
   }
   return value;
-};
+}
 
-const reportEmpty = (
-  of: Expression,
-  filter: string,
-  missing: 'maybe' | 'yes',
-  context: TypeContext,
-): void => {
+function reportEmpty(of: Expression, filter: string, missing: 'maybe' | 'yes', context: TypeContext): void {
   const isCertain = missing === 'yes';
   context.report({
     severity: isCertain ? 'error' : 'warning',
@@ -79,14 +74,14 @@ const reportEmpty = (
     offset: offsetOf(of),
     suggestion: 'add ?? with a default',
   });
-};
+}
 
 /** The first that is neither missing nor null; else what the last one is. */
-const typeOfAlternatives = (
+function typeOfAlternatives(
   alternatives: readonly Expression[],
   context: TypeContext,
   isCovered: boolean,
-): TypedValue => {
+): TypedValue {
   const types: ValueType[] = [];
   let missing: TypedValue['missing'] = 'no';
   for (const [index, alternative] of alternatives.entries()) {
@@ -98,15 +93,15 @@ const typeOfAlternatives = (
   }
   const type = unionOf(types);
   return { type, missing: missing === 'yes' && type.kinds !== 0 ? 'maybe' : missing };
-};
+}
 
-const requireBoolean = (operand: Expression, operator: string, context: TypeContext): void => {
+function requireBoolean(operand: Expression, operator: string, context: TypeContext): void {
   const { type } = typeOfExpression(operand, context);
   if (type.kinds === 0 || isKind(type, booleanKinds)) return;
   reportOperand(operand, someValue(type), `${operator} takes booleans`, context, 'compare instead: a == b');
-};
+}
 
-const typeOfComparison = ({ first, rest }: Of<'comparison'>, context: TypeContext): TypedValue => {
+function typeOfComparison({ first, rest }: Of<'comparison'>, context: TypeContext): TypedValue {
   let left = typeOfExpression(first, context).type;
   let before = first;
   for (const { operator, right } of rest) {
@@ -116,26 +111,26 @@ const typeOfComparison = ({ first, rest }: Of<'comparison'>, context: TypeContex
     before = right;
   }
   return someValue(left);
-};
+}
 
-const compare = (
+function compare(
   expression: Expression,
   [left, operator, right]: readonly [ValueType, ComparisonOperator, ValueType],
   context: TypeContext,
-): void => {
+): void {
   if (left.kinds === 0 || right.kinds === 0) return;
   const fault = compareTypes(left, operator, right, context.effort);
   if (fault !== null) context.report({ ...fault, offset: offsetOf(expression) });
-};
+}
 
 /** Certain where the value cannot be missing as well. */
-export const reportOperand = (
+export function reportOperand(
   expression: Expression,
   { type, missing }: TypedValue,
   rule: string,
   context: TypeContext,
   suggestion?: string,
-): void =>
+): void {
   context.report({
     severity: missing === 'no' ? 'error' : 'warning',
     code: 'operand_invalid',
@@ -143,9 +138,10 @@ export const reportOperand = (
     offset: offsetOf(expression),
     suggestion,
   });
+}
 
 /** Where its first path stands. */
-export const offsetOf = (expression: Expression): number | undefined => {
+export function offsetOf(expression: Expression): number | undefined {
   switch (expression.kind) {
     case 'literal':
       return undefined;
@@ -162,12 +158,12 @@ export const offsetOf = (expression: Expression): number | undefined => {
     case 'comparison':
       return firstOffset([expression.first, ...expression.rest.map(({ right }) => right)]);
   }
-};
+}
 
-const firstOffset = (expressions: readonly Expression[]): number | undefined => {
+function firstOffset(expressions: readonly Expression[]): number | undefined {
   for (const expression of expressions) {
     const offset = offsetOf(expression);
     if (offset !== undefined) return offset;
   }
   return undefined;
-};
+}

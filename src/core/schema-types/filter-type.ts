@@ -22,16 +22,18 @@ interface FilterType {
   readonly yields: (type: ValueType) => TypedValue;
 }
 
-const only = (type: ValueType, own: number): boolean => (type.kinds & ~own) === 0;
+function only(type: ValueType, own: number): boolean {
+  return (type.kinds & ~own) === 0;
+}
 
-const itemAt = (type: ValueType, end: 'first' | 'last'): TypedValue => {
+function itemAt(type: ValueType, end: 'first' | 'last'): TypedValue {
   const { list } = type;
   if (list.most === 0) return missingValue;
   return {
     type: end === 'first' ? list.item(0) : itemTypeOf(type),
     missing: list.least > 0 ? 'no' : 'maybe',
   };
-};
+}
 
 const filterTypes: Readonly<Record<FilterName, FilterType>> = {
   json: { takes: anyType.kinds, words: 'anything', yields: () => someValue(stringType) },
@@ -62,9 +64,11 @@ const filterTypes: Readonly<Record<FilterName, FilterType>> = {
 };
 
 /** Null for a filter that pipelines do not have. */
-export const filterTypeOf = (name: AnyFilterName): FilterType | null =>
-  Object.hasOwn(filterTypes, name) ? filterTypes[name as FilterName] : null;
+export function filterTypeOf(name: AnyFilterName): FilterType | null {
+  return Object.hasOwn(filterTypes, name) ? filterTypes[name as FilterName] : null;
+}
 
 /** Whether `join` can fail with nothing but empty lists. */
-export const isJoinable = (type: ValueType): boolean =>
-  type.list.most === 0 || isKind(itemTypeOf(type), scalarKinds);
+export function isJoinable(type: ValueType): boolean {
+  return type.list.most === 0 || isKind(itemTypeOf(type), scalarKinds);
+}

@@ -38,19 +38,20 @@ export interface FitContext {
 /** A part of a template, or a JSON value that is in it as it is. */
 type Part = { readonly node: TemplateNode } | { readonly value: Json };
 
-export const fitTemplate = (root: TemplateNode, expected: ValueType, context: FitContext): void =>
+export function fitTemplate(root: TemplateNode, expected: ValueType, context: FitContext): void {
   fitPart({ node: root }, expected, '', context);
+}
 
-const fitPart = (part: Part, expected: ValueType, pointer: string, context: FitContext): void => {
+function fitPart(part: Part, expected: ValueType, pointer: string, context: FitContext): void {
   if (expected === anyType) return;
   const entries = entriesOf(part);
   const items = entries === null ? itemsOf(part) : null;
   if (entries !== null) fitObject(entries, expected, pointer, context);
   else if (items !== null) fitList(items, expected, pointer, context);
   else fitWhole(part, expected, pointer, context);
-};
+}
 
-const entriesOf = (part: Part): readonly (readonly [string, Part])[] | null => {
+function entriesOf(part: Part): readonly (readonly [string, Part])[] | null {
   const value = literalOf(part);
   if (value !== undefined) {
     if (typeof value !== 'object' || value === null || isList(value)) return null;
@@ -58,9 +59,9 @@ const entriesOf = (part: Part): readonly (readonly [string, Part])[] | null => {
   }
   if (!('node' in part) || part.node.kind !== 'object') return null;
   return part.node.entries.map(([key, node]) => [key, { node }]);
-};
+}
 
-const itemsOf = (part: Part): readonly Part[] | null => {
+function itemsOf(part: Part): readonly Part[] | null {
   const value = literalOf(part);
   if (value !== undefined) {
     return typeof value === 'object' && value !== null && isList(value)
@@ -68,30 +69,31 @@ const itemsOf = (part: Part): readonly Part[] | null => {
       : null;
   }
   return 'node' in part && part.node.kind === 'list' ? part.node.items.map((node) => ({ node })) : null;
-};
+}
 
-const literalOf = (part: Part): Json | undefined => {
+function literalOf(part: Part): Json | undefined {
   if ('value' in part) return part.value;
   return part.node.kind === 'literal' ? part.node.value : undefined;
-};
+}
 
-const typeOfPart = (part: Part, { types }: FitContext): ValueType =>
-  'value' in part ? typeOfValue(part.value) : typeOfNode(part.node, types);
+function typeOfPart(part: Part, { types }: FitContext): ValueType {
+  return 'value' in part ? typeOfValue(part.value) : typeOfNode(part.node, types);
+}
 
 /** Whether it fits at a glance: its kind does, and nothing is said about single values. */
-const isPlainFit = (part: Part, expected: ValueType): boolean => {
+function isPlainFit(part: Part, expected: ValueType): boolean {
   const value = literalOf(part);
   if (typeof value === 'string') return isKind(expected, kinds.string) && expected.strings === null;
   if (typeof value === 'boolean') return isKind(expected, value ? kinds.true : kinds.false);
   return value === null && isKind(expected, kinds.null);
-};
+}
 
-const fitObject = (
+function fitObject(
   entries: readonly (readonly [string, Part])[],
   expected: ValueType,
   pointer: string,
   context: FitContext,
-): void => {
+): void {
   if (!isKind(expected, kinds.object)) {
     mismatch('an object', expected, pointer, context);
     return;
@@ -114,11 +116,11 @@ const fitObject = (
     if (presence === 'never') reportUnknown(key, expected, below, context);
     else fitPart(value, type, below, context);
   }
-};
+}
 
 const shownNames = 12;
 
-const reportUnknown = (key: string, expected: ValueType, pointer: string, context: FitContext): void => {
+function reportUnknown(key: string, expected: ValueType, pointer: string, context: FitContext): void {
   const names = [...expected.object.names()].filter(
     (name) => expected.object.property(name).presence !== 'never',
   );
@@ -131,9 +133,9 @@ const reportUnknown = (key: string, expected: ValueType, pointer: string, contex
     message: `${context.consumer} does not take ${JSON.stringify(key.slice(0, 64))}; it takes ${allowed}`,
     suggestion: suggestKey(expected, key, context),
   });
-};
+}
 
-const fitList = (items: readonly Part[], expected: ValueType, pointer: string, context: FitContext): void => {
+function fitList(items: readonly Part[], expected: ValueType, pointer: string, context: FitContext): void {
   const { list } = expected;
   const seen = `a list of ${items.length} item${items.length === 1 ? '' : 's'}`;
   if (!isKind(expected, kinds.list)) {
@@ -148,10 +150,10 @@ const fitList = (items: readonly Part[], expected: ValueType, pointer: string, c
   }
   for (const [index, item] of items.entries())
     fitPart(item, list.item(index), `${pointer}/${index}`, context);
-};
+}
 
 /** A scalar or what an expression yields. */
-const fitWhole = (part: Part, expected: ValueType, pointer: string, context: FitContext): void => {
+function fitWhole(part: Part, expected: ValueType, pointer: string, context: FitContext): void {
   if (isPlainFit(part, expected)) return;
   const type = typeOfPart(part, context);
   if (type.kinds === 0 || type === anyType) return;
@@ -170,19 +172,20 @@ const fitWhole = (part: Part, expected: ValueType, pointer: string, context: Fit
     const message = `${takes}; ${seen}, and nothing but an empty list fits both`;
     context.report({ severity: 'warning', code: 'type_mismatch', pointer, offset, message });
   }
-};
+}
 
 /** For a literal that is nearly one of those allowed. */
-const suggestWord = (part: Part, { strings }: ValueType): string | undefined => {
+function suggestWord(part: Part, { strings }: ValueType): string | undefined {
   const value = literalOf(part);
   return typeof value === 'string' && strings !== null ? createNameSuggester(strings)(value) : undefined;
-};
+}
 
-const describeExpression = (expression: Expression): string =>
-  expression.kind === 'path' ? formatPath(expression.root, expression.segments).slice(0, 200) : 'this';
+function describeExpression(expression: Expression): string {
+  return expression.kind === 'path' ? formatPath(expression.root, expression.segments).slice(0, 200) : 'this';
+}
 
 /** Of objects and lists, whose kind alone does not tell them apart. */
-const describeDifference = (type: ValueType, expected: ValueType): string => {
+function describeDifference(type: ValueType, expected: ValueType): string {
   const isObject = (type.kinds & expected.kinds & kinds.object) !== 0;
   if (!isObject) return '';
   for (const name of new Set([...expected.object.required, ...type.object.required])) {
@@ -195,9 +198,9 @@ const describeDifference = (type: ValueType, expected: ValueType): string => {
     }
   }
   return '';
-};
+}
 
-const mismatch = (seen: string, expected: ValueType, pointer: string, context: FitContext): void => {
+function mismatch(seen: string, expected: ValueType, pointer: string, context: FitContext): void {
   const message = `${context.consumer} takes ${describeType(expected)} here; this is ${seen}`;
   context.report({ severity: 'error', code: 'type_mismatch', pointer, message });
-};
+}

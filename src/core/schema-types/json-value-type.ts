@@ -5,7 +5,7 @@ import { createObjectType } from './object-type.ts';
 import { absent, anyType, aType, kinds, neverType, nullType, type ValueType } from './value-type.ts';
 
 /** The type that only this value has. */
-export const typeOfValue = (value: Json): ValueType => {
+export function typeOfValue(value: Json): ValueType {
   switch (typeof value) {
     case 'boolean':
       return aType({ kinds: value ? kinds.true : kinds.false });
@@ -25,11 +25,11 @@ export const typeOfValue = (value: Json): ValueType => {
             new Map(Object.entries(value).map(([name, field]) => [name, () => typeOfValue(field)])),
           );
   }
-};
+}
 
 /** Of a list of just these items. */
-export const typeOfItems = (items: readonly (() => ValueType)[]): ValueType =>
-  aType({
+export function typeOfItems(items: readonly (() => ValueType)[]): ValueType {
+  return aType({
     kinds: kinds.list,
     list: {
       least: items.length,
@@ -39,10 +39,11 @@ export const typeOfItems = (items: readonly (() => ValueType)[]): ValueType =>
       rest: () => neverType,
     },
   });
+}
 
 /** Of an object of just these fields. */
-export const typeOfFields = (fields: ReadonlyMap<string, () => ValueType>): ValueType =>
-  aType({
+export function typeOfFields(fields: ReadonlyMap<string, () => ValueType>): ValueType {
+  return aType({
     kinds: kinds.object,
     object: createObjectType({
       names: () => fields.keys(),
@@ -52,13 +53,14 @@ export const typeOfFields = (fields: ReadonlyMap<string, () => ValueType>): Valu
       isDescribed: true,
     }),
   });
+}
 
 /** Of all items of its lists. */
-export const itemTypeOf = ({ list }: ValueType): ValueType => {
+export function itemTypeOf({ list }: ValueType): ValueType {
   const positions = Math.min(list.positions, list.most);
   if (positions > toldPositions) return anyType;
   const own = Array.from({ length: positions }, (_, index) => list.item(index));
   return unionOf(list.most > list.positions ? [...own, list.rest()] : own);
-};
+}
 
 const toldPositions = 1_000;

@@ -11,7 +11,7 @@ interface ObjectParts {
 }
 
 /** Remembers what was asked, so that a union of many schemas is looked through once for each key. */
-export const createObjectType = ({ names, required, named, other, isDescribed }: ObjectParts): ObjectType => {
+export function createObjectType({ names, required, named, other, isDescribed }: ObjectParts): ObjectType {
   const known = new Map<string, Property>();
   const readNames = once(() => new Set(names()));
   const readOther = once(other);
@@ -29,12 +29,12 @@ export const createObjectType = ({ names, required, named, other, isDescribed }:
     other: readOther,
     isDescribed,
   };
-};
+}
 
-export const once = <Value>(make: () => Value): (() => Value) => {
+export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | null = null;
   return () => {
     made ??= { value: make() };
     return made.value;
   };
-};
+}

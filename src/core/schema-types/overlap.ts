@@ -16,7 +16,7 @@ const deepest = 6;
 /** Items of a list that are compared one by one. */
 const comparedItems = 8;
 
-export const overlapOf = (a: ValueType, b: ValueType, effort: Effort, depth = 0): Overlap => {
+export function overlapOf(a: ValueType, b: ValueType, effort: Effort, depth = 0): Overlap {
   effort.left -= 1;
   if (a === b && a.kinds !== 0) return 'some';
   const common = a.kinds & b.kinds;
@@ -30,23 +30,25 @@ export const overlapOf = (a: ValueType, b: ValueType, effort: Effort, depth = 0)
   const objects =
     (common & kinds.object) === 0 ? 'none' : compareObjects(a.object, b.object, effort, depth + 1);
   return objects === 'none' ? lists : objects;
-};
+}
 
-const haveCommonString = (a: ValueType, b: ValueType): boolean => haveCommon(a.strings, b.strings);
+function haveCommonString(a: ValueType, b: ValueType): boolean {
+  return haveCommon(a.strings, b.strings);
+}
 
-const haveCommonNumber = (a: ValueType, b: ValueType): boolean => {
+function haveCommonNumber(a: ValueType, b: ValueType): boolean {
   const isAllowed = (value: number): boolean => !(a.isInteger || b.isInteger) || Number.isInteger(value);
   const known = [...(a.numbers ?? b.numbers ?? [])];
   if (a.numbers === null && b.numbers === null) return true;
   return known.some((value) => isAllowed(value) && (b.numbers === null || b.numbers.has(value)));
-};
+}
 
-const haveCommon = <Value>(a: ReadonlySet<Value> | null, b: ReadonlySet<Value> | null): boolean => {
+function haveCommon<Value>(a: ReadonlySet<Value> | null, b: ReadonlySet<Value> | null): boolean {
   if (a === null || b === null) return (a ?? b)?.size !== 0;
   return [...a].some((value) => b.has(value));
-};
+}
 
-const compareLists = (a: ListType, b: ListType, effort: Effort, depth: number): Overlap => {
+function compareLists(a: ListType, b: ListType, effort: Effort, depth: number): Overlap {
   const least = Math.max(a.least, b.least);
   const most = Math.min(a.most, b.most);
   if (least > most) return 'none';
@@ -58,9 +60,9 @@ const compareLists = (a: ListType, b: ListType, effort: Effort, depth: number): 
     if (items === 'only_empty') worst = items;
   }
   return worst;
-};
+}
 
-const compareObjects = (a: ObjectType, b: ObjectType, effort: Effort, depth: number): Overlap => {
+function compareObjects(a: ObjectType, b: ObjectType, effort: Effort, depth: number): Overlap {
   let worst: Overlap = 'some';
   for (const name of new Set([...a.required, ...b.required])) {
     const [own, other] = [a.property(name), b.property(name)];
@@ -70,4 +72,4 @@ const compareObjects = (a: ObjectType, b: ObjectType, effort: Effort, depth: num
     if (values === 'only_empty') worst = values;
   }
   return worst;
-};
+}

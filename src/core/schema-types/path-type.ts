@@ -33,16 +33,16 @@ interface Place extends TypedValue {
   readonly position: number;
 }
 
-export const typeOfPath = (path: Path, context: TypeContext, isCovered: boolean): TypedValue => {
+export function typeOfPath(path: Path, context: TypeContext, isCovered: boolean): TypedValue {
   const start = context.startOf(path);
   if (start === null) return unknownValue;
   const walk: Walk = { path, context, isCovered };
   const place: Place = { type: start.type, missing: start.missing, position: start.length };
   if (start.missing === 'maybe') mayBeMissing(walk, place.position, start.reason);
   return follow(place, walk);
-};
+}
 
-const follow = (start: Place, walk: Walk): TypedValue => {
+function follow(start: Place, walk: Walk): TypedValue {
   const { segments } = walk.path;
   let { type, missing } = start;
   for (let position = start.position; position < segments.length; position++) {
@@ -67,19 +67,20 @@ const follow = (start: Place, walk: Walk): TypedValue => {
     type = property.type;
   }
   return { type, missing };
-};
+}
 
-const itemAt = (list: ListType, index: number): Property => {
+function itemAt(list: ListType, index: number): Property {
   if (index >= list.most) return { type: list.rest(), presence: 'never' };
   return { type: list.item(index), presence: index < list.least ? 'certain' : 'maybe' };
-};
+}
 
 /** Whether it is said that it may be there: by name, by a type for all other keys, or as an item of a list. */
-const isNamed = ({ object }: ValueType, segment: string | number): boolean =>
-  typeof segment === 'number' || object.names().has(segment) || object.other().type !== anyType;
+function isNamed({ object }: ValueType, segment: string | number): boolean {
+  return typeof segment === 'number' || object.names().has(segment) || object.other().type !== anyType;
+}
 
 /** `[*]`: a list with the rest of the path taken from each item. */
-const followEach = (place: Place, walk: Walk): TypedValue => {
+function followEach(place: Place, walk: Walk): TypedValue {
   const { list } = place.type;
   if (list.most === 0) return { type: listOf(itemTypeOf(place.type), { most: 0 }), missing: place.missing };
   const item = { type: itemTypeOf(place.type), missing: 'no', position: place.position + 1 } as const;
@@ -89,19 +90,19 @@ const followEach = (place: Place, walk: Walk): TypedValue => {
     type: listOf(type, list),
     missing: place.missing === 'no' && isCertain ? missing : 'maybe',
   };
-};
+}
 
 /** No value there can be taken apart this way. Below null it is missing, below anything else it is an error. */
-const endWrong = ({ type, missing, position }: Place, segment: Segment, walk: Walk): TypedValue => {
+function endWrong({ type, missing, position }: Place, segment: Segment, walk: Walk): TypedValue {
   if (type.kinds === 0) return unknownValue;
   const seen = `${nameOf(walk, position)}, which is ${describeType(type)}`;
   const message = `${formatPath('', [segment])} does not apply to ${seen}`;
   const mayPass = walk.isCovered && (missing !== 'no' || isKind(type, kinds.null));
   report(walk, { severity: mayPass ? 'warning' : 'error', code: 'path_invalid', message });
   return mayPass ? missingValue : unknownValue;
-};
+}
 
-const endUnknown = (type: ValueType, segment: string | number, position: number, walk: Walk): TypedValue => {
+function endUnknown(type: ValueType, segment: string | number, position: number, walk: Walk): TypedValue {
   const wanted = nameOf(walk, position + 1);
   const owner = nameOf(walk, position);
   const has = typeof segment === 'number' ? `has at most ${type.list.most} items` : describeKeys(type);
@@ -112,33 +113,33 @@ const endUnknown = (type: ValueType, segment: string | number, position: number,
     suggestion: typeof segment === 'string' ? suggestKey(type, segment, walk.context) : undefined,
   });
   return walk.isCovered ? missingValue : unknownValue;
-};
+}
 
 const shownKeys = 12;
 
-const describeKeys = ({ object }: ValueType): string => {
+function describeKeys({ object }: ValueType): string {
   const names = [...object.names()].filter((name) => object.property(name).presence !== 'never');
   if (names.length === 0) return 'has no keys';
   const shown = names.slice(0, shownKeys).map((name) => name.slice(0, 64));
   const more = names.length > shownKeys ? ` and ${names.length - shownKeys} more` : '';
   return `has ${shown.join(', ')}${more}`;
-};
+}
 
-export const suggestKey = (
+export function suggestKey(
   { object }: ValueType,
   name: string,
   { effort }: Pick<TypeContext, 'effort'>,
-): string | undefined => {
+): string | undefined {
   const names = object.names();
   effort.left -= names.size * 20;
   return effort.left < 0 ? undefined : createNameSuggester(names)(name);
-};
+}
 
-const mayBeNull = (walk: Walk, position: number): void => {
+function mayBeNull(walk: Walk, position: number): void {
   if (!walk.isCovered) mayBeMissing(walk, position, `${nameOf(walk, position)} may be null`);
-};
+}
 
-const mayBeMissing = (walk: Walk, position: number, reason?: string): void => {
+function mayBeMissing(walk: Walk, position: number, reason?: string): void {
   if (walk.isCovered) return;
   const message = `${nameOf(walk, position)} may be missing${reason === undefined ? '' : `: ${reason}`}`;
   report(walk, {
@@ -147,16 +148,18 @@ const mayBeMissing = (walk: Walk, position: number, reason?: string): void => {
     message,
     suggestion: 'add ?? with a default',
   });
-};
+}
 
-const isUndescribed = (walk: Walk, position: number): void => {
+function isUndescribed(walk: Walk, position: number): void {
   if (walk.isCovered) return;
   const message = `${nameOf(walk, position)} is not in the schema, which allows other keys`;
   report(walk, { severity: 'note', code: 'path_undescribed', message });
-};
+}
 
-const report = ({ path, context }: Walk, fault: Omit<TypeFault, 'offset'>): void =>
+function report({ path, context }: Walk, fault: Omit<TypeFault, 'offset'>): void {
   context.report({ ...fault, offset: path.offset });
+}
 
-const nameOf = ({ path }: Walk, position: number): string =>
-  formatPath(path.root, path.segments.slice(0, position)).slice(0, 200);
+function nameOf({ path }: Walk, position: number): string {
+  return formatPath(path.root, path.segments.slice(0, position)).slice(0, 200);
+}

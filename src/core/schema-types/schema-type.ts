@@ -26,7 +26,7 @@ import {
 export type ResolveRef = (ref: string) => Json | undefined;
 
 /** @param root a schema that findSchemaFault finds nothing in */
-export const typeOfSchema = (root: JsonObject): ValueType => {
+export function typeOfSchema(root: JsonObject): ValueType {
   const targets = new Map<string, Json | undefined>();
   const resolve: ResolveRef = (ref) => {
     if (!targets.has(ref)) targets.set(ref, resolveLocalRef(root, ref));
@@ -45,14 +45,16 @@ export const typeOfSchema = (root: JsonObject): ValueType => {
     return type;
   };
   return read(root);
-};
+}
 
 /** What means nothing in 07. */
-const ignoreNewer = ({ prefixItems, unevaluatedProperties, ...older }: JsonObject): JsonObject => older;
+function ignoreNewer({ prefixItems, unevaluatedProperties, ...older }: JsonObject): JsonObject {
+  return older;
+}
 
 type ReadSchema = (schema: Json) => ValueType;
 
-const readSchema = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ValueType => {
+function readSchema(schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ValueType {
   const parts = [readOwn(schema, read, resolve)];
   if (typeof schema.$ref === 'string') parts.push(read(resolve(schema.$ref) ?? true));
   for (const branch of listAt(schema, 'allOf')) parts.push(read(branch));
@@ -64,14 +66,14 @@ const readSchema = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): 
   const values = listAt(schema, 'enum');
   if (values.length > 0) parts.push(unionOf(values.map(typeOfValue)));
   return intersectionOf(parts);
-};
+}
 
-const listAt = (schema: JsonObject, keyword: string): readonly Json[] => {
+function listAt(schema: JsonObject, keyword: string): readonly Json[] {
   const value = schema[keyword] ?? null;
   return isList(value) ? value : [];
-};
+}
 
-const readOwn = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ValueType => {
+function readOwn(schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ValueType {
   const allowed = readKinds(schema);
   const list = readList(schema, read);
   const object = readObject(schema, read, resolve);
@@ -83,7 +85,7 @@ const readOwn = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): Val
     list: list ?? anyType.list,
     object: object ?? anyType.object,
   });
-};
+}
 
 const kindsOf: Readonly<Record<string, number>> = {
   null: kinds.null,
@@ -95,18 +97,18 @@ const kindsOf: Readonly<Record<string, number>> = {
   object: kinds.object,
 };
 
-const readKinds = ({
+function readKinds({
   type,
   nullable,
-}: JsonObject): { readonly kinds: number; readonly names: ReadonlySet<Json> } | null => {
+}: JsonObject): { readonly kinds: number; readonly names: ReadonlySet<Json> } | null {
   if (type === undefined) return null;
   const names = new Set(isList(type) ? type : [type]);
   if (nullable === true) names.add('null'); // ajv knows it, as OpenAPI does
   const allowed = [...names].reduce<number>((all, name) => all | (kindsOf[String(name)] ?? 0), 0);
   return { kinds: allowed, names };
-};
+}
 
-const readList = (schema: JsonObject, read: ReadSchema): ListType | null => {
+function readList(schema: JsonObject, read: ReadSchema): ListType | null {
   const { items, prefixItems, additionalItems, minItems, maxItems } = schema;
   if ([items, prefixItems, minItems, maxItems].every((value) => value === undefined)) return null;
   const isTuple = items !== undefined && isList(items); // draft 07
@@ -121,7 +123,7 @@ const readList = (schema: JsonObject, read: ReadSchema): ListType | null => {
     item: (index) => (index < prefix.length ? read(prefix[index] ?? true) : readRest()),
     rest: readRest,
   };
-};
+}
 
 const objectKeywords = [
   'type',
@@ -132,7 +134,7 @@ const objectKeywords = [
   'unevaluatedProperties',
 ] as const;
 
-const readObject = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ObjectType | null => {
+function readObject(schema: JsonObject, read: ReadSchema, resolve: ResolveRef): ObjectType | null {
   if (objectKeywords.every((keyword) => schema[keyword] === undefined)) return null;
   const properties = isPlainObject(schema.properties) ? schema.properties : {};
   const required = new Set(listAt(schema, 'required').filter((name) => typeof name === 'string'));
@@ -153,16 +155,16 @@ const readObject = (schema: JsonObject, read: ReadSchema, resolve: ResolveRef): 
     other: () => readOther(schema, read, evaluated),
     isDescribed: true,
   });
-};
+}
 
-const readOther = (
+function readOther(
   { additionalProperties, patternProperties }: JsonObject,
   read: ReadSchema,
   evaluated: ReadonlySet<string> | null,
-): Property => {
+): Property {
   const hasPatterns = isPlainObject(patternProperties) && Object.keys(patternProperties).length > 0;
   if (hasPatterns) return { type: anyType, presence: 'maybe' };
   if (evaluated !== null && additionalProperties === undefined) return absent;
   const type = read(additionalProperties ?? true);
   return type.kinds === 0 ? absent : { type, presence: 'maybe' };
-};
+}

@@ -13,13 +13,13 @@ export interface TemplateContext extends Omit<TypeContext, 'report'> {
 /** Of each string with expressions. */
 export type TemplateTypes = ReadonlyMap<TemplateNode, ValueType>;
 
-export const typeTemplate = (root: TemplateNode, context: TemplateContext): TemplateTypes => {
+export function typeTemplate(root: TemplateNode, context: TemplateContext): TemplateTypes {
   const types = new Map<TemplateNode, ValueType>();
   visit(root, context, types);
   return types;
-};
+}
 
-const visit = (node: TemplateNode, context: TemplateContext, types: Map<TemplateNode, ValueType>): void => {
+function visit(node: TemplateNode, context: TemplateContext, types: Map<TemplateNode, ValueType>): void {
   switch (node.kind) {
     case 'literal':
       return;
@@ -36,15 +36,17 @@ const visit = (node: TemplateNode, context: TemplateContext, types: Map<Template
       checkText(node, at(context, node.pointer));
       types.set(node, stringType);
   }
-};
+}
 
-const at = ({ startOf, effort, report }: TemplateContext, pointer: string): TypeContext => ({
-  startOf,
-  effort,
-  report: (fault) => report(pointer, fault),
-});
+function at({ startOf, effort, report }: TemplateContext, pointer: string): TypeContext {
+  return {
+    startOf,
+    effort,
+    report: (fault) => report(pointer, fault),
+  };
+}
 
-const checkText = ({ parts }: Extract<TemplateNode, { kind: 'text' }>, context: TypeContext): void => {
+function checkText({ parts }: Extract<TemplateNode, { kind: 'text' }>, context: TypeContext): void {
   for (const part of parts) {
     if (typeof part === 'string') continue;
     const { type } = typeOfExpression(part, context);
@@ -52,10 +54,10 @@ const checkText = ({ parts }: Extract<TemplateNode, { kind: 'text' }>, context: 
     const rule = 'text takes strings, numbers and booleans';
     reportOperand(part, someValue(type), rule, context, 'use ?? "" or | json');
   }
-};
+}
 
 /** Of what any part of the template evaluates to. */
-export const typeOfNode = (node: TemplateNode, types: TemplateTypes): ValueType => {
+export function typeOfNode(node: TemplateNode, types: TemplateTypes): ValueType {
   switch (node.kind) {
     case 'literal':
       return typeOfValue(node.value);
@@ -67,4 +69,4 @@ export const typeOfNode = (node: TemplateNode, types: TemplateTypes): ValueType 
     case 'text':
       return types.get(node) ?? anyType;
   }
-};
+}

@@ -49,4 +49,6 @@ export const unknownValue: TypedValue = { type: anyType, missing: 'maybe' };
 
 export const missingValue: TypedValue = { type: neverType, missing: 'yes' };
 
-export const someValue = (type: ValueType): TypedValue => ({ type, missing: 'no' });
+export function someValue(type: ValueType): TypedValue {
+  return { type, missing: 'no' };
+}

@@ -63,7 +63,9 @@ const anyList: ListType = {
   rest: () => anyType,
 };
 
-const anyProperty = (): Property => ({ type: anyType, presence: 'maybe' });
+function anyProperty(): Property {
+  return { type: anyType, presence: 'maybe' };
+}
 
 export const anyObject: ObjectType = {
   names: () => none,
@@ -82,7 +84,9 @@ export const anyType: ValueType = {
   object: anyObject,
 };
 
-export const aType = (parts: Partial<ValueType>): ValueType => ({ ...anyType, ...parts });
+export function aType(parts: Partial<ValueType>): ValueType {
+  return { ...anyType, ...parts };
+}
 
 export const neverType: ValueType = aType({ kinds: 0 });
 export const nullType: ValueType = aType({ kinds: kinds.null });
@@ -92,16 +96,24 @@ export const integerType: ValueType = aType({ kinds: kinds.number, isInteger: tr
 export const stringType: ValueType = aType({ kinds: kinds.string });
 export const objectType: ValueType = aType({ kinds: kinds.object });
 
-export const enumType = (values: readonly string[]): ValueType =>
-  aType({ kinds: kinds.string, strings: new Set(values) });
+export function enumType(values: readonly string[]): ValueType {
+  return aType({ kinds: kinds.string, strings: new Set(values) });
+}
 
-export const listOf = (rest: ValueType, { least = 0, most = Number.POSITIVE_INFINITY } = {}): ValueType =>
-  aType({ kinds: kinds.list, list: { least, most, positions: 0, item: () => rest, rest: () => rest } });
+export function listOf(rest: ValueType, { least = 0, most = Number.POSITIVE_INFINITY } = {}): ValueType {
+  return aType({
+    kinds: kinds.list,
+    list: { least, most, positions: 0, item: () => rest, rest: () => rest },
+  });
+}
 
 export const absent: Property = { type: neverType, presence: 'never' };
 
-export const isKind = (type: ValueType, wanted: number): boolean => (type.kinds & wanted) !== 0;
+export function isKind(type: ValueType, wanted: number): boolean {
+  return (type.kinds & wanted) !== 0;
+}
 
 /** Without the values of some kinds. */
-export const withoutKinds = (type: ValueType, unwanted: number): ValueType =>
-  isKind(type, unwanted) ? { ...type, kinds: type.kinds & ~unwanted } : type;
+export function withoutKinds(type: ValueType, unwanted: number): ValueType {
+  return isKind(type, unwanted) ? { ...type, kinds: type.kinds & ~unwanted } : type;
+}

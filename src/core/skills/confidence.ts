@@ -13,47 +13,63 @@ export const confidenceRules = {
   flag: { below: 0.5, uses: 3 },
 } as const;
 
-export const confidenceOf = ({ success_count, failure_count }: SkillCounts): number => {
+export function confidenceOf({ success_count, failure_count }: SkillCounts): number {
   const uses = success_count + failure_count;
   return uses === 0 ? 0 : success_count / uses;
-};
+}
 
 /** The 0.8 quantile of the normal distribution. */
 const z = 0.8416212335729143;
 
-export const lowerBound = (counts: SkillCounts): number => {
+export function lowerBound(counts: SkillCounts): number {
   const uses = counts.success_count + counts.failure_count;
   if (uses === 0) return 0;
   const ratio = confidenceOf(counts);
   const spread = z * Math.sqrt((ratio * (1 - ratio)) / uses + (z / (2 * uses)) ** 2);
   return Math.max(0, (ratio + z ** 2 / (2 * uses) - spread) / (1 + z ** 2 / uses));
-};
+}
 
-const compareIds = (a: Skill, b: Skill): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+function compareIds(a: Skill, b: Skill): number {
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
+}
 
 /** Best first: by lower bound, then recency. */
-export const rankSkills = <Known extends Skill>(skills: readonly Known[]): Known[] =>
-  skills.toSorted((a, b) => lowerBound(b) - lowerBound(a) || b.last_used - a.last_used || compareIds(a, b));
+export function rankSkills<Known extends Skill>(skills: readonly Known[]): Known[] {
+  return skills.toSorted(
+    (a, b) => lowerBound(b) - lowerBound(a) || b.last_used - a.last_used || compareIds(a, b),
+  );
+}
 
 /** Those that go into a prompt. */
-export const pickSkills = (skills: readonly Skill[]): Skill[] =>
-  rankSkills(skills).slice(0, confidenceRules.injected);
+export function pickSkills(skills: readonly Skill[]): Skill[] {
+  return rankSkills(skills).slice(0, confidenceRules.injected);
+}
 
 /** The order of `GET /skills`. */
-export const listSkills = <Known extends Skill>(skills: readonly Known[]): Known[] =>
-  skills.toSorted((a, b) => b.confidence - a.confidence || b.last_used - a.last_used || compareIds(a, b));
+export function listSkills<Known extends Skill>(skills: readonly Known[]): Known[] {
+  return skills.toSorted(
+    (a, b) => b.confidence - a.confidence || b.last_used - a.last_used || compareIds(a, b),
+  );
+}
 
-export const presentationOf = (skill: Skill): 'instruction' | 'hint' =>
-  isVouchedFor(skill) && lowerBound(skill) >= confidenceRules.instruction ? 'instruction' : 'hint';
+export function presentationOf(skill: Skill): 'instruction' | 'hint' {
+  return isVouchedFor(skill) && lowerBound(skill) >= confidenceRules.instruction ? 'instruction' : 'hint';
+}
 
-const isVouchedFor = ({ flagged, trust }: Skill): boolean => !flagged && trust === 'trusted';
+function isVouchedFor({ flagged, trust }: Skill): boolean {
+  return !flagged && trust === 'trusted';
+}
 
 /** Without a model, whatever its confidence: the template passed the gate when the skill was made. */
-export const mayApplyAtLevel0 = (skill: Skill): boolean =>
-  skill.state === 'active' && isVouchedFor(skill) && skill.template !== undefined;
+export function mayApplyAtLevel0(skill: Skill): boolean {
+  return skill.state === 'active' && isVouchedFor(skill) && skill.template !== undefined;
+}
 
-export const shouldFlag = (skill: SkillCounts & Pick<Skill, 'uses'>): boolean =>
-  skill.uses >= confidenceRules.flag.uses && confidenceOf(skill) < confidenceRules.flag.below;
+export function shouldFlag(skill: SkillCounts & Pick<Skill, 'uses'>): boolean {
+  return skill.uses >= confidenceRules.flag.uses && confidenceOf(skill) < confidenceRules.flag.below;
+}
 
 /** `83 %` */
-export const formatConfidence = (confidence: number): string => `${Math.round(confidence * 100)} %`;
+export function formatConfidence(confidence: number): string {
+  return `${Math.round(confidence * 100)} %`;
+}

@@ -13,7 +13,7 @@ const errorLike =
   /error|fail|invalid|exception|unsupported|not (?:found|allowed|supported)|cannot|can't|must|expected|denied|refused|missing|unknown|illegal/i;
 
 /** @returns the text of the pattern, or null when the error has nothing to go by */
-export const generalizeError = (error: string): string | null => {
+export function generalizeError(error: string): string | null {
   const lines = readWindows(error).flatMap((window) => window.split('\n').map(trimLine));
   const said = lines.filter((line) => line !== '');
   const line = said.findLast((candidate) => errorLike.test(candidate)) ?? said.at(-1);
@@ -21,10 +21,12 @@ export const generalizeError = (error: string): string | null => {
   const pattern = writePattern(line);
   const reading = readPatterns([pattern]);
   return reading.ok && matchPatterns(reading.patterns, error) !== null ? pattern : null;
-};
+}
 
 /** White space as RE2 sees it. */
-const trimLine = (line: string): string => line.replace(/^[\t\f\r ]+|[\t\f\r ]+$/g, '');
+function trimLine(line: string): string {
+  return line.replace(/^[\t\f\r ]+|[\t\f\r ]+$/g, '');
+}
 
 interface Part {
   readonly kind: 'quoted' | 'url' | 'path' | 'number' | 'name' | 'space' | 'text';
@@ -45,7 +47,7 @@ const partPatterns: readonly (readonly [Part['kind'], RegExp])[] = [
   ['text', /[\s\S]/uy],
 ];
 
-const splitLine = (line: string): Part[] => {
+function splitLine(line: string): Part[] {
   const parts: Part[] = [];
   for (let at = 0; at < line.length; ) {
     const found = readPart(line, at);
@@ -53,24 +55,28 @@ const splitLine = (line: string): Part[] => {
     at += found.text.length;
   }
   return parts;
-};
+}
 
 /** What is quoted is the message itself, not a value in it. */
-const isSentence = (quoted: string): boolean => quoted.split(' ').length > 3 || errorLike.test(quoted);
+function isSentence(quoted: string): boolean {
+  return quoted.split(' ').length > 3 || errorLike.test(quoted);
+}
 
-const readPart = (line: string, at: number): Part => {
+function readPart(line: string, at: number): Part {
   for (const [kind, pattern] of partPatterns) {
     pattern.lastIndex = at;
     const text = pattern.exec(line)?.[0];
     if (text !== undefined && !(kind === 'quoted' && isSentence(text))) return { kind, text };
   }
   return { kind: 'text', text: line.slice(at) };
-};
+}
 
-const isValue = ({ kind }: Part): boolean => kind === 'quoted' || kind === 'number';
+function isValue({ kind }: Part): boolean {
+  return kind === 'quoted' || kind === 'number';
+}
 
 /** Values with nothing but commas and conjunctions between them: `"mp4", "webm" or "ogg"`. */
-const findListed = (parts: readonly Part[]): ReadonlySet<Part> => {
+function findListed(parts: readonly Part[]): ReadonlySet<Part> {
   const listed = new Set<Part>();
   let last: Part | null = null;
   let isJoined = false;
@@ -86,10 +92,10 @@ const findListed = (parts: readonly Part[]): ReadonlySet<Part> => {
     }
   }
   return listed;
-};
+}
 
 /** The whole line; only its beginning when it is longer than a pattern may be. */
-const writePattern = (line: string): string => {
+function writePattern(line: string): string {
   const end = '\\s*$';
   let pattern = '(?m)^\\s*';
   let groups = 0;
@@ -103,10 +109,10 @@ const writePattern = (line: string): string => {
     pattern += piece;
   }
   return pattern + end;
-};
+}
 
 /** @param group how the group of a value begins */
-const writePart = ({ kind, text }: Part, group: string): string => {
+function writePart({ kind, text }: Part, group: string): string {
   switch (kind) {
     case 'space':
       return '\\s+';
@@ -125,4 +131,4 @@ const writePart = ({ kind, text }: Part, group: string): string => {
     case 'text':
       return findTextFault(text) === null ? RE2JS.quote(text) : '.';
   }
-};
+}

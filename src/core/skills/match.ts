@@ -16,11 +16,11 @@ export interface SkillMatch<Known extends Skill = Skill> {
 }
 
 /** @param read compiles the skill's patterns, or has them at hand */
-export const matchSkill = <Known extends Skill>(
+export function matchSkill<Known extends Skill>(
   skill: Known,
   job: SkillJob,
   read: (texts: readonly string[]) => PatternReading = readPatterns,
-): SkillMatch<Known> | null => {
+): SkillMatch<Known> | null {
   const { job_type, repo_signals, error_patterns = [] } = skill.pattern;
   if (skill.state !== 'active' || job_type !== job.job_type) return null;
   if (!repo_signals.every((signal) => job.signals.includes(signal))) return null;
@@ -29,4 +29,4 @@ export const matchSkill = <Known extends Skill>(
   const reading = read(error_patterns);
   const groups = reading.ok ? matchPatterns(reading.patterns, job.error) : null;
   return groups === null ? null : { skill, groups };
-};
+}

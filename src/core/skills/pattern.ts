@@ -28,7 +28,7 @@ export type PatternReading =
 /** Named groups that took part in the match. */
 export type ErrorGroups = Readonly<Record<string, string>>;
 
-export const readPatterns = (texts: readonly string[]): PatternReading => {
+export function readPatterns(texts: readonly string[]): PatternReading {
   const { perSkill } = patternLimits;
   if (texts.length > perSkill) {
     const message = `a skill of ${texts.length} error patterns, at most ${perSkill} are allowed`;
@@ -41,14 +41,14 @@ export const readPatterns = (texts: readonly string[]): PatternReading => {
     patterns.push({ text, program });
   }
   return { ok: true, patterns };
-};
+}
 
 const groupName = /\(\?P?<([A-Za-z_]\w*)>/g;
 /** An estimate is at most this much too large. */
 const estimateSlack = 4;
 
 /** @returns the program, or why there is none */
-const compilePattern = (text: string): RE2JS | string => {
+function compilePattern(text: string): RE2JS | string {
   const { characters, programSize } = patternLimits;
   if (text.length > characters) {
     return `the pattern has ${text.length} characters, at most ${characters} are allowed`;
@@ -65,23 +65,24 @@ const compilePattern = (text: string): RE2JS | string => {
     if (error instanceof RE2JSException) return error.message;
     throw error;
   }
-};
+}
 
 /** Also between characters, as `\b` does. */
-const matchesNothing = (program: RE2JS): boolean =>
-  ['', 'a', ' '].some((text) => {
+function matchesNothing(program: RE2JS): boolean {
+  return ['', 'a', ' '].some((text) => {
     const matcher = program.matcher(text);
     return matcher.find() && matcher.start() === matcher.end();
   });
+}
 
 /** The parts of an error that patterns see: all of a short one, both ends of a long one. */
-export const readWindows = (error: string): string[] => {
+export function readWindows(error: string): string[] {
   const { window } = patternLimits;
   return error.length <= window * 2 ? [error] : [error.slice(0, window), error.slice(-window)];
-};
+}
 
 /** The first pattern that matches decides; null when none does. */
-export const matchPatterns = (patterns: readonly ErrorPattern[], error: string): ErrorGroups | null => {
+export function matchPatterns(patterns: readonly ErrorPattern[], error: string): ErrorGroups | null {
   const windows = readWindows(error);
   for (const { program } of patterns) {
     for (const window of windows) {
@@ -89,15 +90,16 @@ export const matchPatterns = (patterns: readonly ErrorPattern[], error: string):
     }
   }
   return null;
-};
+}
 
-const readGroups = (program: RE2JS, text: string): ErrorGroups => {
+function readGroups(program: RE2JS, text: string): ErrorGroups {
   if (Object.keys(program.namedGroups()).length === 0) return {}; // finding out where it matches costs more
   const matcher = program.matcher(text);
   return matcher.find() ? Object.fromEntries(presentGroups(matcher.getNamedGroups())) : {};
-};
+}
 
-const presentGroups = (groups: Readonly<Record<string, string | null>>): [string, string][] =>
-  Object.entries(groups).flatMap(([name, value]): [string, string][] =>
+function presentGroups(groups: Readonly<Record<string, string | null>>): [string, string][] {
+  return Object.entries(groups).flatMap(([name, value]): [string, string][] =>
     value === null ? [] : [[name, value]],
   );
+}

@@ -10,7 +10,7 @@ export interface StepSurroundings {
 
 const majorVersion = /^v?(\d+)(?:[.+-]|$)/;
 
-export const signalsOfStep = (step: StepSurroundings): string[] => {
+export function signalsOfStep(step: StepSurroundings): string[] {
   const major = majorVersion.exec(step.capability_version ?? '')?.[1];
   return [
     `cap:${step.capability}`,
@@ -19,4 +19,4 @@ export const signalsOfStep = (step: StepSurroundings): string[] => {
     `step:${step.step_id}`,
     ...step.tags.map((tag) => `tag:${tag}`),
   ];
-};
+}

@@ -16,7 +16,7 @@ export interface TextFault {
 const hidden = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]|\u034f|[\u{e0100}-\u{e01ef}]/u;
 
 /** @returns the first character that is not allowed, or null */
-export const findTextFault = (text: string, limit = longestText): TextFault | null => {
+export function findTextFault(text: string, limit = longestText): TextFault | null {
   if (text.length > limit) {
     const message = `the text has ${text.length} characters, at most ${limit} are allowed`;
     return { index: limit, character: null, message };
@@ -27,4 +27,4 @@ export const findTextFault = (text: string, limit = longestText): TextFault | nu
   const character = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
   const message = `the text holds ${character} at character ${index}; control, zero-width and bidirectional characters are not allowed`;
   return { index, character, message };
-};
+}

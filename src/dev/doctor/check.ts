@@ -15,16 +15,28 @@ export interface DoctorOptions {
   readonly cacheDir: string;
 }
 
-export const ok = (name: string, found: string): Check => ({ name, status: 'ok', found, remedy: null });
+export function ok(name: string, found: string): Check {
+  return { name, status: 'ok', found, remedy: null };
+}
 
-export const warning = (name: string, found: string, remedy: string): Check => ({
-  ...{ name, found, remedy },
-  status: 'warning',
-});
+export function warning(name: string, found: string, remedy: string): Check {
+  return {
+    name,
+    found,
+    remedy,
+    status: 'warning',
+  };
+}
 
-export const missing = (name: string, found: string, remedy: string): Check => ({
-  ...{ name, found, remedy },
-  status: 'missing',
-});
+export function missing(name: string, found: string, remedy: string): Check {
+  return {
+    name,
+    found,
+    remedy,
+    status: 'missing',
+  };
+}
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -20,32 +20,33 @@ interface Manifest {
 }
 
 /** Our own package.json: above `src/` in a checkout, above `dist/src/` when compiled. */
-const readManifest = (): Manifest => {
+function readManifest(): Manifest {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-};
+}
 
-export const checkNode = (): Check => {
+export function checkNode(): Check {
   const wanted = readManifest().engines.node;
   const found = process.version;
   if (semver.satisfies(process.versions.node, wanted)) return ok('Node', found);
   return missing('Node', found, `install Node ${wanted} (https://nodejs.org)`);
-};
+}
 
-const isInstalled = (name: string): boolean =>
-  (require.resolve.paths(name) ?? []).some((folder) => existsSync(join(folder, name, 'package.json')));
+function isInstalled(name: string): boolean {
+  return (require.resolve.paths(name) ?? []).some((folder) => existsSync(join(folder, name, 'package.json')));
+}
 
-export const checkDependencies = (): Check => {
+export function checkDependencies(): Check {
   const names = Object.keys(readManifest().dependencies);
   const absent = names.filter((name) => !isInstalled(name));
   if (absent.length === 0) return ok('dependencies', `${names.length} packages installed`);
   return missing('dependencies', `not installed: ${absent.join(', ')}`, 'run npm ci');
-};
+}
 
 const mediaTools = { ffmpeg: '@ffmpeg-installer/ffmpeg', ffprobe: '@ffprobe-installer/ffprobe' } as const;
 
-const findMediaTool = async (name: keyof typeof mediaTools, environment: NodeJS.ProcessEnv) => {
+async function findMediaTool(name: keyof typeof mediaTools, environment: NodeJS.ProcessEnv) {
   const onPath = await findOnPath(name, environment);
   if (onPath !== null) return onPath;
   try {
@@ -54,10 +55,10 @@ const findMediaTool = async (name: keyof typeof mediaTools, environment: NodeJS.
   } catch {
     return null;
   }
-};
+}
 
-export const checkMediaTools = ({ environment }: DoctorOptions): Promise<Check[]> =>
-  Promise.all(
+export function checkMediaTools({ environment }: DoctorOptions): Promise<Check[]> {
+  return Promise.all(
     (['ffmpeg', 'ffprobe'] as const).map(async (name) => {
       const remedy = `install ffmpeg (apt install ffmpeg, brew install ffmpeg), or npm install ${mediaTools[name]}`;
       const path = await findMediaTool(name, environment);
@@ -70,28 +71,30 @@ export const checkMediaTools = ({ environment }: DoctorOptions): Promise<Check[]
       }
     }),
   );
+}
 
-export const checkGo = async ({ environment }: DoctorOptions): Promise<Check> => {
+export async function checkGo({ environment }: DoctorOptions): Promise<Check> {
   const go = await findGo(environment);
   if (go === null)
     return ok('Go', 'none; only needed to build the Temporal server where no other way is open');
   const { stdout } = await run(go, ['version'], { timeout: 20_000 });
   return ok('Go', `${stdout.trim().replace(/^go version /, '')} at ${go}`);
-};
+}
 
-export const checkPorts = async (): Promise<Check> => {
+export async function checkPorts(): Promise<Check> {
   const usual = [7_400, 7_432, 7_233, 8_233];
   const free = await Promise.all(usual.map(isPortFree));
   const taken = usual.filter((_, index) => free[index] === false);
   if (taken.length === 0) return ok('ports', `${usual.join(', ')} are free`);
   return ok('ports', `taken: ${taken.join(', ')}; free ones are chosen instead`);
-};
+}
 
 /** The nearest folder that exists already, at or above the path. */
-const nearestFolder = (path: string): string =>
-  existsSync(path) ? path : nearestFolder(dirname(resolve(path)));
+function nearestFolder(path: string): string {
+  return existsSync(path) ? path : nearestFolder(dirname(resolve(path)));
+}
 
-export const checkDataFolder = ({ dataDir }: DoctorOptions): Check => {
+export function checkDataFolder({ dataDir }: DoctorOptions): Check {
   const folder = nearestFolder(resolve(dataDir));
   const probe = join(folder, `.capstan-probe-${process.pid}`);
   try {
@@ -101,16 +104,16 @@ export const checkDataFolder = ({ dataDir }: DoctorOptions): Check => {
   } catch (error) {
     return missing('data folder', messageOf(error), 'choose another folder with --data');
   }
-};
+}
 
 const enoughBytes = 1_000_000_000;
 const leastBytes = 250_000_000;
 
-export const checkDisk = async ({ dataDir }: DoctorOptions): Promise<Check> => {
+export async function checkDisk({ dataDir }: DoctorOptions): Promise<Check> {
   const { bavail, bsize } = await statfs(nearestFolder(resolve(dataDir)));
   const free = bavail * bsize;
   const found = `${(free / 1e9).toFixed(1)} GB free`;
   if (free >= enoughBytes) return ok('disk', found);
   const remedy = 'free some space, or choose another disk with --data';
   return free >= leastBytes ? warning('disk', found, remedy) : missing('disk', found, remedy);
-};
+}

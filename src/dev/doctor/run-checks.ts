@@ -11,7 +11,7 @@ import {
 import { checkPostgres, checkSearchAttributes, checkStack, checkTemporal } from './stack-checks.ts';
 
 /** In the order in which they matter. */
-export const runChecks = async (options: DoctorOptions): Promise<readonly Check[]> => {
+export async function runChecks(options: DoctorOptions): Promise<readonly Check[]> {
   const groups = await Promise.all([
     [checkNode(), checkDependencies()],
     Promise.all([checkPostgres(options), checkTemporal(options)]),
@@ -20,4 +20,4 @@ export const runChecks = async (options: DoctorOptions): Promise<readonly Check[
     Promise.all([checkStack(options), checkSearchAttributes(options)]),
   ]);
   return groups.flat();
-};
+}

@@ -14,7 +14,7 @@ import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from 
 
 const run = promisify(execFile);
 
-const checkOwnDatabase = async (url: string): Promise<Check> => {
+async function checkOwnDatabase(url: string): Promise<Check> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
   client.on('error', () => undefined);
   try {
@@ -26,9 +26,9 @@ const checkOwnDatabase = async (url: string): Promise<Check> => {
   } finally {
     await client.end().catch(() => undefined);
   }
-};
+}
 
-export const checkPostgres = async ({ environment, cacheDir }: DoctorOptions): Promise<Check> => {
+export async function checkPostgres({ environment, cacheDir }: DoctorOptions): Promise<Check> {
   if (environment.DATABASE_URL) return checkOwnDatabase(environment.DATABASE_URL);
   try {
     const { postgres } = await findPrograms(null, cacheDir);
@@ -37,9 +37,9 @@ export const checkPostgres = async ({ environment, cacheDir }: DoctorOptions): P
   } catch (error) {
     return missing('Postgres', messageOf(error), 'run npm ci, or set DATABASE_URL to a Postgres of yours');
   }
-};
+}
 
-export const checkTemporal = async (options: DoctorOptions): Promise<Check> => {
+export async function checkTemporal(options: DoctorOptions): Promise<Check> {
   const { environment } = options;
   if (hasExternalTemporal(environment)) {
     return ok('Temporal', `yours at ${readTemporalConnection(environment).connectionOptions.address}`);
@@ -52,14 +52,14 @@ export const checkTemporal = async (options: DoctorOptions): Promise<Check> => {
     `no server here; ${temporalVersion} is downloaded at the first start${built}`,
     'install the Temporal CLI (https://docs.temporal.io/cli) or Go, or set TEMPORAL_ADDRESS',
   );
-};
+}
 
-const readStack = (dataDir: string): StackFile | null => {
+function readStack(dataDir: string): StackFile | null {
   const file = join(dataDir, 'stack.json');
   return existsSync(file) ? StackFile.parse(JSON.parse(readFileSync(file, 'utf8'))) : null;
-};
+}
 
-export const checkStack = async ({ dataDir }: DoctorOptions): Promise<Check> => {
+export async function checkStack({ dataDir }: DoctorOptions): Promise<Check> {
   const remedy = 'start it with capstan dev';
   try {
     const stack = readStack(dataDir);
@@ -70,15 +70,15 @@ export const checkStack = async ({ dataDir }: DoctorOptions): Promise<Check> => 
   } catch (error) {
     return warning('stack', `${join(dataDir, 'stack.json')}: ${messageOf(error)}`, remedy);
   }
-};
+}
 
-const temporalInUse = ({ dataDir, environment }: DoctorOptions) => {
+function temporalInUse({ dataDir, environment }: DoctorOptions) {
   if (hasExternalTemporal(environment)) return readTemporalConnection(environment);
   const address = readStack(dataDir)?.temporal_address;
   return address === undefined ? null : { connectionOptions: { address }, namespace: 'default' };
-};
+}
 
-export const checkSearchAttributes = async (options: DoctorOptions): Promise<Check> => {
+export async function checkSearchAttributes(options: DoctorOptions): Promise<Check> {
   const name = 'search attributes';
   try {
     const temporal = temporalInUse(options);
@@ -96,4 +96,4 @@ export const checkSearchAttributes = async (options: DoctorOptions): Promise<Che
   } catch (error) {
     return warning(name, messageOf(error), 'see whether the Temporal server answers');
   }
-};
+}

@@ -10,16 +10,16 @@ export interface Account {
   readonly gid: number;
 }
 
-const readAccount = (name: string): Account | null => {
+function readAccount(name: string): Account | null {
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .find((entry) => entry.startsWith(`${name}:`));
   const [, , uid, gid] = line?.split(':') ?? [];
   return uid === undefined || gid === undefined ? null : { uid: Number(uid), gid: Number(gid) };
-};
+}
 
 /** Null when Postgres may run as the current user. @throws Error when root has no other user to offer */
-export const chooseAccount = (): Account | null => {
+export function chooseAccount(): Account | null {
   if (process.getuid?.() !== 0) return null;
   const account = readAccount('nobody') ?? readAccount('postgres');
   if (account !== null) return account;
@@ -27,13 +27,13 @@ export const chooseAccount = (): Account | null => {
     'Postgres refuses to run as root, and /etc/passwd names neither nobody nor postgres: ' +
       'start Capstan as an ordinary user, or set DATABASE_URL to a Postgres of yours',
   );
-};
+}
 
 /** Whether the account may enter this folder and every folder above it. */
-export const canReach = (folder: string, account: Account): boolean => {
+export function canReach(folder: string, account: Account): boolean {
   const { mode, uid, gid } = statSync(folder);
   const bit = uid === account.uid ? 0o100 : gid === account.gid ? 0o010 : 0o001;
   if ((mode & bit) === 0) return false;
   const parent = dirname(resolve(folder));
   return parent === resolve(folder) || canReach(parent, account);
-};
+}

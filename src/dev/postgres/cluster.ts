@@ -32,35 +32,36 @@ export interface ClusterOptions {
 }
 
 /** The same data folder always leads to the same place. */
-const choosePlace = async ({ dataDir, account, sharedFolder }: ClusterOptions) => {
+async function choosePlace({ dataDir, account, sharedFolder }: ClusterOptions) {
   if (account === null || canReach(dataDir, account)) return { parent: dataDir, movedTo: null };
   const digest = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
   const parent = join(sharedFolder, digest);
   await mkdir(parent, { recursive: true, mode: 0o755 });
   if (canReach(parent, account)) return { parent, movedTo: join(parent, 'postgres') };
   throw new Error(`Postgres runs as uid ${account.uid}, which can enter neither ${dataDir} nor ${parent}`);
-};
+}
 
-const readOrNull = (file: string): Promise<string | null> =>
-  readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+function readOrNull(file: string): Promise<string | null> {
+  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
     throw error;
   });
+}
 
 /** Made with the cluster and kept for the next start, readable by its owner only. */
-const createPassword = async (file: string): Promise<string> => {
+async function createPassword(file: string): Promise<string> {
   const password = randomBytes(24).toString('base64url');
   await writeFile(file, password, { mode: 0o600 });
   return password;
-};
+}
 
 /** Data elsewhere whose data folder was deleted since are deleted as well. */
-const removeLeftBehind = async (folder: string, movedTo: string | null): Promise<void> => {
+async function removeLeftBehind(folder: string, movedTo: string | null): Promise<void> {
   if (movedTo !== null) return rm(movedTo, { recursive: true, force: true });
   throw new Error(`${folder} exists without its file postgres-password: restore it, or remove both`);
-};
+}
 
-const createCluster = async (folder: string, password: string, options: ClusterOptions): Promise<void> => {
+async function createCluster(folder: string, password: string, options: ClusterOptions): Promise<void> {
   const { account, programs, ephemeral } = options;
   const partial = `${folder}.partial`;
   await rm(partial, { recursive: true, force: true });
@@ -84,19 +85,19 @@ const createCluster = async (folder: string, password: string, options: ClusterO
   );
   await rename(data, folder);
   await rm(partial, { recursive: true, force: true });
-};
+}
 
-const checkVersion = (found: string, folder: string, programs: PostgresPrograms): void => {
+function checkVersion(found: string, folder: string, programs: PostgresPrograms): void {
   const wanted = programs.version.split('.')[0];
   if (found.trim() === wanted) return;
   throw new Error(
     `${folder} was made by Postgres ${found.trim()}, this is Postgres ${programs.version}: dump it with the ` +
       'Capstan version that made it (pg_dump) and load it again, or start with another --data folder',
   );
-};
+}
 
 /** @throws Error when the data belong to another major version or cannot be made */
-export const ensureCluster = async (options: ClusterOptions): Promise<Cluster> => {
+export async function ensureCluster(options: ClusterOptions): Promise<Cluster> {
   const { parent, movedTo } = await choosePlace(options);
   const folder = join(parent, 'postgres');
   const passwordFile = join(options.dataDir, 'postgres-password');
@@ -110,16 +111,16 @@ export const ensureCluster = async (options: ClusterOptions): Promise<Cluster> =
   const password = await createPassword(passwordFile);
   await createCluster(folder, password, options);
   return { folder, password, isNew: true, movedTo };
-};
+}
 
 /**
  * After a kill -9, or in a container that was started again, `postmaster.pid` names a process that is gone or
  * is another one by now. A server that still runs on these data is left alone, so that Postgres refuses.
  */
-export const removeStaleLock = async (folder: string): Promise<void> => {
+export async function removeStaleLock(folder: string): Promise<void> {
   const file = join(folder, 'postmaster.pid');
   const [firstLine] = (await readOrNull(file))?.split('\n') ?? [];
   if (firstLine === undefined) return;
   const command = readProcessCommand(Number(firstLine));
   if (command === null || !command.includes(folder)) await rm(file, { force: true });
-};
+}

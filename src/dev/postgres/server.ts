@@ -24,22 +24,25 @@ export interface PostgresServer {
   readonly isNew: boolean;
 }
 
-const databaseUrl = (password: string, port: number, database: string): string =>
-  `postgres://capstan:${password}@127.0.0.1:${port}/${database}`;
+function databaseUrl(password: string, port: number, database: string): string {
+  return `postgres://capstan:${password}@127.0.0.1:${port}/${database}`;
+}
 
 /** Without fsync a killed server still loses nothing, only a machine that loses power does. */
-const settings = ({ port, ephemeral }: PostgresOptions): Record<string, string> => ({
-  listen_addresses: '127.0.0.1',
-  port: String(port),
-  unix_socket_directories: '',
-  max_connections: '200',
-  shared_buffers: '128MB',
-  log_timezone: 'UTC',
-  timezone: 'UTC',
-  ...(ephemeral ? { fsync: 'off', full_page_writes: 'off' } : {}),
-});
+function settings({ port, ephemeral }: PostgresOptions): Record<string, string> {
+  return {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    max_connections: '200',
+    shared_buffers: '128MB',
+    log_timezone: 'UTC',
+    timezone: 'UTC',
+    ...(ephemeral ? { fsync: 'off', full_page_writes: 'off' } : {}),
+  };
+}
 
-const answers = async (url: string): Promise<boolean> => {
+async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   client.on('error', () => undefined);
   try {
@@ -49,13 +52,13 @@ const answers = async (url: string): Promise<boolean> => {
   } finally {
     await client.end();
   }
-};
+}
 
-const launch = async (
+async function launch(
   supervisor: Supervisor,
   options: PostgresOptions,
   { cluster, postgres, url }: { cluster: Cluster; postgres: string; url: string },
-): Promise<void> => {
+): Promise<void> {
   const flags = Object.entries(settings(options)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   await supervisor.start({
     name: 'Postgres',
@@ -72,14 +75,14 @@ const launch = async (
     prepare: () => removeStaleLock(cluster.folder),
     isReady: () => answers(url),
   });
-};
+}
 
 /** Resolves when it answers queries. @throws Error with the end of the server's log */
-export const startPostgres = async (
+export async function startPostgres(
   supervisor: Supervisor,
   options: PostgresOptions,
   report: PartReport,
-): Promise<PostgresServer> => {
+): Promise<PostgresServer> {
   const account = chooseAccount();
   const programs = await findPrograms(account, account === null ? options.cacheDir : sharedFolder);
   if (programs.copiedTo !== null) report('note', `programs copied to ${programs.copiedTo}`);
@@ -92,10 +95,10 @@ export const startPostgres = async (
   const url = databaseUrl(cluster.password, options.port, 'postgres');
   await launch(supervisor, options, { cluster, postgres: programs.postgres, url });
   return { url, version: programs.version, isNew: cluster.isNew };
-};
+}
 
 /** Creates the database unless it exists. @returns its URL */
-export const ensureDatabase = async (server: PostgresServer, name: string): Promise<string> => {
+export async function ensureDatabase(server: PostgresServer, name: string): Promise<string> {
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();
   try {
@@ -107,4 +110,4 @@ export const ensureDatabase = async (server: PostgresServer, name: string): Prom
   const url = new URL(server.url);
   url.pathname = `/${name}`;
   return url.href;
-};
+}

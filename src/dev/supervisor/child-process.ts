@@ -32,23 +32,24 @@ export interface ChildRun {
   readonly hasEnded: () => boolean;
 }
 
-const openLog = (file: string): number => {
+function openLog(file: string): number {
   mkdirSync(dirname(file), { recursive: true });
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size > logLimitBytes) renameSync(file, `${file}.1`);
   return openSync(file, 'a', 0o600);
-};
+}
 
-const awaitEnd = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve) => {
+function awaitEnd(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
     child.once('error', (error) => resolve(`could not be started: ${error.message}`));
     child.once('exit', (code, signal) =>
       resolve(signal === null ? `ended with exit code ${code}` : `ended by ${signal}`),
     );
   });
+}
 
 /** @throws Error when the program cannot be started at all */
-export const startChild = async (spec: ChildSpec): Promise<ChildRun> => {
+export async function startChild(spec: ChildSpec): Promise<ChildRun> {
   await spec.prepare?.();
   const log = openLog(spec.logFile);
   const startedAt = new Date();
@@ -69,19 +70,19 @@ export const startChild = async (spec: ChildSpec): Promise<ChildRun> => {
   } finally {
     closeSync(log);
   }
-};
+}
 
 /** Signals the whole process group; false when nothing of it is left. */
-export const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
+export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal);
   } catch {
     return false;
   }
-};
+}
 
 /** @throws Error with the end of the log when the child ends or stays silent */
-export const awaitReady = async (spec: ChildSpec, run: ChildRun): Promise<void> => {
+export async function awaitReady(spec: ChildSpec, run: ChildRun): Promise<void> {
   const deadline = performance.now() + spec.readyTimeoutMs;
   while (!(await spec.isReady(run).catch(() => false))) {
     if (run.hasEnded()) throw new Error(`${spec.name} ${await run.ended}\n${readLogTail(spec.logFile)}`);
@@ -91,10 +92,10 @@ export const awaitReady = async (spec: ChildSpec, run: ChildRun): Promise<void> 
     }
     await sleep(50);
   }
-};
+}
 
 /** Stops in order, then by force; returns when the leader is gone and its group is empty. */
-export const stopChild = async (spec: ChildSpec, run: ChildRun): Promise<void> => {
+export async function stopChild(spec: ChildSpec, run: ChildRun): Promise<void> {
   if (!run.hasEnded()) signalGroup(run.pid, spec.stopSignal);
   const timeout = new AbortController();
   const force = sleep(spec.stopGraceMs, undefined, { signal: timeout.signal }).then(
@@ -105,9 +106,9 @@ export const stopChild = async (spec: ChildSpec, run: ChildRun): Promise<void> =
   timeout.abort();
   await force;
   signalGroup(run.pid, 'SIGKILL');
-};
+}
 
-const readLogTail = (file: string, lines = 15): string => {
+function readLogTail(file: string, lines = 15): string {
   try {
     const text = readFileSync(file, 'utf8').trimEnd();
     const tail = text.split('\n').slice(-lines);
@@ -115,4 +116,4 @@ const readLogTail = (file: string, lines = 15): string => {
   } catch {
     return `no log at ${file}`;
   }
-};
+}

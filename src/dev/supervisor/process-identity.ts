@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-const readLinuxMark = (pid: number): string | null => {
+function readLinuxMark(pid: number): string | null {
   try {
     const status = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
@@ -15,16 +15,17 @@ const readLinuxMark = (pid: number): string | null => {
   } catch {
     return null;
   }
-};
+}
 
-const readMarkByPs = (pid: number): string | null => {
+function readMarkByPs(pid: number): string | null {
   const { status, stdout } = spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' });
   return status === 0 && stdout.trim() !== '' ? stdout.trim() : null;
-};
+}
 
 /** Null when there is no such process. */
-export const readProcessMark = (pid: number): string | null =>
-  process.platform === 'linux' ? readLinuxMark(pid) : readMarkByPs(pid);
+export function readProcessMark(pid: number): string | null {
+  return process.platform === 'linux' ? readLinuxMark(pid) : readMarkByPs(pid);
+}
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -32,17 +33,18 @@ export interface ProcessIdentity {
 }
 
 /** @throws Error when the process is gone */
-export const identifyProcess = (pid: number): ProcessIdentity => {
+export function identifyProcess(pid: number): ProcessIdentity {
   const mark = readProcessMark(pid);
   if (mark === null) throw new Error(`process ${pid} is gone`);
   return { pid, mark };
-};
+}
 
-export const isRunning = (identity: ProcessIdentity): boolean =>
-  readProcessMark(identity.pid) === identity.mark;
+export function isRunning(identity: ProcessIdentity): boolean {
+  return readProcessMark(identity.pid) === identity.mark;
+}
 
 /** The command line of a process; null when there is no such process. */
-export const readProcessCommand = (pid: number): string | null => {
+export function readProcessCommand(pid: number): string | null {
   if (process.platform === 'linux') {
     try {
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
@@ -52,4 +54,4 @@ export const readProcessCommand = (pid: number): string | null => {
   }
   const { status, stdout } = spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : null;
-};
+}

@@ -54,31 +54,34 @@ interface Context {
 }
 
 /** Its children in the order of their starts. */
-const listProcesses = (children: readonly Supervised[]): SupervisedProcess[] =>
-  children.flatMap(({ process }) => (process === null ? [] : [process]));
+function listProcesses(children: readonly Supervised[]): SupervisedProcess[] {
+  return children.flatMap(({ process }) => (process === null ? [] : [process]));
+}
 
-const launch = async (spec: ChildSpec, { watchdog }: Context) => {
+async function launch(spec: ChildSpec, { watchdog }: Context) {
   const run = await startChild(spec);
   watchdog.add(run.pid, spec.stopSignal);
   // The mark of a process that is over already fits none.
   const mark = readProcessMark(run.pid) ?? '';
   const process = { name: spec.name, pid: run.pid, mark, stop_signal: spec.stopSignal };
   return { run, process };
-};
+}
 
-const changed = (context: Context): void => context.options.onChange?.(listProcesses(context.children));
+function changed(context: Context): void {
+  context.options.onChange?.(listProcesses(context.children));
+}
 
 /** Once for each run: later its number may belong to somebody else. */
-const settle = (child: Supervised, context: Context): void => {
+function settle(child: Supervised, context: Context): void {
   if (child.process === null) return;
   signalGroup(child.run.pid, 'SIGKILL');
   context.watchdog.end(child.run.pid);
   child.process = null;
   changed(context);
-};
+}
 
 /** False when it could not be started at all. */
-const restart = async (child: Supervised, context: Context, reason: string): Promise<boolean> => {
+async function restart(child: Supervised, context: Context, reason: string): Promise<boolean> {
   const { spec } = child;
   const report = createPartReport(context.options.report, spec.name);
   try {
@@ -94,9 +97,9 @@ const restart = async (child: Supervised, context: Context, reason: string): Pro
     (error: Error) => run.hasEnded() || report('failed', error.message),
   );
   return true;
-};
+}
 
-const keepAlive = async (child: Supervised, context: Context): Promise<void> => {
+async function keepAlive(child: Supervised, context: Context): Promise<void> {
   const { signal } = child.stopping;
   let delayMs = restartDefaults.firstDelayMs;
   let isStarted = true;
@@ -112,17 +115,17 @@ const keepAlive = async (child: Supervised, context: Context): Promise<void> => 
     delayMs = Math.min(delayMs * 2, restartDefaults.longestDelayMs);
     if (!signal.aborted) isStarted = await restart(child, context, reason);
   }
-};
+}
 
-const stopSupervised = async (child: Supervised, context: Context): Promise<void> => {
+async function stopSupervised(child: Supervised, context: Context): Promise<void> {
   child.stopping.abort();
   await stopChild(child.spec, child.run);
   await child.kept;
   if (!child.run.hasEnded()) await stopChild(child.spec, child.run);
   settle(child, context);
-};
+}
 
-const startSupervised = async (spec: ChildSpec, context: Context): Promise<void> => {
+async function startSupervised(spec: ChildSpec, context: Context): Promise<void> {
   const launched = await launch(spec, context);
   const child: Supervised = { spec, stopping: new AbortController(), kept: Promise.resolve(), ...launched };
   context.children.push(child);
@@ -136,9 +139,9 @@ const startSupervised = async (spec: ChildSpec, context: Context): Promise<void>
     throw error;
   }
   child.kept = keepAlive(child, context);
-};
+}
 
-export const createSupervisor = (options: SupervisorOptions): Supervisor => {
+export function createSupervisor(options: SupervisorOptions): Supervisor {
   const context: Context = { options, watchdog: startWatchdog(options.temporaryFolder), children: [] };
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
@@ -157,4 +160,4 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
     },
     processes: () => listProcesses(context.children),
   };
-};
+}

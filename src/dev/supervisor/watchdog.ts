@@ -40,7 +40,7 @@ export interface Watchdog {
 }
 
 /** @param temporaryFolder removed when the parent is gone or closes; null removes nothing */
-export const startWatchdog = (temporaryFolder: string | null): Watchdog => {
+export function startWatchdog(temporaryFolder: string | null): Watchdog {
   const listed = new Map<number, NodeJS.Signals>();
   let closed = false;
   let shell: ChildProcess;
@@ -77,4 +77,4 @@ export const startWatchdog = (temporaryFolder: string | null): Watchdog => {
         shell.stdin?.end();
       }),
   };
-};
+}

@@ -7,7 +7,7 @@ import { Runtime } from '@temporalio/worker';
 
 const [folder = '.', version = 'default'] = process.argv.slice(2);
 
-const fetchServer = async (): Promise<void> => {
+async function fetchServer(): Promise<void> {
   const runtime = Runtime.instance();
   const server = await runtime.createEphemeralServer({
     type: 'dev-server',
@@ -30,7 +30,7 @@ const fetchServer = async (): Promise<void> => {
   });
   await runtime.shutdownEphemeralServer(server);
   await runtime.shutdown();
-};
+}
 
 await fetchServer().catch((error: Error) => {
   // One line, and of a chain of causes the end, which says most: the parent shows it.

@@ -13,11 +13,11 @@ export interface RunOptions {
 }
 
 /** @throws Error with its last line when it fails, or when it takes too long */
-export const runProgram = async (
+export async function runProgram(
   command: string,
   args: readonly string[],
   options: RunOptions,
-): Promise<void> => {
+): Promise<void> {
   const child = spawn(command, [...args], { env: options.environment, stdio: ['ignore', 'ignore', 'pipe'] });
   let lastLine = '';
   let refusal = '';
@@ -47,4 +47,4 @@ export const runProgram = async (
     clearTimeout(check);
     process.off('exit', endWithUs);
   }
-};
+}

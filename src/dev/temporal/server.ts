@@ -16,7 +16,7 @@ export interface TemporalOptions extends TemporalPorts {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-const answers = async (port: number): Promise<boolean> => {
+async function answers(port: number): Promise<boolean> {
   if (!(await isPortAnswered(port))) return false;
   const connection = await Connection.connect({ address: `127.0.0.1:${port}`, connectTimeout: 2_000 });
   try {
@@ -26,16 +26,16 @@ const answers = async (port: number): Promise<boolean> => {
   } finally {
     await connection.close();
   }
-};
+}
 
 /** A file whose server never became ready may hold half a schema, on which no server starts. */
-const removeHalfMade = async (databaseFile: string, marker: string): Promise<void> => {
+async function removeHalfMade(databaseFile: string, marker: string): Promise<void> {
   if (existsSync(marker)) return;
   for (const suffix of ['', '-wal', '-shm']) await rm(`${databaseFile}${suffix}`, { force: true });
-};
+}
 
 /** Resolves when it answers. @returns its address @throws Error with the end of the server's log */
-export const startTemporal = async (supervisor: Supervisor, options: TemporalOptions): Promise<string> => {
+export async function startTemporal(supervisor: Supervisor, options: TemporalOptions): Promise<string> {
   const folder = join(options.dataDir, 'temporal');
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const databaseFile = join(folder, 'state.sqlite');
@@ -56,4 +56,4 @@ export const startTemporal = async (supervisor: Supervisor, options: TemporalOpt
   });
   await writeFile(marker, '');
   return `127.0.0.1:${options.port}`;
-};
+}

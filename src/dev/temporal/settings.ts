@@ -27,16 +27,19 @@ export interface TemporalPorts {
   readonly uiPort: number;
 }
 
-const pairs = (flag: string, values: Readonly<Record<string, unknown>>): string[] =>
-  Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
+function pairs(flag: string, values: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
+}
 
-export const serverArguments = (
+export function serverArguments(
   { port, uiPort }: TemporalPorts,
   { databaseFile, ephemeral }: { databaseFile: string; ephemeral: boolean },
-): string[] => [
-  ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
-  ...['--db-filename', databaseFile, '--log-level', 'error'],
-  ...pairs('--sqlite-pragma', { journal_mode: 'wal', ...(ephemeral ? { synchronous: 'off' } : {}) }),
-  ...pairs('--search-attribute', searchAttributes),
-  ...pairs('--dynamic-config-value', dynamicConfig),
-];
+): string[] {
+  return [
+    ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
+    ...['--db-filename', databaseFile, '--log-level', 'error'],
+    ...pairs('--sqlite-pragma', { journal_mode: 'wal', ...(ephemeral ? { synchronous: 'off' } : {}) }),
+    ...pairs('--search-attribute', searchAttributes),
+    ...pairs('--dynamic-config-value', dynamicConfig),
+  ];
+}

@@ -30,44 +30,48 @@ export interface SourceOptions {
 }
 
 /** The folder of Capstan below the user's cache folder. */
-export const findCacheDir = (environment: NodeJS.ProcessEnv, home: string): string =>
-  join(environment.XDG_CACHE_HOME || join(home, '.cache'), 'capstan');
+export function findCacheDir(environment: NodeJS.ProcessEnv, home: string): string {
+  return join(environment.XDG_CACHE_HOME || join(home, '.cache'), 'capstan');
+}
 
-const isProgram = async (file: string): Promise<boolean> => {
+async function isProgram(file: string): Promise<boolean> {
   const isAllowed = await access(file, constants.X_OK).then(
     () => true,
     () => false,
   );
   return isAllowed && (await stat(file)).isFile();
-};
+}
 
 /** @param more folders that are searched after the PATH */
-export const findOnPath = async (
+export async function findOnPath(
   name: string,
   environment: NodeJS.ProcessEnv,
   more: readonly string[] = [],
-): Promise<string | null> => {
+): Promise<string | null> {
   const folders = [...(environment.PATH ?? '').split(delimiter), ...more];
   for (const folder of folders.filter((entry) => entry !== '')) {
     const file = join(folder, name);
     if (await isProgram(file)) return file;
   }
   return null;
-};
+}
 
-export const findGo = (environment: NodeJS.ProcessEnv): Promise<string | null> =>
-  findOnPath('go', environment, ['/usr/local/go/bin', '/opt/homebrew/bin']);
+export function findGo(environment: NodeJS.ProcessEnv): Promise<string | null> {
+  return findOnPath('go', environment, ['/usr/local/go/bin', '/opt/homebrew/bin']);
+}
 
 /** Null when the file is not a Temporal command line that can run a server. */
-const readVersion = async (path: string): Promise<string | null> => {
+async function readVersion(path: string): Promise<string | null> {
   const said = await run(path, ['--version'], { timeout: 20_000 }).catch(() => null);
   return /Server ([\d.]+)/.exec(said?.stdout ?? '')?.[1] ?? null;
-};
+}
 
-const cachedPath = (cacheDir: string): string => join(cacheDir, `temporal-${temporalVersion}`, 'temporal');
+function cachedPath(cacheDir: string): string {
+  return join(cacheDir, `temporal-${temporalVersion}`, 'temporal');
+}
 
 /** What needs no download and no build; null when there is none. */
-export const findPresentProgram = async (options: SourceOptions): Promise<TemporalProgram | null> => {
+export async function findPresentProgram(options: SourceOptions): Promise<TemporalProgram | null> {
   const candidates = [
     { path: await findOnPath('temporal', options.environment), origin: 'PATH' },
     { path: cachedPath(options.cacheDir), origin: 'cache' },
@@ -78,9 +82,9 @@ export const findPresentProgram = async (options: SourceOptions): Promise<Tempor
     if (version !== null) return { path, origin: `${path} (${origin})`, version };
   }
   return null;
-};
+}
 
-const download = async (folder: string, report: PartReport, { environment }: SourceOptions) => {
+async function download(folder: string, report: PartReport, { environment }: SourceOptions) {
   report('working', `downloading the dev server ${temporalVersion} as the Temporal SDK does`);
   const { command, args } = findProgram('dev/temporal/download');
   let isUnderWay = false;
@@ -94,9 +98,9 @@ const download = async (folder: string, report: PartReport, { environment }: Sou
       return isUnderWay;
     },
   });
-};
+}
 
-const build = async (folder: string, report: PartReport, { environment }: SourceOptions) => {
+async function build(folder: string, report: PartReport, { environment }: SourceOptions) {
   const go = await findGo(environment);
   if (go === null) throw new Error('no Go toolchain on the PATH');
   const what = `building the dev server ${temporalVersion} with go install (about 150 s, once)`;
@@ -110,7 +114,7 @@ const build = async (folder: string, report: PartReport, { environment }: Source
       report('working', `${what}: ${packages} packages`);
     },
   });
-};
+}
 
 const ways = [
   { origin: 'downloaded', fetch: download },
@@ -118,17 +122,17 @@ const ways = [
 ] as const;
 
 /** Moves the one program in `folder` to its place in the cache. */
-const keep = async (folder: string, cacheDir: string): Promise<string> => {
+async function keep(folder: string, cacheDir: string): Promise<string> {
   const [name] = (await readdir(folder)).filter((entry) => entry.startsWith('temporal'));
   if (name === undefined) throw new Error('no program came of it');
   const path = cachedPath(cacheDir);
   await mkdir(join(path, '..'), { recursive: true });
   await rename(join(folder, name), path);
   return path;
-};
+}
 
 /** @throws Error that says for every way why it was not taken */
-export const findTemporal = async (options: SourceOptions, report: PartReport): Promise<TemporalProgram> => {
+export async function findTemporal(options: SourceOptions, report: PartReport): Promise<TemporalProgram> {
   const present = await findPresentProgram(options);
   if (present !== null) return present;
   await mkdir(options.cacheDir, { recursive: true });
@@ -152,4 +156,4 @@ export const findTemporal = async (options: SourceOptions, report: PartReport): 
     `no Temporal server: none at TEMPORAL_ADDRESS, no temporal on the PATH; ${refusals.join('; ')}. ` +
       'Install the Temporal CLI (https://docs.temporal.io/cli) or Go, or set TEMPORAL_ADDRESS',
   );
-};
+}

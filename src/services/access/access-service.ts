@@ -26,28 +26,35 @@ export interface AccessSettings {
 
 const defaults: AccessSettings = { cacheMs: 5_000, keyEnvironment: 'dev' };
 
-const toProject = ({ daily_limit_nano, created_at, ...row }: ProjectRow): Project => ({
-  ...row,
-  daily_limit_usd: fromNanoUsd(BigInt(daily_limit_nano)),
-  created_at: created_at.toISOString(),
-});
+function toProject({ daily_limit_nano, created_at, ...row }: ProjectRow): Project {
+  return {
+    ...row,
+    daily_limit_usd: fromNanoUsd(BigInt(daily_limit_nano)),
+    created_at: created_at.toISOString(),
+  };
+}
 
-const toKey = (row: KeyRow): Key => ({
-  key_id: row.key_id,
-  name: row.name,
-  projects: [...row.projects],
-  scopes: [...row.scopes],
-  expires_at: row.expires_at?.toISOString() ?? null,
-  revoked_at: row.revoked_at?.toISOString() ?? null,
-  created_at: row.created_at.toISOString(),
-});
+function toKey(row: KeyRow): Key {
+  return {
+    key_id: row.key_id,
+    name: row.name,
+    projects: [...row.projects],
+    scopes: [...row.scopes],
+    expires_at: row.expires_at?.toISOString() ?? null,
+    revoked_at: row.revoked_at?.toISOString() ?? null,
+    created_at: row.created_at.toISOString(),
+  };
+}
 
-const refuseField = (pointer: string, message: string): AppError =>
-  new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
+function refuseField(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
+}
 
-const afterOf = (cursor: string | undefined) => (cursor === undefined ? null : decodeCursor(cursor));
+function afterOf(cursor: string | undefined) {
+  return cursor === undefined ? null : decodeCursor(cursor);
+}
 
-export const createAccessService = (db: Db, settings: Partial<AccessSettings> = {}) => {
+export function createAccessService(db: Db, settings: Partial<AccessSettings> = {}) {
   const { cacheMs, keyEnvironment } = { ...defaults, ...settings };
   const trusted = new LRUCache<string, KeyHolder>({ max: 10_000, ttl: cacheMs, ttlResolution: 0 });
   const forget = (keyId: string): void => {
@@ -111,6 +118,6 @@ export const createAccessService = (db: Db, settings: Partial<AccessSettings> = 
       forget(keyId);
     },
   };
-};
+}
 
 export type AccessService = ReturnType<typeof createAccessService>;

@@ -21,14 +21,14 @@ export interface DefaultAccess {
 
 const lockKey = 7_236_150_445;
 
-const writeSecret = async (file: string, text: string): Promise<void> => {
+async function writeSecret(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
   const incoming = `${file}.${randomUUID()}`;
   await writeFile(incoming, `${text}\n`, { mode: 0o600, flag: 'wx' });
   await rename(incoming, file);
-};
+}
 
-const reuseKey = async (db: Db, file: string, projectId: string): Promise<string | null> => {
+async function reuseKey(db: Db, file: string, projectId: string): Promise<string | null> {
   const text = await readFile(file, 'utf8').then(
     (content) => content.trim(),
     () => null,
@@ -37,22 +37,22 @@ const reuseKey = async (db: Db, file: string, projectId: string): Promise<string
   if (holder === null || !holder.scopes.has('admin') || !holder.projects.includes(projectId)) return null;
   await chmod(file, 0o600);
   return text;
-};
+}
 
-const makeKey = async (db: Db, environment: string, defaultProject: string): Promise<string> => {
+async function makeKey(db: Db, environment: string, defaultProject: string): Promise<string> {
   const { key, ...parts } = generateKey(environment);
   const others = (await listProjectIds(db)).filter((id) => id !== defaultProject);
   const projects = [defaultProject, ...others];
   await insertKey(db, { ...parts, name: 'default', scopes: Scope.options, projects, expires_at: null });
   return key;
-};
+}
 
 /** @param options apiKeyFile: where the key is kept, mode 0600; keyEnvironment: shown in a new key */
-export const ensureDefaultProject = (
+export function ensureDefaultProject(
   db: Db,
   { apiKeyFile, keyEnvironment = 'dev' }: { apiKeyFile: string; keyEnvironment?: string },
-): Promise<DefaultAccess> =>
-  db.transaction(async (trx) => {
+): Promise<DefaultAccess> {
+  return db.transaction(async (trx) => {
     await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
     const newProject = {
       project_id: newId('project'),
@@ -68,3 +68,4 @@ export const ensureDefaultProject = (
     await writeSecret(apiKeyFile, api_key);
     return { project_id, api_key };
   });
+}

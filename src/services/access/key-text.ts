@@ -10,37 +10,42 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 const form = /^(cap_[a-z0-9]{1,16}_([0-9A-Za-z]{12})_([0-9A-Za-z]{43}))([0-9A-Za-z]{6})$/;
 
-const toBase62 = (value: bigint, length: number): string => {
+function toBase62(value: bigint, length: number): string {
   let text = '';
   for (let rest = value; rest > 0n; rest /= 62n) text = `${alphabet[Number(rest % 62n)]}${text}`;
   return text.padStart(length, '0');
-};
+}
 
-const randomText = (bits: number, length: number): string =>
-  toBase62(BigInt(`0x${randomBytes(bits / 8).toString('hex')}`), length);
+function randomText(bits: number, length: number): string {
+  return toBase62(BigInt(`0x${randomBytes(bits / 8).toString('hex')}`), length);
+}
 
-const checksumOf = (text: string): string => toBase62(BigInt(crc32(text)), 6);
+function checksumOf(text: string): string {
+  return toBase62(BigInt(crc32(text)), 6);
+}
 
 export interface KeyParts {
   readonly key_id: string;
   readonly secret_sha256: Buffer;
 }
 
-const toParts = (id: string, secret: string): KeyParts => ({
-  key_id: `key_${id}`,
-  secret_sha256: createHash('sha256').update(secret).digest(),
-});
+function toParts(id: string, secret: string): KeyParts {
+  return {
+    key_id: `key_${id}`,
+    secret_sha256: createHash('sha256').update(secret).digest(),
+  };
+}
 
 /** @param environment shown in the key, so that people see where it belongs: `dev`, `live` */
-export const generateKey = (environment: string): KeyParts & { key: string } => {
+export function generateKey(environment: string): KeyParts & { key: string } {
   const id = randomText(64, 12);
   const secret = randomText(256, 43);
   const text = `cap_${environment}_${id}_${secret}`;
   return { ...toParts(id, secret), key: `${text}${checksumOf(text)}` };
-};
+}
 
 /** Null when the text is no key or its checksum is wrong. */
-export const parseKey = (text: string): KeyParts | null => {
+export function parseKey(text: string): KeyParts | null {
   const [, checked = '', id = '', secret = '', checksum] = form.exec(text) ?? [];
   return checksum !== undefined && checksumOf(checked) === checksum ? toParts(id, secret) : null;
-};
+}

@@ -13,10 +13,10 @@ export interface KeyHolder {
 }
 
 /** Null when the key is malformed, unknown, expired or revoked. */
-export const verifyKey = async (db: Db, text: string): Promise<KeyHolder | null> => {
+export async function verifyKey(db: Db, text: string): Promise<KeyHolder | null> {
   const parts = parseKey(text);
   if (parts === null) return null;
   const row = await findLiveKey(db, parts.key_id);
   if (row === null || !timingSafeEqual(row.secret_sha256, parts.secret_sha256)) return null;
   return { key_id: row.key_id, scopes: new Set(row.scopes), projects: row.projects };
-};
+}

@@ -35,19 +35,21 @@ export interface CallServiceDependencies extends CapabilityLookup {
 const keyRenewalMs = 2_500;
 
 /** Stops when one of the two does, with its reason. */
-const stopWith = (one: StopSignal, other: StopSignal): StopSignal => {
+function stopWith(one: StopSignal, other: StopSignal): StopSignal {
   const stop = new Stop();
   for (const signal of [one, other]) onStop(signal, () => stop.abort(signal.reason));
   return stop;
-};
+}
 
-export const createCallService = (dependencies: CallServiceDependencies): CallService => {
+export function createCallService(dependencies: CallServiceDependencies): CallService {
   const { db, callCapability, logger } = dependencies;
   const execCapability = createExecCapability(callCapability);
   const keeper = createHoldKeeper<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,
-    ...{ intervalMs: keyRenewalMs, retryMs: keyRenewalMs, logger },
+    intervalMs: keyRenewalMs,
+    retryMs: keyRenewalMs,
+    logger,
   });
   const callOnce = createIdempotentCall({ db, keeper, logger });
   const open = createOpenCalls();
@@ -62,7 +64,9 @@ export const createCallService = (dependencies: CallServiceDependencies): CallSe
         return { answer, isReplayed: false };
       }
       const stored = {
-        ...{ project_id: projectId, key: idempotency.key, body_sha256: idempotency.bodySha256 },
+        project_id: projectId,
+        key: idempotency.key,
+        body_sha256: idempotency.bodySha256,
         request: `POST /v1/capabilities/${capability}/exec`,
       };
       // No capability name holds a colon, so that no two of them share a key.
@@ -76,4 +80,4 @@ export const createCallService = (dependencies: CallServiceDependencies): CallSe
       keeper.stop();
     },
   };
-};
+}

@@ -24,19 +24,29 @@ export type ExecCapability = (call: ExecCall) => Promise<ExecAnswer>;
 
 /** Whether to try again is the caller's choice, so earlier attempts of the same key never use up a count. */
 const retry: RetrySettings = {
-  ...{ max: Number.MAX_SAFE_INTEGER, initialMs: 1_000, factor: 2, maxDelayMs: 60_000 },
+  max: Number.MAX_SAFE_INTEGER,
+  initialMs: 1_000,
+  factor: 2,
+  maxDelayMs: 60_000,
 };
 
-export const createExecCapability =
-  (callCapability: CallRouter['callCapability']): ExecCapability =>
-  async ({ projectId, capability, request, key, signal }) => {
+export function createExecCapability(callCapability: CallRouter['callCapability']): ExecCapability {
+  return async ({ projectId, capability, request, key, signal }) => {
     const end = await callCapability({
-      ...{ projectId, step: null, isAtMostOnce: false, retry, round: 1, signal },
+      projectId,
+      step: null,
+      isAtMostOnce: false,
+      retry,
+      round: 1,
+      signal,
       key: key ?? newId('call'),
       isKeyNew: key === null,
       input: request.input,
       route: {
-        ...{ capability, tags: request.tags, priority: request.priority, timeoutMs: request.timeout_ms },
+        capability,
+        tags: request.tags,
+        priority: request.priority,
+        timeoutMs: request.timeout_ms,
         versionRange: request.version ?? null,
         ceilingUsd: request.budget_ceiling_usd ?? null,
       },
@@ -46,3 +56,4 @@ export const createExecCapability =
     if (end.attempt === null) throw takenOver();
     return { ok: true, output: end.output as ExecAnswer['output'], routing: end.attempt.decision };
   };
+}

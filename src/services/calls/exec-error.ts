@@ -12,7 +12,7 @@ import type { SchemaError } from '../routing/claim-search.ts';
 type Members = Readonly<Record<string, Json>>;
 
 /** What the schemas of the instances say, once each, with pointers into the body of the request. */
-const toItems = (refusals: readonly SchemaError[]): ProblemItem[] => {
+function toItems(refusals: readonly SchemaError[]): ProblemItem[] {
   const items = new Map(
     refusals.map(({ pointer, message }) => [
       `${pointer} ${message}`,
@@ -20,22 +20,26 @@ const toItems = (refusals: readonly SchemaError[]): ProblemItem[] => {
     ]),
   );
   return [...items.values()];
-};
+}
 
-const limitOfCall = ({ budget_ceiling_usd = 0 }: ExecRequest, { minimum_usd }: Members): Members => {
+function limitOfCall({ budget_ceiling_usd = 0 }: ExecRequest, { minimum_usd }: Members): Members {
   const refusal: BudgetRefusal = {
-    ...{ scope: 'call', limit_usd: budget_ceiling_usd, spent_usd: 0, reserved_usd: 0, resets_at: null },
+    scope: 'call',
+    limit_usd: budget_ceiling_usd,
+    spent_usd: 0,
+    reserved_usd: 0,
+    resets_at: null,
     minimum_usd: Number(minimum_usd),
   };
   return refusal as unknown as Members;
-};
+}
 
-const explain = (
+function explain(
   { code, message, details }: Failure,
   decision: Json,
   request: ExecRequest,
   retryAfterS?: number,
-): AppError => {
+): AppError {
   const { errors, ...members } = (isPlainObject(details) ? details : {}) as Members;
   const limit = code === 'ceiling_too_low' ? limitOfCall(request, members) : {};
   const options: AppErrorOptions = {
@@ -44,10 +48,10 @@ const explain = (
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
   };
   return new AppError(code as ErrorCode, message, options);
-};
+}
 
 /** @param request as it was asked */
-export const toExecError = (end: Exclude<CallEnd, { kind: 'succeeded' }>, request: ExecRequest): AppError => {
+export function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: ExecRequest): AppError {
   switch (end.kind) {
     case 'failed':
     case 'unknown':
@@ -59,10 +63,11 @@ export const toExecError = (end: Exclude<CallEnd, { kind: 'succeeded' }>, reques
     case 'closed':
       return takenOver();
   }
-};
+}
 
 /** The process was cut off from the database for longer than its lease. */
-export const takenOver = (): AppError =>
-  new AppError('contact_lost', 'the call outlived its lease, and what it answered was not accepted', {
+export function takenOver(): AppError {
+  return new AppError('contact_lost', 'the call outlived its lease, and what it answered was not accepted', {
     retryAfterS: 1,
   });
+}

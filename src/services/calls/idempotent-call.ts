@@ -55,9 +55,8 @@ interface StoredProblem {
   readonly errors?: readonly ProblemItem[];
 }
 
-export const createIdempotentCall =
-  ({ db, keeper, logger }: IdempotentDependencies): IdempotentCall =>
-  async ({ body_sha256, ...request }, attemptKey, work) => {
+export function createIdempotentCall({ db, keeper, logger }: IdempotentDependencies): IdempotentCall {
+  return async ({ body_sha256, ...request }, attemptKey, work) => {
     const hold: KeyHold = { ...request, holder: newToken() };
     const stored = await takeKey(db, hold, body_sha256, attemptKey);
     if (stored !== null) return { answer: readStored(stored), isReplayed: true };
@@ -79,14 +78,15 @@ export const createIdempotentCall =
       release();
     }
   };
+}
 
 /** @returns the answer given before, or null when the key is ours now */
-const takeKey = async (
+async function takeKey(
   db: Db,
   hold: KeyHold,
   bodySha256: Buffer,
   attemptKey: string,
-): Promise<KeyRow | null> => {
+): Promise<KeyRow | null> {
   if (await holdKey(db, hold, bodySha256)) return null;
   const row = await findKey(db, hold);
   if (row !== undefined && !row.body_sha256.equals(bodySha256)) {
@@ -97,16 +97,19 @@ const takeKey = async (
   throw new AppError('idempotency_in_progress', 'the first request with this key is being handled', {
     retryAfterS: 1,
   });
-};
+}
 
-const toStored = ({ code, message, details, errors }: AppError): StoredProblem => ({
-  ...{ code, message },
-  ...(details === undefined ? {} : { details }),
-  ...(errors === undefined ? {} : { errors }),
-});
+function toStored({ code, message, details, errors }: AppError): StoredProblem {
+  return {
+    code,
+    message,
+    ...(details === undefined ? {} : { details }),
+    ...(errors === undefined ? {} : { errors }),
+  };
+}
 
-const readStored = ({ status, answer }: KeyRow): ExecAnswer | AppError => {
+function readStored({ status, answer }: KeyRow): ExecAnswer | AppError {
   if (status === 200) return answer as unknown as ExecAnswer;
   const { code, message, ...options } = answer as unknown as StoredProblem;
   return new AppError(code, message, options);
-};
+}

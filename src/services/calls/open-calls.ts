@@ -8,7 +8,7 @@ export interface OpenCalls {
   close(): Promise<void>;
 }
 
-export const createOpenCalls = (): OpenCalls => {
+export function createOpenCalls(): OpenCalls {
   const open = new Map<Stop, Promise<unknown>>();
   let isClosed = false;
   return {
@@ -31,4 +31,4 @@ export const createOpenCalls = (): OpenCalls => {
       await Promise.allSettled(open.values());
     },
   };
-};
+}

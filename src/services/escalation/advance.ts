@@ -24,19 +24,19 @@ export interface AdvanceRequest {
 }
 
 /** @throws AppError `not_found` */
-export const requireEscalation = async (
+export async function requireEscalation(
   { db }: Pick<AdvanceDependencies, 'db'>,
   escalationId: string,
-): Promise<EscalationRow> => {
+): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
   if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
   return row;
-};
+}
 
-export const advance = async (
+export async function advance(
   dependencies: AdvanceDependencies,
   { escalation_id, transition, signal }: AdvanceRequest,
-): Promise<Advanced> => {
+): Promise<Advanced> {
   const { db } = dependencies;
   const row = await requireEscalation(dependencies, escalation_id);
   if (row.transition !== transition || row.state !== 'running') return readPlace(db, row);
@@ -47,16 +47,17 @@ export const advance = async (
   await storeProgress(dependencies, row, work);
   const place = await readPlace(db, await requireEscalation(dependencies, escalation_id));
   return { ...place, ...delayOf(work.next) };
-};
+}
 
-const makeTurn = (dependencies: AdvanceDependencies, turn: Turn): Promise<Work> => {
+function makeTurn(dependencies: AdvanceDependencies, turn: Turn): Promise<Work> {
   const { command, decided } = turn.ladder;
   if (decided !== null) return runDecided(dependencies, turn, decided);
   return command.type === 'advise' ? advise(dependencies, turn, command) : executeLevel(dependencies, turn);
-};
+}
 
 /** The same level again after a transient failure: by the retry table. */
-const delayOf = ({ command }: StoredLadder): { readonly delay_ms?: number } =>
-  (command.type === 'execute' || command.type === 'advise') && command.transients > 0
+function delayOf({ command }: StoredLadder): { readonly delay_ms?: number } {
+  return (command.type === 'execute' || command.type === 'advise') && command.transients > 0
     ? { delay_ms: backoffMs(defaultRetry, command.transients, Math.random()) }
     : {};
+}

@@ -49,18 +49,14 @@ const request = 'POST /advise';
 const renewalMs = 2_500;
 const pollMs = 200;
 
-export const createAdviceCache = ({
-  db,
-  logger,
-}: {
-  readonly db: Db;
-  readonly logger: Logger;
-}): AdviceCache => {
+export function createAdviceCache({ db, logger }: { readonly db: Db; readonly logger: Logger }): AdviceCache {
   const flights = new Map<string, Flight>();
   const keeper = createHoldKeeper<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,
-    ...{ intervalMs: renewalMs, retryMs: renewalMs, logger },
+    intervalMs: renewalMs,
+    retryMs: renewalMs,
+    logger,
   });
 
   /** @returns the answer that somebody else gave meanwhile, or null when it is ours to give */
@@ -134,4 +130,4 @@ export const createAdviceCache = ({
     keep,
     stop: () => keeper.stop(),
   };
-};
+}

@@ -35,15 +35,17 @@ export interface Asker {
   readonly signal: StopSignal;
 }
 
-const humanAdvice = (why: string): LevelAdvice => ({
-  from_level: humanLevel,
-  instructions: 'Stop and ask a person.',
-  reasoning: `${exhaustedText}: ${why}`,
-  suggested_executor_level: humanLevel,
-});
+function humanAdvice(why: string): LevelAdvice {
+  return {
+    from_level: humanLevel,
+    instructions: 'Stop and ask a person.',
+    reasoning: `${exhaustedText}: ${why}`,
+    suggested_executor_level: humanLevel,
+  };
+}
 
 /** What decides whether two requests are the same. Times and labels do not; a caller may make up its own. */
-const digestOf = (level: number, request: AdviseRequest, isWhole: boolean): Buffer => {
+function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buffer {
   const { job_type, error, escalation_history, repo_context, prompt, context, escalation_advice } = request;
   const history = escalation_history.map((attempt) => [attempt.level, attempt.error]);
   const advice = escalation_advice.map(({ from_level, instructions }) => [from_level, instructions]);
@@ -58,20 +60,20 @@ const digestOf = (level: number, request: AdviseRequest, isWhole: boolean): Buff
     isWhole && isMore ? more : null,
   ]);
   return createHash('sha256').update(text).digest();
-};
+}
 
 /** What is left for the next call. */
-export const readLeft = async (db: Db, { projectId, owner, maxUsd }: Asker): Promise<number | null> => {
+export async function readLeft(db: Db, { projectId, owner, maxUsd }: Asker): Promise<number | null> {
   if (maxUsd === null) return null;
   const { cost_nano, reserved_nano } = await readCallCost(db, projectId, owner);
   const left = toNanoUsd(maxUsd) - BigInt(cost_nano) - BigInt(reserved_nano);
   return fromNanoUsd(left > 0n ? left : 0n);
-};
+}
 
 type FailedEnd = Extract<ModelEnd, { kind: 'failed' | 'interrupted' }>;
 
 /** A failure that says nothing about the job. */
-export const toCallError = (end: FailedEnd): AppError => {
+export function toCallError(end: FailedEnd): AppError {
   if (end.kind === 'interrupted')
     return new AppError('run_cancelled', 'the call was ended before its answer');
   const { code, message, details } = end.error;
@@ -79,12 +81,12 @@ export const toCallError = (end: FailedEnd): AppError => {
     ...(details === undefined ? {} : { details }),
     ...(end.class === 'transient' ? { retryAfterS: 1 } : {}),
   });
-};
+}
 
 /** @throws AppError of the routing table, when no answer is to be had for now */
 export type AdviseOnce = (asker: Asker, request: AdviseRequest) => Promise<LevelAdvice>;
 
-export const createAdviseOnce = (dependencies: AdviseDependencies): AdviseOnce => {
+export function createAdviseOnce(dependencies: AdviseDependencies): AdviseOnce {
   const { db, cache } = dependencies;
 
   const askLevel = async (asker: Asker, request: AdviseRequest, level: number): Promise<AdviceEnd> => {
@@ -132,14 +134,17 @@ export const createAdviseOnce = (dependencies: AdviseDependencies): AdviseOnce =
     if (advice.from_level !== humanLevel && !plain.equals(digest)) await cache.keep(projectId, plain, advice);
     return advice;
   };
-};
+}
 
-const factsOf = (request: AdviseRequest, invalid: string | null) => ({
-  ...{ job_type: request.job_type, error: shortenError(request.error) },
-  ...given('prompt', request.prompt),
-  ...given('context', request.context),
-  ...given('repo_context', request.repo_context),
-  history: showHistory(request.escalation_history),
-  advice: showAdvice(request.escalation_advice),
-  ...given('invalid_answer', invalid === null ? null : shortenError(invalid)),
-});
+function factsOf(request: AdviseRequest, invalid: string | null) {
+  return {
+    job_type: request.job_type,
+    error: shortenError(request.error),
+    ...given('prompt', request.prompt),
+    ...given('context', request.context),
+    ...given('repo_context', request.repo_context),
+    history: showHistory(request.escalation_history),
+    advice: showAdvice(request.escalation_advice),
+    ...given('invalid_answer', invalid === null ? null : shortenError(invalid)),
+  };
+}

@@ -12,11 +12,11 @@ import { type Progress, verdictOf } from './store-progress.ts';
 import type { StoredLadder } from './stored-ladder.ts';
 import { type AdvanceDependencies, applyEvent, readTask, type Turn, type Work } from './turn.ts';
 
-export const advise = async (
+export async function advise(
   dependencies: AdvanceDependencies,
   turn: Turn,
   command: AdviseCommand,
-): Promise<Work> => {
+): Promise<Work> {
   const { row, ladder, call, now } = turn;
   const delayMs = await waitForLeader(dependencies.db, turn);
   if (delayMs !== null) return delayMs;
@@ -30,12 +30,12 @@ export const advise = async (
   if (end.kind === 'interrupted') return 1_000;
   const next = applyEvent(ladder, toAdviceEvent(end, now));
   return { next, verdict: verdictOf(next), event: { kind: 'advised', level, outcome: end.kind } };
-};
+}
 
-const toAdviceEvent = (
+function toAdviceEvent(
   end: Exclude<Awaited<ReturnType<typeof askAdvisor>>, { kind: 'interrupted' }>,
   attempted_at: number,
-): LadderEvent => {
+): LadderEvent {
   switch (end.kind) {
     case 'unavailable':
       return { type: 'unavailable' };
@@ -48,9 +48,9 @@ const toAdviceEvent = (
       return { type: 'advised', instructions, reasoning, suggested_executor_level };
     }
   }
-};
+}
 
-const goBack = (ladder: StoredLadder, level: number): Progress => {
+function goBack(ladder: StoredLadder, level: number): Progress {
   const { rules, history, advice } = ladder;
   const next = {
     ...ladder,
@@ -58,20 +58,23 @@ const goBack = (ladder: StoredLadder, level: number): Progress => {
     has_followed: true,
   };
   return { next, verdict: { kind: 'goes_on' }, event: { kind: 'followed', level } };
-};
+}
 
-const factsOf = (
+function factsOf(
   { row, ladder }: Turn,
   { error, malformed }: AdviseCommand,
   task: StepTask | null,
-): JsonObject => ({
-  job_type: row.job_type,
-  error: shortenError(error),
-  ...given('prompt', task === null ? row.prompt : null),
-  ...given('context', task === null && row.has_context ? row.context : null),
-  ...given('repo_context', row.repo_context),
-  ...given('input', task?.current),
-  ...given('schema', task?.spec?.schema),
-  ...{ history: showHistory(ladder.history), advice: showAdvice(ladder.advice) },
-  ...given('invalid_answer', malformed === null ? null : shortenError(malformed)),
-});
+): JsonObject {
+  return {
+    job_type: row.job_type,
+    error: shortenError(error),
+    ...given('prompt', task === null ? row.prompt : null),
+    ...given('context', task === null && row.has_context ? row.context : null),
+    ...given('repo_context', row.repo_context),
+    ...given('input', task?.current),
+    ...given('schema', task?.spec?.schema),
+    history: showHistory(ladder.history),
+    advice: showAdvice(ladder.advice),
+    ...given('invalid_answer', malformed === null ? null : shortenError(malformed)),
+  };
+}

@@ -23,10 +23,10 @@ import { type Progress, storeProgress } from './store-progress.ts';
 import { readLadder, type StoredLadder, stepOf } from './stored-ladder.ts';
 
 /** @throws AppError `not_found` for a review that is of no escalation */
-export const applyDecision = async (
+export async function applyDecision(
   dependencies: TaskDependencies,
   { review_id }: { readonly review_id: string },
-): Promise<Advanced> => {
+): Promise<Advanced> {
   const { db } = dependencies;
   const review = await readReview(db, review_id);
   if (review?.escalation_id == null)
@@ -36,22 +36,22 @@ export const applyDecision = async (
   const progress = await decide(dependencies, row, await expireOverdue(db, review));
   if (progress !== null) await storeProgress(dependencies, row, progress);
   return readPlace(db, await requireEscalation(dependencies, row.escalation_id));
-};
+}
 
 /** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
-const expireOverdue = async (db: Db, review: ReviewRow): Promise<ReviewRow> => {
+async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
   if (review.state !== 'open' && review.state !== 'claimed') return review;
   const { review_id } = review;
   const count = await expireOverdueReviews(db, { limit: 1, review_id });
   return count === 0 ? review : ((await readReview(db, review_id)) ?? review);
-};
+}
 
 /** Null while it is open. */
-const decide = async (
+async function decide(
   dependencies: TaskDependencies,
   row: EscalationRow,
   review: ReviewRow,
-): Promise<Progress | null> => {
+): Promise<Progress | null> {
   switch (review.state) {
     case 'open':
     case 'claimed':
@@ -63,19 +63,21 @@ const decide = async (
     case 'resolved':
       return follow(dependencies, row, review, review.decision as ReviewDecision);
   }
-};
+}
 
-const expiredFailure = ({ error }: EscalationRow): Failure => ({
-  code: 'ladder_exhausted',
-  message: `${error?.message ?? stopFailure('exhausted', null).message}; nobody decided in time`,
-});
+function expiredFailure({ error }: EscalationRow): Failure {
+  return {
+    code: 'ladder_exhausted',
+    message: `${error?.message ?? stopFailure('exhausted', null).message}; nobody decided in time`,
+  };
+}
 
-const follow = (
+function follow(
   dependencies: TaskDependencies,
   row: EscalationRow,
   review: ReviewRow,
   decision: ReviewDecision,
-): Progress | Promise<Progress> => {
+): Progress | Promise<Progress> {
   const note = decision.note === undefined ? '' : `: ${decision.note}`;
   switch (decision.action) {
     case 'approve':
@@ -103,34 +105,42 @@ const follow = (
       return endWith(row, review, { state: 'failed', error: { code: 'review_rejected', message } });
     }
   }
-};
+}
 
-const told = ({ review_id, decision }: ReviewRow, kind = 'decided') => ({
-  ...{ kind, level: humanLevel, review_id },
-  ...(decision === null ? {} : { action: decision.action }),
-});
+function told({ review_id, decision }: ReviewRow, kind = 'decided') {
+  return {
+    kind,
+    level: humanLevel,
+    review_id,
+    ...(decision === null ? {} : { action: decision.action }),
+  };
+}
 
-const goOn = (review: ReviewRow, next: StoredLadder): Progress => ({
-  ...{ next, event: told(review), verdict: { kind: 'goes_on' } },
-});
+function goOn(review: ReviewRow, next: StoredLadder): Progress {
+  return {
+    next,
+    event: told(review),
+    verdict: { kind: 'goes_on' },
+  };
+}
 
-const runInput = (
+function runInput(
   row: EscalationRow,
   review: ReviewRow,
   input: Exclude<ReviewDecision['input'], undefined>,
   remember: boolean,
-): Progress => {
+): Progress {
   const { review_id, round } = review;
   return goOn(review, { ...readLadder(row), decided: { review_id, round, input, remember } });
-};
+}
 
 /** The step's last input once more; of a job, the level that was tried last. */
-const retry = async (
+async function retry(
   dependencies: TaskDependencies,
   row: EscalationRow,
   review: ReviewRow,
   { budget_ceiling_usd }: ReviewDecision,
-): Promise<Progress> => {
+): Promise<Progress> {
   if (stepOf(row) !== null && budget_ceiling_usd === undefined) {
     const { current } = await readStepTask(dependencies, row);
     return runInput(row, review, current, false);
@@ -138,42 +148,48 @@ const retry = async (
   const progress = goOn(review, restart(row, Math.min(row.escalation_level, topLevel)));
   if (budget_ceiling_usd === undefined || row.max_usd === null) return progress;
   return { ...progress, also: (trx) => raiseEscalationLimit(trx, row.escalation_id, budget_ceiling_usd) };
-};
+}
 
-const restart = (row: EscalationRow, level: number, lists: Partial<StoredLadder> = {}): StoredLadder => {
+function restart(row: EscalationRow, level: number, lists: Partial<StoredLadder> = {}): StoredLadder {
   const ladder = { ...readLadder(row), ...lists };
   const { rules, history, advice } = ladder;
   return { ...ladder, ...startLadder({ ...rules, history, advice, start_level: level }) };
-};
+}
 
-const takeAdvice = (
+function takeAdvice(
   row: EscalationRow,
   review: ReviewRow,
   { instructions = '', level = 1 }: ReviewDecision,
-): Progress => {
+): Progress {
   const { history, advice } = readLadder(row);
   const given = {
-    ...{ from_level: humanLevel, label: labelOf(humanLevel), instructions },
-    ...{ suggested_executor_level: level, fingerprint: history.at(-1)?.fingerprint ?? '' },
+    from_level: humanLevel,
+    label: labelOf(humanLevel),
+    instructions,
+    suggested_executor_level: level,
+    fingerprint: history.at(-1)?.fingerprint ?? '',
   };
   return goOn(review, restart(row, level, { advice: [...advice, given] }));
-};
+}
 
-const endWith = (
+function endWith(
   row: EscalationRow,
   review: ReviewRow,
   { state, error }: { readonly state: 'failed' | 'cancelled'; readonly error: Failure },
-): Progress => ({
-  next: readLadder(row),
-  event: told(review, review.state === 'resolved' ? 'decided' : review.state),
-  verdict: { kind: 'ended', state, error },
-});
+): Progress {
+  return {
+    next: readLadder(row),
+    event: told(review, review.state === 'resolved' ? 'decided' : review.state),
+    verdict: { kind: 'ended', state, error },
+  };
+}
 
-const giveOutput = (row: EscalationRow, review: ReviewRow, { output = null }: ReviewDecision): Progress => {
+function giveOutput(row: EscalationRow, review: ReviewRow, { output = null }: ReviewDecision): Progress {
   const step = stepOf(row);
   const data = { escalation_id: row.escalation_id, review_id: review.review_id };
   return {
-    ...{ next: readLadder(row), event: told(review) },
+    next: readLadder(row),
+    event: told(review),
     verdict: { kind: 'ended', state: 'succeeded', error: null, ...(step === null ? { result: output } : {}) },
     ...(step === null
       ? {}
@@ -183,16 +199,17 @@ const giveOutput = (row: EscalationRow, review: ReviewRow, { output = null }: Re
           },
         }),
   };
-};
+}
 
-const skip = (row: EscalationRow, review: ReviewRow): Progress => {
+function skip(row: EscalationRow, review: ReviewRow): Progress {
   const step = stepOf(row);
   const data = { escalation_id: row.escalation_id, review_id: review.review_id };
   return {
-    ...{ next: readLadder(row), event: told(review) },
+    next: readLadder(row),
+    event: told(review),
     verdict: { kind: 'ended', state: 'succeeded', error: null },
     also: async (trx) => {
       if (step !== null) await answerStep(trx, step, { state: 'skipped', data });
     },
   };
-};
+}

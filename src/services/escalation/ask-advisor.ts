@@ -18,11 +18,11 @@ export interface AdvisorDependencies extends ModelDependencies {
   readonly reader: AnswerReader;
 }
 
-export const askAdvisor = async (
+export async function askAdvisor(
   dependencies: AdvisorDependencies,
   call: ModelCall,
   { level, facts }: { readonly level: number; readonly facts: JsonObject },
-): Promise<AdviceEnd> => {
+): Promise<AdviceEnd> {
   const messages = writeAdvisePrompt(facts);
   const end = await askModel(dependencies, call, { level, kind: 'advise', messages });
   if (end.kind !== 'answered') return end;
@@ -36,4 +36,4 @@ export const askAdvisor = async (
   }
   const { instructions, reasoning, suggested = 1 } = reading;
   return { kind: 'advised', instructions, reasoning, suggested_executor_level: Math.max(1, suggested) };
-};
+}

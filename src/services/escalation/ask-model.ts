@@ -48,37 +48,51 @@ export type ModelEnd =
 
 /** Whether to ask again is the ladder's choice, so earlier attempts of the same key never use up a count. */
 const retry: RetrySettings = {
-  ...{ max: Number.MAX_SAFE_INTEGER, initialMs: 1_000, factor: 2, maxDelayMs: 60_000 },
+  max: Number.MAX_SAFE_INTEGER,
+  initialMs: 1_000,
+  factor: 2,
+  maxDelayMs: 60_000,
 };
 const answerWithinMs = 180_000;
 
 /** Whether an instance of the level's model may be there. */
-export const hasModel = ({ feed }: Pick<ModelDependencies, 'feed'>, level: number): boolean => {
+export function hasModel({ feed }: Pick<ModelDependencies, 'feed'>, level: number): boolean {
   const capability = modelOf(level);
   if (capability === null) return false;
   return feed.fleet(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
-};
+}
 
-export const askModel = async (
+export async function askModel(
   dependencies: ModelDependencies,
   call: ModelCall,
   { level, kind, messages }: ModelQuestion,
-): Promise<ModelEnd> => {
+): Promise<ModelEnd> {
   const capability = modelOf(level);
   if (capability === null || !hasModel(dependencies, level)) return { kind: 'unavailable' };
   const end = await dependencies.callCapability({
-    ...{ projectId: call.projectId, key: call.key, isKeyNew: false, step: null, isAtMostOnce: false },
-    ...{ retry, round: call.round, signal: call.signal, maxWaitMs: longestWaitMs },
+    projectId: call.projectId,
+    key: call.key,
+    isKeyNew: false,
+    step: null,
+    isAtMostOnce: false,
+    retry,
+    round: call.round,
+    signal: call.signal,
+    maxWaitMs: longestWaitMs,
     input: { messages, response_schema: answerSchemas[kind] } as unknown as JsonObject,
     route: {
-      ...{ capability, tags: [], priority: 'standard', versionRange: null },
-      ...{ timeoutMs: answerWithinMs, ceilingUsd: call.leftUsd },
+      capability,
+      tags: [],
+      priority: 'standard',
+      versionRange: null,
+      timeoutMs: answerWithinMs,
+      ceilingUsd: call.leftUsd,
     },
   });
   return readEnd(end, call.signal);
-};
+}
 
-const readEnd = (end: CallEnd, signal: StopSignal): ModelEnd => {
+function readEnd(end: CallEnd, signal: StopSignal): ModelEnd {
   switch (end.kind) {
     case 'succeeded':
       return readOutput(end.output);
@@ -91,9 +105,9 @@ const readEnd = (end: CallEnd, signal: StopSignal): ModelEnd => {
     case 'unknown':
       return failed(end.error);
   }
-};
+}
 
-const readOutput = (output: Json): ModelEnd => {
+function readOutput(output: Json): ModelEnd {
   const { json, text, model } = isPlainObject(output) ? output : {};
   const name = typeof model === 'string' ? model.slice(0, 256) : null;
   if (json !== undefined) return { kind: 'answered', answer: json, model: name };
@@ -101,24 +115,24 @@ const readOutput = (output: Json): ModelEnd => {
   if (answer !== undefined) return { kind: 'answered', answer, model: name };
   const message = 'the model answered no JSON';
   return { kind: 'failed', class: 'malformed', error: { code: 'output_invalid', message } };
-};
+}
 
-const parse = (text: string): Json | undefined => {
+function parse(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
   } catch {
     return undefined;
   }
-};
+}
 
 /** How a model's capability begins its errors, by its contract; the status before it is the router's. */
 const marked = /^HTTP (\d{3}): (?:(model_[a-z_]+):)?/;
 
-const failed = (error: Failure): ModelEnd => {
+function failed(error: Failure): ModelEnd {
   const [, status, mark] = marked.exec(error.message) ?? [];
   const facts = { code: error.code as ErrorCode, from_model: true };
   const known =
     mark === 'model_config' ? 'config' : mark === 'model_answer_invalid' ? 'malformed' : undefined;
   const seen = status === undefined ? {} : { status: Number(status) };
   return { kind: 'failed', class: known ?? classifyFailure({ ...facts, ...seen }), error };
-};
+}

@@ -23,10 +23,7 @@ export interface Success {
 }
 
 /** @returns the skill's id; null when nothing general can be said */
-export const learnFrom = (
-  trx: Db,
-  { row, lesson, signals, input, spec }: Success,
-): Promise<string | null> => {
+export function learnFrom(trx: Db, { row, lesson, signals, input, spec }: Success): Promise<string | null> {
   const { history, vouches } = readLadder(row);
   const attempt = stepOf(row) === null ? lesson?.attempt : history[0];
   if (attempt === undefined) return Promise.resolve(null);
@@ -36,10 +33,15 @@ export const learnFrom = (
       ? null
       : { original: row.context, corrected: input, isValid: (one) => spec.find(one).length === 0 };
   return crystallise(trx, {
-    ...{ project_id, job_type, escalation_id, signals, correction },
+    project_id,
+    job_type,
+    escalation_id,
+    signals,
+    correction,
     trust: vouches ? 'trusted' : 'candidate',
-    ...{ error: attempt.error, fingerprint: attempt.fingerprint },
+    error: attempt.error,
+    fingerprint: attempt.fingerprint,
     from_level: lesson?.advice.from_level ?? humanLevel,
     instructions: lesson?.advice.instructions ?? null,
   });
-};
+}

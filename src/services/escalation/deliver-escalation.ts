@@ -32,19 +32,21 @@ interface Started {
 const overdueMs = 3_000;
 const batch = 200;
 
-export const createEscalationDelivery = ({
+export function createEscalationDelivery({
   db,
   workflows,
   heartbeatTimeoutMs,
   publicUrl,
   logger,
-}: EscalationDeliveryDependencies): EscalationDelivery => {
+}: EscalationDeliveryDependencies): EscalationDelivery {
   const start = async ({ escalation_id }: Started): Promise<void> => {
     const row = await readEscalation(db, escalation_id);
     if (row === undefined) return;
     const { transition, command } = await readPlace(db, row);
     await workflows.startEscalation(row.project_id, {
-      ...{ engine_version: engineVersion, escalation_id, waits_for_reviews: true },
+      engine_version: engineVersion,
+      escalation_id,
+      waits_for_reviews: true,
       from: { transition, command },
       heartbeat_timeout_ms: heartbeatTimeoutMs,
       url: `${publicUrl()}/v1/escalations/${escalation_id}`,
@@ -60,4 +62,4 @@ export const createEscalationDelivery = ({
     },
     settled: deliveries.settled,
   };
-};
+}

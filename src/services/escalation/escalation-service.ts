@@ -51,7 +51,7 @@ export interface EscalationService {
   close(): Promise<void>;
 }
 
-export const createEscalationService = (dependencies: EscalationDependencies): EscalationService => {
+export function createEscalationService(dependencies: EscalationDependencies): EscalationService {
   const { db, logger, startSoon } = dependencies;
   const matcher = createSkillMatcher({ db });
   const reader = createAnswerReader();
@@ -109,4 +109,4 @@ export const createEscalationService = (dependencies: EscalationDependencies): E
       cache.stop();
     },
   };
-};
+}

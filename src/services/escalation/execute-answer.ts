@@ -31,59 +31,79 @@ export interface ExecuteCall {
   readonly vouches: boolean;
 }
 
-const costOf = async (db: Db, { projectId, owner }: Asker): Promise<number> =>
-  fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
+async function costOf(db: Db, { projectId, owner }: Asker): Promise<number> {
+  return fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
+}
 
-const factsOf = (execution: Execution) => ({
-  model_spec: modelSpecOf(execution.level, execution.model),
-  active_skills: [...activeSkillsOf(execution)],
-});
+function factsOf(execution: Execution) {
+  return {
+    model_spec: modelSpecOf(execution.level, execution.model),
+    active_skills: [...activeSkillsOf(execution)],
+  };
+}
 
 /** Opens a review. */
-export const answerHuman = async (
+export async function answerHuman(
   { db }: Pick<AnswerDependencies, 'db'>,
   { asker, request }: ExecuteCall,
   { why, kind = 'escalation' }: { readonly why: string; readonly kind?: ReviewKind },
-): Promise<ExecuteAnswer> => {
+): Promise<ExecuteAnswer> {
   const { job_type, prompt, context, escalation_history, escalation_advice } = request;
   const { review_id } = await openReview(db, {
-    ...{ project_id: asker.projectId, kind, due_in_ms: reviewDueMs('standard') },
+    project_id: asker.projectId,
+    kind,
+    due_in_ms: reviewDueMs('standard'),
     reason: `a job of type ${job_type} needs a person: ${why}`,
     payload: {
-      ...{ job_type, error: escalation_history.at(-1)?.error ?? '' },
+      job_type,
+      error: escalation_history.at(-1)?.error ?? '',
       input: { prompt, ...(context === undefined ? {} : { context }) },
-      ...{ history: escalation_history, advice: escalation_advice },
+      history: escalation_history,
+      advice: escalation_advice,
     },
   });
   return {
-    ...{ success: false, result: null, error: exhaustedText, new_level: humanLevel, review_id },
-    ...{ model_spec: modelSpecOf(humanLevel), active_skills: [], cost_usd: await costOf(db, asker) },
+    success: false,
+    result: null,
+    error: exhaustedText,
+    new_level: humanLevel,
+    review_id,
+    model_spec: modelSpecOf(humanLevel),
+    active_skills: [],
+    cost_usd: await costOf(db, asker),
   };
-};
+}
 
 /** Null: none is to be had for now; the caller asks `/advise` later. */
-const adviseAfter = async (
+async function adviseAfter(
   { adviseOnce }: AnswerDependencies,
   { asker, request }: ExecuteCall,
   failed: EscalationAttempt,
-): Promise<LevelAdvice | null> => {
+): Promise<LevelAdvice | null> {
   const { job_type, prompt, context, signals, repo_context = '', escalation_advice } = request;
   try {
     return await adviseOnce(asker, {
-      ...{ from_level: failed.level + 1, job_type, error: failed.error, prompt, context, signals },
-      ...{ repo_context, escalation_advice, escalation_history: [...request.escalation_history, failed] },
+      from_level: failed.level + 1,
+      job_type,
+      error: failed.error,
+      prompt,
+      context,
+      signals,
+      repo_context,
+      escalation_advice,
+      escalation_history: [...request.escalation_history, failed],
     });
   } catch (error) {
     if (error instanceof AppError) return null;
     throw error;
   }
-};
+}
 
-export const answerFailure = async (
+export async function answerFailure(
   dependencies: AnswerDependencies,
   call: ExecuteCall,
   { execution, failure }: { readonly execution: Execution; readonly failure: Failure },
-): Promise<ExecuteAnswer> => {
+): Promise<ExecuteAnswer> {
   const { level } = execution;
   const error = errorText(failure);
   const attempted_at = await readUnixTime(dependencies.db);
@@ -98,29 +118,32 @@ export const answerFailure = async (
           new_level: advice.suggested_executor_level,
         };
   return {
-    ...{ success: false, result: null, error },
+    success: false,
+    result: null,
+    error,
     ...(isHuman ? { new_level: humanLevel } : next),
     ...factsOf(execution),
     cost_usd: await costOf(dependencies.db, call.asker),
   };
-};
+}
 
-export const answerSuccess = async (
+export async function answerSuccess(
   { db }: Pick<AnswerDependencies, 'db'>,
   call: ExecuteCall,
   { execution, result }: { readonly execution: Execution; readonly result: Json },
-): Promise<ExecuteAnswer> => {
+): Promise<ExecuteAnswer> {
   const skill = execution.solved_by === null ? await learn(db, call) : null;
   return {
-    ...{ success: true, result },
+    success: true,
+    result,
     ...(skill === null ? {} : { skill_candidate: skill }),
     ...factsOf(execution),
     cost_usd: await costOf(db, call.asker),
   };
-};
+}
 
 /** The last advice as a skill for the error that it answered. */
-const learn = async (db: Db, { asker, request, vouches }: ExecuteCall): Promise<Skill | null> => {
+async function learn(db: Db, { asker, request, vouches }: ExecuteCall): Promise<Skill | null> {
   const { projectId } = asker;
   const { job_type, signals, escalation_history, escalation_advice } = request;
   const advice = escalation_advice.at(-1);
@@ -128,12 +151,18 @@ const learn = async (db: Db, { asker, request, vouches }: ExecuteCall): Promise<
   if (advice === undefined || attempt === undefined) return null;
   const skillId = await db.transaction((trx) =>
     crystallise(trx, {
-      ...{ project_id: projectId, job_type, escalation_id: null, signals, correction: null },
-      ...{ error: attempt.error, fingerprint: fingerprintOf(attempt.error) },
-      ...{ from_level: advice.from_level, instructions: advice.instructions },
+      project_id: projectId,
+      job_type,
+      escalation_id: null,
+      signals,
+      correction: null,
+      error: attempt.error,
+      fingerprint: fingerprintOf(attempt.error),
+      from_level: advice.from_level,
+      instructions: advice.instructions,
       trust: vouches ? 'trusted' : 'candidate',
     }),
   );
   const row = skillId === null ? undefined : await findSkill(db, projectId, skillId);
   return row === undefined ? null : toSkill(row);
-};
+}

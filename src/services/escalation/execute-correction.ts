@@ -24,40 +24,37 @@ export interface StepLevelDependencies extends CorrectionDependencies, TaskDepen
 }
 
 /** What a step's capability could take is not known, as no instance has said so yet. */
-const withoutSpec = (level: number, { definition }: StepTask): Execution => {
+function withoutSpec(level: number, { definition }: StepTask): Execution {
   const message = `no instance of ${capabilityOf(definition)} has said what input it takes`;
   return endExecution(level, { kind: 'failed', class: 'transient', error: { code: 'no_instance', message } });
-};
+}
 
-export const executeCorrection = async (
+export async function executeCorrection(
   dependencies: StepLevelDependencies,
   row: StepTask['row'],
   level: number,
   call: ModelCall,
-): Promise<Execution> => {
+): Promise<Execution> {
   const task = await readStepTask(dependencies, row);
   if (task.spec === null) return withoutSpec(level, task);
   return level === 0 ? executeRules(dependencies, task, call) : executeModel(dependencies, task, level, call);
-};
+}
 
 /** What the transition has corrected before runs as it was; then what matches by now and was not among it. */
-const listCorrections = async (
-  { db, matcher }: StepLevelDependencies,
-  task: StepTask,
-): Promise<LevelZero> => {
+async function listCorrections({ db, matcher }: StepLevelDependencies, task: StepTask): Promise<LevelZero> {
   const { escalation_id, transition } = task.row;
   const stored = await listTransitionRevisions(db, escalation_id, transition);
   const { corrections, skills } = await findCorrections(matcher, task);
   const fresh = corrections.filter(({ input }) => !stored.some((one) => isEqual(one.input, input)));
   return { corrections: [...stored, ...fresh].map((one, choice) => ({ ...one, choice })), skills };
-};
+}
 
 /** Every correction in turn, until one succeeds or something else than its input stops it. */
-const executeRules = async (
+async function executeRules(
   dependencies: StepLevelDependencies,
   task: StepTask,
   { signal }: ModelCall,
-): Promise<Execution> => {
+): Promise<Execution> {
   const { corrections, skills } = await listCorrections(dependencies, task);
   const used: string[] = [];
   let last: Awaited<ReturnType<typeof runCorrection>> | null = null;
@@ -74,27 +71,32 @@ const executeRules = async (
   if (last !== null) return endExecution(0, last.end, { skills, used, input: last.input });
   const message = `level 0 has no template for an input of ${capabilityOf(task.definition)}`;
   return endExecution(0, { kind: 'no_template', error: { code: 'no_template', message } }, { skills });
-};
+}
 
-const showTask = (task: StepTask, skills: readonly RankedSkill[]): JsonObject => {
+function showTask(task: StepTask, skills: readonly RankedSkill[]): JsonObject {
   const { definition, ladder, spec, current, error } = task;
   const findings = spec?.find(current).map(({ pointer, message }) => ({ pointer, message })) ?? [];
   return {
-    ...{ capability: capabilityOf(definition), step: definition.id, input: current },
+    capability: capabilityOf(definition),
+    step: definition.id,
+    input: current,
     ...given('step_description', definition.description),
     ...given('schema', spec?.schema),
     ...given('error', error === null ? null : shortenError(error)),
-    ...{ validation_errors: findings, history: showHistory(ladder.history) },
-    ...{ advice: showAdvice(ladder.advice), skills: showSkills(skills) },
+    validation_errors: findings,
+    history: showHistory(ladder.history),
+    advice: showAdvice(ladder.advice),
+    skills: showSkills(skills),
     ...given('invalid_answer', malformedOf(task)),
   };
-};
+}
 
-const malformedOf = ({ ladder: { command } }: StepTask): string | null =>
-  command.type === 'execute' && command.malformed !== null ? shortenError(command.malformed) : null;
+function malformedOf({ ladder: { command } }: StepTask): string | null {
+  return command.type === 'execute' && command.malformed !== null ? shortenError(command.malformed) : null;
+}
 
 /** Why a readable answer is not executed; null when it is. */
-const refuse = (task: StepTask, reading: CorrectReading): ExecutionEnd | null => {
+function refuse(task: StepTask, reading: CorrectReading): ExecutionEnd | null {
   switch (reading.kind) {
     case 'malformed': {
       const error = { code: 'output_invalid', message: reading.message };
@@ -114,14 +116,14 @@ const refuse = (task: StepTask, reading: CorrectReading): ExecutionEnd | null =>
       return { kind: 'failed', class: 'real', error: { code, message } };
     }
   }
-};
+}
 
-const executeModel = async (
+async function executeModel(
   dependencies: StepLevelDependencies,
   task: StepTask,
   level: number,
   call: ModelCall,
-): Promise<Execution> => {
+): Promise<Execution> {
   const { row, signals, error } = task;
   const source = labelOf(level);
   const [known] = await listTransitionRevisions(dependencies.db, row.escalation_id, row.transition);
@@ -149,4 +151,4 @@ const executeModel = async (
     call.signal,
   );
   return endExecution(level, ran.end, { model, skills, used, input: ran.input });
-};
+}

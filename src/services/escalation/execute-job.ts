@@ -35,37 +35,34 @@ export interface JobDependencies extends ModelDependencies {
 
 export type ExecuteJob = (job: Job, level: number, call: ModelCall) => Promise<Execution>;
 
-export const createExecuteJob = (dependencies: JobDependencies): ExecuteJob => {
+export function createExecuteJob(dependencies: JobDependencies): ExecuteJob {
   const compiler = createSchemaCompiler();
   return async (job, level, call) =>
     level === 0
       ? applyTemplates(dependencies.matcher, compiler, job)
       : askExecutor(dependencies, compiler, { job, level, call });
-};
+}
 
-export const lastErrorOf = ({ history }: Pick<Job, 'history'>): string | null =>
-  history.at(-1)?.error ?? null;
+export function lastErrorOf({ history }: Pick<Job, 'history'>): string | null {
+  return history.at(-1)?.error ?? null;
+}
 
-const checkResult = (compiler: SchemaCompiler, { result_schema }: Job, result: Json): ExecutionEnd => {
+function checkResult(compiler: SchemaCompiler, { result_schema }: Job, result: Json): ExecutionEnd {
   const [fault] = result_schema === null ? [] : compiler.compile(result_schema)(result);
   if (fault === undefined) return { kind: 'succeeded', result };
   const message = `the result does not match result_schema: ${fault.pointer || '/'} ${fault.message}`;
   return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
-};
+}
 
 /** What a template says for the job; null when it says nothing. */
-const expandTemplate = ({ skill, groups }: RankedSkill, { context = null }: Job): Json | null => {
+function expandTemplate({ skill, groups }: RankedSkill, { context = null }: Job): Json | null {
   const parsing = parseTemplate(skill.template ?? '');
   if (!parsing.ok || parsing.template.kind !== 'text') return null;
   const expanded = applyTemplate(parsing.template, { input: context, match: groups });
   return expanded.ok ? expanded.input : null;
-};
+}
 
-const applyTemplates = async (
-  matcher: SkillMatcher,
-  compiler: SchemaCompiler,
-  job: Job,
-): Promise<Execution> => {
+async function applyTemplates(matcher: SkillMatcher, compiler: SchemaCompiler, job: Job): Promise<Execution> {
   const { project_id, job_type, signals } = job;
   const query = { project_id, job_type, signals, error: lastErrorOf(job), with_template: true };
   const tried: RankedSkill[] = [];
@@ -83,22 +80,27 @@ const applyTemplates = async (
   const message = `level 0 has no template for a job of type ${job_type}`;
   const end = last ?? { kind: 'no_template' as const, error: { code: 'no_template', message } };
   return endExecution(0, end, { skills: tried, used: tried.map(({ skill }) => skill.id) });
-};
+}
 
-const showJob = (job: Job, skills: readonly RankedSkill[]): JsonObject => ({
-  ...{ job_type: job.job_type, prompt: job.prompt },
-  ...given('context', job.context),
-  ...given('repo_context', job.repo_context),
-  ...given('result_schema', job.result_schema),
-  ...{ history: showHistory(job.history), advice: showAdvice(job.advice), skills: showSkills(skills) },
-  ...given('invalid_answer', job.malformed === null ? null : shortenError(job.malformed)),
-});
+function showJob(job: Job, skills: readonly RankedSkill[]): JsonObject {
+  return {
+    job_type: job.job_type,
+    prompt: job.prompt,
+    ...given('context', job.context),
+    ...given('repo_context', job.repo_context),
+    ...given('result_schema', job.result_schema),
+    history: showHistory(job.history),
+    advice: showAdvice(job.advice),
+    skills: showSkills(skills),
+    ...given('invalid_answer', job.malformed === null ? null : shortenError(job.malformed)),
+  };
+}
 
-const askExecutor = async (
+async function askExecutor(
   dependencies: JobDependencies,
   compiler: SchemaCompiler,
   { job, level, call }: { readonly job: Job; readonly level: number; readonly call: ModelCall },
-): Promise<Execution> => {
+): Promise<Execution> {
   const { project_id, job_type, signals } = job;
   const skills = await dependencies.matcher.match({ project_id, job_type, signals, error: lastErrorOf(job) });
   const messages = writeExecutePrompt(showJob(job, skills));
@@ -118,7 +120,9 @@ const askExecutor = async (
     }
     case 'result':
       return endExecution(level, checkResult(compiler, job, reading.result), {
-        ...{ model, skills, used: reading.used },
+        model,
+        skills,
+        used: reading.used,
       });
   }
-};
+}

@@ -7,14 +7,22 @@ import { verdictOf } from './store-progress.ts';
 import type { StoredLadder } from './stored-ladder.ts';
 import { type AdvanceDependencies, applyEvent, readTask, type Turn, type Work } from './turn.ts';
 
-const toJob = (row: EscalationRow, { history, advice, command }: StoredLadder): Job => ({
-  ...{ project_id: row.project_id, job_type: row.job_type, prompt: row.prompt, signals: row.signals },
-  ...{ repo_context: row.repo_context, result_schema: row.result_schema, history, advice },
-  context: row.has_context ? row.context : undefined,
-  malformed: 'malformed' in command ? command.malformed : null,
-});
+function toJob(row: EscalationRow, { history, advice, command }: StoredLadder): Job {
+  return {
+    project_id: row.project_id,
+    job_type: row.job_type,
+    prompt: row.prompt,
+    signals: row.signals,
+    repo_context: row.repo_context,
+    result_schema: row.result_schema,
+    history,
+    advice,
+    context: row.has_context ? row.context : undefined,
+    malformed: 'malformed' in command ? command.malformed : null,
+  };
+}
 
-export const executeLevel = async (dependencies: AdvanceDependencies, turn: Turn): Promise<Work> => {
+export async function executeLevel(dependencies: AdvanceDependencies, turn: Turn): Promise<Work> {
   const { row, ladder, call, now } = turn;
   const level = ladder.command.type === 'execute' ? ladder.command.level : row.escalation_level;
   const task = await readTask(dependencies, row);
@@ -30,11 +38,11 @@ export const executeLevel = async (dependencies: AdvanceDependencies, turn: Turn
     seen_skills: [...new Set([...ladder.seen_skills, ...seen])],
   };
   return {
-    ...{ next, execution, event: { kind: 'executed', level, outcome: execution.end.kind } },
-    ...{
-      verdict: verdictOf(next, execution),
-      signals: task?.signals ?? row.signals,
-      spec: task?.spec ?? null,
-    },
+    next,
+    execution,
+    event: { kind: 'executed', level, outcome: execution.end.kind },
+    verdict: verdictOf(next, execution),
+    signals: task?.signals ?? row.signals,
+    spec: task?.spec ?? null,
   };
-};
+}

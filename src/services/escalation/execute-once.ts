@@ -25,26 +25,34 @@ export interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelD
 /** @throws AppError of the routing table, when the level could not be asked */
 export type ExecuteOnce = (call: ExecuteCall) => Promise<ExecuteAnswer>;
 
-const toJob = ({ projectId }: Asker, request: ExecuteRequest): Job => ({
-  ...{ project_id: projectId, job_type: request.job_type, prompt: request.prompt, context: request.context },
-  ...{ repo_context: request.repo_context ?? '', signals: request.signals, malformed: null },
-  result_schema: request.result_schema ?? null,
-  ...{ history: request.escalation_history, advice: request.escalation_advice },
-});
+function toJob({ projectId }: Asker, request: ExecuteRequest): Job {
+  return {
+    project_id: projectId,
+    job_type: request.job_type,
+    prompt: request.prompt,
+    context: request.context,
+    repo_context: request.repo_context ?? '',
+    signals: request.signals,
+    malformed: null,
+    result_schema: request.result_schema ?? null,
+    history: request.escalation_history,
+    advice: request.escalation_advice,
+  };
+}
 
 /** The level, or the next one above it that has a model; 5 when none has. */
-const findLevel = (dependencies: Pick<ModelDependencies, 'feed'>, from: number): number => {
+function findLevel(dependencies: Pick<ModelDependencies, 'feed'>, from: number): number {
   if (from === 0) return 0;
   for (let level = from; level <= topLevel; level++) if (hasModel(dependencies, level)) return level;
   return humanLevel;
-};
+}
 
 /** A model that answered nonsense is asked once more. */
-const attempt = async (
+async function attempt(
   { db, executeJob }: ExecuteOnceDependencies,
   { asker, request }: ExecuteCall,
   level: number,
-): Promise<Execution> => {
+): Promise<Execution> {
   const job = toJob(asker, request);
   const run = async (malformed: string | null): Promise<Execution> => {
     const key = `${asker.owner}.execute${malformed === null ? '' : '.again'}`;
@@ -54,11 +62,10 @@ const attempt = async (
   const first = await run(null);
   const { end } = first;
   return end.kind === 'failed' && end.class === 'malformed' ? run(errorText(end.error)) : first;
-};
+}
 
-export const createExecuteOnce =
-  (dependencies: ExecuteOnceDependencies): ExecuteOnce =>
-  async (call) => {
+export function createExecuteOnce(dependencies: ExecuteOnceDependencies): ExecuteOnce {
+  return async (call) => {
     const { asker, request } = call;
     const level = findLevel(dependencies, request.level);
     if (level === humanLevel) {
@@ -70,12 +77,13 @@ export const createExecuteOnce =
     await recordSkillUses(dependencies.db, { project_id: asker.projectId, occasion: null, uses });
     return answer(dependencies, call, execution);
   };
+}
 
-const answer = (
+function answer(
   dependencies: ExecuteOnceDependencies,
   call: ExecuteCall,
   execution: Execution,
-): Promise<ExecuteAnswer> => {
+): Promise<ExecuteAnswer> {
   const { end } = execution;
   switch (end.kind) {
     case 'succeeded':
@@ -94,4 +102,4 @@ const answer = (
       if (end.class !== 'real' && end.class !== 'malformed') throw toCallError(end);
       return answerFailure(dependencies, call, { execution, failure: end.error });
   }
-};
+}

@@ -32,20 +32,23 @@ export interface Execution {
   readonly input?: Json;
 }
 
-export const endExecution = (
+export function endExecution(
   level: number,
   end: ExecutionEnd,
   part: Partial<Omit<Execution, 'level' | 'end'>> = {},
-): Execution => ({ level, end, model: null, skills: [], used: [], solved_by: null, ...part });
+): Execution {
+  return { level, end, model: null, skills: [], used: [], solved_by: null, ...part };
+}
 
 /** The text that a history keeps of an error. */
-export const errorText = ({ code, message }: Failure): string =>
-  code === 'input_rejected' || code === 'no_template' || code === 'gave_up'
+export function errorText({ code, message }: Failure): string {
+  return code === 'input_rejected' || code === 'no_template' || code === 'gave_up'
     ? message.replace(/^HTTP 422: /, '')
     : message;
+}
 
 /** @param at Unix seconds @returns null when the same is to be done again */
-export const toLadderEvent = (end: ExecutionEnd, at: number): LadderEvent | null => {
+export function toLadderEvent(end: ExecutionEnd, at: number): LadderEvent | null {
   switch (end.kind) {
     case 'succeeded':
       return { type: 'succeeded' };
@@ -59,21 +62,21 @@ export const toLadderEvent = (end: ExecutionEnd, at: number): LadderEvent | null
     case 'failed':
       return { type: 'failed', class: end.class, ...failedAt(end.error, at) };
   }
-};
+}
 
-const failedAt = (failure: Failure, attempted_at: number) => {
+function failedAt(failure: Failure, attempted_at: number) {
   const error = errorText(failure);
   return { attempted_at, error, fingerprint: fingerprintOf(error) };
-};
+}
 
 /**
  * The uses to record. A skill is credited with a success, and blamed for a real failure if it still matches the new
  * error; a skill that was only shown, and a failure that another error explains, are neutral. Transient ends say nothing.
  */
-export const skillUsesOf = (
+export function skillUsesOf(
   { end, level, skills, used, solved_by }: Execution,
   job: Omit<SkillJob, 'error'>,
-): readonly NewSkillUse[] => {
+): readonly NewSkillUse[] {
   const isReal = end.kind === 'gave_up' || (end.kind === 'failed' && end.class === 'real');
   if (end.kind !== 'succeeded' && !isReal) return [];
   const outcomeOf = ({ skill }: RankedSkill): SkillOutcome => {
@@ -83,11 +86,14 @@ export const skillUsesOf = (
   };
   const counted = level === 0 ? skills.filter(({ skill }) => used.includes(skill.id)) : skills;
   return counted.map((ranked) => ({
-    ...{ skill_id: ranked.skill.id, version: ranked.skill.version, level },
+    skill_id: ranked.skill.id,
+    version: ranked.skill.version,
+    level,
     outcome: outcomeOf(ranked),
   }));
-};
+}
 
 /** Ids of the skills that an attempt ran with. */
-export const activeSkillsOf = ({ level, skills, used }: Execution): readonly string[] =>
-  level === 0 ? used : skills.map(({ skill }) => skill.id);
+export function activeSkillsOf({ level, skills, used }: Execution): readonly string[] {
+  return level === 0 ? used : skills.map(({ skill }) => skill.id);
+}

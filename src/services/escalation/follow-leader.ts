@@ -21,16 +21,18 @@ const longestWaitS = 600;
 /** A leader is most often done within seconds; whoever has waited for a while can wait a quarter longer. */
 const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];
 
-const mayFollow = ({ has_followed, advice }: StoredLadder): boolean => !has_followed && advice.length === 0;
+function mayFollow({ has_followed, advice }: StoredLadder): boolean {
+  return !has_followed && advice.length === 0;
+}
 
 /**
  * @param now Unix seconds
  * @returns after how many milliseconds to look again; null when there is nobody to wait for
  */
-export const waitForLeader = async (
+export async function waitForLeader(
   db: Db,
   { row, ladder, now }: Follower & { readonly now: number },
-): Promise<number | null> => {
+): Promise<number | null> {
   const { project_id, job_type, escalation_id, fingerprint } = row;
   if (fingerprint === null || !mayFollow(ladder)) return null;
   const followed = { project_id, job_type, escalation_id, fingerprint, younger_than_s: longestWaitS };
@@ -40,13 +42,13 @@ export const waitForLeader = async (
   const ageMs = now * 1_000 - row.created_at.getTime();
   const delayMs = Math.max(shortestDelayMs, ageMs * delayPerAge) * (0.8 + 0.4 * Math.random());
   return Math.min(Math.round(delayMs), longestDelayMs);
-};
+}
 
 /** @returns the level to execute at before any advice; null when no skill is of use */
-export const findWayBack = async (
+export async function findWayBack(
   matcher: SkillMatcher,
   { row, ladder, signals }: Follower & { readonly signals: readonly string[] },
-): Promise<number | null> => {
+): Promise<number | null> {
   if (!mayFollow(ladder)) return null;
   const { project_id, job_type, active_skills } = row;
   const error = ladder.history.at(-1)?.error ?? null;
@@ -57,4 +59,4 @@ export const findWayBack = async (
   const { lowest_level, max_level } = ladder.rules;
   if (unread.length === 0 || max_level === 0) return null;
   return Math.min(Math.max(1, lowest_level), max_level);
-};
+}

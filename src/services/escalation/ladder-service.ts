@@ -30,7 +30,7 @@ export interface LadderService {
   applyDecision(request: { readonly review_id: string }): Promise<Advanced>;
 }
 
-export const createLadderService = (dependencies: LadderDependencies): LadderService => {
+export function createLadderService(dependencies: LadderDependencies): LadderService {
   const matcher = createSkillMatcher(dependencies);
   const reader = createAnswerReader();
   const specs = createPresentSpecs(dependencies);
@@ -54,4 +54,4 @@ export const createLadderService = (dependencies: LadderDependencies): LadderSer
     stop: (request) => stopLadder(ladders, request),
     applyDecision: ({ review_id }) => applyDecision(ladders, { review_id }),
   };
-};
+}

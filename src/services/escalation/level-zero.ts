@@ -24,31 +24,31 @@ export interface LevelZero {
 
 const mostCorrections = 4;
 
-const findRepairs = ({ spec, current, ladder }: StepTask): Repairs => {
+function findRepairs({ spec, current, ladder }: StepTask): Repairs {
   if (spec === null || ladder.policy?.repair === 'off') return { proposals: [], applicable: null };
   return proposeRepairs({ schema: spec.schema, input: current, errorsOf: spec.find });
-};
+}
 
 /** What a skill's template makes of the input; undefined when it does not apply. */
-const correctBySkill = ({ skill, groups }: RankedSkill, input: Json): Json | undefined => {
+function correctBySkill({ skill, groups }: RankedSkill, input: Json): Json | undefined {
   const parsing = parseTemplate(skill.template ?? '');
   if (!parsing.ok || parsing.template.kind !== 'patch') return undefined;
   const result = applyTemplate(parsing.template, { input, match: groups });
   return result.ok ? result.input : undefined;
-};
+}
 
-const repairedInput = (task: StepTask): Json | undefined => {
+function repairedInput(task: StepTask): Json | undefined {
   const { applicable } = findRepairs(task);
   if (applicable === null || task.ladder.policy?.repair !== 'apply') return undefined;
   return applyRepair(task.current, applicable.operations);
-};
+}
 
-const matchTemplates = (matcher: SkillMatcher, { row, signals, error }: StepTask) => {
+function matchTemplates(matcher: SkillMatcher, { row, signals, error }: StepTask) {
   const { project_id, job_type } = row;
   return matcher.match({ project_id, job_type, signals, error, with_template: true });
-};
+}
 
-export const findCorrections = async (matcher: SkillMatcher, task: StepTask): Promise<LevelZero> => {
+export async function findCorrections(matcher: SkillMatcher, task: StepTask): Promise<LevelZero> {
   const skills = await matchTemplates(matcher, task);
   const found: { input: Json; source: string }[] = [];
   const add = (input: Json | undefined, source: string): void => {
@@ -59,21 +59,19 @@ export const findCorrections = async (matcher: SkillMatcher, task: StepTask): Pr
   for (const ranked of skills) add(correctBySkill(ranked, task.current), ranked.skill.id);
   const corrections = found.slice(0, mostCorrections).map((one, choice) => ({ ...one, choice }));
   return { corrections, skills };
-};
+}
 
-const toProposal = (
-  { operations, description }: RepairProposal,
-  current: Json,
-): ReviewProposal | undefined => {
+function toProposal({ operations, description }: RepairProposal, current: Json): ReviewProposal | undefined {
   const input = applyRepair(current, operations);
   if (input === undefined) return undefined;
   const patch = operations as unknown as readonly JsonObject[];
   return { input, patch: [...patch], source: repairSource, note: description };
-};
+}
 
 /** Valid inputs for a person to choose from: repairs, whatever the policy applies itself. */
-export const proposeCorrections = (task: StepTask): ReviewProposal[] =>
-  findRepairs(task)
+export function proposeCorrections(task: StepTask): ReviewProposal[] {
+  return findRepairs(task)
     .proposals.map((proposal) => toProposal(proposal, task.current))
     .filter((proposal) => proposal !== undefined)
     .filter(({ input }) => findCorrectionFault(task, input, true) === null);
+}

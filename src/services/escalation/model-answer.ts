@@ -77,21 +77,26 @@ export interface AnswerReader {
   readAdvise(answer: Json): AdviseReading;
 }
 
-const malformed = (message: string): Malformed => ({ kind: 'malformed', message });
+function malformed(message: string): Malformed {
+  return { kind: 'malformed', message };
+}
 
-const gaveUp = ({ give_up, reason }: JsonObject): GaveUp | null =>
-  give_up === true ? { kind: 'gave_up', reason: String(reason || 'no reason given') } : null;
+function gaveUp({ give_up, reason }: JsonObject): GaveUp | null {
+  return give_up === true ? { kind: 'gave_up', reason: String(reason || 'no reason given') } : null;
+}
 
-const usedOf = ({ used_skills }: JsonObject): readonly string[] => (used_skills ?? []) as readonly string[];
+function usedOf({ used_skills }: JsonObject): readonly string[] {
+  return (used_skills ?? []) as readonly string[];
+}
 
-const patchInput = (patch: Json, input: Json): { readonly input: Json } | Malformed => {
+function patchInput(patch: Json, input: Json): { readonly input: Json } | Malformed {
   const reading = readPatch(patch);
   if (!reading.ok) return malformed(`the patch is none: ${reading.message}`);
   const patched = applyPatch(input, reading.operations);
   return patched.ok ? { input: patched.value } : malformed(`the patch does not apply: ${patched.reason}`);
-};
+}
 
-export const createAnswerReader = (): AnswerReader => {
+export function createAnswerReader(): AnswerReader {
   const compiler = createSchemaCompiler();
   const checks = {
     execute: compiler.compile(answerSchemas.execute),
@@ -127,9 +132,11 @@ export const createAnswerReader = (): AnswerReader => {
       if (fault !== null) return fault;
       const { instructions, reasoning = '', suggested_executor_level } = answer as JsonObject;
       return {
-        ...{ kind: 'advice', instructions: instructions as string, reasoning: reasoning as string },
+        kind: 'advice',
+        instructions: instructions as string,
+        reasoning: reasoning as string,
         suggested: suggested_executor_level as number | undefined,
       };
     },
   };
-};
+}

@@ -15,7 +15,7 @@ export interface Advanced extends LadderPlace {
 
 const unknownError: Failure = { code: 'ladder_exhausted', message: 'the escalation ended without an error' };
 
-const nextCommand = (row: EscalationRow): LadderCommand => {
+function nextCommand(row: EscalationRow): LadderCommand {
   const { command, decided } = readLadder(row);
   if (decided !== null) return { type: 'execute', level: humanLevel };
   switch (command.type) {
@@ -27,9 +27,9 @@ const nextCommand = (row: EscalationRow): LadderCommand => {
     case 'stop':
       return { type: 'end', outcome: 'failed', error: row.error ?? unknownError };
   }
-};
+}
 
-const readCommand = async (db: Db, row: EscalationRow): Promise<LadderCommand> => {
+async function readCommand(db: Db, row: EscalationRow): Promise<LadderCommand> {
   const error = row.error ?? unknownError;
   switch (row.state) {
     case 'running':
@@ -53,10 +53,12 @@ const readCommand = async (db: Db, row: EscalationRow): Promise<LadderCommand> =
     case 'cancelled':
       return { type: 'end', outcome: row.state, error };
   }
-};
+}
 
-export const readPlace = async (db: Db, row: EscalationRow): Promise<Advanced> => ({
-  escalation_id: row.escalation_id,
-  transition: row.transition,
-  command: await readCommand(db, row),
-});
+export async function readPlace(db: Db, row: EscalationRow): Promise<Advanced> {
+  return {
+    escalation_id: row.escalation_id,
+    transition: row.transition,
+    command: await readCommand(db, row),
+  };
+}

@@ -26,7 +26,7 @@ export interface SpecDependencies {
   readonly validator: Pick<SchemaValidator, 'spec'>;
 }
 
-export const createPresentSpecs = ({ db, feed, validator }: SpecDependencies): PresentSpecs => {
+export function createPresentSpecs({ db, feed, validator }: SpecDependencies): PresentSpecs {
   const compiler = createSchemaCompiler();
   const compiled = new LRUCache<string, PresentSpec>({ max: 200 });
 
@@ -44,4 +44,4 @@ export const createPresentSpecs = ({ db, feed, validator }: SpecDependencies): P
       return spec;
     },
   };
-};
+}

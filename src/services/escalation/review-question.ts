@@ -14,11 +14,11 @@ export interface ReviewQuestion {
 }
 
 /** @param next the ladder that stopped, with its lists */
-export const writeQuestion = async (
+export async function writeQuestion(
   dependencies: TaskDependencies,
   row: EscalationRow,
   next: StoredLadder,
-): Promise<ReviewQuestion> => {
+): Promise<ReviewQuestion> {
   const { command, history, advice } = next;
   const details: JsonObject = {
     escalation_id: row.escalation_id,
@@ -53,4 +53,4 @@ export const writeQuestion = async (
     optional: definition.optional ?? false,
   };
   return { payload, due_in_ms: reviewDueMs(priority) };
-};
+}

@@ -30,26 +30,31 @@ const remainingMs = 30 * 60_000;
 /** Waits for an instance are spaced as if the step had come a few times before. */
 const round = 4;
 
-const statusOf = ({ message }: Failure): { readonly status?: number } => {
+function statusOf({ message }: Failure): { readonly status?: number } {
   const status = /^HTTP (\d{3}): /.exec(message)?.[1];
   return status === undefined ? {} : { status: Number(status) };
-};
+}
 
 /** The step's own retries are used up then, so what time might have cured is for a person. */
-const classOf = (error: Failure) => {
+function classOf(error: Failure) {
   const known = classifyFailure({ code: error.code as ErrorCode, ...statusOf(error) });
   return known === 'transient' ? 'config' : known;
-};
+}
 
 /** @returns the input that was executed, which is the stored one when the transition is repeated, and how it ended */
-export const runCorrection = async (
+export async function runCorrection(
   { db, executeRevision }: CorrectionDependencies,
   { row, step }: StepTask,
   { input, source, choice }: Correction,
   signal: StopSignal,
-): Promise<{ readonly input: Json; readonly source: string; readonly end: ExecutionEnd }> => {
+): Promise<{ readonly input: Json; readonly source: string; readonly end: ExecutionEnd }> {
   const stored = await storeStepRevision(db, {
-    ...{ ...step, input, source, escalation_id: row.escalation_id, transition: row.transition, choice },
+    ...step,
+    input,
+    source,
+    escalation_id: row.escalation_id,
+    transition: row.transition,
+    choice,
   });
   const request = { ...step, revision: stored.revision };
   const done = await executeRevision(request, { round, remainingMs, signal });
@@ -66,4 +71,4 @@ export const runCorrection = async (
     case 'cancelled':
       return { ...ran, end: { kind: 'interrupted', delayMs: 1_000 } };
   }
-};
+}

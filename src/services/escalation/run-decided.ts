@@ -10,11 +10,11 @@ import type { DecidedInput, StoredLadder } from './stored-ladder.ts';
 import type { AdvanceDependencies, Turn, Work } from './turn.ts';
 
 /** A person's input: checked and run like any other, and asked about again when it does not help. */
-export const runDecided = async (
+export async function runDecided(
   dependencies: AdvanceDependencies,
   { row, ladder, call, now }: Turn,
   { input, review_id, remember }: DecidedInput,
-): Promise<Work> => {
+): Promise<Work> {
   const task = await readStepTask(dependencies, row);
   const fault = findCorrectionFault(task, input, true);
   const correction = { input, source: `review:${review_id}`, choice: 0 };
@@ -39,4 +39,4 @@ export const runDecided = async (
     command: { type: 'stop', reason: 'exhausted', error },
   };
   return { ...common, next, verdict: verdictOf(next) };
-};
+}

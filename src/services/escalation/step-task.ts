@@ -39,24 +39,28 @@ export interface TaskDependencies {
   readonly specs: PresentSpecs;
 }
 
-export const findStepDefinition = (
+export function findStepDefinition(
   { steps }: Pick<PipelineDefinition, 'steps'>,
   stepId: string,
-): StepDefinition => {
+): StepDefinition {
   const found = steps.find(({ id }) => id === stepId);
   if (found === undefined) throw new AppError('not_found', `the pipeline has no step ${stepId}`);
   return found;
-};
+}
 
-export const specTargetOf = ({ capability_version, tags, ...step }: StepDefinition): SpecTarget => ({
-  ...{ capability: capabilityOf(step), versionRange: capability_version ?? null, tags: tags ?? [] },
-});
+export function specTargetOf({ capability_version, tags, ...step }: StepDefinition): SpecTarget {
+  return {
+    capability: capabilityOf(step),
+    versionRange: capability_version ?? null,
+    tags: tags ?? [],
+  };
+}
 
 /** @param transition whose own corrections have not failed yet */
-export const readStepTask = async (
+export async function readStepTask(
   { db, contexts, specs }: TaskDependencies,
   row: EscalationRow,
-): Promise<StepTask> => {
+): Promise<StepTask> {
   const step = stepOf(row) as EscalatedStep;
   const context = await contexts.open(step.run_id);
   const definition = findStepDefinition(context.definition, step.step_id);
@@ -70,18 +74,27 @@ export const readStepTask = async (
   const ladder = readLadder(row);
   const original = row.context;
   const signals = signalsOfStep({
-    ...{ capability: capabilityOf(definition), capability_version: spec?.version ?? null },
-    ...{ pipeline: context.pipeline, step_id: step.step_id, tags: definition.tags ?? [] },
+    capability: capabilityOf(definition),
+    capability_version: spec?.version ?? null,
+    pipeline: context.pipeline,
+    step_id: step.step_id,
+    tags: definition.tags ?? [],
   });
   return {
-    ...{ row, ladder, step, definition, priority: context.priority, spec, original },
+    row,
+    ladder,
+    step,
+    definition,
+    priority: context.priority,
+    spec,
+    original,
     current: earlier.at(-1)?.input ?? original,
     revision: earlier.at(-1)?.revision ?? ladder.revision,
     signals: [...new Set([...row.signals, ...signals])],
     failed: [original, ...earlier.map(({ input }) => input)],
     error: ladder.history.at(-1)?.error ?? null,
   };
-};
+}
 
 export type CorrectionFault = {
   readonly code: 'input_invalid' | 'change_refused' | 'tried';
@@ -89,11 +102,11 @@ export type CorrectionFault = {
 };
 
 /** Why a corrected input is not executed; null when it may be. @param isDecided a person may repeat an input */
-export const findCorrectionFault = (
+export function findCorrectionFault(
   { spec, original, failed }: StepTask,
   input: Json,
   isDecided = false,
-): CorrectionFault | null => {
+): CorrectionFault | null {
   const change = findProtectedChange(original, input);
   if (change !== null && !isDecided) {
     const message = `the corrected input is refused: ${change.pointer || '/'} ${change.reason}`;
@@ -107,4 +120,4 @@ export const findCorrectionFault = (
   }
   const isTried = !isDecided && failed.some((one) => isEqual(one, input));
   return isTried ? { code: 'tried', message: 'this input has failed before' } : null;
-};
+}

@@ -14,7 +14,7 @@ export interface StopRequest {
   readonly event: { readonly type: 'timed_out' } | { readonly type: 'cancel_requested' };
 }
 
-const endOf = (row: EscalationRow, { type }: StopRequest['event']): Progress | null => {
+function endOf(row: EscalationRow, { type }: StopRequest['event']): Progress | null {
   const ladder = readLadder(row);
   const event = { kind: type, level: row.escalation_level };
   if (row.state === 'running' && ladder.decided === null) {
@@ -29,9 +29,9 @@ const endOf = (row: EscalationRow, { type }: StopRequest['event']): Progress | n
   return row.state === 'running'
     ? { next, event, verdict: { kind: 'stopped', reason: 'time', error } }
     : null;
-};
+}
 
-export const stopLadder = async (dependencies: TaskDependencies, request: StopRequest): Promise<Advanced> => {
+export async function stopLadder(dependencies: TaskDependencies, request: StopRequest): Promise<Advanced> {
   const { db } = dependencies;
   const row = await requireEscalation(dependencies, request.escalation_id);
   const isOpen = row.state === 'running' || row.state === 'in_review';
@@ -39,4 +39,4 @@ export const stopLadder = async (dependencies: TaskDependencies, request: StopRe
   if (progress === null) return readPlace(db, row);
   await storeProgress(dependencies, row, progress);
   return readPlace(db, await requireEscalation(dependencies, request.escalation_id));
-};
+}

@@ -14,15 +14,17 @@ const why: Record<Exclude<StopReason, 'cancelled'>, string> = {
   time: 'the time for automated work is over',
 };
 
-export const reviewKindOf = (reason: StopReason): ReviewKind =>
-  reason === 'ops' || reason === 'budget' ? reason : 'escalation';
+export function reviewKindOf(reason: StopReason): ReviewKind {
+  return reason === 'ops' || reason === 'budget' ? reason : 'escalation';
+}
 
 /** One sentence for a person. */
-export const explainStop = (reason: Exclude<StopReason, 'cancelled'>, jobType: string): string =>
-  `the escalation of ${jobType} needs a person: ${why[reason]}`;
+export function explainStop(reason: Exclude<StopReason, 'cancelled'>, jobType: string): string {
+  return `the escalation of ${jobType} needs a person: ${why[reason]}`;
+}
 
 /** The specification's text, and what was seen last. */
-export const stopFailure = (reason: StopReason, error: string | null): Failure => {
+export function stopFailure(reason: StopReason, error: string | null): Failure {
   if (reason === 'cancelled')
     return { code: 'escalation_cancelled', message: 'the escalation was cancelled' };
   const last = error === null ? '' : `; last error: ${error}`;
@@ -31,4 +33,4 @@ export const stopFailure = (reason: StopReason, error: string | null): Failure =
     message: `${exhaustedText}: ${why[reason]}${last}`,
     details: { reason },
   };
-};
+}

@@ -56,7 +56,7 @@ export interface Progress {
 }
 
 /** What becomes of a ladder by its machine's state. */
-export const verdictOf = ({ command }: StoredLadder, execution?: Execution): Verdict => {
+export function verdictOf({ command }: StoredLadder, execution?: Execution): Verdict {
   switch (command.type) {
     case 'execute':
     case 'advise':
@@ -68,7 +68,7 @@ export const verdictOf = ({ command }: StoredLadder, execution?: Execution): Ver
     case 'stop':
       return { kind: 'stopped', reason: command.reason, error: command.error };
   }
-};
+}
 
 interface Ending {
   readonly state: EscalationState;
@@ -79,11 +79,11 @@ interface Ending {
 }
 
 /** @returns false when another transition was stored, or it has ended; nothing was written */
-export const storeProgress = async (
+export async function storeProgress(
   dependencies: TaskDependencies,
   row: EscalationRow,
   progress: Progress,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { verdict, next } = progress;
   const asks = verdict.kind === 'stopped' && verdict.reason !== 'cancelled' && waitsForPerson(next);
   const question = asks ? await writeQuestion(dependencies, row, next) : null;
@@ -96,22 +96,24 @@ export const storeProgress = async (
     await progress.also?.(trx);
     return true;
   });
-};
+}
 
-const waitsForPerson = ({ policy }: StoredLadder): boolean => policy?.on_exhausted !== 'fail';
+function waitsForPerson({ policy }: StoredLadder): boolean {
+  return policy?.on_exhausted !== 'fail';
+}
 
-const recordUses = async (trx: Db, row: EscalationRow, { execution, signals }: Progress): Promise<void> => {
+async function recordUses(trx: Db, row: EscalationRow, { execution, signals }: Progress): Promise<void> {
   if (execution === undefined) return;
   const { project_id, job_type, escalation_id, transition } = row;
   const uses = skillUsesOf(execution, { job_type, signals: signals ?? row.signals });
   await recordSkillUses(trx, { project_id, occasion: { escalation_id, transition }, uses });
-};
+}
 
-const end = async (
+async function end(
   trx: Db,
   row: EscalationRow,
   { progress, question }: { readonly progress: Progress; readonly question: ReviewQuestion | null },
-): Promise<Ending> => {
+): Promise<Ending> {
   const { verdict, execution } = progress;
   switch (verdict.kind) {
     case 'goes_on':
@@ -126,20 +128,20 @@ const end = async (
     case 'stopped':
       return stop(trx, row, verdict, question);
   }
-};
+}
 
-const learn = (trx: Db, row: EscalationRow, progress: Progress): Promise<string | null> => {
+function learn(trx: Db, row: EscalationRow, progress: Progress): Promise<string | null> {
   const { verdict, execution, signals = row.signals, spec = null } = progress;
   if (verdict.kind !== 'succeeded' || !verdict.teaches) return Promise.resolve(null);
   return learnFrom(trx, { row, lesson: verdict.lesson, signals, input: execution?.input, spec });
-};
+}
 
-const stop = async (
+async function stop(
   trx: Db,
   row: EscalationRow,
   { reason, error: last }: Extract<Verdict, { kind: 'stopped' }>,
   question: ReviewQuestion | null,
-): Promise<Ending> => {
+): Promise<Ending> {
   const error = stopFailure(reason, last);
   if (reason === 'cancelled') {
     await cancelEscalationReviews(trx, row.escalation_id);
@@ -149,19 +151,21 @@ const stop = async (
   const review = await askPerson(trx, row, { ...question, reason });
   if (review === null) return { state: 'failed', error };
   return { state: 'in_review', error: withReview(error, review), review_id: review.review_id };
-};
+}
 
-const withReview = (error: Failure, { review_id }: OpenedReview): Failure => ({
-  ...error,
-  details: { ...(error.details as JsonObject), review_id },
-});
+function withReview(error: Failure, { review_id }: OpenedReview): Failure {
+  return {
+    ...error,
+    details: { ...(error.details as JsonObject), review_id },
+  };
+}
 
 /** The same question again when an answer to it did not help. @returns null when it was asked often enough */
-const askPerson = async (
+async function askPerson(
   trx: Db,
   row: EscalationRow,
   { reason, ...question }: ReviewQuestion & { readonly reason: Exclude<StopReason, 'cancelled'> },
-): Promise<OpenedReview | null> => {
+): Promise<OpenedReview | null> {
   const kind = reviewKindOf(reason);
   const text = explainStop(reason, row.job_type);
   const before = row.review_id === null ? undefined : await readReview(trx, row.review_id);
@@ -176,13 +180,16 @@ const askPerson = async (
   }
   const step = stepOf(row) ?? {};
   return openReview(trx, {
-    ...{ project_id: row.project_id, kind, reason: text, escalation_id: row.escalation_id },
+    project_id: row.project_id,
+    kind,
+    reason: text,
+    escalation_id: row.escalation_id,
     ...step,
     ...question,
   });
-};
+}
 
-const changeOf = (row: EscalationRow, { next, execution }: Progress) => {
+function changeOf(row: EscalationRow, { next, execution }: Progress) {
   const { escalation_id, transition } = row;
   const { history, command } = next;
   const level = command.type === 'execute' ? command.level : row.escalation_level;
@@ -190,28 +197,34 @@ const changeOf = (row: EscalationRow, { next, execution }: Progress) => {
   const hasGrown = history.length > readLadder(row).history.length;
   const isKnownError = hasGrown && execution?.end.kind !== 'no_template';
   return {
-    ...{ escalation_id, transition, ladder: next, escalation_level: level, leader_id: row.leader_id },
+    escalation_id,
+    transition,
+    ladder: next,
+    escalation_level: level,
+    leader_id: row.leader_id,
     escalation_history: history.map(toWireAttempt),
     escalation_advice: next.advice.map(toWireAdvice),
     model_spec: command.type === 'execute' ? modelSpecOf(command.level) : made,
     active_skills: execution === undefined ? row.active_skills : activeSkillsOf(execution),
     fingerprint: row.fingerprint ?? (isKnownError ? (history.at(-1)?.fingerprint ?? null) : null),
   };
-};
+}
 
 /** The step's state and a line in the run's log. */
-const tellRun = async (
+async function tellRun(
   trx: Db,
   row: EscalationRow,
   { event, next }: Progress,
   { state, error, review_id, skill_id }: Ending,
-): Promise<void> => {
+): Promise<void> {
   const step = stepOf(row);
   if (step === null) return;
   const { escalation_id } = row;
   const isDecision = event.review_id !== undefined && event.kind !== 'executed';
   await logStep(trx, step, isDecision ? 'step.reviewed' : 'step.escalated', {
-    ...{ escalation_id, ...event, state },
+    escalation_id,
+    ...event,
+    state,
     ...(skill_id === undefined ? {} : { skill_id }),
   });
   if (state === 'running' && row.state === 'in_review') {
@@ -223,4 +236,4 @@ const tellRun = async (
   if (state === 'failed' && error !== null) {
     await endStep(trx, { ...step, revision: next.revision }, 'failed', error);
   }
-};
+}

@@ -33,30 +33,49 @@ export interface StoredLadder extends LadderState {
   readonly vouches: boolean;
 }
 
-export const newStoredLadder = (
+export function newStoredLadder(
   state: LadderState,
   part: Partial<Pick<StoredLadder, 'policy' | 'revision' | 'vouches'>> = {},
-): StoredLadder => ({
-  ...state,
-  ...{ policy: null, decided: null, seen_skills: [], has_followed: false, revision: 0, vouches: false },
-  ...part,
-});
+): StoredLadder {
+  return {
+    ...state,
+    policy: null,
+    decided: null,
+    seen_skills: [],
+    has_followed: false,
+    revision: 0,
+    vouches: false,
+    ...part,
+  };
+}
 
-export const readLadder = ({ ladder }: Pick<EscalationRow, 'ladder'>): StoredLadder => ladder as StoredLadder;
+export function readLadder({ ladder }: Pick<EscalationRow, 'ladder'>): StoredLadder {
+  return ladder as StoredLadder;
+}
 
 /** The step that a ladder is of; null when it is by itself. */
-export const stepOf = ({ run_id, step_id, item }: EscalationRow): EscalatedStep | null =>
-  run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
+export function stepOf({ run_id, step_id, item }: EscalationRow): EscalatedStep | null {
+  return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
+}
 
-export const toWireAttempt = ({ level, label, attempted_at, error }: LadderAttempt): EscalationAttempt => ({
-  ...{ level, label, attempted_at, error },
-});
+export function toWireAttempt({ level, label, attempted_at, error }: LadderAttempt): EscalationAttempt {
+  return {
+    level,
+    label,
+    attempted_at,
+    error,
+  };
+}
 
-export const toWireAdvice = ({ fingerprint: _, ...advice }: LadderAdvice): EscalationAdvice => advice;
+export function toWireAdvice({ fingerprint: _, ...advice }: LadderAdvice): EscalationAdvice {
+  return advice;
+}
 
-export const modelSpecOf = (level: number, model: string | null = null): ModelSpec => ({
-  level,
-  label: labelOf(level),
-  capability: modelOf(level),
-  model,
-});
+export function modelSpecOf(level: number, model: string | null = null): ModelSpec {
+  return {
+    level,
+    label: labelOf(level),
+    capability: modelOf(level),
+    model,
+  };
+}

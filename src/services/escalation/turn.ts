@@ -26,25 +26,30 @@ export interface Turn {
   readonly now: number;
 }
 
-export const callOf = (row: EscalationRow, { command }: StoredLadder, signal: StopSignal): ModelCall => ({
-  projectId: row.project_id,
-  key: `${row.escalation_id}.${row.transition}`,
-  leftUsd: leftOf(row),
-  round: 'transients' in command ? command.transients + 1 : 1,
-  signal,
-});
+export function callOf(row: EscalationRow, { command }: StoredLadder, signal: StopSignal): ModelCall {
+  return {
+    projectId: row.project_id,
+    key: `${row.escalation_id}.${row.transition}`,
+    leftUsd: leftOf(row),
+    round: 'transients' in command ? command.transients + 1 : 1,
+    signal,
+  };
+}
 
-const leftOf = ({ max_usd, cost_nano, reserved_nano }: EscalationRow): number | null => {
+function leftOf({ max_usd, cost_nano, reserved_nano }: EscalationRow): number | null {
   if (max_usd === null) return null;
   const left = toNanoUsd(Number(max_usd)) - BigInt(cost_nano) - BigInt(reserved_nano);
   return fromNanoUsd(left > 0n ? left : 0n);
-};
+}
 
-export const applyEvent = (ladder: StoredLadder, event: LadderEvent): StoredLadder => ({
-  ...ladder,
-  ...applyLadder(ladder, event),
-});
+export function applyEvent(ladder: StoredLadder, event: LadderEvent): StoredLadder {
+  return {
+    ...ladder,
+    ...applyLadder(ladder, event),
+  };
+}
 
 /** Null for a job that is no step. */
-export const readTask = (dependencies: AdvanceDependencies, row: EscalationRow): Promise<StepTask | null> =>
-  stepOf(row) === null ? Promise.resolve(null) : readStepTask(dependencies, row);
+export function readTask(dependencies: AdvanceDependencies, row: EscalationRow): Promise<StepTask | null> {
+  return stepOf(row) === null ? Promise.resolve(null) : readStepTask(dependencies, row);
+}

@@ -8,24 +8,26 @@ export interface Readiness {
   readonly detail: Record<string, string>;
 }
 
-export const createHealthService = (db: Db, workflows: Pick<RunWorkflows, 'isReachable'>) => ({
-  isReady: async (): Promise<Readiness> => {
-    const [database, temporal] = await Promise.all([
-      db
-        .raw('select 1')
-        .timeout(2_000)
-        .then(
-          () => true,
-          () => false,
-        ),
-      workflows.isReachable(),
-    ]);
-    const name = (isUp: boolean): string => (isUp ? 'ok' : 'does not answer');
-    return {
-      ready: database && temporal,
-      detail: { database: name(database), temporal: name(temporal) },
-    };
-  },
-});
+export function createHealthService(db: Db, workflows: Pick<RunWorkflows, 'isReachable'>) {
+  return {
+    isReady: async (): Promise<Readiness> => {
+      const [database, temporal] = await Promise.all([
+        db
+          .raw('select 1')
+          .timeout(2_000)
+          .then(
+            () => true,
+            () => false,
+          ),
+        workflows.isReachable(),
+      ]);
+      const name = (isUp: boolean): string => (isUp ? 'ok' : 'does not answer');
+      return {
+        ready: database && temporal,
+        detail: { database: name(database), temporal: name(temporal) },
+      };
+    },
+  };
+}
 
 export type HealthService = ReturnType<typeof createHealthService>;

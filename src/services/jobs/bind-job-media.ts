@@ -6,13 +6,15 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 
 const own = 'media://job/';
 
-export const bindJobMedia = (job: JsonObject, jobId: string): JsonObject => bind(job, jobId) as JsonObject;
+export function bindJobMedia(job: JsonObject, jobId: string): JsonObject {
+  return bind(job, jobId) as JsonObject;
+}
 
-const bind = (value: Json, jobId: string): Json => {
+function bind(value: Json, jobId: string): Json {
   if (typeof value === 'string') {
     return value.startsWith(own) ? `media://${jobId}/${value.slice(own.length)}` : value;
   }
   if (Array.isArray(value)) return value.map((item) => bind(item as Json, jobId));
   if (value === null || typeof value !== 'object') return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, bind(item as Json, jobId)]));
-};
+}

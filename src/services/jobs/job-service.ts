@@ -10,29 +10,31 @@ import { bindJobMedia } from './bind-job-media.ts';
 
 const shownRuns = 1_000;
 
-export const createJobService = (db: Db, media: MediaStore) => ({
-  create: async (projectId: string, job: JsonObject): Promise<{ job_id: string }> => {
-    const job_id = newId('job');
-    await insertJob(db, { project_id: projectId, job_id }, bindJobMedia(job, job_id));
-    return { job_id };
-  },
+export function createJobService(db: Db, media: MediaStore) {
+  return {
+    create: async (projectId: string, job: JsonObject): Promise<{ job_id: string }> => {
+      const job_id = newId('job');
+      await insertJob(db, { project_id: projectId, job_id }, bindJobMedia(job, job_id));
+      return { job_id };
+    },
 
-  /** @throws AppError `not_found`, also when the job is another project's */
-  get: async (projectId: string, jobId: string): Promise<Job> => {
-    const found = await findJob(db, { project_id: projectId, job_id: jobId });
-    if (found === null) throw new AppError('not_found', `no job ${jobId}`);
-    const [runs, files] = await Promise.all([listRunsOfJob(db, jobId, shownRuns), media.list(jobId)]);
-    const artifacts = files.map(({ file, object: { size, content_type, sha256 } }) => ({
-      reference: formatMediaReference({ job_id: jobId, file }),
-      size,
-      content_type,
-      sha256,
-    }));
-    return { job_id: jobId, job: found.body, runs, artifacts, created_at: found.created_at.toISOString() };
-  },
+    /** @throws AppError `not_found`, also when the job is another project's */
+    get: async (projectId: string, jobId: string): Promise<Job> => {
+      const found = await findJob(db, { project_id: projectId, job_id: jobId });
+      if (found === null) throw new AppError('not_found', `no job ${jobId}`);
+      const [runs, files] = await Promise.all([listRunsOfJob(db, jobId, shownRuns), media.list(jobId)]);
+      const artifacts = files.map(({ file, object: { size, content_type, sha256 } }) => ({
+        reference: formatMediaReference({ job_id: jobId, file }),
+        size,
+        content_type,
+        sha256,
+      }));
+      return { job_id: jobId, job: found.body, runs, artifacts, created_at: found.created_at.toISOString() };
+    },
 
-  exists: (projectId: string, jobId: string): Promise<boolean> =>
-    jobExists(db, { project_id: projectId, job_id: jobId }),
-});
+    exists: (projectId: string, jobId: string): Promise<boolean> =>
+      jobExists(db, { project_id: projectId, job_id: jobId }),
+  };
+}
 
 export type JobService = ReturnType<typeof createJobService>;

@@ -42,10 +42,10 @@ const minuteMs = 60_000;
 const purgeMs = 10 * minuteMs;
 
 /** Full rounds follow one another at once: after an outage of ours everything is suspect. */
-const probeWhatIsDue = async (
+async function probeWhatIsDue(
   { registry }: Pick<DutyDependencies, 'registry'>,
   isStopping: () => boolean,
-): Promise<number> => {
+): Promise<number> {
   let probed = 0;
   let round: number;
   do {
@@ -53,10 +53,10 @@ const probeWhatIsDue = async (
     probed += round;
   } while (round === probesAtOnce && !isStopping());
   return probed;
-};
+}
 
 /** Done as often as the rounds of maintenance, or more seldom. */
-export const createDuties = (dependencies: DutyDependencies): readonly Duty[] => {
+export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
   const { db, delivery, escalations, reviews, schedules, budgets } = dependencies;
   return [
     { name: 'deliveries', everyMs: 0, work: () => delivery.deliverOverdue() },
@@ -80,13 +80,15 @@ export const createDuties = (dependencies: DutyDependencies): readonly Duty[] =>
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
   ];
-};
+}
 
 /** Somebody waits for it: done on a clock of its own. */
-export const createPromptDuties = ({
+export function createPromptDuties({
   dueWork,
   watchCapabilities,
-}: Pick<DutyDependencies, 'dueWork' | 'watchCapabilities'>): readonly Duty[] => [
-  { name: 'due work', everyMs: promptMs, isRoutine: true, work: () => dueWork.attend() },
-  { name: 'capabilities', everyMs: 2 * promptMs, isRoutine: true, work: () => watchCapabilities() },
-];
+}: Pick<DutyDependencies, 'dueWork' | 'watchCapabilities'>): readonly Duty[] {
+  return [
+    { name: 'due work', everyMs: promptMs, isRoutine: true, work: () => dueWork.attend() },
+    { name: 'capabilities', everyMs: 2 * promptMs, isRoutine: true, work: () => watchCapabilities() },
+  ];
+}

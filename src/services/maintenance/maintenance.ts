@@ -25,13 +25,13 @@ export interface MaintenanceOptions {
 const lockKey = 7_236_150_444;
 const tickMs = 50;
 
-export const createMaintenance = ({
+export function createMaintenance({
   db,
   duties,
   promptDuties,
   intervalMs,
   logger,
-}: MaintenanceOptions): Maintenance => {
+}: MaintenanceOptions): Maintenance {
   let lock: LockHold | null = null;
   let timer: NodeJS.Timeout | null = null;
   let ticker: NodeJS.Timeout | null = null;
@@ -85,4 +85,4 @@ export const createMaintenance = ({
       await lock?.release();
     },
   };
-};
+}

@@ -12,43 +12,49 @@ export interface BudgetKeeper {
   reconcile(): Promise<number>;
 }
 
-const toUsd = (nano: string): number => fromNanoUsd(BigInt(nano));
+function toUsd(nano: string): number {
+  return fromNanoUsd(BigInt(nano));
+}
 
 /** A run has no day. */
-const dayOf = (day: string): { day?: string } => (day === '-infinity' ? {} : { day });
+function dayOf(day: string): { day?: string } {
+  return day === '-infinity' ? {} : { day };
+}
 
-export const createBudgetKeeper = ({
+export function createBudgetKeeper({
   db,
   logger,
 }: {
   readonly db: Db;
   readonly logger: Logger;
-}): BudgetKeeper => ({
-  announceMarks: async () => {
-    for (const { scope, day, percents, limit_nano, spent_nano } of await takeNewMarks(db)) {
-      for (const percent of percents) {
-        const facts = {
-          scope,
-          ...dayOf(day),
-          percent,
-          limit_usd: toUsd(limit_nano),
-          spent_usd: toUsd(spent_nano),
-        };
-        if (percent < 80) logger.info(facts, 'budget reached');
-        else logger.warn(facts, 'budget reached');
+}): BudgetKeeper {
+  return {
+    announceMarks: async () => {
+      for (const { scope, day, percents, limit_nano, spent_nano } of await takeNewMarks(db)) {
+        for (const percent of percents) {
+          const facts = {
+            scope,
+            ...dayOf(day),
+            percent,
+            limit_usd: toUsd(limit_nano),
+            spent_usd: toUsd(spent_nano),
+          };
+          if (percent < 80) logger.info(facts, 'budget reached');
+          else logger.warn(facts, 'budget reached');
+        }
       }
-    }
-  },
+    },
 
-  reconcile: async () => {
-    const drift = await correctDrift(db);
-    for (const { scope, day, reserved_nano, spent_nano } of drift) {
-      const missing = { reserved_usd: toUsd(reserved_nano), spent_usd: toUsd(spent_nano) };
-      logger.error(
-        { scope, ...dayOf(day), missing },
-        'a budget differed from its attempts and was corrected',
-      );
-    }
-    return drift.length;
-  },
-});
+    reconcile: async () => {
+      const drift = await correctDrift(db);
+      for (const { scope, day, reserved_nano, spent_nano } of drift) {
+        const missing = { reserved_usd: toUsd(reserved_nano), spent_usd: toUsd(spent_nano) };
+        logger.error(
+          { scope, ...dayOf(day), missing },
+          'a budget differed from its attempts and was corrected',
+        );
+      }
+      return drift.length;
+    },
+  };
+}

@@ -6,7 +6,7 @@ import type { Db } from '../../db/connect.ts';
 import { type Caller, requireScope } from '../access/caller.ts';
 import { setDayLimit } from './raise-limit.ts';
 
-const toBudget = (row: BudgetRow): Budget => {
+function toBudget(row: BudgetRow): Budget {
   const marks = [
     { percent: 50, at: row.reached_50_at },
     { percent: 80, at: row.reached_80_at },
@@ -22,10 +22,11 @@ const toBudget = (row: BudgetRow): Budget => {
     resets_at: row.resets_at.toISOString(),
     reached: marks.flatMap(({ percent, at }) => (at === null ? [] : [{ percent, at: at.toISOString() }])),
   };
-};
+}
 
-export const readBudgets = async (db: Db, { project_id }: Caller): Promise<Budget[]> =>
-  (await listBudgets(db, project_id)).map(toBudget);
+export async function readBudgets(db: Db, { project_id }: Caller): Promise<Budget[]> {
+  return (await listBudgets(db, project_id)).map(toBudget);
+}
 
 /**
  * A higher limit wakes what waits for it, and answers the question about it.
@@ -33,11 +34,11 @@ export const readBudgets = async (db: Db, { project_id }: Caller): Promise<Budge
  *
  * @throws AppError `forbidden` when the global limit is not set by an admin key
  */
-export const setBudget = async (
+export async function setBudget(
   db: Db,
   caller: Caller,
   { scope, daily_limit_usd }: BudgetRequest,
-): Promise<Budget> => {
+): Promise<Budget> {
   if (scope === 'global') requireScope(caller, 'admin');
   const before =
     (await readBudgets(db, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
@@ -46,4 +47,4 @@ export const setBudget = async (
   await setDayLimit(db, day, { limitUsd: daily_limit_usd, by: caller.key_id, isRaise });
   const budgets = await readBudgets(db, caller);
   return budgets.find((budget) => budget.scope === scope) as Budget;
-};
+}

@@ -11,9 +11,11 @@ const csvPage = 1_000;
 
 const Place = z.templateLiteral([z.iso.date(), '.', z.string().regex(/^\d{1,18}$/)]);
 
-const toCursor = ({ day, entry_id }: LedgerPlace): string => `${day}.${entry_id}`;
+function toCursor({ day, entry_id }: LedgerPlace): string {
+  return `${day}.${entry_id}`;
+}
 
-const readCursor = (cursor: string | undefined): LedgerPlace | null => {
+function readCursor(cursor: string | undefined): LedgerPlace | null {
   if (cursor === undefined) return null;
   const place = Place.safeParse(decodeCursor(cursor));
   const [day, entry_id] = place.success ? place.data.split('.') : [];
@@ -21,27 +23,29 @@ const readCursor = (cursor: string | undefined): LedgerPlace | null => {
   throw new AppError('request_invalid', 'the cursor is none that the ledger answered as next_cursor', {
     errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
   });
-};
+}
 
-const toEntry = (row: LedgerRow): LedgerEntry => ({
-  entry_id: row.entry_id,
-  at: row.at.toISOString(),
-  attempt_id: row.attempt_id,
-  kind: row.kind,
-  amount_usd: fromNanoUsd(BigInt(row.amount_nano)),
-  certainty: row.certainty,
-  window: row.day,
-  capability: row.capability,
-  endpoint: row.endpoint,
-  ...(row.run_id === null ? {} : { run_id: row.run_id }),
-  ...(row.step_id === null ? {} : { step_id: row.step_id }),
-});
+function toEntry(row: LedgerRow): LedgerEntry {
+  return {
+    entry_id: row.entry_id,
+    at: row.at.toISOString(),
+    attempt_id: row.attempt_id,
+    kind: row.kind,
+    amount_usd: fromNanoUsd(BigInt(row.amount_nano)),
+    certainty: row.certainty,
+    window: row.day,
+    capability: row.capability,
+    endpoint: row.endpoint,
+    ...(row.run_id === null ? {} : { run_id: row.run_id }),
+    ...(row.step_id === null ? {} : { step_id: row.step_id }),
+  };
+}
 
-export const readLedgerPage = async (db: Db, projectId: string, query: LedgerQuery) => {
+export async function readLedgerPage(db: Db, projectId: string, query: LedgerQuery) {
   const filter = { ...query, after: readCursor(query.cursor), limit: query.limit + 1 };
   const rows = await listLedger(db, projectId, filter);
   return toPage(rows, query.limit, { key: toCursor, item: toEntry });
-};
+}
 
 const columns: Readonly<Record<keyof LedgerEntry, (row: LedgerRow) => string>> = {
   entry_id: (row) => row.entry_id,
@@ -57,9 +61,13 @@ const columns: Readonly<Record<keyof LedgerEntry, (row: LedgerRow) => string>> =
   step_id: (row) => row.step_id ?? '',
 };
 
-const quote = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+function quote(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
 
-const toLine = (texts: readonly string[]): string => `${texts.map(quote).join(',')}\r\n`;
+function toLine(texts: readonly string[]): string {
+  return `${texts.map(quote).join(',')}\r\n`;
+}
 
 /** Pieces of RFC 4180 text, a header line first. Page size and cursor of the query do not count. */
 export async function* exportLedger(

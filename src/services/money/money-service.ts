@@ -8,36 +8,40 @@ import type { Caller } from '../access/caller.ts';
 import { readBudgets, setBudget } from './budgets.ts';
 import { exportLedger, readLedgerPage } from './ledger-pages.ts';
 
-const toUsd = (nano: string): number => fromNanoUsd(BigInt(nano));
+function toUsd(nano: string): number {
+  return fromNanoUsd(BigInt(nano));
+}
 
-export const createMoneyService = (db: Db) => ({
-  readCosts: async ({ project_id }: Caller, period: CostPeriod): Promise<CostSummary> => {
-    const row = await readSpending(db, project_id, period);
-    if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
-    return {
-      today_spend_usd: toUsd(row.today_nano),
-      daily_limit_usd: toUsd(row.daily_limit_nano),
-      reserved_usd: toUsd(row.reserved_nano),
-      period,
-      from: row.first_day,
-      to: row.today,
-      timezone: row.timezone,
-      spend_usd: toUsd(row.spent_nano),
-      by_capability: row.by_capability.map(({ capability, spent_nano }) => ({
-        capability,
-        spend_usd: toUsd(spent_nano),
-      })),
-    };
-  },
+export function createMoneyService(db: Db) {
+  return {
+    readCosts: async ({ project_id }: Caller, period: CostPeriod): Promise<CostSummary> => {
+      const row = await readSpending(db, project_id, period);
+      if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
+      return {
+        today_spend_usd: toUsd(row.today_nano),
+        daily_limit_usd: toUsd(row.daily_limit_nano),
+        reserved_usd: toUsd(row.reserved_nano),
+        period,
+        from: row.first_day,
+        to: row.today,
+        timezone: row.timezone,
+        spend_usd: toUsd(row.spent_nano),
+        by_capability: row.by_capability.map(({ capability, spent_nano }) => ({
+          capability,
+          spend_usd: toUsd(spent_nano),
+        })),
+      };
+    },
 
-  readLedger: ({ project_id }: Caller, query: LedgerQuery) => readLedgerPage(db, project_id, query),
+    readLedger: ({ project_id }: Caller, query: LedgerQuery) => readLedgerPage(db, project_id, query),
 
-  exportLedger: ({ project_id }: Caller, query: LedgerQuery): AsyncIterable<string> =>
-    exportLedger(db, project_id, query),
+    exportLedger: ({ project_id }: Caller, query: LedgerQuery): AsyncIterable<string> =>
+      exportLedger(db, project_id, query),
 
-  readBudgets: (caller: Caller): Promise<Budget[]> => readBudgets(db, caller),
+    readBudgets: (caller: Caller): Promise<Budget[]> => readBudgets(db, caller),
 
-  setBudget: (caller: Caller, request: BudgetRequest): Promise<Budget> => setBudget(db, caller, request),
-});
+    setBudget: (caller: Caller, request: BudgetRequest): Promise<Budget> => setBudget(db, caller, request),
+  };
+}
 
 export type MoneyService = ReturnType<typeof createMoneyService>;

@@ -16,28 +16,32 @@ import { AppError } from '../../errors.ts';
 /** Who gave the limit; null: the question about it is answered already. */
 type Actor = string | null;
 
-const answerQuestions = async (trx: Db, scope: string, by: Actor, limitUsd: number | null): Promise<void> => {
+async function answerQuestions(trx: Db, scope: string, by: Actor, limitUsd: number | null): Promise<void> {
   if (by === null) return;
   const note = limitUsd === null ? 'no ceiling any more' : 'by the budget itself';
   const decision: ReviewDecision = {
-    ...{ action: 'raise', note },
+    action: 'raise',
+    note,
     ...(limitUsd === null ? {} : { budget_ceiling_usd: limitUsd }),
   };
   for (const { review_id, project_id } of await resolveBudgetReviews(trx, scope, { by, decision })) {
     await insertAudit(trx, {
-      ...{ project_id, actor: by, action: 'review.decided', subject: review_id },
+      project_id,
+      actor: by,
+      action: 'review.decided',
+      subject: review_id,
       data: { kind: 'budget', decision: { ...decision } },
     });
   }
-};
+}
 
 /** @param limitUsd null = none @throws AppError `state_conflict` when the run is not under way; nothing was written */
-export const raiseRun = (
+export function raiseRun(
   db: Db,
   key: RunKey,
   { limitUsd, by }: { readonly limitUsd: number | null; readonly by: Actor },
-): Promise<void> =>
-  db.transaction(async (trx) => {
+): Promise<void> {
+  return db.transaction(async (trx) => {
     const scope = `run:${key.run_id}`;
     await answerQuestions(trx, scope, by, limitUsd);
     if (!(await setRunCeiling(trx, key, limitUsd))) {
@@ -46,23 +50,27 @@ export const raiseRun = (
     await setRunLimit(trx, key.run_id, limitUsd === null ? null : toNanoUsd(limitUsd));
     await wakeScope(trx, scope);
   });
+}
 
 export type DayScope =
   | { readonly scope: 'global' }
   | { readonly scope: 'project'; readonly project_id: string };
 
-const nameOf = (day: DayScope): string => (day.scope === 'global' ? 'global' : `project:${day.project_id}`);
+function nameOf(day: DayScope): string {
+  return day.scope === 'global' ? 'global' : `project:${day.project_id}`;
+}
 
 /** @param limitUsd of every day from today on; 0 = none */
-export const setDayLimit = (
+export function setDayLimit(
   db: Db,
   day: DayScope,
   { limitUsd, by, isRaise }: { readonly limitUsd: number; readonly by: Actor; readonly isRaise: boolean },
-): Promise<void> =>
-  db.transaction(async (trx) => {
+): Promise<void> {
+  return db.transaction(async (trx) => {
     const limitNano = limitUsd === 0 ? null : toNanoUsd(limitUsd);
     if (isRaise) await answerQuestions(trx, nameOf(day), by, limitUsd);
     if (day.scope === 'global') await setGlobalLimit(trx, limitNano);
     else await setProjectLimit(trx, day.project_id, limitNano);
     if (isRaise) await wakeScope(trx, nameOf(day));
   });
+}

@@ -13,7 +13,7 @@ export type ComposedYaml =
 /** The document itself, and a scalar in the deepest container. */
 const deepestStack = sourceLimits.depth + 3;
 
-export const composeYaml = (text: string): ComposedYaml => {
+export function composeYaml(text: string): ComposedYaml {
   const tokens: CST.Token[] = [];
   const parser = new Parser();
   for (const lexeme of new Lexer().lex(text)) {
@@ -37,4 +37,4 @@ export const composeYaml = (text: string): ComposedYaml => {
     document.errors.push(new YAMLParseError([start, end], 'MULTIPLE_DOCS', 'several documents'));
   }
   return { document };
-};
+}

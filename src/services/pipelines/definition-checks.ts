@@ -30,7 +30,7 @@ export interface RunCheck {
 
 const keptChecks = 1_000;
 
-export const createDefinitionChecks = (db: Db, { feed = nobody, vet = compileHere() }: CheckTools) => {
+export function createDefinitionChecks(db: Db, { feed = nobody, vet = compileHere() }: CheckTools) {
   const { gather } = createFactGatherer({ db, feed, vet });
   const known = new LRUCache<string, readonly Finding[]>({ max: keptChecks });
 
@@ -71,11 +71,11 @@ export const createDefinitionChecks = (db: Db, { feed = nobody, vet = compileHer
       return { findings, specs: present.specs };
     },
   };
-};
+}
 
 const nobody: Pick<InstanceFeed, 'fleet'> = { fleet: () => ({ instances: [], priorMs: 0 }) };
 
-const compileHere = (): VetSchema => {
+function compileHere(): VetSchema {
   const compiler = createSchemaCompiler();
   return async (schema: JsonObject) => {
     try {
@@ -86,12 +86,14 @@ const compileHere = (): VetSchema => {
       throw error;
     }
   };
-};
+}
 
-const toFinding = ({ severity, code, pointer, message, suggestion }: DefinitionFinding): Finding => ({
-  severity,
-  code,
-  pointer,
-  message,
-  ...(suggestion === undefined ? {} : { suggestion }),
-});
+function toFinding({ severity, code, pointer, message, suggestion }: DefinitionFinding): Finding {
+  return {
+    severity,
+    code,
+    pointer,
+    message,
+    ...(suggestion === undefined ? {} : { suggestion }),
+  };
+}

@@ -12,16 +12,19 @@ interface Difference {
   readonly submitted: Json | undefined;
 }
 
-const fieldsOf = (value: Json | undefined): ReadonlyMap<string, Json> | null => {
+function fieldsOf(value: Json | undefined): ReadonlyMap<string, Json> | null {
   if (typeof value !== 'object' || value === null) return null;
   const entries: [string, Json][] = Object.entries(value).filter(([, field]) => field !== undefined);
   return new Map(entries);
-};
+}
 
-const isSameContainer = (a: Json | undefined, b: Json | undefined): boolean =>
-  typeof a === 'object' && typeof b === 'object' && a !== null && b !== null && isList(a) === isList(b);
+function isSameContainer(a: Json | undefined, b: Json | undefined): boolean {
+  return (
+    typeof a === 'object' && typeof b === 'object' && a !== null && b !== null && isList(a) === isList(b)
+  );
+}
 
-const collect = (difference: Difference, found: Difference[]): void => {
+function collect(difference: Difference, found: Difference[]): void {
   const { pointer, stored, submitted } = difference;
   if (found.length >= shownDifferences || stored === submitted) return;
   const storedFields = fieldsOf(stored);
@@ -34,13 +37,14 @@ const collect = (difference: Difference, found: Difference[]): void => {
     const below = { stored: storedFields.get(key), submitted: submittedFields.get(key) };
     collect({ pointer: extendPointer(pointer, key), ...below }, found);
   }
-};
+}
 
-const show = (value: Json | undefined): string =>
-  value === undefined ? 'nothing' : JSON.stringify(value).slice(0, shownCharacters);
+function show(value: Json | undefined): string {
+  return value === undefined ? 'nothing' : JSON.stringify(value).slice(0, shownCharacters);
+}
 
 /** Where two definitions differ, as items of a problem; at most 20. */
-export const describeDifferences = (stored: Json, submitted: Json): ProblemItem[] => {
+export function describeDifferences(stored: Json, submitted: Json): ProblemItem[] {
   const found: Difference[] = [];
   collect({ pointer: '', stored, submitted }, found);
   return found.map((difference) => ({
@@ -48,4 +52,4 @@ export const describeDifferences = (stored: Json, submitted: Json): ProblemItem[
     code: 'differs',
     message: `stored is ${show(difference.stored)}, submitted is ${show(difference.submitted)}`,
   }));
-};
+}

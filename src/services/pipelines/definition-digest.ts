@@ -4,7 +4,8 @@ import type { Json } from '../../contracts/primitives.ts';
 import { canonicalJson } from '../../core/canonical-json.ts';
 
 /** SHA-256 in hex; the order of keys does not matter. */
-export const digestDefinition = (definition: PipelineDefinition): string =>
-  createHash('sha256')
+export function digestDefinition(definition: PipelineDefinition): string {
+  return createHash('sha256')
     .update(canonicalJson(definition as unknown as Json))
     .digest('hex');
+}

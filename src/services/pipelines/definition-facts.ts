@@ -34,7 +34,7 @@ interface Asked {
   readonly calls: Calls;
 }
 
-export const createFactGatherer = ({ db, feed, vet }: FactSources): FactGatherer => {
+export function createFactGatherer({ db, feed, vet }: FactSources): FactGatherer {
   const forms: InputForms = createInputForms();
   const known = new WeakMap<PipelineDefinition, Asked>();
 
@@ -68,14 +68,14 @@ export const createFactGatherer = ({ db, feed, vet }: FactSources): FactGatherer
       };
     },
   };
-};
+}
 
 /** Memory tells of those that are there; whether one that it does not know has come just now, the database does. */
-const findRegistered = async (
+async function findRegistered(
   { db, feed }: Pick<FactSources, 'db' | 'feed'>,
   names: readonly string[],
-): Promise<ReadonlySet<string>> => {
+): Promise<ReadonlySet<string>> {
   const isRegistered = (name: string): boolean =>
     feed.fleet(name).instances.some(({ state }) => state !== 'deregistered');
   return names.every(isRegistered) ? new Set(names) : listCapabilityNames(db);
-};
+}

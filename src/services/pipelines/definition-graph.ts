@@ -2,10 +2,10 @@ import type { PipelineDefinition, Validation } from '../../contracts/pipeline.ts
 import type { AnalysedDefinition } from '../../core/pipeline/step-graph.ts';
 
 /** Steps and edges, for drawing. */
-export const showGraph = (
+export function showGraph(
   definition: PipelineDefinition,
   { graph: { predecessors } }: AnalysedDefinition,
-): NonNullable<Validation['graph']> => {
+): NonNullable<Validation['graph']> {
   const ids = definition.steps.map(({ id }) => id);
   return {
     steps: definition.steps.map(({ id, capability, pipeline, wait, review }) => ({
@@ -19,4 +19,4 @@ export const showGraph = (
       (predecessors[index] ?? []).map((before) => ({ from: ids[before] ?? '', to })),
     ),
   };
-};
+}

@@ -25,7 +25,7 @@ export interface InputForms {
 
 const maxForms = 1_000;
 
-export const createInputForms = (): InputForms => {
+export function createInputForms(): InputForms {
   const compiler = createSchemaCompiler();
   const specs = new LRUCache<string, CapabilityForm>({ max: maxForms });
   const pipelines = new LRUCache<string, FoundPipeline>({ max: maxForms });
@@ -50,9 +50,9 @@ export const createInputForms = (): InputForms => {
       return form;
     },
   };
-};
+}
 
-const readPipeline = (compiler: SchemaCompiler, row: ReferencedRow): FoundPipeline => {
+function readPipeline(compiler: SchemaCompiler, row: ReferencedRow): FoundPipeline {
   const { job_schema, has_output, output } = row;
   return {
     kind: 'found',
@@ -60,10 +60,10 @@ const readPipeline = (compiler: SchemaCompiler, row: ReferencedRow): FoundPipeli
     output: has_output ? typeOfOutput(output) : anyType,
     findInputFaults: job_schema === null ? () => [] : createFaultFinder(compiler, job_schema),
   };
-};
+}
 
 /** Of the template of an output: its keys and literals; what its expressions yield is not known here. */
-const typeOfOutput = (output: ReferencedRow['output']): ValueType => {
+function typeOfOutput(output: ReferencedRow['output']): ValueType {
   const { root } = readTemplate(output).template;
   const types = typeTemplate(root, {
     startOf: () => null,
@@ -71,13 +71,13 @@ const typeOfOutput = (output: ReferencedRow['output']): ValueType => {
     effort: { left: 0 },
   });
   return typeOfNode(root, types);
-};
+}
 
 /** In units of work; charged whether or not it is compiled already, so that findings do not depend on that. */
 const compilation = 500_000;
 
 /** The schema was vetted when it was stored. */
-const createFaultFinder = (compiler: SchemaCompiler, schema: JsonObject): FindInputFaults => {
+function createFaultFinder(compiler: SchemaCompiler, schema: JsonObject): FindInputFaults {
   let check: CompiledSchema | null = null;
   const paid = new WeakSet<object>();
   return (value, holes, work) => {
@@ -87,4 +87,4 @@ const createFaultFinder = (compiler: SchemaCompiler, schema: JsonObject): FindIn
     check ??= compiler.compile(schema);
     return check.findCertain(value, holes, work);
   };
-};
+}

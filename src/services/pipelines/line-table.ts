@@ -4,7 +4,7 @@ export interface Position {
   readonly column: number;
 }
 
-export const createLineTable = (text: string): ((offset: number) => Position) => {
+export function createLineTable(text: string): (offset: number) => Position {
   const starts = [0];
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
   return (offset) => {
@@ -17,4 +17,4 @@ export const createLineTable = (text: string): ((offset: number) => Position) =>
     }
     return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
   };
-};
+}

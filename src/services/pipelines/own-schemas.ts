@@ -11,10 +11,10 @@ const most = { schemas: 50, characters: 100_000 } as const;
 const tooMany = `the definition has more than ${most.schemas} different schemas, or ${most.characters} characters of them`;
 
 /** Compiles the schemas of a definition where that can do no harm. @returns what is wrong with each, null = nothing */
-export const vetOwnSchemas = async (
+export async function vetOwnSchemas(
   vet: VetSchema,
   definition: PipelineDefinition,
-): Promise<(schema: JsonObject) => string | null> => {
+): Promise<(schema: JsonObject) => string | null> {
   const byText = new Map<string, string | null>();
   const bySchema = new Map<JsonObject, string | null>();
   let characters = 0;
@@ -31,4 +31,4 @@ export const vetOwnSchemas = async (
     bySchema.set(schema, fault);
   }
   return (schema) => bySchema.get(schema) ?? null;
-};
+}

@@ -18,11 +18,11 @@ export interface PipelineForms {
 /** Different references of a definition and of all it leads to. */
 const mostReferences = 1_000;
 
-export const findPipelineForms = async (
+export async function findPipelineForms(
   { db, forms }: { readonly db: Db; readonly forms: InputForms },
   projectId: string,
   definition: PipelineDefinition,
-): Promise<PipelineForms> => {
+): Promise<PipelineForms> {
   const own = [...new Set(definition.steps.flatMap(({ pipeline }) => pipeline ?? []))];
   if (own.length === 0) return { forms: new Map(), digests: [] };
   const rows = await followReferences(db, projectId, own);
@@ -41,7 +41,7 @@ export const findPipelineForms = async (
   }
   const digests = [...rows.values()].map(({ reference, digest }) => `${reference} ${digest}`).sort();
   return { forms: found, digests };
-};
+}
 
 const tooMany: PipelineForm = {
   kind: 'refused',
@@ -50,11 +50,11 @@ const tooMany: PipelineForm = {
 };
 
 /** Null when there are too many. What does not exist is left out. */
-const followReferences = async (
+async function followReferences(
   db: Db,
   projectId: string,
   own: readonly string[],
-): Promise<ReadonlyMap<string, ReferencedRow> | null> => {
+): Promise<ReadonlyMap<string, ReferencedRow> | null> {
   const rows = new Map<string, ReferencedRow>();
   const asked = new Set<string>();
   let level = [...own];
@@ -68,18 +68,18 @@ const followReferences = async (
     );
   }
   return rows;
-};
+}
 
 /** A pipeline, or a version of one, that is nearly what was written. */
-const suggest = async (
+async function suggest(
   db: Db,
   projectId: string,
   reference: string,
-): Promise<{ readonly suggestion?: string | undefined }> => {
+): Promise<{ readonly suggestion?: string | undefined }> {
   const [name = ''] = reference.split('@', 1);
   const names = await listPipelineNames(db, projectId);
   if (!names.includes(name)) return { suggestion: createNameSuggester(names)(name) };
   const versions = await listVersionNames(db, projectId, name);
   const near = createNameSuggester(versions.map((known) => `${name}@${known}`))(reference);
   return { suggestion: near ?? `versions of ${name} are ${versions.slice(0, 5).join(', ')}` };
-};
+}

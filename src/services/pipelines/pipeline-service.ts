@@ -30,18 +30,22 @@ import { type DefinitionReading, type DefinitionText, openDefinition } from './r
 import { refuseFindings } from './refuse-findings.ts';
 import { storeDefinition } from './store-definition.ts';
 
-const toVersion = ({ created_at, ...row }: VersionRow): PipelineVersion => ({
-  ...row,
-  created_at: created_at.toISOString(),
-});
+function toVersion({ created_at, ...row }: VersionRow): PipelineVersion {
+  return {
+    ...row,
+    created_at: created_at.toISOString(),
+  };
+}
 
-const toSummary = ({ created_at, ...row }: SummaryRow): PipelineSummary => ({
-  ...row,
-  created_at: created_at.toISOString(),
-});
+function toSummary({ created_at, ...row }: SummaryRow): PipelineSummary {
+  return {
+    ...row,
+    created_at: created_at.toISOString(),
+  };
+}
 
 /** @param tools without them the database tells what is registered */
-export const createPipelineService = (db: Db, tools: CheckTools = {}) => {
+export function createPipelineService(db: Db, tools: CheckTools = {}) {
   const checks = createDefinitionChecks(db, tools);
 
   const read = async (
@@ -127,6 +131,6 @@ export const createPipelineService = (db: Db, tools: CheckTools = {}) => {
       });
     },
   };
-};
+}
 
 export type PipelineService = ReturnType<typeof createPipelineService>;

@@ -29,10 +29,10 @@ const aboutKeys: ReadonlySet<string> = new Set([
   'property_unknown',
 ]);
 
-export const createFindingPlacer = (
+export function createFindingPlacer(
   text: string,
   root: SourceNode | null,
-): ((findings: readonly UnplacedFinding[]) => Finding[]) => {
+): (findings: readonly UnplacedFinding[]) => Finding[] {
   const positionOf = createLineTable(text);
   return (findings) => {
     const placed = findings
@@ -42,7 +42,7 @@ export const createFindingPlacer = (
     const kept = keepMost(different).map(({ finding, at }) => toFinding(finding, positionOf(at)));
     return different.length > kept.length ? [...kept, tellCut(different.length - kept.length)] : kept;
   };
-};
+}
 
 interface PlacedFinding {
   readonly finding: UnplacedFinding;
@@ -50,11 +50,11 @@ interface PlacedFinding {
 }
 
 /** Whether the same is said at the same place before. */
-const isRepeated = (
+function isRepeated(
   { finding, at }: PlacedFinding,
   index: number,
   placed: readonly PlacedFinding[],
-): boolean => {
+): boolean {
   for (let before = index - 1; before >= 0; before--) {
     const other = placed[before];
     if (other === undefined || other.at !== at) return false;
@@ -63,33 +63,31 @@ const isRepeated = (
     if (index - before > comparedFindings) return false;
   }
   return false;
-};
+}
 
-const locate = (
-  { code, pointer, offset }: UnplacedFinding,
-  text: string,
-  root: SourceNode | null,
-): number => {
+function locate({ code, pointer, offset }: UnplacedFinding, text: string, root: SourceNode | null): number {
   if (root === null) return 0;
   const { node, keyStart, exact } = findSource(root, pointer);
   if (offset && exact && typeof node.value === 'string') return locateInString(text, node, offset);
   return exact && aboutKeys.has(code) && keyStart !== null ? keyStart : node.start;
-};
+}
 
-const toFinding = (
+function toFinding(
   { severity, code, pointer, message, suggestion }: UnplacedFinding,
   position: { readonly line: number; readonly column: number },
-): Finding => ({
-  severity,
-  code,
-  pointer,
-  ...position,
-  message,
-  ...(suggestion === undefined ? {} : { suggestion }),
-});
+): Finding {
+  return {
+    severity,
+    code,
+    pointer,
+    ...position,
+    message,
+    ...(suggestion === undefined ? {} : { suggestion }),
+  };
+}
 
 /** Errors are kept before warnings and notes; the order stays. */
-const keepMost = (findings: readonly PlacedFinding[]): readonly PlacedFinding[] => {
+function keepMost(findings: readonly PlacedFinding[]): readonly PlacedFinding[] {
   if (findings.length <= shownFindings) return findings;
   const errorsFirst = [
     ...findings.filter(({ finding }) => finding.severity === 'error'),
@@ -97,11 +95,13 @@ const keepMost = (findings: readonly PlacedFinding[]): readonly PlacedFinding[] 
   ];
   const kept = new Set(errorsFirst.slice(0, shownFindings));
   return findings.filter((finding) => kept.has(finding));
-};
+}
 
-const tellCut = (more: number): Finding => ({
-  severity: 'note',
-  code: 'findings_cut',
-  pointer: '',
-  message: `${more} more findings are not shown`,
-});
+function tellCut(more: number): Finding {
+  return {
+    severity: 'note',
+    code: 'findings_cut',
+    pointer: '',
+    message: `${more} more findings are not shown`,
+  };
+}

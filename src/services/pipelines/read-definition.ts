@@ -41,7 +41,7 @@ export interface OpenDefinition {
   readonly finish: (facts: DefinitionFacts | null) => DefinitionReading;
 }
 
-export const openDefinition = (source: DefinitionText): OpenDefinition => {
+export function openDefinition(source: DefinitionText): OpenDefinition {
   const text = source.text.startsWith('\uFEFF') ? source.text.slice(1) : source.text;
   const reading: SourceReading =
     detectFormat(text, source.contentType) === 'json' ? readJson(text) : readYaml(text);
@@ -67,17 +67,18 @@ export const openDefinition = (source: DefinitionText): OpenDefinition => {
         : { definition, findings: placed, analysis };
     },
   };
-};
+}
 
-export const readDefinition = (source: DefinitionText, facts: DefinitionFacts): DefinitionReading =>
-  openDefinition(source).finish(facts);
+export function readDefinition(source: DefinitionText, facts: DefinitionFacts): DefinitionReading {
+  return openDefinition(source).finish(facts);
+}
 
-const checkText = (value: Json): UnplacedFinding[] => {
+function checkText(value: Json): UnplacedFinding[] {
   const pointer = findUnstorableText(value);
   if (pointer === null) return [];
   const message = 'a text holds a NUL character or half of a surrogate pair';
   return [{ severity: 'error', code: 'text_invalid', pointer, message }];
-};
+}
 
 interface ShapeReading {
   readonly definition: PipelineDefinition | null;
@@ -86,7 +87,7 @@ interface ShapeReading {
   readonly isOfTheAuthor: (finding: DefinitionFinding) => boolean;
 }
 
-const readShape = (root: SourceNode, text: string): ShapeReading => {
+function readShape(root: SourceNode, text: string): ShapeReading {
   const parsed = PipelineDefinition.safeParse(root.value);
   if (parsed.success) {
     return { definition: parsed.data, findings: [], isSound: true, isOfTheAuthor: () => true };
@@ -104,4 +105,4 @@ const readShape = (root: SourceNode, text: string): ShapeReading => {
     isSound: false,
     isOfTheAuthor: ({ code, pointer }) => !placeholders.has(pointer) && (idsKnown || code !== 'step_unknown'),
   };
-};
+}

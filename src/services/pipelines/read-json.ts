@@ -28,7 +28,7 @@ class JsonFault extends Error {
   }
 }
 
-export const readJson = (text: string): SourceReading => {
+export function readJson(text: string): SourceReading {
   const cursor: Cursor = { text, at: 0, values: 0, problems: [] };
   try {
     const root = readValue(cursor, '', 0);
@@ -39,36 +39,40 @@ export const readJson = (text: string): SourceReading => {
     if (!(error instanceof JsonFault)) throw error;
     return { root: null, problems: [...cursor.problems, error.problem] };
   }
-};
+}
 
-const fault = (
+function fault(
   cursor: Cursor,
   pointer: string,
   message: string,
   code: SourceCode = 'json_syntax',
-): JsonFault =>
-  new JsonFault({
+): JsonFault {
+  return new JsonFault({
     code,
     pointer,
     at: cursor.at,
     message: `${message}${code === 'json_syntax' ? `, found ${seenAt(cursor)}` : ''}`,
   });
+}
 
-const seenAt = ({ text, at }: Cursor): string =>
-  at >= text.length ? 'the end of the text' : JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0));
+function seenAt({ text, at }: Cursor): string {
+  return at >= text.length
+    ? 'the end of the text'
+    : JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0));
+}
 
-const skipSpace = (cursor: Cursor): void => {
+function skipSpace(cursor: Cursor): void {
   while (' \t\r\n'.includes(cursor.text[cursor.at] ?? 'x')) cursor.at++;
-};
+}
 
-const accept = (cursor: Cursor, character: string): boolean => {
+function accept(cursor: Cursor, character: string): boolean {
   skipSpace(cursor);
   if (cursor.text[cursor.at] !== character) return false;
   cursor.at++;
   return true;
-};
+}
 
-const readValue = (cursor: Cursor, pointer: string, depth: number): SourceNode => {
+function readValue(cursor: Cursor, pointer: string, depth: number): SourceNode {
   skipSpace(cursor);
   if (depth > sourceLimits.depth) {
     throw fault(cursor, pointer, `the text nests deeper than ${sourceLimits.depth}`, 'too_deep');
@@ -81,7 +85,7 @@ const readValue = (cursor: Cursor, pointer: string, depth: number): SourceNode =
   if (accept(cursor, '[')) return readList(cursor, { pointer, depth, start });
   const value = cursor.text[start] === '"' ? readString(cursor, pointer) : readScalar(cursor, pointer);
   return { value, start, end: cursor.at };
-};
+}
 
 interface Container {
   readonly pointer: string;
@@ -89,7 +93,7 @@ interface Container {
   readonly start: number;
 }
 
-const readObject = (cursor: Cursor, { pointer, depth, start }: Container): SourceNode => {
+function readObject(cursor: Cursor, { pointer, depth, start }: Container): SourceNode {
   const entries = new Map<string, SourceEntry>();
   if (!accept(cursor, '}')) {
     do {
@@ -109,9 +113,9 @@ const readObject = (cursor: Cursor, { pointer, depth, start }: Container): Sourc
   }
   const value = Object.fromEntries([...entries].map(([key, { node }]) => [key, node.value]));
   return { value, start, end: cursor.at, entries };
-};
+}
 
-const readList = (cursor: Cursor, { pointer, depth, start }: Container): SourceNode => {
+function readList(cursor: Cursor, { pointer, depth, start }: Container): SourceNode {
   const items: SourceNode[] = [];
   if (!accept(cursor, ']')) {
     do items.push(readValue(cursor, `${pointer}/${items.length}`, depth + 1));
@@ -119,9 +123,9 @@ const readList = (cursor: Cursor, { pointer, depth, start }: Container): SourceN
     if (!accept(cursor, ']')) throw fault(cursor, pointer, 'expected , or ]');
   }
   return { value: items.map(({ value }) => value), start, end: cursor.at, items };
-};
+}
 
-const readString = (cursor: Cursor, pointer: string): string => {
+function readString(cursor: Cursor, pointer: string): string {
   const { text, at: start } = cursor;
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
@@ -133,11 +137,11 @@ const readString = (cursor: Cursor, pointer: string): string => {
     const message = 'the string is not closed, or holds a line break, control character or wrong escape';
     throw new JsonFault({ code: 'json_syntax', pointer, at: start, message });
   }
-};
+}
 
 const scalar = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/y;
 
-const readScalar = (cursor: Cursor, pointer: string): Json => {
+function readScalar(cursor: Cursor, pointer: string): Json {
   scalar.lastIndex = cursor.at;
   const written = scalar.exec(cursor.text)?.[0];
   if (written === undefined) throw fault(cursor, pointer, 'expected a JSON value');
@@ -147,4 +151,4 @@ const readScalar = (cursor: Cursor, pointer: string): Json => {
   }
   cursor.at += written.length;
   return value;
-};
+}

@@ -20,7 +20,9 @@ import { readYamlErrors, unquotedExpression } from './yaml-errors.ts';
 /** The library needs about 1 KB and 4 µs for each part, so their number is bounded before it starts. */
 const yamlLimits = { characters: 4_194_304, parts: 250_000, aliasedValues: 100_000 } as const;
 
-const countParts = (text: string): number => text.match(/[\n,[{]|[-?] /g)?.length ?? 0;
+function countParts(text: string): number {
+  return text.match(/[\n,[{]|[-?] /g)?.length ?? 0;
+}
 
 interface Walk {
   readonly text: string;
@@ -39,7 +41,7 @@ interface Place {
   readonly start: number;
 }
 
-export const readYaml = (text: string): SourceReading => {
+export function readYaml(text: string): SourceReading {
   if (text.length > yamlLimits.characters || countParts(text) > yamlLimits.parts) {
     const message = `the YAML text has more than ${yamlLimits.characters} characters or ${yamlLimits.parts} parts`;
     const suggestion = 'submit a definition of this size as JSON';
@@ -58,9 +60,9 @@ export const readYaml = (text: string): SourceReading => {
   if (errors.length === 0) return { root, problems: walk.problems };
   const known = new Set(errors.map(({ at }) => at));
   return { root: null, problems: [...errors, ...walk.problems.filter(({ at }) => !known.has(at))] };
-};
+}
 
-const convert = (node: unknown, place: Place, walk: Walk): SourceNode => {
+function convert(node: unknown, place: Place, walk: Walk): SourceNode {
   const nothing: SourceNode = { value: null, start: place.start, end: place.start };
   if (walk.isCut) return nothing;
   if (place.depth > sourceLimits.depth || ++walk.values > sourceLimits.values) {
@@ -79,31 +81,31 @@ const convert = (node: unknown, place: Place, walk: Walk): SourceNode => {
     walk.anchors.set(anchor, { node: converted, values: 1 + walk.values + walk.aliasedValues - before });
   }
   return converted;
-};
+}
 
-const convertContent = (node: unknown, place: Place, walk: Walk): SourceNode | undefined => {
+function convertContent(node: unknown, place: Place, walk: Walk): SourceNode | undefined {
   if (isAlias(node)) return resolveAlias(node.source, place, walk);
   if (isScalar(node)) return convertScalar(node.value, node, place, walk);
   if (isMap(node)) return convertMap(node, place, walk);
   return isSeq(node) ? convertList(node, place, walk) : undefined;
-};
+}
 
-const report = (walk: Walk, { pointer, start }: Place, code: SourceCode, message: string): SourceNode => {
+function report(walk: Walk, { pointer, start }: Place, code: SourceCode, message: string): SourceNode {
   if (walk.problems.length < sourceLimits.problems) walk.problems.push({ code, pointer, at: start, message });
   return { value: null, start, end: start };
-};
+}
 
-const cut = (walk: Walk, place: Place, code: SourceCode, message: string): SourceNode => {
+function cut(walk: Walk, place: Place, code: SourceCode, message: string): SourceNode {
   walk.isCut = true;
   return report(walk, place, code, message);
-};
+}
 
-const rangeOf = (node: unknown): readonly [number, number] | undefined => {
+function rangeOf(node: unknown): readonly [number, number] | undefined {
   if (!isScalar(node) && !isMap(node) && !isSeq(node) && !isAlias(node)) return undefined;
   return node.range ? [node.range[0], node.range[1]] : undefined;
-};
+}
 
-const resolveAlias = (anchor: string, place: Place, walk: Walk): SourceNode => {
+function resolveAlias(anchor: string, place: Place, walk: Walk): SourceNode {
   const target = walk.anchors.get(anchor);
   if (target === undefined) {
     return report(walk, place, 'yaml_alias', `*${anchor} stands before or inside what &${anchor} names`);
@@ -111,26 +113,26 @@ const resolveAlias = (anchor: string, place: Place, walk: Walk): SourceNode => {
   walk.aliasedValues += target.values;
   if (walk.aliasedValues <= yamlLimits.aliasedValues) return target.node;
   return cut(walk, place, 'yaml_alias', `aliases repeat more than ${yamlLimits.aliasedValues} values`);
-};
+}
 
-const convertScalar = (value: unknown, node: unknown, place: Place, walk: Walk): SourceNode => {
+function convertScalar(value: unknown, node: unknown, place: Place, walk: Walk): SourceNode {
   const [start, end] = rangeOf(node) ?? [place.start, place.start];
   const isJson =
     value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
   if (isJson) return { value: value as Json, start, end };
   const written = walk.text.slice(start, Math.min(end, start + 40));
   return report(walk, place, 'value_not_json', `${written} is no value that JSON can hold`);
-};
+}
 
-const convertList = (list: YAMLSeq, place: Place, walk: Walk): SourceNode => {
+function convertList(list: YAMLSeq, place: Place, walk: Walk): SourceNode {
   const [start, end] = rangeOf(list) ?? [place.start, place.start];
   const items = list.items.map((item, index) =>
     convert(item, { pointer: `${place.pointer}/${index}`, depth: place.depth + 1, start }, walk),
   );
   return { value: items.map(({ value }) => value), start, end, items };
-};
+}
 
-const convertMap = (map: YAMLMap, place: Place, walk: Walk): SourceNode => {
+function convertMap(map: YAMLMap, place: Place, walk: Walk): SourceNode {
   const [start, end] = rangeOf(map) ?? [place.start, place.start];
   if (isUnquotedExpression(map)) {
     const written = walk.text.slice(start, end);
@@ -143,15 +145,15 @@ const convertMap = (map: YAMLMap, place: Place, walk: Walk): SourceNode => {
   for (const pair of map.items) addEntry(pair, { ...place, start }, walk, entries);
   const value = Object.fromEntries([...entries].map(([key, { node }]) => [key, node.value]));
   return { value, start, end, entries };
-};
+}
 
 /** `{{ job.name }}`: a map in braces whose only key is a map in braces. */
-const isUnquotedExpression = (map: YAMLMap): boolean => {
+function isUnquotedExpression(map: YAMLMap): boolean {
   const [only, second] = map.items;
   return map.flow === true && second === undefined && isMap(only?.key) && only.key.flow === true;
-};
+}
 
-const addEntry = (pair: Pair, place: Place, walk: Walk, entries: Map<string, SourceEntry>): void => {
+function addEntry(pair: Pair, place: Place, walk: Walk, entries: Map<string, SourceEntry>): void {
   const [keyStart, keyEnd] = rangeOf(pair.key) ?? [place.start, place.start];
   const at = { ...place, start: keyStart };
   const key = isScalar(pair.key)
@@ -175,4 +177,4 @@ const addEntry = (pair: Pair, place: Place, walk: Walk, entries: Map<string, Sou
     keyStart,
     node: convert(pair.value, { pointer, depth: place.depth + 1, start: keyEnd }, walk),
   });
-};
+}

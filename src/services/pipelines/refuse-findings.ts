@@ -2,14 +2,16 @@ import type { Finding } from '../../contracts/pipeline.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { AppError } from '../../errors.ts';
 
-const toItem = ({ severity: _, ...item }: Finding): ProblemItem => item;
+function toItem({ severity: _, ...item }: Finding): ProblemItem {
+  return item;
+}
 
 /** The errors among them, as an answer. */
-export const refuseFindings = (findings: readonly Finding[]): AppError => {
+export function refuseFindings(findings: readonly Finding[]): AppError {
   const errors = findings.filter(({ severity }) => severity === 'error');
   const count = errors.length === 1 ? 'one error' : `${errors.length} errors`;
   const first = errors[0] === undefined ? '' : `: ${errors[0].message}`;
   return new AppError('definition_invalid', `the definition has ${count}${first}`, {
     errors: errors.map(toItem),
   });
-};
+}

@@ -16,12 +16,14 @@ export interface SalvagedDefinition {
   readonly placeholders: ReadonlySet<string>;
 }
 
-const placeholderId = (index: number): string => `_unreadable_step_${index}`;
+function placeholderId(index: number): string {
+  return `_unreadable_step_${index}`;
+}
 
-export const salvageDefinition = (
+export function salvageDefinition(
   value: Json,
   issues: readonly z.core.$ZodIssue[],
-): SalvagedDefinition | null => {
+): SalvagedDefinition | null {
   if (!isPlainObject(value) || !isList(value.steps ?? null)) return null;
   const copy: Salvage = {
     root: { ...value },
@@ -33,7 +35,7 @@ export const salvageDefinition = (
   if (!parsed.success) return null;
   const idsKnown = !copy.steps.some((_, index) => copy.placeholders.has(`/steps/${index}/id`));
   return { definition: parsed.data, idsKnown, placeholders: copy.placeholders };
-};
+}
 
 interface Salvage {
   readonly root: Record<string, Json>;
@@ -43,22 +45,23 @@ interface Salvage {
 
 type KeyPath = readonly PropertyKey[];
 
-const brokenPaths = (issue: z.core.$ZodIssue): KeyPath[] =>
-  issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+function brokenPaths(issue: z.core.$ZodIssue): KeyPath[] {
+  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+}
 
-const mend = (copy: Salvage, [top, index, key]: KeyPath): void => {
+function mend(copy: Salvage, [top, index, key]: KeyPath): void {
   if (top === 'steps') mendStep(copy, Number(index), key);
   else if (top === 'pipeline' || top === 'version') {
     copy.root[top] = 'unreadable';
     copy.placeholders.add(`/${top}`);
   } else delete copy.root[String(top)];
-};
+}
 
 /** One of them makes the step what it is. */
 const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'wait', 'review']);
 
 /** @param key undefined when the step is no object at all */
-const mendStep = (copy: Salvage, index: number, key: PropertyKey | undefined): void => {
+function mendStep(copy: Salvage, index: number, key: PropertyKey | undefined): void {
   const step = copy.steps[index];
   if (step === undefined) return;
   if (key === undefined || key === 'id') putPlaceholder(copy, index, 'id', placeholderId(index));
@@ -70,16 +73,16 @@ const mendStep = (copy: Salvage, index: number, key: PropertyKey | undefined): v
   if (key === undefined || (kindKeys.has(key) && isKindless)) {
     putPlaceholder(copy, index, 'capability', 'unreadable');
   }
-};
+}
 
-const putPlaceholder = (
+function putPlaceholder(
   { steps, placeholders }: Salvage,
   index: number,
   name: 'id' | 'capability',
   text: string,
-): void => {
+): void {
   const step = steps[index];
   if (step === undefined) return;
   step[name] = text;
   placeholders.add(`/steps/${index}/${name}`);
-};
+}

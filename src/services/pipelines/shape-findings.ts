@@ -27,7 +27,7 @@ export interface ShapeFinding {
 type Issue = z.core.$ZodIssue;
 
 /** @param text the source, for suggestions that repeat what was written */
-export const readShapeIssue = (issue: Issue, root: SourceNode, text: string): ShapeFinding[] => {
+export function readShapeIssue(issue: Issue, root: SourceNode, text: string): ShapeFinding[] {
   const pointer = extendPointer('', ...issue.path.map(String));
   if (issue.code === 'unrecognized_keys') return readUnknownKeys(issue, pointer);
   const { node, exact } = findSource(root, pointer);
@@ -36,12 +36,12 @@ export const readShapeIssue = (issue: Issue, root: SourceNode, text: string): Sh
   if (issue.code === 'invalid_type') return [readWrongType(issue, pointer, node, text)];
   if (issue.code === 'invalid_value') return [readWrongValue(issue, pointer, node.value)];
   return [{ code: 'value_invalid', pointer, message: issue.message }];
-};
+}
 
-const readUnknownKeys = (
+function readUnknownKeys(
   issue: Extract<Issue, { code: 'unrecognized_keys' }>,
   pointer: string,
-): ShapeFinding[] => {
+): ShapeFinding[] {
   const known = knownKeys(issue.path);
   const suggest = createNameSuggester(known);
   return issue.keys.map((key) => ({
@@ -50,7 +50,7 @@ const readUnknownKeys = (
     message: `unknown key ${JSON.stringify(key.slice(0, 64))}; allowed are ${known.join(', ')}`,
     suggestion: suggest(key),
   }));
-};
+}
 
 const partShapes: ReadonlyMap<PropertyKey, object> = new Map<PropertyKey, object>([
   ['concurrency', Concurrency.shape],
@@ -60,14 +60,14 @@ const partShapes: ReadonlyMap<PropertyKey, object> = new Map<PropertyKey, object
   ['review', ReviewStep.shape],
 ]);
 
-const knownKeys = (path: readonly PropertyKey[]): string[] => {
+function knownKeys(path: readonly PropertyKey[]): string[] {
   const last = path.at(-1);
   if (last === undefined) return Object.keys(PipelineDefinition.shape);
   const part = partShapes.get(last);
   if (part !== undefined) return Object.keys(part);
   if (path[0] === 'defaults') return Object.keys(PipelineDefinition.shape.defaults.unwrap().shape);
   return Object.keys(StepDefinition.shape);
-};
+}
 
 const typeNames: Readonly<Record<string, string>> = {
   record: 'an object',
@@ -76,12 +76,12 @@ const typeNames: Readonly<Record<string, string>> = {
   int: 'a whole number',
 };
 
-const readWrongType = (
+function readWrongType(
   issue: Extract<Issue, { code: 'invalid_type' }>,
   pointer: string,
   { value, start, end }: SourceNode,
   text: string,
-): ShapeFinding => {
+): ShapeFinding {
   const expected = typeNames[issue.expected] ?? `a ${issue.expected}`;
   const seen = jsonTypeOf(value) ?? 'nothing';
   const isScalar = typeof value === 'number' || typeof value === 'boolean';
@@ -95,20 +95,21 @@ const readWrongType = (
     message: `expected ${expected}, found ${describe(seen, value)}`,
     suggestion,
   };
-};
+}
 
-const describe = (type: string, value: Json): string =>
-  typeof value === 'number'
+function describe(type: string, value: Json): string {
+  return typeof value === 'number'
     ? `the number ${value}`
     : type === 'null'
       ? 'nothing (null)'
       : `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${type}`;
+}
 
-const readWrongValue = (
+function readWrongValue(
   issue: Extract<Issue, { code: 'invalid_value' }>,
   pointer: string,
   value: Json,
-): ShapeFinding => {
+): ShapeFinding {
   const allowed = issue.values.map(String);
   return {
     code: 'value_invalid',
@@ -116,4 +117,4 @@ const readWrongValue = (
     message: `expected one of ${allowed.join(', ')}`,
     suggestion: typeof value === 'string' ? createNameSuggester(allowed)(value) : undefined,
   };
-};
+}

@@ -2,9 +2,9 @@
 export type SourceFormat = 'json' | 'yaml';
 
 /** By media type; without one, or with a general one, by the first character: `{` opens JSON. */
-export const detectFormat = (text: string, contentType: string | null): SourceFormat => {
+export function detectFormat(text: string, contentType: string | null): SourceFormat {
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
   if (mediaType.endsWith('json')) return 'json';
   if (mediaType.endsWith('yaml')) return 'yaml';
   return text.trimStart().startsWith('{') ? 'json' : 'yaml';
-};
+}

@@ -60,7 +60,7 @@ export interface SourceTarget {
   readonly exact: boolean;
 }
 
-export const findSource = (root: SourceNode, pointer: string): SourceTarget => {
+export function findSource(root: SourceNode, pointer: string): SourceTarget {
   let target: SourceTarget = { node: root, keyStart: null, exact: true };
   for (const segment of splitPointer(pointer)) {
     const entry = target.node.entries?.get(segment);
@@ -69,4 +69,4 @@ export const findSource = (root: SourceNode, pointer: string): SourceTarget => {
     target = { node, keyStart: entry?.keyStart ?? null, exact: true };
   }
   return target;
-};
+}

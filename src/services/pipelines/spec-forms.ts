@@ -24,10 +24,11 @@ interface SpecSources {
 }
 
 /** Steps with the same are served by the same instances. */
-const callOf = ({ capability, capability_version, tags = [] }: StepDefinition): string =>
-  JSON.stringify([capability, capability_version ?? null, tags]);
+function callOf({ capability, capability_version, tags = [] }: StepDefinition): string {
+  return JSON.stringify([capability, capability_version ?? null, tags]);
+}
 
-export const findSpecDigests = async ({ db, feed }: SpecSources, calls: Calls): Promise<SpecDigests> => {
+export async function findSpecDigests({ db, feed }: SpecSources, calls: Calls): Promise<SpecDigests> {
   const byCall = new Map<string, readonly string[]>();
   const absent = new Map<string, SpecTarget>();
   for (const [call, target] of calls) {
@@ -51,12 +52,12 @@ export const findSpecDigests = async ({ db, feed }: SpecSources, calls: Calls): 
     );
   }
   return { byCall, byCapability: pickFirst(calls, byCall) };
-};
+}
 
 export type Calls = ReadonlyMap<string, SpecTarget>;
 
 /** The kinds of calls that a definition makes, by `callOf`. */
-export const listCalls = ({ steps }: Pick<PipelineDefinition, 'steps'>): Calls => {
+export function listCalls({ steps }: Pick<PipelineDefinition, 'steps'>): Calls {
   const calls = new Map<string, SpecTarget>();
   for (const step of steps) {
     const { capability, capability_version: versionRange = null, tags = [] } = step;
@@ -65,22 +66,22 @@ export const listCalls = ({ steps }: Pick<PipelineDefinition, 'steps'>): Calls =
     calls.set(callOf(step), { capability, versionRange, tags });
   }
   return calls;
-};
+}
 
-const pickFirst = (calls: Calls, byCall: SpecDigests['byCall']): Readonly<Record<string, string>> => {
+function pickFirst(calls: Calls, byCall: SpecDigests['byCall']): Readonly<Record<string, string>> {
   const first = new Map<string, string>();
   for (const [call, { capability }] of calls) {
     const digest = byCall.get(call)?.[0];
     if (digest !== undefined && !first.has(capability)) first.set(capability, digest);
   }
   return Object.fromEntries(first);
-};
+}
 
 /** @returns the forms of a step, none when nothing is known of its capability */
-export const readSpecForms = async (
+export async function readSpecForms(
   { db, forms }: { readonly db: Db; readonly forms: InputForms },
   { byCall }: Pick<SpecDigests, 'byCall'>,
-): Promise<(step: StepDefinition) => readonly CapabilityForm[]> => {
+): Promise<(step: StepDefinition) => readonly CapabilityForm[]> {
   const read = new Map<string, CapabilityForm>();
   const unread: string[] = [];
   for (const digest of new Set([...byCall.values()].flat())) {
@@ -91,4 +92,4 @@ export const readSpecForms = async (
   const specs = unread.length === 0 ? new Map() : await findSpecs(db, unread);
   for (const [digest, spec] of specs) read.set(digest, forms.addSpec(digest, spec));
   return (step) => (byCall.get(callOf(step)) ?? []).flatMap((digest) => read.get(digest) ?? []);
-};
+}

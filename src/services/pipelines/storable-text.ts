@@ -5,13 +5,13 @@ import { extendPointer } from '../../core/json-pointer.ts';
 const unstorable = /[\0\p{Surrogate}]/u;
 
 /** Pointer of the first text that cannot be stored, or of the object with such a key; null when there is none. */
-export const findUnstorableText = (value: Json): string | null => {
+export function findUnstorableText(value: Json): string | null {
   const path = findPath(value);
   return path === null ? null : extendPointer('', ...path.reverse());
-};
+}
 
 /** From the inside out. */
-const findPath = (value: Json): string[] | null => {
+function findPath(value: Json): string[] | null {
   if (typeof value === 'string') return unstorable.test(value) ? [] : null;
   if (typeof value !== 'object' || value === null) return null;
   for (const [key, below] of Object.entries(value)) {
@@ -23,4 +23,4 @@ const findPath = (value: Json): string[] | null => {
     }
   }
   return null;
-};
+}

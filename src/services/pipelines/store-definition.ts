@@ -4,8 +4,8 @@ import { insertDefinition } from '../../db/definition.ts';
 import { digestDefinition } from './definition-digest.ts';
 
 /** Stores a definition by its content; storing an equal one again changes nothing. @returns its digest */
-export const storeDefinition = async (db: Db, definition: PipelineDefinition): Promise<string> => {
+export async function storeDefinition(db: Db, definition: PipelineDefinition): Promise<string> {
   const digest = digestDefinition(definition);
   await insertDefinition(db, { digest, body: definition });
   return digest;
-};
+}

@@ -4,31 +4,34 @@ import type { SourceProblem } from './source-node.ts';
 
 const shownErrors = 50;
 
-export const unquotedExpression = (pointer: string, at: number, written: string): SourceProblem => ({
-  code: 'yaml_unquoted_expression',
-  pointer,
-  at,
-  message: 'YAML reads {{ }} without quotes as a map; quote it',
-  suggestion: `write ${quote(written.slice(0, 200))}`,
-});
+export function unquotedExpression(pointer: string, at: number, written: string): SourceProblem {
+  return {
+    code: 'yaml_unquoted_expression',
+    pointer,
+    at,
+    message: 'YAML reads {{ }} without quotes as a map; quote it',
+    suggestion: `write ${quote(written.slice(0, 200))}`,
+  };
+}
 
-const quote = (written: string): string =>
-  written.includes('"') && !written.includes("'") ? `'${written}'` : JSON.stringify(written);
+function quote(written: string): string {
+  return written.includes('"') && !written.includes("'") ? `'${written}'` : JSON.stringify(written);
+}
 
 /** Errors, and warnings for tags that were not understood; one for each place. */
-export const readYamlErrors = (text: string, document: Document.Parsed): SourceProblem[] => {
+export function readYamlErrors(text: string, document: Document.Parsed): SourceProblem[] {
   const problems = new Map<number, SourceProblem>();
   for (const error of [...document.errors, ...document.warnings].slice(0, shownErrors)) {
     const problem = translate(text, error);
     if (!problems.has(problem.at)) problems.set(problem.at, problem);
   }
   return [...problems.values()];
-};
+}
 
-const translate = (
+function translate(
   text: string,
   error: Document.Parsed['errors'][number] | Document.Parsed['warnings'][number],
-): SourceProblem => {
+): SourceProblem {
   const [at] = error.pos;
   switch (error.code) {
     case 'TAB_AS_INDENT':
@@ -52,14 +55,14 @@ const translate = (
     default:
       return findUnquoted(text, at) ?? { code: 'yaml_syntax', pointer: '', at, message: error.message };
   }
-};
+}
 
 /** A syntax error on a line with a bare `{{` comes from it nearly always. */
-const findUnquoted = (text: string, at: number): SourceProblem | undefined => {
+function findUnquoted(text: string, at: number): SourceProblem | undefined {
   const lineStart = text.lastIndexOf('\n', at - 1) + 1;
   const lineEnd = text.indexOf('\n', at);
   const line = text.slice(lineStart, lineEnd < 0 ? undefined : lineEnd).trimEnd();
   const open = /(?<=^|[:\-,[{]\s*)\{\{/.exec(line)?.index;
   if (open === undefined) return undefined;
   return unquotedExpression('', lineStart + open, line.slice(open));
-};
+}

@@ -18,20 +18,24 @@ export interface CostRange {
 
 export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
 
-export const addCosts = (one: CostRange, other: CostRange): CostRange => ({
-  least: one.least + other.least,
-  expected: one.expected + other.expected,
-  worst: one.worst + other.worst,
-  limit: one.limit + other.limit,
-});
+export function addCosts(one: CostRange, other: CostRange): CostRange {
+  return {
+    least: one.least + other.least,
+    expected: one.expected + other.expected,
+    worst: one.worst + other.worst,
+    limit: one.limit + other.limit,
+  };
+}
 
-export const multiplyCost = ({ least, expected, worst, limit }: CostRange, times: number): CostRange => {
+export function multiplyCost({ least, expected, worst, limit }: CostRange, times: number): CostRange {
   const n = BigInt(times);
   return { least: least * n, expected: expected * n, worst: worst * n, limit: limit * n };
-};
+}
 
-export const showCost = ({ least, expected, worst }: CostRange): PlannedCost => ({
-  min: fromNanoUsd(least),
-  expected: fromNanoUsd(expected),
-  worst: fromNanoUsd(worst),
-});
+export function showCost({ least, expected, worst }: CostRange): PlannedCost {
+  return {
+    min: fromNanoUsd(least),
+    expected: fromNanoUsd(expected),
+    worst: fromNanoUsd(worst),
+  };
+}

@@ -54,10 +54,10 @@ export interface CallDependencies {
 }
 
 /** For one plan. @param headroomUsd what the budgets of the day leave; null = no limit */
-export const createForecastCall = (
+export function createForecastCall(
   { feed, validator }: CallDependencies,
   headroomUsd: number | null,
-): ForecastCall => {
+): ForecastCall {
   const known = new Map<string, CallForecast>();
   return async ({ wish, retryMax, input }) => {
     const { instances } = feed.fleet(wish.capability);
@@ -67,9 +67,9 @@ export const createForecastCall = (
     known.set(key, forecast);
     return forecast;
   };
-};
+}
 
-const forecastCall = (
+function forecastCall(
   feed: CallDependencies['feed'],
   {
     wish,
@@ -77,7 +77,7 @@ const forecastCall = (
     refusals,
     headroomUsd,
   }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroomUsd: number | null },
-): CallForecast => {
+): CallForecast {
   const { ruledOut } = refusals;
   const preview = previewChoice(feed, wish, { headroomUsd, ruledOut });
   const { request, choice, decision } = preview;
@@ -87,19 +87,26 @@ const forecastCall = (
   const least = toNanoUsd(prices?.leastUsd ?? 0);
   const expected = choice.best === null ? least : toNanoUsd(choice.best.costUsd);
   return {
-    ...{ chosen, reason, candidates },
+    chosen,
+    reason,
+    candidates,
     cost: prices === null ? noCost : { least, expected, worst, limit: worst },
     durationMs: choice.best?.instance.duration_ms ?? request.priorMs,
     trouble: choice.best === null ? findTrouble(preview, refusals) : null,
   };
-};
+}
 
-const findTrouble = ({ request, choice, decision }: ChoicePreview, { errors }: Refusals): Trouble => {
+function findTrouble({ request, choice, decision }: ChoicePreview, { errors }: Refusals): Trouble {
   if (choice.verdicts.has('over_budget')) {
     return { code: 'budget_exhausted', message: decision.reason, isFinal: false };
   }
   const { code, message, isFinal } = explainNoClaim({
-    ...{ kind: 'none', choice, decision, refusals: errors, shortage: null, nowMs: request.nowMs },
+    kind: 'none',
+    choice,
+    decision,
+    refusals: errors,
+    shortage: null,
+    nowMs: request.nowMs,
   });
   return { code, message, isFinal };
-};
+}

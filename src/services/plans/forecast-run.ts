@@ -16,7 +16,7 @@ import { forecastStep } from './forecast-step.ts';
 import { createForesight, type Foresight } from './foresight.ts';
 import { type Condition, type Rehearsal, rehearseRun } from './rehearse.ts';
 
-export const forecastRun = async (context: PlanContext, task: RunTask): Promise<RunForecast> => {
+export async function forecastRun(context: PlanContext, task: RunTask): Promise<RunForecast> {
   const { definition } = task;
   const compiled = compileDefinition(definition);
   const plan = planRun(definition, { compiled });
@@ -50,10 +50,10 @@ export const forecastRun = async (context: PlanContext, task: RunTask): Promise<
     ),
     findings: [...stage.findings, ...forecasts.flatMap(({ findings }) => findings)],
   };
-};
+}
 
 /** What is certain of the steps, before and while the run is rehearsed. */
-const createStage = (task: RunTask, { steps }: CompiledDefinition) => {
+function createStage(task: RunTask, { steps }: CompiledDefinition) {
   const { definition, job, jobId } = task;
   const { pipeline, version } = definition;
   const findings: Finding[] = [];
@@ -63,7 +63,9 @@ const createStage = (task: RunTask, { steps }: CompiledDefinition) => {
   const endOf = (index: number): StepScope | null => (isSkipped(index) ? { status: 'skipped' } : null);
 
   const foresight: Foresight = createForesight({
-    ...{ job, endOf, stepIds: steps.map(({ definition: { id } }) => id) },
+    job,
+    endOf,
+    stepIds: steps.map(({ definition: { id } }) => id),
     run: { id: newId('run'), job_id: jobId, attempt: 1, pipeline, version },
   });
 
@@ -81,22 +83,30 @@ const createStage = (task: RunTask, { steps }: CompiledDefinition) => {
   };
 
   return { foresight, conditionOf, findings };
-};
+}
 
-const leaveOut = (hasItems: boolean): StepForecast => ({
-  ...{ chosen: null, candidates: [], cost: noCost, durationMs: 0, findings: [] },
-  reason: 'it does not happen: its condition is false, or a step that it needs does not happen',
-  ...(hasItems ? { items: 0 } : {}),
-});
+function leaveOut(hasItems: boolean): StepForecast {
+  return {
+    chosen: null,
+    candidates: [],
+    cost: noCost,
+    durationMs: 0,
+    findings: [],
+    reason: 'it does not happen: its condition is false, or a step that it needs does not happen',
+    ...(hasItems ? { items: 0 } : {}),
+  };
+}
 
-const happensOf = ({ may, sure }: Rehearsal, index: number): PlannedStepView['happens'] => {
+function happensOf({ may, sure }: Rehearsal, index: number): PlannedStepView['happens'] {
   if (may[index] !== true) return 'no';
   return sure[index] === true ? 'yes' : 'unknown';
-};
+}
 
 /** What need not happen costs nothing at the least; what happens only after a failure is not expected. */
-const weighCost = (cost: CostRange, { usual, sure }: Rehearsal, index: number): CostRange => ({
-  ...cost,
-  least: sure[index] === true ? cost.least : 0n,
-  expected: usual[index] === true ? cost.expected : 0n,
-});
+function weighCost(cost: CostRange, { usual, sure }: Rehearsal, index: number): CostRange {
+  return {
+    ...cost,
+    least: sure[index] === true ? cost.least : 0n,
+    expected: usual[index] === true ? cost.expected : 0n,
+  };
+}

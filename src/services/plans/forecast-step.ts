@@ -19,11 +19,11 @@ export interface StepTask {
 
 const mostItems = 10_000;
 
-export const forecastStep = async (
+export async function forecastStep(
   context: PlanContext,
   run: RunTask,
   task: StepTask,
-): Promise<StepForecast> => {
+): Promise<StepForecast> {
   const { step, pointer, foresight } = task;
   if (step.items === null) return forecastOne(context, run, task);
   const list = readList(foresight.value(step.items), `${pointer}/for_each/items`);
@@ -35,13 +35,13 @@ export const forecastStep = async (
     cost: { ...one.cost, least: 0n, limit: multiplyCost(one.cost, mostItems).limit },
     findings: [list.finding, ...one.findings],
   };
-};
+}
 
 type ListReading =
   | { readonly kind: 'known'; readonly value: readonly Json[] }
   | { readonly kind: 'unknown'; readonly finding: Finding };
 
-const readList = (items: Foreseen<Json>, pointer: string): ListReading => {
+function readList(items: Foreseen<Json>, pointer: string): ListReading {
   const unknown = (severity: Finding['severity'], code: string, message: string): ListReading => ({
     kind: 'unknown',
     finding: { severity, code, pointer, message },
@@ -59,40 +59,41 @@ const readList = (items: Foreseen<Json>, pointer: string): ListReading => {
   return list.length > mostItems
     ? unknown('error', 'too_many_items', message)
     : { kind: 'known', value: list };
-};
+}
 
-const readInput = (
+function readInput(
   { step, foresight }: StepTask,
   item?: Item,
-): { readonly input: JsonObject | null; readonly findings: readonly Finding[] } => {
+): { readonly input: JsonObject | null; readonly findings: readonly Finding[] } {
   const input = foresight.value(step.input, item);
   if (input.kind === 'known') return { input: input.value as JsonObject, findings: [] };
   if (input.kind === 'unknown') return { input: null, findings: [] };
   const { pointer, message } = input;
   return { input: null, findings: [{ severity: 'error', code: 'expression_unresolved', pointer, message }] };
-};
+}
 
-const forecastOne = async (
+async function forecastOne(
   context: PlanContext,
   run: RunTask,
   task: StepTask,
   item?: Item,
-): Promise<UnitForecast> => {
+): Promise<UnitForecast> {
   const { input, findings } = readInput(task, item);
   const unit = await forecastUnit(context, run, { ...task, input });
   return { ...unit, findings: [...findings, ...unit.findings] };
-};
+}
 
-const dependsOnItem = ({ input }: CompiledStep): boolean =>
-  references(input).some(({ root }) => root === 'item' || root === 'index');
+function dependsOnItem({ input }: CompiledStep): boolean {
+  return references(input).some(({ root }) => root === 'item' || root === 'index');
+}
 
 /** Items that begin together take as long as the longest of all. */
-const forecastItems = async (
+async function forecastItems(
   context: PlanContext,
   run: RunTask,
   task: StepTask,
   list: readonly Json[],
-): Promise<StepForecast> => {
+): Promise<StepForecast> {
   const wanted = dependsOnItem(task.step) ? list.length : Math.min(1, list.length);
   const looked = Math.min(wanted, context.room.left);
   context.room.left -= looked;
@@ -107,15 +108,18 @@ const forecastItems = async (
   const longestMs = all.reduce((most, { durationMs }) => Math.max(most, durationMs), 0);
   const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
   return {
-    ...{ chosen, candidates, reason, items: list.length },
+    chosen,
+    candidates,
+    reason,
+    items: list.length,
     cost: units.reduce((sum, { cost }) => addCosts(sum, cost), multiplyCost(other?.cost ?? noCost, rest)),
     durationMs: Math.ceil(list.length / task.maxParallel) * longestMs,
     findings: mergeFindings(units),
   };
-};
+}
 
 /** Each finding once, with the first item that it is about. */
-const mergeFindings = (units: readonly UnitForecast[]): Finding[] => {
+function mergeFindings(units: readonly UnitForecast[]): Finding[] {
   const seen = new Map<string, { readonly finding: Finding; readonly first: number; count: number }>();
   for (const [index, { findings }] of units.entries()) {
     for (const finding of findings) {
@@ -129,4 +133,4 @@ const mergeFindings = (units: readonly UnitForecast[]): Finding[] => {
     ...finding,
     message: `${count === 1 ? `item ${first}` : `${count} items, the first is ${first}`}: ${finding.message}`,
   }));
-};
+}

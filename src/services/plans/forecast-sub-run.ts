@@ -12,11 +12,11 @@ import type { PlannedUnit } from './forecast-unit.ts';
 /** Runs below the first one. */
 const deepest = 5;
 
-export const forecastSubRun = async (
+export async function forecastSubRun(
   context: PlanContext,
   task: RunTask,
   unit: PlannedUnit,
-): Promise<UnitForecast> => {
+): Promise<UnitForecast> {
   const reference = unit.step.definition.pipeline ?? '';
   const pointer = `${unit.pointer}/pipeline`;
   if (task.depth >= deepest) {
@@ -34,39 +34,53 @@ export const forecastSubRun = async (
     if (error.code === 'job_invalid') return refuse(`${unit.pointer}/input`, error.code, error.message);
     return refuse(pointer, error.code === 'not_found' ? 'pipeline_unknown' : error.code, error.message);
   }
-};
+}
 
 /** It is certain to fail. */
-const refuse = (pointer: string, code: string, message: string): UnitForecast => ({
-  ...{ chosen: null, candidates: [], cost: noCost, durationMs: 0, reason: message },
-  findings: [{ severity: 'error', code, pointer, message }],
-});
+function refuse(pointer: string, code: string, message: string): UnitForecast {
+  return {
+    chosen: null,
+    candidates: [],
+    cost: noCost,
+    durationMs: 0,
+    reason: message,
+    findings: [{ severity: 'error', code, pointer, message }],
+  };
+}
 
 /** @throws AppError `job_invalid` */
-const forecastKnown = async (
+async function forecastKnown(
   context: PlanContext,
   task: RunTask,
   { step, pointer, input, known }: PlannedUnit & { readonly known: KnownDefinition },
-): Promise<UnitForecast> => {
+): Promise<UnitForecast> {
   const { definition } = known;
   if (input !== null) known.checkJob(input);
   const settings = resolveStepSettings(task.definition, step.definition);
   const ceilingUsd = lowestCeiling(step.definition.budget_ceiling_usd ?? null, task.ceilingUsd);
   const { steps, cost, path, findings } = await context.forecastRun({
-    ...{ definition, job: input, jobId: newId('job'), depth: task.depth + 1 },
+    definition,
+    job: input,
+    jobId: newId('job'),
+    depth: task.depth + 1,
     priority: settings.priority ?? task.priority,
     ceilingUsd: lowestCeiling(ceilingUsd, definition.budget_ceiling_usd ?? null),
   });
   const size = steps.length === 1 ? '1 step' : `${steps.length} steps`;
   return {
-    ...{ chosen: null, candidates: [], cost, durationMs: path.durationMs },
+    chosen: null,
+    candidates: [],
+    cost,
+    durationMs: path.durationMs,
     reason: `a run of ${definition.pipeline}@${definition.version}: ${size}`,
     findings: findings.map((finding) => bringUp(finding, definition, pointer)),
   };
-};
+}
 
-const bringUp = (
+function bringUp(
   { severity, code, pointer: at, message }: Finding,
   { pipeline, version }: PipelineDefinition,
   pointer: string,
-): Finding => ({ severity, code, pointer, message: `${pipeline}@${version} at ${at}: ${message}` });
+): Finding {
+  return { severity, code, pointer, message: `${pipeline}@${version} at ${at}: ${message}` };
+}

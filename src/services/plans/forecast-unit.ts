@@ -18,11 +18,11 @@ export interface PlannedUnit {
   readonly input: JsonObject | null;
 }
 
-export const forecastUnit = async (
+export async function forecastUnit(
   context: PlanContext,
   task: RunTask,
   unit: PlannedUnit,
-): Promise<UnitForecast> => {
+): Promise<UnitForecast> {
   const { definition, kind } = unit.step;
   await context.breathe();
   switch (kind) {
@@ -38,21 +38,24 @@ export const forecastUnit = async (
       return { ...nobody, reason: 'a person is asked', durationMs: 0, findings: [finding] };
     }
   }
-};
+}
 
 const nobody = { chosen: null, candidates: [], cost: noCost, findings: [] };
 
-const forecastCallOf = async (
+async function forecastCallOf(
   { forecastCall, registered, missing }: PlanContext,
   { definition, priority, ceilingUsd }: RunTask,
   { step, pointer, input }: PlannedUnit,
-): Promise<UnitForecast> => {
+): Promise<UnitForecast> {
   const settings = resolveStepSettings(definition, step.definition);
   const capability = capabilityOf(step.definition);
   const { trouble, ...forecast } = await forecastCall({
-    ...{ input, retryMax: settings.retry.max },
+    input,
+    retryMax: settings.retry.max,
     wish: routeOfStep(step.definition, settings, {
-      ...{ priority, ceilingUsd, remainingMs: settings.totalTimeoutMs },
+      priority,
+      ceilingUsd,
+      remainingMs: settings.totalTimeoutMs,
     }),
   });
   if (!registered.has(capability)) missing.add(capability); // a finding of the definition's checks
@@ -61,4 +64,4 @@ const forecastCallOf = async (
   const place = code === 'input_invalid' ? `${pointer}/input` : pointer;
   const severity = isFinal ? 'error' : 'warning';
   return { ...forecast, findings: [{ severity, code, pointer: place, message }] };
-};
+}

@@ -41,18 +41,19 @@ class NotYetKnown extends Error {
   override readonly name = 'NotYetKnown';
 }
 
-const require = <Value>(value: Value | null | undefined): Value => {
+function require<Value>(value: Value | null | undefined): Value {
   if (value === null || value === undefined) throw new NotYetKnown();
   return value;
-};
+}
 
-export const createForesight = ({ job, run, stepIds, endOf }: KnownFacts): Foresight => {
+export function createForesight({ job, run, stepIds, endOf }: KnownFacts): Foresight {
   const steps: Record<string, StepScope> = Object.create(null);
   for (const [index, id] of stepIds.entries()) {
     Object.defineProperty(steps, id, { enumerable: true, get: () => require(endOf(index)) });
   }
   const scopeOf = (item: Item | undefined): ExpressionScope => ({
-    ...{ run, steps },
+    run,
+    steps,
     get job() {
       return require(job);
     },
@@ -67,9 +68,9 @@ export const createForesight = ({ job, run, stepIds, endOf }: KnownFacts): Fores
     condition: (template) => foresee(() => evaluateCondition(template, scopeOf(undefined))),
     value: (template, item) => foresee(() => evaluateTemplate(template, scopeOf(item))),
   };
-};
+}
 
-const foresee = <Value>(evaluate: () => Value): Foreseen<Value> => {
+function foresee<Value>(evaluate: () => Value): Foreseen<Value> {
   try {
     return { kind: 'known', value: evaluate() };
   } catch (error) {
@@ -77,4 +78,4 @@ const foresee = <Value>(evaluate: () => Value): Foreseen<Value> => {
     if (!(error instanceof ExpressionError)) throw error;
     return { kind: 'wrong', pointer: error.pointer, message: error.message };
   }
-};
+}

@@ -40,7 +40,7 @@ type Wish = Omit<PlanDefinitionRequest, 'definition'>;
 /** So that a plan takes no longer than a request may. */
 const roomForInputs = 10_000;
 
-export const createPlanService = (dependencies: PlanDependencies): PlanService => {
+export function createPlanService(dependencies: PlanDependencies): PlanService {
   const { definitions } = dependencies;
   const make = async (projectId: string, known: KnownDefinition, wish: Wish): Promise<Plan> => {
     const task = await readTask(dependencies.db, projectId, known, wish);
@@ -59,55 +59,58 @@ export const createPlanService = (dependencies: PlanDependencies): PlanService =
     planDefinition: async (projectId, { definition, ...wish }) =>
       make(projectId, await definitions.ofBody(definition), wish),
   };
-};
+}
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
-const readChecks = async (
+async function readChecks(
   pipelines: PlanDependencies['pipelines'],
   projectId: string,
   definition: PipelineDefinition,
   registered: PlanContext['registered'],
-): Promise<Finding[]> => {
+): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
   const checks = await pipelines.check(projectId, definition);
   return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
-};
+}
 
-const readTask = async (
+async function readTask(
   db: Db,
   projectId: string,
   { definition, checkJob }: KnownDefinition,
   wish: Wish,
-): Promise<RunTask> => {
+): Promise<RunTask> {
   const jobId = wish.job_id ?? newId('job');
   const job = await readJob(db, projectId, wish, jobId);
   if (job !== null) checkJob(job);
   return {
-    ...{ definition, job, jobId, depth: 0 },
+    definition,
+    job,
+    jobId,
+    depth: 0,
     priority: wish.priority ?? definition.priority ?? definition.defaults?.priority ?? 'standard',
     ceilingUsd: wish.budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
   };
-};
+}
 
-const readJob = async (
+async function readJob(
   db: Db,
   project_id: string,
   { job, job_id }: Wish,
   jobId: string,
-): Promise<JsonObject | null> => {
+): Promise<JsonObject | null> {
   if (job !== undefined) return bindJobMedia(job, jobId);
   if (job_id === undefined) return null;
   const stored = await findJob(db, { project_id, job_id });
   if (stored === null) throw new AppError('not_found', `there is no job ${job_id}`);
   return stored.body;
-};
+}
 
-const createContext = async (
+async function createContext(
   { db, feed, validator, definitions }: PlanDependencies,
   projectId: string,
   headroomUsd: number | null,
-): Promise<PlanContext> => {
+): Promise<PlanContext> {
   const runs = new Map<string, Promise<RunForecast>>();
   const pipelines = new Map<string, Promise<KnownDefinition>>();
   const context: PlanContext = {
@@ -133,23 +136,24 @@ const createContext = async (
     },
   };
   return context;
-};
+}
 
 const unitsPerBreath = 100;
 
-const createBreath = (): PlanContext['breathe'] => {
+function createBreath(): PlanContext['breathe'] {
   let units = 0;
   return async () => {
     if (++units % unitsPerBreath === 0) await setImmediate();
   };
-};
+}
 
 /** Equal for runs that have the same forecast. */
-const nameTask = ({ definition, job, priority, ceilingUsd, depth }: RunTask): string =>
-  JSON.stringify([definition.pipeline, definition.version, priority, ceilingUsd, depth, job]);
+function nameTask({ definition, job, priority, ceilingUsd, depth }: RunTask): string {
+  return JSON.stringify([definition.pipeline, definition.version, priority, ceilingUsd, depth, job]);
+}
 
 /** A run whose job cannot be looked at any more is one with any job. */
-const makeRoom = (room: PlanContext['room'], task: RunTask): RunTask => {
+function makeRoom(room: PlanContext['room'], task: RunTask): RunTask {
   if (task.job === null) return task;
   const { length } = task.definition.steps;
   if (length <= room.left) {
@@ -158,4 +162,4 @@ const makeRoom = (room: PlanContext['room'], task: RunTask): RunTask => {
   }
   room.isShort = true;
   return { ...task, job: null };
-};
+}

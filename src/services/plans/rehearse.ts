@@ -22,10 +22,10 @@ export interface Rehearsal {
  * @param conditionOf asked once per step with a condition whose time has come; by then it is certain of each step that
  * it depends on whether it is skipped
  */
-export const rehearseRun = async (
+export async function rehearseRun(
   plan: RunPlan,
   conditionOf: (index: number, isSkipped: (index: number) => boolean) => Condition,
-): Promise<Rehearsal> => {
+): Promise<Rehearsal> {
   const { steps } = plan;
   const conditions = new Map<number, Condition>();
   /** One of those that a handler waits for must fail and let the run go on. */
@@ -42,26 +42,30 @@ export const rehearseRun = async (
   const usual = await driveOnce(certain, (index) => conditions.get(index) !== 'fails');
   const sure = await driveOnce(certain, (index) => conditions.get(index) === 'holds');
   return { may, usual, sure };
-};
+}
 
 /** Items are counted elsewhere: all of them or none happen. */
-const forgetItems = ({ each: _, ...step }: PlannedStep): PlannedStep => step;
+function forgetItems({ each: _, ...step }: PlannedStep): PlannedStep {
+  return step;
+}
 
 /** Of failures. */
-const isHandler = ({ run_if, dependencies }: PlannedStep): boolean =>
-  run_if === 'any_failed' && dependencies.length > 0;
+function isHandler({ run_if, dependencies }: PlannedStep): boolean {
+  return run_if === 'any_failed' && dependencies.length > 0;
+}
 
-const handleAnything = (step: PlannedStep): PlannedStep =>
-  isHandler(step) ? { ...step, run_if: 'all_done', decides: true } : step;
+function handleAnything(step: PlannedStep): PlannedStep {
+  return isHandler(step) ? { ...step, run_if: 'all_done', decides: true } : step;
+}
 
-const neverAsked = (): never => {
+function neverAsked(): never {
   throw new RangeError('a rehearsal never waits, fails or escalates');
-};
+}
 
-const driveOnce = async (
+async function driveOnce(
   steps: readonly PlannedStep[],
   happens: (index: number, isSkipped: (index: number) => boolean) => boolean,
-): Promise<readonly boolean[]> => {
+): Promise<readonly boolean[]> {
   const indexOf = new Map(steps.map(({ id }, index) => [id, index]));
   const isSkipped = (index: number): boolean => state.steps[index] === 'skipped';
   let fault: { readonly error: unknown } | null = null;
@@ -79,12 +83,18 @@ const driveOnce = async (
       return asked.map(decideOne);
     },
     executeStep: async () => ({ state: 'succeeded' }),
-    ...{ escalateStep: neverAsked, resumeStep: neverAsked, giveUpStep: neverAsked, listen: neverAsked },
-    ...{ cancelRunning: neverAsked, cancelEscalations: neverAsked, moveOn: neverAsked },
-    ...{ record: () => undefined, rest: () => 'none' },
+    escalateStep: neverAsked,
+    resumeStep: neverAsked,
+    giveUpStep: neverAsked,
+    listen: neverAsked,
+    cancelRunning: neverAsked,
+    cancelEscalations: neverAsked,
+    moveOn: neverAsked,
+    record: () => undefined,
+    rest: () => 'none',
   };
   const { state, ended } = driveRun({ steps, max_in_flight: steps.length }, ports);
   await ended;
   if (fault !== null) throw (fault as { error: unknown }).error;
   return state.steps.map((step) => step === 'succeeded');
-};
+}

@@ -17,14 +17,15 @@ export interface PlannedRun {
   readonly checks: readonly Finding[];
 }
 
-export const showPlan = (run: PlannedRun): Plan => {
+export function showPlan(run: PlannedRun): Plan {
   const { context, task, forecast, checks } = run;
   const { pipeline, version, steps } = task.definition;
   const refused = new Set(checks.filter(({ severity }) => severity === 'error').map(placeOf));
   const foreseen = forecast.findings.filter((finding) => !refused.has(placeOf(finding))); // said once
   const findings = [...checks, ...foreseen, ...judge(run)];
   return {
-    ...{ pipeline, version },
+    pipeline,
+    version,
     steps: steps.map((step, index) => showStep(step, forecast.steps[index])),
     cost_usd: showCost(forecast.cost),
     critical_path: { steps: [...forecast.path.steps], duration_ms: forecast.path.durationMs },
@@ -32,15 +33,18 @@ export const showPlan = (run: PlannedRun): Plan => {
     within_ceiling: isWithin(forecast, task.ceilingUsd),
     findings: findings.slice(0, mostFindings),
   };
-};
+}
 
 /** An input is one place. */
-const placeOf = ({ pointer }: Finding): string => /^\/steps\/\d+\/input/.exec(pointer)?.[0] ?? pointer;
+function placeOf({ pointer }: Finding): string {
+  return /^\/steps\/\d+\/input/.exec(pointer)?.[0] ?? pointer;
+}
 
-const isWithin = ({ cost }: RunForecast, limitUsd: number | null): boolean =>
-  limitUsd === null || cost.limit <= toNanoUsd(limitUsd);
+function isWithin({ cost }: RunForecast, limitUsd: number | null): boolean {
+  return limitUsd === null || cost.limit <= toNanoUsd(limitUsd);
+}
 
-const judge = ({ context, task: { ceilingUsd }, forecast, headroomUsd }: PlannedRun): Finding[] => {
+function judge({ context, task: { ceilingUsd }, forecast, headroomUsd }: PlannedRun): Finding[] {
   const findings: Finding[] = [];
   const say = (severity: Finding['severity'], code: string, message: string): void => {
     findings.push({ severity, code, pointer: '', message });
@@ -57,16 +61,26 @@ const judge = ({ context, task: { ceilingUsd }, forecast, headroomUsd }: Planned
     say('note', 'items_not_looked_at', message);
   }
   return findings;
-};
+}
 
-const showStep = (
+function showStep(
   { capability, pipeline, wait, review }: PipelineDefinition['steps'][number],
   forecast: RunForecast['steps'][number] | undefined,
-): PlannedStepView => {
+): PlannedStepView {
   if (forecast === undefined) throw new RangeError('a step without a forecast');
   const { id, happens, items, chosen, reason, candidates, cost, durationMs } = forecast;
   return {
-    ...{ id, capability, pipeline, wait, review: review?.title, happens, items },
-    ...{ chosen, reason, candidates: [...candidates], cost_usd: showCost(cost), duration_ms: durationMs },
+    id,
+    capability,
+    pipeline,
+    wait,
+    review: review?.title,
+    happens,
+    items,
+    chosen,
+    reason,
+    candidates: [...candidates],
+    cost_usd: showCost(cost),
+    duration_ms: durationMs,
   };
-};
+}

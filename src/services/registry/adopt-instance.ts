@@ -21,10 +21,10 @@ export type AdoptInstance = (
 
 const maxAtOnce = 20;
 
-export const createAdoptInstance = (
+export function createAdoptInstance(
   tools: ProbingTools,
   addresses: Pick<AddressRules, 'normalise'>,
-): AdoptInstance => {
+): AdoptInstance {
   const underWay = new Map<string, Promise<InstanceRow>>();
 
   const adopt: AdoptInstance = async (projectId, key, queueDepth) => {
@@ -47,16 +47,17 @@ export const createAdoptInstance = (
     underWay.set(id, adoption);
     return adoption;
   };
-};
+}
 
-const refuse = ({ name, endpoint }: InstanceKey, reason: string): AppError =>
-  new AppError(
+function refuse({ name, endpoint }: InstanceKey, reason: string): AppError {
+  return new AppError(
     'not_found',
     `no instance of ${name} at ${endpoint} is registered, and not adopted: ${reason}`,
   );
+}
 
 /** The registration that an instance would have sent. @throws AppError `not_found` */
-const readRegistration = async (tools: ProbingTools, key: InstanceKey): Promise<Registration> => {
+async function readRegistration(tools: ProbingTools, key: InstanceKey): Promise<Registration> {
   const { name, endpoint } = key;
   const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
   const spec = await tools.probe.readSpec(urls.spec_url, tools.signal);
@@ -70,4 +71,4 @@ const readRegistration = async (tools: ProbingTools, key: InstanceKey): Promise<
   if (parsed.success) return parsed.data;
   const reasons = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
   throw refuse(key, `/spec: ${reasons.join('; ')}`);
-};
+}

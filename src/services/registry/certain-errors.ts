@@ -20,10 +20,10 @@ const aboutKeys: ReadonlySet<string> = new Set([
 /** Not all of what they apply has to hold. */
 const aboutBranches: ReadonlySet<string> = new Set(['anyOf', 'contains', 'if', 'not', 'oneOf']);
 
-export const keepCertain = (
+export function keepCertain(
   errors: readonly ErrorObject[],
   holes: ReadonlySet<string>,
-): readonly ErrorObject[] => {
+): readonly ErrorObject[] {
   const aroundHoles = listAround(holes);
   const branched = new Set(
     errors.filter(({ keyword }) => aboutBranches.has(keyword)).map(({ instancePath }) => instancePath),
@@ -34,22 +34,23 @@ export const keepCertain = (
     if (branched.has(instancePath) || isBelow(instancePath, branched)) return false;
     return aboutKeys.has(keyword) || !aroundHoles.has(instancePath);
   });
-};
+}
 
-const listAround = (holes: ReadonlySet<string>): ReadonlySet<string> => {
+function listAround(holes: ReadonlySet<string>): ReadonlySet<string> {
   const around = new Set<string>();
   for (const hole of holes) for (const pointer of listAbove(hole)) around.add(pointer);
   return around;
-};
+}
 
 /** All pointers to what a value is in, the whole first. */
-const listAbove = (pointer: string): string[] => {
+function listAbove(pointer: string): string[] {
   const above: string[] = [];
   for (let end = pointer.indexOf('/'); end >= 0; end = pointer.indexOf('/', end + 1)) {
     above.push(pointer.slice(0, end));
   }
   return above;
-};
+}
 
-const isBelow = (pointer: string, places: ReadonlySet<string>): boolean =>
-  places.size > 0 && listAbove(pointer).some((above) => places.has(above));
+function isBelow(pointer: string, places: ReadonlySet<string>): boolean {
+  return places.size > 0 && listAbove(pointer).some((above) => places.has(above));
+}

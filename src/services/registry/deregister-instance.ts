@@ -26,10 +26,10 @@ const contestedMs = 10_000;
 const recheckMs = 5_000;
 
 /** @throws AppError `not_found`, `forbidden` */
-export const deregisterInstance = async (
+export async function deregisterInstance(
   tools: ProbingTools,
   request: Deregistration,
-): Promise<DeregisterAnswer> => {
+): Promise<DeregisterAnswer> {
   const first = await tools.db.transaction(async (trx) => {
     const row = await lock(trx, request);
     const verdict = judge(row, request.generation);
@@ -43,30 +43,30 @@ export const deregisterInstance = async (
     const isAlive = row.state !== 'deregistered' && (isNewer || event.kind === 'probe_ok');
     return finish(trx, row, isAlive ? 'stale' : 'execute', tools);
   });
-};
+}
 
-const lock = async (trx: Db, { projectId, key }: Deregistration): Promise<InstanceRow> => {
+async function lock(trx: Db, { projectId, key }: Deregistration): Promise<InstanceRow> {
   const row = await lockOwnInstance(trx, projectId, key);
   if (row !== null) return row;
   throw new AppError('not_found', `no instance of ${key.name} at ${key.endpoint} is registered`);
-};
+}
 
-const judge = (row: InstanceRow, generation: number | undefined): 'stale' | 'execute' | 'ask' => {
+function judge(row: InstanceRow, generation: number | undefined): 'stale' | 'execute' | 'ask' {
   if (row.state === 'deregistered') return 'execute';
   if (generation !== undefined) return generation < row.generation ? 'stale' : 'execute';
   return row.replaces && row.registered_age_ms < contestedMs ? 'ask' : 'execute';
-};
+}
 
-const finish = async (
+async function finish(
   trx: Db,
   row: InstanceRow,
   verdict: 'stale' | 'execute',
   { logger }: ProbingTools,
-): Promise<DeregisterAnswer> => {
+): Promise<DeregisterAnswer> {
   if (verdict === 'execute') {
     const state = await applyEvent(trx, row, { kind: 'deregistered' }, logger);
     return { state: shownState({ ...row, state }), stale: false };
   }
   await probeSoon(trx, row.instance_id, recheckMs);
   return { state: shownState(row), stale: true };
-};
+}

@@ -23,19 +23,23 @@ export interface Finding {
 /** Who is asked, and who it should be. */
 type Examined = Pick<InstanceRow, 'name' | 'version' | 'health_url' | 'spec_url'>;
 
-const failed = (failure: ProbeFailure, detail: string): Finding => ({
-  event: { kind: 'probe_failed', failure, detail },
-  spec: null,
-  health: null,
-});
+function failed(failure: ProbeFailure, detail: string): Finding {
+  return {
+    event: { kind: 'probe_failed', failure, detail },
+    spec: null,
+    health: null,
+  };
+}
 
-export const mismatch = (detail: string): Finding => ({
-  event: { kind: 'probe_mismatch', detail },
-  spec: null,
-  health: null,
-});
+export function mismatch(detail: string): Finding {
+  return {
+    event: { kind: 'probe_mismatch', detail },
+    spec: null,
+    health: null,
+  };
+}
 
-const fromFault = (path: string, fault: ProbeFault): Finding => {
+function fromFault(path: string, fault: ProbeFault): Finding {
   const detail = `${path}: ${fault.detail}`;
   switch (fault.kind) {
     case 'refused':
@@ -47,17 +51,18 @@ const fromFault = (path: string, fault: ProbeFault): Finding => {
     case 'unusable':
       return mismatch(detail);
   }
-};
+}
 
 /** Name, version and schemas make a spec; its price and prose may differ between instances. */
-const digestOf = ({ name, version, input, output }: CapabilitySpec): string =>
-  createHash('sha256').update(canonicalJson({ name, version, input, output })).digest('hex');
+function digestOf({ name, version, input, output }: CapabilitySpec): string {
+  return createHash('sha256').update(canonicalJson({ name, version, input, output })).digest('hex');
+}
 
-export const examineInstance = async (
+export async function examineInstance(
   { probe, vetter }: { readonly probe: CapabilityProbe; readonly vetter: SchemaVetter },
   row: Examined,
   { readsSpec, signal }: { readonly readsSpec: boolean; readonly signal: AbortSignal },
-): Promise<Finding> => {
+): Promise<Finding> {
   const health = await probe.readHealth(row.health_url, signal);
   if (health.kind !== 'ok') return fromFault('/health', health);
   const stranger = findStranger('/health', row, health.value);
@@ -80,25 +85,26 @@ export const examineInstance = async (
     spec: { name, version, digest: digestOf(spec), spec },
     health: health.value,
   };
-};
+}
 
-const findStranger = (
+function findStranger(
   path: string,
   registered: Pick<InstanceRow, 'name' | 'version'>,
   said: { readonly name: string; readonly version: string },
-): string | null =>
-  said.name === registered.name && said.version === registered.version
+): string | null {
+  return said.name === registered.name && said.version === registered.version
     ? null
     : `${path} says ${said.name} ${said.version}, registered is ${registered.name} ${registered.version}`;
+}
 
-const findSpecFault = async (
+async function findSpecFault(
   vetter: SchemaVetter,
   spec: CapabilitySpec,
   signal: AbortSignal,
-): Promise<string | null> => {
+): Promise<string | null> {
   for (const side of ['input', 'output'] as const) {
     const fault = await vetter.vet(spec[side], signal);
     if (fault !== null) return `/spec: its ${side} schema cannot be used: ${fault}`;
   }
   return null;
-};
+}

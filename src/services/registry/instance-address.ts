@@ -10,10 +10,11 @@ import { AppError } from '../../errors.ts';
 
 type AddressField = 'endpoint' | 'spec_url' | 'health_url';
 
-const refuse = (field: AddressField, message: string): AppError =>
-  new AppError('request_invalid', `${field} ${message}`, {
+function refuse(field: AddressField, message: string): AppError {
+  return new AppError('request_invalid', `${field} ${message}`, {
     errors: [{ pointer: `/${field}`, code: 'invalid_address', message }],
   });
+}
 
 interface InstanceAddresses {
   /** Without a trailing slash. */
@@ -29,13 +30,13 @@ export interface AddressRules {
   normalise(registration: Pick<Registration, AddressField>): InstanceAddresses;
 }
 
-const findHostFault = (policy: AddressPolicy, { hostname, port, protocol }: URL): string | null => {
+function findHostFault(policy: AddressPolicy, { hostname, port, protocol }: URL): string | null {
   const host = hostname.replace(/^\[|\]$/g, '');
   const number = Number(port) || (protocol === 'https:' ? 443 : 80);
   return isIP(host) === 0 ? policy.findNameFault(host, number) : policy.findFault(host, number);
-};
+}
 
-export const createAddressRules = (policy: AddressPolicy): AddressRules => {
+export function createAddressRules(policy: AddressPolicy): AddressRules {
   const parse = (text: string, field: AddressField): URL => {
     if (!URL.canParse(text)) throw refuse(field, 'is no URL');
     const url = new URL(text);
@@ -68,4 +69,4 @@ export const createAddressRules = (policy: AddressPolicy): AddressRules => {
       return { endpoint: trimmed(endpoint), spec_url, health_url };
     },
   };
-};
+}

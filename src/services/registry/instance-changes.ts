@@ -15,23 +15,25 @@ import {
 import { forgetCalls, recordUptime } from '../../db/instance-process.ts';
 import { type Finding, mismatch } from './examine-instance.ts';
 
-const factsOf = (row: InstanceRow): InstanceFacts => ({
-  state: row.state,
-  reason: row.reason,
-  failed_probes: row.failed_probes,
-  isVetted: row.spec_digest !== null,
-  isSilent: row.is_silent,
-  isEvicted: row.is_evicted,
-  holdsCalls: row.in_flight > 0,
-});
+function factsOf(row: InstanceRow): InstanceFacts {
+  return {
+    state: row.state,
+    reason: row.reason,
+    failed_probes: row.failed_probes,
+    isVetted: row.spec_digest !== null,
+    isSilent: row.is_silent,
+    isEvicted: row.is_evicted,
+    holdsCalls: row.in_flight > 0,
+  };
+}
 
 /** @param row locked in the transaction of `db` @returns its state afterwards */
-export const applyEvent = async (
+export async function applyEvent(
   db: Db,
   row: InstanceRow,
   event: InstanceEvent,
   logger: Logger,
-): Promise<InstanceRow['state']> => {
+): Promise<InstanceRow['state']> {
   const change = nextState(factsOf(row), event);
   if (change === null) return row.state;
   await updateInstanceState(db, row.instance_id, change);
@@ -44,7 +46,7 @@ export const applyEvent = async (
     );
   }
   return change.state;
-};
+}
 
 /**
  * Applies what a probe found. A finding about an earlier registration, or a failure from before a heartbeat, is
@@ -52,13 +54,13 @@ export const applyEvent = async (
  * @param probed the row as it was when the probe began
  * @returns the state afterwards; null for old news
  */
-export const applyFinding = async (
+export async function applyFinding(
   db: Db,
   probed: InstanceRow,
   finding: Finding,
   logger: Logger,
-): Promise<InstanceRow['state'] | null> =>
-  db.transaction(async (trx) => {
+): Promise<InstanceRow['state'] | null> {
+  return db.transaction(async (trx) => {
     const { name, version, instance_id } = probed;
     const { spec } = finding;
     const rival =
@@ -81,18 +83,19 @@ export const applyFinding = async (
     }
     return state;
   });
+}
 
 /**
  * Takes over queue depth and uptime. A new process has nothing of the old one's breaker and speed. Of two probes at
  * once, the uptime of the first that is applied counts: the other one may have been read before it.
  */
-const applyHealth = async (
+async function applyHealth(
   db: Db,
   probed: InstanceRow,
   row: InstanceRow,
   { uptime_ms, queue_depth }: Health,
   logger: Logger,
-): Promise<void> => {
+): Promise<void> {
   const { instance_id, uptime_at, registered_at } = row;
   if (queue_depth !== undefined) await recordQueueDepth(db, instance_id, queue_depth);
   if (probed.uptime_at?.getTime() !== uptime_at?.getTime()) return;
@@ -102,9 +105,12 @@ const applyHealth = async (
     logger.info({ instance_id, capability: row.name, endpoint: row.endpoint }, 'instance is a new process');
   }
   await recordUptime(db, instance_id, uptime_ms);
-};
+}
 
-const isOldNews = (probed: InstanceRow, row: InstanceRow, { event }: Finding): boolean =>
-  probed.registered_at.getTime() !== row.registered_at.getTime() ||
-  probed.generation !== row.generation ||
-  (event.kind === 'probe_failed' && probed.last_heartbeat_at.getTime() !== row.last_heartbeat_at.getTime());
+function isOldNews(probed: InstanceRow, row: InstanceRow, { event }: Finding): boolean {
+  return (
+    probed.registered_at.getTime() !== row.registered_at.getTime() ||
+    probed.generation !== row.generation ||
+    (event.kind === 'probe_failed' && probed.last_heartbeat_at.getTime() !== row.last_heartbeat_at.getTime())
+  );
+}

@@ -37,10 +37,11 @@ export interface InstanceFeedOptions {
   readonly logger: Logger;
 }
 
-const hasRoom = ({ state, max_concurrency, held }: InstanceSnapshot): boolean =>
-  (state === 'up' || state === 'suspect') && held < max_concurrency;
+function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
+  return (state === 'up' || state === 'suspect') && held < max_concurrency;
+}
 
-export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFeedOptions): InstanceFeed => {
+export function createInstanceFeed({ db, intervalMs = 250, logger }: InstanceFeedOptions): InstanceFeed {
   const picture = createInstancePicture();
   const bell = createReleaseBell();
 
@@ -87,4 +88,4 @@ export const createInstanceFeed = ({ db, intervalMs = 250, logger }: InstanceFee
     },
     waitForRelease: bell.wait,
   };
-};
+}

@@ -50,11 +50,11 @@ const evictedAfterMs = 900_000;
 
 const noFleet: Fleet = { instances: [], priorMs: priorDuration([]) };
 
-const count = (entry: Entry): void => {
+function count(entry: Entry): void {
   entry.snapshot.held = Math.max(0, entry.polledHeld + entry.notes + entry.notesBeforePoll - entry.leaving);
-};
+}
 
-export const createInstancePicture = (): InstancePicture => {
+export function createInstancePicture(): InstancePicture {
   const entries = new Map<string, Entry>();
   let fleets = new Map<string, Fleet>();
   let horizon = '0';
@@ -140,4 +140,4 @@ export const createInstancePicture = (): InstancePicture => {
       }
     },
   };
-};
+}

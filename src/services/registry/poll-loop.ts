@@ -8,7 +8,7 @@ export interface PollLoop {
   refresh(): Promise<void>;
 }
 
-export const createPollLoop = ({
+export function createPollLoop({
   poll,
   intervalMs,
   onError,
@@ -16,7 +16,7 @@ export const createPollLoop = ({
   readonly poll: () => Promise<void>;
   readonly intervalMs: number;
   readonly onError: (error: unknown) => void;
-}): PollLoop => {
+}): PollLoop {
   let running: Promise<void> | null = null;
   let next: Promise<void> | null = null;
   let timer: NodeJS.Timeout | null = null;
@@ -57,4 +57,4 @@ export const createPollLoop = ({
       await (next ?? running)?.catch(() => undefined);
     },
   };
-};
+}

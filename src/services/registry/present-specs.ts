@@ -22,21 +22,21 @@ export interface FoundSpecs {
   readonly arePresent: boolean;
 }
 
-export const listPresentSpecs = async (
+export async function listPresentSpecs(
   { db, feed }: { readonly db: Db; readonly feed: Pick<InstanceFeed, 'fleet'> },
   target: SpecTarget,
-): Promise<FoundSpecs> => {
+): Promise<FoundSpecs> {
   const present = pickPresentSpecs(feed, target);
   if (present.length > 0) return { specs: present, arePresent: true };
   const known = (await listSpecs(db, target.capability)).filter(({ version }) => isWanted(target, version));
   return { specs: known, arePresent: false };
-};
+}
 
 /** Of the instances that are up, each once. */
-export const pickPresentSpecs = (
+export function pickPresentSpecs(
   feed: Pick<InstanceFeed, 'fleet'>,
   target: SpecTarget,
-): readonly KnownSpec[] => {
+): readonly KnownSpec[] {
   const present = new Map<string, KnownSpec>();
   for (const { state, version, spec_digest, tags } of feed.fleet(target.capability).instances) {
     const isRoutable = (state === 'up' || state === 'suspect') && isWanted(target, version);
@@ -44,7 +44,8 @@ export const pickPresentSpecs = (
     if (!present.has(spec_digest)) present.set(spec_digest, { version, digest: spec_digest });
   }
   return [...present.values()];
-};
+}
 
-export const isWanted = ({ versionRange }: Pick<SpecTarget, 'versionRange'>, version: string): boolean =>
-  versionRange === null || isInRange(readRange(versionRange), version);
+export function isWanted({ versionRange }: Pick<SpecTarget, 'versionRange'>, version: string): boolean {
+  return versionRange === null || isInRange(readRange(versionRange), version);
+}

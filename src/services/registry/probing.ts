@@ -20,7 +20,7 @@ interface Silent {
 }
 
 /** @returns how many instances were probed */
-export const probeDueInstances = async (tools: ProbingTools, limit: number): Promise<number> => {
+export async function probeDueInstances(tools: ProbingTools, limit: number): Promise<number> {
   const { db, logger } = tools;
   await changeSilentInstances(db, afterSilence);
   const due = await claimDueProbes(db, limit, claimMs);
@@ -33,23 +33,24 @@ export const probeDueInstances = async (tools: ProbingTools, limit: number): Pro
     await Promise.all(silent.map(({ row, finding }) => applyFinding(db, row, finding, logger)));
   }
   return due.length;
-};
+}
 
 /** Null when the finding was applied. */
-const probeInstance = async (tools: ProbingTools, row: InstanceRow): Promise<Silent | null> => {
+async function probeInstance(tools: ProbingTools, row: InstanceRow): Promise<Silent | null> {
   const readsSpec = row.spec_digest === null;
   const finding = await examineInstance(tools, row, { readsSpec, signal: tools.signal });
   if (isSilence(finding)) return { row, finding };
   await applyFinding(tools.db, row, finding, tools.logger);
   return null;
-};
+}
 
-const isSilence = ({ event }: Finding): boolean =>
-  event.kind === 'probe_failed' && (event.failure === 'unanswered' || event.failure === 'unconnected');
+function isSilence({ event }: Finding): boolean {
+  return event.kind === 'probe_failed' && (event.failure === 'unanswered' || event.failure === 'unconnected');
+}
 
 /** Instances that are down already are silent for reasons of their own. */
-const isOurFault = (due: readonly InstanceRow[], silent: readonly Silent[]): boolean => {
+function isOurFault(due: readonly InstanceRow[], silent: readonly Silent[]): boolean {
   const isJudged = ({ state }: InstanceRow): boolean => state === 'up' || state === 'suspect';
   const judged = due.filter(isJudged).length;
   return judged >= smallestJudgedRound && silent.filter(({ row }) => isJudged(row)).length * 2 > judged;
-};
+}

@@ -19,44 +19,46 @@ import { newId } from '../ids.ts';
 /** changed: the endpoint was registered with other facts. same: a repetition. */
 export type RegistrationKind = 'new' | 'changed' | 'same';
 
-const toRegistered = (registration: Registration): Registered => ({
-  version: registration.version,
-  spec_url: registration.spec_url,
-  health_url: registration.health_url,
-  cost_type: registration.cost_model.type,
-  rate_usd: registration.cost_model.rate_usd,
-  cost_notes: registration.cost_model.notes ?? null,
-  tags: registration.tags,
-  max_concurrency: registration.max_concurrency,
-  settle: registration.settle,
-});
+function toRegistered(registration: Registration): Registered {
+  return {
+    version: registration.version,
+    spec_url: registration.spec_url,
+    health_url: registration.health_url,
+    cost_type: registration.cost_model.type,
+    rate_usd: registration.cost_model.rate_usd,
+    cost_notes: registration.cost_model.notes ?? null,
+    tags: registration.tags,
+    max_concurrency: registration.max_concurrency,
+    settle: registration.settle,
+  };
+}
 
 /** The locked row of an instance of the project; null when it is not registered. @throws AppError `forbidden` */
-export const lockOwnInstance = async (
+export async function lockOwnInstance(
   db: Db,
   projectId: string,
   key: InstanceKey,
-): Promise<InstanceRow | null> => {
+): Promise<InstanceRow | null> {
   const row = await lockInstanceByKey(db, key);
   if (row !== null) requireOwner(row, projectId);
   return row;
-};
+}
 
 /** @throws AppError `forbidden` */
-const requireOwner = (row: InstanceRow, projectId: string): void => {
+function requireOwner(row: InstanceRow, projectId: string): void {
   if (row.owner_project === projectId) return;
   throw new AppError(
     'forbidden',
     `${row.endpoint} is registered by another project, which alone may change it`,
   );
-};
+}
 
 /** @param registration with normalised addresses @param db a transaction */
-export const registerInstance = async (
+export async function registerInstance(
   db: Db,
   projectId: string,
   registration: Registration,
-): Promise<{ row: InstanceRow; created: RegistrationKind }> => {
+): Promise<{ row: InstanceRow; created: RegistrationKind }> {
   const { instanceId, generationBefore } = await upsert(db, projectId, registration);
   if (registration.queue_depth !== undefined)
     await recordQueueDepth(db, instanceId, registration.queue_depth);
@@ -65,13 +67,13 @@ export const registerInstance = async (
   await probeNamesakes(db, row);
   if (generationBefore === null) return { row, created: 'new' };
   return { row, created: row.generation === generationBefore ? 'same' : 'changed' };
-};
+}
 
-const upsert = async (
+async function upsert(
   db: Db,
   projectId: string,
   registration: Registration,
-): Promise<{ instanceId: string; generationBefore: number | null }> => {
+): Promise<{ instanceId: string; generationBefore: number | null }> {
   const registered = toRegistered(registration);
   const { name, endpoint } = registration;
   for (;;) {
@@ -86,4 +88,4 @@ const upsert = async (
       return { instanceId: instance_id, generationBefore: null };
     }
   }
-};
+}

@@ -22,59 +22,61 @@ export interface ListRequest {
   readonly cursor?: string | undefined;
 }
 
-export const shownState = ({
+export function shownState({
   state,
   in_flight,
   is_evicted,
-}: Pick<InstanceRow, 'state' | 'in_flight' | 'is_evicted'>): InstanceState => {
+}: Pick<InstanceRow, 'state' | 'in_flight' | 'is_evicted'>): InstanceState {
   if (state === 'deregistered' && in_flight > 0) return 'draining';
   return state === 'down' && is_evicted ? 'evicted' : state;
-};
+}
 
-const toBreaker = ({ breaker_until, is_breaker_open }: InstanceRow): Breaker => {
+function toBreaker({ breaker_until, is_breaker_open }: InstanceRow): Breaker {
   if (breaker_until === null) return { state: 'closed', until: null };
   return is_breaker_open
     ? { state: 'open', until: breaker_until.toISOString() }
     : { state: 'half_open', until: null };
-};
+}
 
-export const toInstance = (row: InstanceRow): Instance => ({
-  name: row.name,
-  version: row.version,
-  endpoint: row.endpoint,
-  spec_url: row.spec_url,
-  health_url: row.health_url,
-  cost_model: {
-    type: row.cost_type,
-    rate_usd: Number(row.rate_usd),
-    ...(row.cost_notes === null ? {} : { notes: row.cost_notes }),
-  },
-  tags: [...row.tags],
-  max_concurrency: row.max_concurrency,
-  state: shownState(row),
-  ...(row.reason === null ? {} : { reason: row.reason }),
-  generation: row.generation,
-  in_flight: row.in_flight,
-  queue_depth: row.queue_depth,
-  duration_ms: row.duration_ms,
-  success_rate: expectedSuccess(row),
-  breaker: toBreaker(row),
-  settle: row.settle,
-  spec_digest: row.spec_digest,
-  registered_at: row.registered_at.toISOString(),
-  last_heartbeat_at: row.last_heartbeat_at.toISOString(),
-  expires_at: row.expires_at.toISOString(),
-});
+export function toInstance(row: InstanceRow): Instance {
+  return {
+    name: row.name,
+    version: row.version,
+    endpoint: row.endpoint,
+    spec_url: row.spec_url,
+    health_url: row.health_url,
+    cost_model: {
+      type: row.cost_type,
+      rate_usd: Number(row.rate_usd),
+      ...(row.cost_notes === null ? {} : { notes: row.cost_notes }),
+    },
+    tags: [...row.tags],
+    max_concurrency: row.max_concurrency,
+    state: shownState(row),
+    ...(row.reason === null ? {} : { reason: row.reason }),
+    generation: row.generation,
+    in_flight: row.in_flight,
+    queue_depth: row.queue_depth,
+    duration_ms: row.duration_ms,
+    success_rate: expectedSuccess(row),
+    breaker: toBreaker(row),
+    settle: row.settle,
+    spec_digest: row.spec_digest,
+    registered_at: row.registered_at.toISOString(),
+    last_heartbeat_at: row.last_heartbeat_at.toISOString(),
+    expires_at: row.expires_at.toISOString(),
+  };
+}
 
 /** Versions in order of their first registration that is shown. */
-const versionsOf = (rows: readonly InstanceRow[]): string[] => [
-  ...new Set(rows.map(({ version }) => version)),
-];
+function versionsOf(rows: readonly InstanceRow[]): string[] {
+  return [...new Set(rows.map(({ version }) => version))];
+}
 
-export const listCapabilities = async (
+export async function listCapabilities(
   db: Db,
   { tag, state, limit, cursor }: ListRequest,
-): Promise<{ items: CapabilitySummary[]; next_cursor: string | null }> => {
+): Promise<{ items: CapabilitySummary[]; next_cursor: string | null }> {
   const after = cursor === undefined ? null : decodeCursor(cursor);
   const rows = await listInstancePage(db, {
     tag: tag ?? null,
@@ -94,10 +96,10 @@ export const listCapabilities = async (
       instances: instances.map(toInstance),
     }),
   });
-};
+}
 
 /** @throws AppError `not_found` when the name was never registered */
-export const getCapability = async (db: Db, name: string): Promise<CapabilityDetail> => {
+export async function getCapability(db: Db, name: string): Promise<CapabilityDetail> {
   const [instances, specs] = await Promise.all([listInstancesByName(db, name), listSpecs(db, name)]);
   if (instances.length === 0) throw new AppError('not_found', `no instance of ${name} is registered`);
   return {
@@ -105,4 +107,4 @@ export const getCapability = async (db: Db, name: string): Promise<CapabilityDet
     specs: specs.map(({ digest, spec }) => ({ digest, spec })),
     instances: instances.map(toInstance),
   };
-};
+}

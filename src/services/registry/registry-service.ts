@@ -68,7 +68,7 @@ export interface RegistryOptions {
   readonly vetter: SchemaVetter;
 }
 
-export const createRegistryService = ({ policy, ...options }: RegistryOptions): RegistryService => {
+export function createRegistryService({ policy, ...options }: RegistryOptions): RegistryService {
   const { db, logger } = options;
   const abort = new AbortController();
   setMaxListeners(0, abort.signal); // every probe of a round listens
@@ -128,4 +128,4 @@ export const createRegistryService = ({ policy, ...options }: RegistryOptions): 
       await vetting.settle();
     },
   };
-};
+}

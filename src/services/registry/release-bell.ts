@@ -9,7 +9,7 @@ export interface ReleaseBell {
   awaited(): Iterable<string>;
 }
 
-export const createReleaseBell = (): ReleaseBell => {
+export function createReleaseBell(): ReleaseBell {
   const waiting = new Map<string, Set<() => void>>();
 
   const leave = (capability: string, wake: () => void): void => {
@@ -42,4 +42,4 @@ export const createReleaseBell = (): ReleaseBell => {
     },
     awaited: () => waiting.keys(),
   };
-};
+}

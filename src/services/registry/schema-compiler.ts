@@ -55,7 +55,7 @@ const patternBaseUnits = 50;
 type Patterns = NonNullable<NonNullable<Options['code']>['regExp']>;
 
 /** @throws SchemaRefused when all its patterns together have too many instructions */
-const createLinearPatterns = ({ spend }: WorkMeter): Patterns => {
+function createLinearPatterns({ spend }: WorkMeter): Patterns {
   const known = new Map<string, RE2JS>();
   let size = 0;
   const compile = (pattern: string): RE2JS => {
@@ -79,7 +79,7 @@ const createLinearPatterns = ({ spend }: WorkMeter): Patterns => {
     } as ReturnType<Patterns>;
   };
   return Object.assign(create, { code: 'linearPattern' });
-};
+}
 
 const options: Options = {
   strict: false,
@@ -92,7 +92,7 @@ const options: Options = {
   unicodeRegExp: false,
 };
 
-export const createSchemaCompiler = (): SchemaCompiler => {
+export function createSchemaCompiler(): SchemaCompiler {
   const metaSettings: Options = { strict: false, validateFormats: false, logger: false };
   const draft7 = new Ajv(metaSettings);
   const draft2020 = new Ajv2020(metaSettings);
@@ -121,22 +121,22 @@ export const createSchemaCompiler = (): SchemaCompiler => {
       }
     },
   };
-};
+}
 
-const explainRefusal = (error: unknown): SchemaRefused => {
+function explainRefusal(error: unknown): SchemaRefused {
   if (error instanceof SchemaRefused) return error;
   if (error instanceof RangeError) return new SchemaRefused('its references lead too far from each other');
   return new SchemaRefused(error instanceof Error ? error.message : String(error), { cause: error });
-};
+}
 
-const createCheck = (schema: JsonObject): CompiledSchema => {
+function createCheck(schema: JsonObject): CompiledSchema {
   const finders = createFinders(schema);
   const check = (value: Json): readonly SchemaError[] =>
     finders.find(value).map(({ pointer, message }) => ({ pointer, message }));
   return Object.assign(check, finders);
-};
+}
 
-const createFinders = (schema: JsonObject): Pick<CompiledSchema, 'find' | 'findCertain'> => {
+function createFinders(schema: JsonObject): Pick<CompiledSchema, 'find' | 'findCertain'> {
   const meter = createWorkMeter();
   const regExp = createLinearPatterns(meter);
   const settle = compileWith(schema, meter, { ...options, code: { regExp } });
@@ -180,28 +180,31 @@ const createFinders = (schema: JsonObject): Pick<CompiledSchema, 'find' | 'findC
   };
 
   return { find, findCertain };
-};
+}
 
-const compileWith = (schema: JsonObject, meter: WorkMeter, settings: Options): ValidateFunction => {
+function compileWith(schema: JsonObject, meter: WorkMeter, settings: Options): ValidateFunction {
   const { $schema, ...rest } = schema;
   const ajv = isDraft7(schema) ? new Ajv(settings) : new Ajv2020(settings);
   ajv.opts.unevaluated = hasUnevaluated(rest); // what it costs otherwise is paid for nothing
   addFormats.default(ajv);
   meterSchemas(ajv, meter, rest);
   return ajv.compile(rest);
-};
+}
 
-const hasUnevaluated = (value: Json): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  Object.entries(value).some(([key, child]) => key.startsWith('unevaluated') || hasUnevaluated(child));
+function hasUnevaluated(value: Json): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Object.entries(value).some(([key, child]) => key.startsWith('unevaluated') || hasUnevaluated(child))
+  );
+}
 
 /** The check did not come to an end: the value is not shown to be valid. */
-const explainUnfinished = (error: unknown): SchemaFinding => {
+function explainUnfinished(error: unknown): SchemaFinding {
   const whole = { pointer: '', keyword: '', params: {} };
   if (error instanceof TooMuchWork) {
     return { ...whole, message: 'is too much work to check against the schema; it must be smaller' };
   }
   if (error instanceof RangeError) return { ...whole, message: 'is nested too deeply to be checked' };
   throw error;
-};
+}

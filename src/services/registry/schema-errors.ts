@@ -13,7 +13,7 @@ const maxErrors = 20;
 const maxShown = 10;
 
 /** The first twenty, each field and message once. */
-export const describeSchemaErrors = (errors: readonly ErrorObject[]): readonly SchemaFinding[] => {
+export function describeSchemaErrors(errors: readonly ErrorObject[]): readonly SchemaFinding[] {
   const found = new Map<string, SchemaFinding>();
   for (const error of errors) {
     const { keyword, params } = error;
@@ -22,16 +22,9 @@ export const describeSchemaErrors = (errors: readonly ErrorObject[]): readonly S
     if (found.size === maxErrors) break;
   }
   return [...found.values()];
-};
+}
 
-const describe = ({
-  keyword,
-  instancePath,
-  params,
-  message,
-  data,
-  parentSchema,
-}: ErrorObject): SchemaError => {
+function describe({ keyword, instancePath, params, message, data, parentSchema }: ErrorObject): SchemaError {
   const at = (name: unknown): string => extendPointer(instancePath, String(name));
   switch (keyword) {
     case 'required':
@@ -52,26 +45,28 @@ const describe = ({
         message: `${message ?? 'does not match the schema'}, got ${show(data)}`,
       };
   }
-};
+}
 
-const knownNames = (schema: ErrorObject['parentSchema']): string => {
+function knownNames(schema: ErrorObject['parentSchema']): string {
   const names = Object.keys(schema?.properties ?? {});
   if (names.length === 0) return '';
   return `; allowed: ${shorten(names)}`;
-};
+}
 
-const list = (values: readonly unknown[]): string =>
-  values.length === 1 ? show(values[0]) : `one of ${shorten(values.map(show))}`;
+function list(values: readonly unknown[]): string {
+  return values.length === 1 ? show(values[0]) : `one of ${shorten(values.map(show))}`;
+}
 
-const shorten = (names: readonly string[]): string =>
-  names.length > maxShown
+function shorten(names: readonly string[]): string {
+  return names.length > maxShown
     ? `${names.slice(0, maxShown).join(', ')} and ${names.length - maxShown} more`
     : names.join(', ');
+}
 
 /** A value in a sentence; lists and objects by kind only. */
-const show = (value: unknown): string => {
+function show(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (value !== null && typeof value === 'object') return 'an object';
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
-};
+}

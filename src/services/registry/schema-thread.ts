@@ -6,7 +6,7 @@ import { createSchemaCompiler, SchemaRefused } from './schema-compiler.ts';
 const compiler = createSchemaCompiler();
 
 /** Why the schema cannot be used, or null. */
-const findFault = (schema: JsonObject): string | null => {
+function findFault(schema: JsonObject): string | null {
   try {
     compiler.compile(schema);
     return null;
@@ -14,7 +14,7 @@ const findFault = (schema: JsonObject): string | null => {
     if (error instanceof SchemaRefused) return error.message;
     throw error;
   }
-};
+}
 
 // The first compilation loads and warms what all need; it counts as starting.
 findFault({ type: 'object', properties: { a: { type: 'string', pattern: '^a' } } });

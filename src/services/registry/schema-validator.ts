@@ -23,13 +23,13 @@ interface CompiledSpec {
   readonly output: SchemaCheck;
 }
 
-export const createSchemaValidator = ({
+export function createSchemaValidator({
   db,
   maxSpecs = 1_000,
 }: {
   readonly db: Db;
   readonly maxSpecs?: number;
-}): SchemaValidator => {
+}): SchemaValidator {
   const compiler = createSchemaCompiler();
   const compiled = new LRUCache<string, Promise<CompiledSpec>>({ max: maxSpecs });
 
@@ -61,4 +61,4 @@ export const createSchemaValidator = ({
     validateOutput: (...about) => validate('output', about),
     spec: async (digest) => (await find(digest)).spec,
   };
-};
+}

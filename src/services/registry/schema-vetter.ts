@@ -38,7 +38,7 @@ const entry = new URL(
   import.meta.url,
 );
 
-export const createSchemaVetter = (options: SchemaVetterOptions = {}): SchemaVetter => {
+export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVetter {
   const { timeLimitMs = 1_000, heapLimitMb = 128 } = options;
   const verdicts = new LRUCache<string, Verdict>({ max: maxVerdicts });
   let thread: Worker | null = null;
@@ -97,7 +97,7 @@ export const createSchemaVetter = (options: SchemaVetterOptions = {}): SchemaVet
       await thread?.terminate();
     },
   };
-};
+}
 
 class LimitReached extends Error {
   readonly kind: 'time' | 'memory';
@@ -108,8 +108,8 @@ class LimitReached extends Error {
 }
 
 /** The thread's next message. When none comes in time the thread is ended, as it is by the signal. */
-const hear = (thread: Worker, limitMs: number, signal?: AbortSignal): Promise<unknown> =>
-  new Promise((resolve, reject) => {
+function hear(thread: Worker, limitMs: number, signal?: AbortSignal): Promise<unknown> {
+  return new Promise((resolve, reject) => {
     const end = (error: unknown): void => {
       settle();
       reject(error);
@@ -132,3 +132,4 @@ const hear = (thread: Worker, limitMs: number, signal?: AbortSignal): Promise<un
     signal?.addEventListener('abort', onAbort, { once: true });
     thread.on('message', onMessage).on('error', onError).on('exit', onExit);
   });
+}

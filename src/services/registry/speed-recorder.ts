@@ -15,7 +15,7 @@ export interface SpeedRecorder {
   stop(): Promise<void>;
 }
 
-export const createSpeedRecorder = ({
+export function createSpeedRecorder({
   db,
   intervalMs = 2_000,
   logger,
@@ -23,7 +23,7 @@ export const createSpeedRecorder = ({
   readonly db: Db;
   readonly intervalMs?: number;
   readonly logger: Logger;
-}): SpeedRecorder => {
+}): SpeedRecorder {
   let seen = new Map<string, ObservedCalls>();
   let timer: NodeJS.Timeout | null = null;
 
@@ -53,4 +53,4 @@ export const createSpeedRecorder = ({
     flush,
     stop: flushQuietly,
   };
-};
+}

@@ -13,11 +13,11 @@ interface Beat {
 }
 
 /** @param db a transaction @returns null when it is not registered @throws AppError `forbidden` */
-export const takeHeartbeat = async (
+export async function takeHeartbeat(
   db: Db,
   { projectId, key, queue_depth }: Beat,
   logger: Logger,
-): Promise<{ row: InstanceRow; revived: boolean } | null> => {
+): Promise<{ row: InstanceRow; revived: boolean } | null> {
   const row = await lockOwnInstance(db, projectId, key);
   if (row === null) return null;
   if (row.state === 'deregistered') return { row, revived: false };
@@ -28,4 +28,4 @@ export const takeHeartbeat = async (
   const revived = row.state === 'down' && state === 'up';
   if (revived) await probeNamesakes(db, row);
   return { row: { ...row, state }, revived };
-};
+}

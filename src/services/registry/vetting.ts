@@ -32,7 +32,7 @@ const maxInBackground = 50;
 /** A newer registration or heartbeat makes a finding old news; then it is looked at again. */
 const maxLooks = 3;
 
-export const createVetting = (tools: ProbingTools): Vetting => {
+export function createVetting(tools: ProbingTools): Vetting {
   const { logger, signal } = tools;
   const running = new Map<string, Promise<VetVerdict>>();
 
@@ -58,9 +58,9 @@ export const createVetting = (tools: ProbingTools): Vetting => {
       await Promise.allSettled(running.values());
     },
   };
-};
+}
 
-const vetNow = async (tools: ProbingTools, instanceId: string): Promise<VetVerdict> => {
+async function vetNow(tools: ProbingTools, instanceId: string): Promise<VetVerdict> {
   for (let look = 1; look <= maxLooks; look++) {
     const row = await findInstance(tools.db, instanceId);
     if (row === null) throw new AppError('not_found', `no instance ${instanceId} is registered`);
@@ -69,7 +69,8 @@ const vetNow = async (tools: ProbingTools, instanceId: string): Promise<VetVerdi
     if (state !== null) return verdictOf(state);
   }
   return 'unreachable';
-};
+}
 
-const verdictOf = (state: string): VetVerdict =>
-  state === 'up' ? 'usable' : state === 'quarantined' ? 'quarantined' : 'unreachable';
+function verdictOf(state: string): VetVerdict {
+  return state === 'up' ? 'usable' : state === 'quarantined' ? 'quarantined' : 'unreachable';
+}

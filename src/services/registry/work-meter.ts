@@ -19,7 +19,7 @@ export interface WorkMeter {
   left(): number;
 }
 
-export const createWorkMeter = (): WorkMeter => {
+export function createWorkMeter(): WorkMeter {
   let left = 0;
   return {
     reset: (budget) => {
@@ -31,7 +31,7 @@ export const createWorkMeter = (): WorkMeter => {
     },
     left: () => left,
   };
-};
+}
 
 const units = {
   /** For every schema that a value passes through. */
@@ -52,7 +52,7 @@ const units = {
 } as const;
 
 /** Lets every schema that this ajv compiles charge the meter before its keywords look at the value. */
-export const meterSchemas = (ajv: Ajv, meter: WorkMeter, root: JsonObject): void => {
+export function meterSchemas(ajv: Ajv, meter: WorkMeter, root: JsonObject): void {
   const keyword = 'capstan-work';
   const charges = createCharges(meter);
   const evaluatedNames = ajv.opts.unevaluated === true ? countMostKeys(root) : 0;
@@ -77,23 +77,25 @@ export const meterSchemas = (ajv: Ajv, meter: WorkMeter, root: JsonObject): void
     implements: implemented,
   };
   ajv.RULES.rules.unshift({ rules: [{ keyword, definition }] });
-};
+}
 
-const createCharges = ({ spend }: WorkMeter) => ({
-  text: (value: Json): void => {
-    if (typeof value === 'string') spend(units.character * value.length);
-  },
-  pattern: (value: Json): void => {
-    if (typeof value === 'string') spend(units.patternCharacter * value.length);
-  },
-  keys: (value: Json): void => {
-    if (typeof value === 'object' && value !== null) spend(units.key * Object.keys(value).length);
-  },
-  /** Each two items are compared, down to their first difference. */
-  pairs: (value: Json): void => {
-    if (Array.isArray(value)) spend(units.pair * value.length * sizeOf(value, spend));
-  },
-});
+function createCharges({ spend }: WorkMeter) {
+  return {
+    text: (value: Json): void => {
+      if (typeof value === 'string') spend(units.character * value.length);
+    },
+    pattern: (value: Json): void => {
+      if (typeof value === 'string') spend(units.patternCharacter * value.length);
+    },
+    keys: (value: Json): void => {
+      if (typeof value === 'object' && value !== null) spend(units.key * Object.keys(value).length);
+    },
+    /** Each two items are compared, down to their first difference. */
+    pairs: (value: Json): void => {
+      if (Array.isArray(value)) spend(units.pair * value.length * sizeOf(value, spend));
+    },
+  };
+}
 
 const textKeywords = ['format', 'minLength', 'maxLength'] as const;
 const keyKeywords = [
@@ -103,11 +105,12 @@ const keyKeywords = [
   'unevaluatedProperties',
 ] as const;
 
-const has = (schema: AnySchemaObject, keywords: readonly string[]): boolean =>
-  keywords.some((keyword) => schema[keyword] !== undefined);
+function has(schema: AnySchemaObject, keywords: readonly string[]): boolean {
+  return keywords.some((keyword) => schema[keyword] !== undefined);
+}
 
 /** What the schema itself costs; schemas inside it charge when it is their turn. */
-const ownUnits = (schema: AnySchemaObject, evaluatedNames: number): number => {
+function ownUnits(schema: AnySchemaObject, evaluatedNames: number): number {
   const { anyOf = [], oneOf = [], allOf = [], $ref, $dynamicRef, multipleOf } = schema;
   const references = [$ref, $dynamicRef].filter((ref) => ref !== undefined).length;
   const failing = anyOf.length + oneOf.length + references;
@@ -122,24 +125,24 @@ const ownUnits = (schema: AnySchemaObject, evaluatedNames: number): number => {
     units.compared * countCompared(schema) +
     units.evaluatedName * evaluatedNames * (failing + allOf.length + 1)
   );
-};
+}
 
 /** Few texts and numbers are compared in one step; else ajv compares part by part. */
-const countCompared = ({ enum: allowed = [], const: constant }: AnySchemaObject): number => {
+function countCompared({ enum: allowed = [], const: constant }: AnySchemaObject): number {
   const isWhole = allowed.length >= 200 || allowed.some((value: Json) => typeof value === 'object');
   return (isWhole ? sizeOf(allowed) : 0) + (constant === undefined ? 0 : sizeOf(constant));
-};
+}
 
-const countMostKeys = (value: Json): number => {
+function countMostKeys(value: Json): number {
   if (typeof value !== 'object' || value === null) return 0;
   const children = Object.values(value);
   return children.reduce<number>((most, child) => Math.max(most, countMostKeys(child)), children.length);
-};
+}
 
 /** How many values a value holds, itself included; long texts count more. */
-const sizeOf = (value: Json, visit: (units: number) => void = () => undefined): number => {
+function sizeOf(value: Json, visit: (units: number) => void = () => undefined): number {
   visit(1);
   if (typeof value === 'string') return 1 + (value.length >> 6);
   if (typeof value !== 'object' || value === null) return 1;
   return Object.values(value).reduce<number>((sum, child) => sum + sizeOf(child, visit), 1);
-};
+}

@@ -15,7 +15,7 @@ import { raiseRun, setDayLimit } from '../money/raise-limit.ts';
  * @param trx in which the decision is stored: what is refused here was not decided
  * @throws AppError `request_invalid` when the decision does not fit, `state_conflict`, `forbidden`
  */
-export const applyBudgetDecision = async (trx: Db, row: ReviewRow, caller: Caller): Promise<void> => {
+export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Caller): Promise<void> {
   const { subject, decision } = row;
   if (subject === null || decision === null) throw new AppError('internal', 'no budget was decided about');
   switch (decision.action) {
@@ -28,18 +28,19 @@ export const applyBudgetDecision = async (trx: Db, row: ReviewRow, caller: Calle
     default:
       throw refuse('/action', `${decision.action} is no decision about a budget`);
   }
-};
+}
 
-const refuse = (pointer: string, message: string): AppError =>
-  new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+function refuse(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+}
 
 /** What the question showed; undefined when it did not. */
-const seenLimit = ({ payload }: ReviewRow): number | undefined => {
+function seenLimit({ payload }: ReviewRow): number | undefined {
   const limit = payload.details?.limit_usd;
   return typeof limit === 'number' ? limit : undefined;
-};
+}
 
-const raise = async (
+async function raise(
   trx: Db,
   {
     row,
@@ -47,7 +48,7 @@ const raise = async (
     limitUsd,
   }: { readonly row: ReviewRow; readonly subject: string; readonly limitUsd: number },
   caller: Caller,
-): Promise<void> => {
+): Promise<void> {
   const [scope = '', id = ''] = subject.split(':');
   const before = seenLimit(row);
   const isNone = scope !== 'run' && limitUsd === 0;
@@ -62,28 +63,29 @@ const raise = async (
   // Of all projects' questions about the day of all, this one is answered; the others are by it.
   const by = scope === 'global' ? caller.key_id : null;
   await setDayLimit(trx, day, { limitUsd, by, isRaise: true });
-};
+}
 
 /** Steps of the definition that a person may skip. */
-const readOptional = async (trx: Db, digest: string): Promise<ReadonlySet<string>> => {
+async function readOptional(trx: Db, digest: string): Promise<ReadonlySet<string>> {
   const definition = await readDefinition(trx, digest);
   const optional = definition?.steps.filter((step) => step.optional === true) ?? [];
   return new Set(optional.map(({ id }) => id));
-};
+}
 
-const listOptional = async (trx: Db, waiting: readonly WaitingRow[]): Promise<readonly WaitingRow[]> => {
+async function listOptional(trx: Db, waiting: readonly WaitingRow[]): Promise<readonly WaitingRow[]> {
   const optional = new Map<string, ReadonlySet<string>>();
   for (const digest of new Set(waiting.map((row) => row.digest))) {
     optional.set(digest, await readOptional(trx, digest));
   }
   return waiting.filter(({ digest, step_id }) => optional.get(digest)?.has(step_id) === true);
-};
+}
 
-const listOwn = (trx: Db, { project_id }: ReviewRow, scope: string): Promise<readonly WaitingRow[]> =>
-  listWaitingForBudget(trx, { project_id, scope });
+function listOwn(trx: Db, { project_id }: ReviewRow, scope: string): Promise<readonly WaitingRow[]> {
+  return listWaitingForBudget(trx, { project_id, scope });
+}
 
 /** Those that may not be skipped try again, so that their want is a new question. */
-const skip = async (trx: Db, row: ReviewRow, subject: string): Promise<void> => {
+async function skip(trx: Db, row: ReviewRow, subject: string): Promise<void> {
   const waiting = await listOwn(trx, row, subject);
   const optional = await listOptional(trx, waiting);
   const data = { review_id: row.review_id, by: row.decided_by ?? '' };
@@ -91,13 +93,13 @@ const skip = async (trx: Db, row: ReviewRow, subject: string): Promise<void> => 
   if ((await skipUnits(trx, optional, data)) > 0) return;
   const names = [...new Set(waiting.map(({ step_id }) => step_id))].slice(0, 5).join(', ');
   throw refuse('/action', `no step that waits for it is optional; those that wait: ${names || 'none'}`);
-};
+}
 
-const cancel = async (
+async function cancel(
   trx: Db,
   row: ReviewRow,
   { subject, note }: { readonly subject: string; readonly note: string | undefined },
-): Promise<void> => {
+): Promise<void> {
   const waiting = await listOwn(trx, row, subject);
   const reason = note ?? `decided in ${row.review_id}: there is no money for it`;
   const [scope, id = ''] = subject.split(':');
@@ -106,4 +108,4 @@ const cancel = async (
   for (const run_id of runIds) {
     await requestCancel(trx, { project_id: row.project_id, run_id }, { reason, mode: 'graceful' });
   }
-};
+}

@@ -32,17 +32,18 @@ export interface DecideDependencies {
 }
 
 /** @throws AppError `not_found` */
-export const requireReview = async (db: Db, projectId: string, reviewId: string): Promise<ReviewRow> => {
+export async function requireReview(db: Db, projectId: string, reviewId: string): Promise<ReviewRow> {
   const row = await findReview(db, projectId, reviewId);
   if (row === undefined) throw new AppError('not_found', `there is no review ${reviewId}`);
   return row;
-};
+}
 
-const refuseAction = (pointer: string, message: string): AppError =>
-  new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+function refuseAction(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+}
 
 /** The decision in full: which proposal is meant. @throws AppError `request_invalid` */
-const settleDecision = (row: ReviewRow, decision: ReviewDecision): ReviewDecision => {
+function settleDecision(row: ReviewRow, decision: ReviewDecision): ReviewDecision {
   const actions = actionsOf(row);
   if (!actions.includes(decision.action)) {
     const message = `this review does not take ${decision.action}; possible are ${actions.join(', ')}`;
@@ -59,11 +60,14 @@ const settleDecision = (row: ReviewRow, decision: ReviewDecision): ReviewDecisio
     throw refuseAction('/proposal', `say which proposal to approve, from 0 to ${count - 1}`);
   }
   return { ...decision, proposal };
-};
+}
 
-const auditDecision = (trx: Db, row: ReviewRow, actor: string, decision: ReviewDecision): Promise<void> =>
-  insertAudit(trx, {
-    ...{ project_id: row.project_id, actor, action: 'review.decided', subject: row.review_id },
+function auditDecision(trx: Db, row: ReviewRow, actor: string, decision: ReviewDecision): Promise<void> {
+  return insertAudit(trx, {
+    project_id: row.project_id,
+    actor,
+    action: 'review.decided',
+    subject: row.review_id,
     data: {
       kind: row.kind,
       round: row.round,
@@ -74,6 +78,7 @@ const auditDecision = (trx: Db, row: ReviewRow, actor: string, decision: ReviewD
       decision: decision as unknown as JsonObject,
     },
   });
+}
 
 export interface Decided {
   readonly review: Review;
@@ -83,7 +88,7 @@ export interface Decided {
   readonly isAwaited: boolean;
 }
 
-export const createDecideReview = ({ db, checkDecision }: DecideDependencies) => {
+export function createDecideReview({ db, checkDecision }: DecideDependencies) {
   const nameOf = ({ review_id }: DecisionOrder): string => `POST /v1/reviews/${review_id}/decision`;
 
   const replay = async (projectId: string, order: DecisionOrder): Promise<Decided | null> => {
@@ -144,4 +149,4 @@ export const createDecideReview = ({ db, checkDecision }: DecideDependencies) =>
       throw error;
     }
   };
-};
+}

@@ -42,20 +42,16 @@ const batch = 200;
 type Ended = Pick<EndedReviewRow, 'review_id'>;
 
 /** Whose workflow waits; null = nobody. */
-const waiterOf = ({
+function waiterOf({
   project_id,
   run_id,
   escalation_id,
-}: Pick<EndedReviewRow, 'project_id' | 'run_id' | 'escalation_id'>): WaitingWorkflow | null => {
+}: Pick<EndedReviewRow, 'project_id' | 'run_id' | 'escalation_id'>): WaitingWorkflow | null {
   if (run_id !== null) return { project_id, run_id };
   return escalation_id === null ? null : { project_id, escalation_id };
-};
+}
 
-export const createReviewDelivery = ({
-  db,
-  workflows,
-  logger,
-}: ReviewDeliveryDependencies): ReviewDelivery => {
+export function createReviewDelivery({ db, workflows, logger }: ReviewDeliveryDependencies): ReviewDelivery {
   const isYetToStart = async (waiter: WaitingWorkflow): Promise<boolean> => {
     if ('run_id' in waiter) return false;
     const row = await readEscalation(db, waiter.escalation_id);
@@ -89,4 +85,4 @@ export const createReviewDelivery = ({
     expireDue: () => expireOverdueReviews(db, { limit: batch }),
     settled: deliveries.settled,
   };
-};
+}

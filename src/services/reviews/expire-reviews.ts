@@ -10,8 +10,8 @@ export interface Expiring {
 }
 
 /** By the clock of the database; a decision that comes first wins. @returns how many */
-export const expireOverdueReviews = (db: Db, { limit, review_id }: Expiring): Promise<number> =>
-  db.transaction(async (trx) => {
+export function expireOverdueReviews(db: Db, { limit, review_id }: Expiring): Promise<number> {
+  return db.transaction(async (trx) => {
     const expired = await expireReviews(trx, limit, review_id);
     for (const { project_id, review_id: subject, version, round } of expired) {
       const act = { project_id, actor: 'maintenance', action: 'review.expired', subject };
@@ -19,3 +19,4 @@ export const expireOverdueReviews = (db: Db, { limit, review_id }: Expiring): Pr
     }
     return expired.length;
   });
+}

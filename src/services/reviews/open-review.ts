@@ -42,30 +42,33 @@ export interface OpenedReview {
 const maxRounds = 3;
 
 /** How long a person has. */
-export const reviewDueMs = (priority: Priority): number =>
-  priority === 'interactive' ? 3_600_000 : 86_400_000;
+export function reviewDueMs(priority: Priority): number {
+  return priority === 'interactive' ? 3_600_000 : 86_400_000;
+}
 
-const toOpened = ({ review_id, due_at }: ReviewRow): OpenedReview => ({
-  review_id,
-  due_at: due_at.toISOString(),
-});
+function toOpened({ review_id, due_at }: ReviewRow): OpenedReview {
+  return {
+    review_id,
+    due_at: due_at.toISOString(),
+  };
+}
 
-const subjectOf = (opening: ReviewOpening): ReviewSubject | undefined => {
+function subjectOf(opening: ReviewOpening): ReviewSubject | undefined {
   const { project_id, escalation_id, skill_id, subject, kind, run_id, step_id, item = 0 } = opening;
   if (escalation_id !== undefined) return { escalation_id };
   if (skill_id !== undefined) return { skill_id };
   if (subject !== undefined) return { project_id, subject };
   const isStep = kind === 'step' && run_id !== undefined && step_id !== undefined;
   return isStep ? { run_id, step_id, item } : undefined;
-};
+}
 
-const findOpen = async (db: Db, opening: ReviewOpening): Promise<ReviewRow | undefined> => {
+async function findOpen(db: Db, opening: ReviewOpening): Promise<ReviewRow | undefined> {
   const about = subjectOf(opening);
   return about === undefined ? undefined : findOpenReview(db, about);
-};
+}
 
 /** @param trx in which the state changes that the review is about */
-export const openReview = async (trx: Db, opening: ReviewOpening): Promise<OpenedReview> => {
+export async function openReview(trx: Db, opening: ReviewOpening): Promise<OpenedReview> {
   const { run_id = null, step_id = null, item = null, escalation_id = null, skill_id = null } = opening;
   const review_id = newId('review');
   const subject = opening.subject ?? null;
@@ -75,7 +78,7 @@ export const openReview = async (trx: Db, opening: ReviewOpening): Promise<Opene
   if (opened === undefined)
     throw new AppError('unavailable', 'the review that was open has just ended; ask again');
   return toOpened(opened);
-};
+}
 
 export interface ReviewReopening {
   readonly review_id: string;
@@ -90,10 +93,10 @@ export interface ReviewReopening {
  * Asks the same person's question again after a decision that did not help. Repeated, it answers the same.
  * @returns null when it was asked three times, or has ended otherwise
  */
-export const reopenReview = async (trx: Db, reopening: ReviewReopening): Promise<OpenedReview | null> => {
+export async function reopenReview(trx: Db, reopening: ReviewReopening): Promise<OpenedReview | null> {
   const { review_id, round } = reopening;
   if (round >= maxRounds) return null;
   await reopenRow(trx, reopening);
   const row = await readReview(trx, review_id);
   return row !== undefined && row.round === round + 1 ? toOpened(row) : null;
-};
+}

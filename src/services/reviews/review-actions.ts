@@ -11,10 +11,11 @@ const skillActions: readonly ReviewAction[] = ['keep', 'edit', 'narrow', 'merge'
 type Subject = Pick<ReviewRow, 'kind' | 'run_id' | 'subject' | 'payload'>;
 
 /** Of a budget that many steps may wait for, some of which may be skipped, or of one ladder. */
-const ofBudget = ({ subject, payload }: Subject): readonly ReviewAction[] =>
-  subject !== null || payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
+function ofBudget({ subject, payload }: Subject): readonly ReviewAction[] {
+  return subject !== null || payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
+}
 
-const ofLadder = ({ run_id, payload }: Subject): readonly ReviewAction[] => {
+function ofLadder({ run_id, payload }: Subject): readonly ReviewAction[] {
   const isStep = run_id !== null;
   const hasProposals = (payload.proposals ?? []).length > 0;
   const possible: readonly (ReviewAction | false)[] = [
@@ -27,14 +28,15 @@ const ofLadder = ({ run_id, payload }: Subject): readonly ReviewAction[] => {
     'reject',
   ];
   return possible.filter((action) => action !== false);
-};
+}
 
 /** Of a step that is a question itself: its answer, or none. */
-const ofQuestion = ({ payload }: Subject): readonly ReviewAction[] =>
-  payload.optional === true ? ['output', 'skip', 'reject'] : ['output', 'reject'];
+function ofQuestion({ payload }: Subject): readonly ReviewAction[] {
+  return payload.optional === true ? ['output', 'skip', 'reject'] : ['output', 'reject'];
+}
 
 /** In the order in which they are offered. */
-export const actionsOf = (subject: Subject): readonly ReviewAction[] => {
+export function actionsOf(subject: Subject): readonly ReviewAction[] {
   switch (subject.kind) {
     case 'escalation':
     case 'ops':
@@ -46,4 +48,4 @@ export const actionsOf = (subject: Subject): readonly ReviewAction[] => {
     case 'skill':
       return skillActions;
   }
-};
+}

@@ -5,9 +5,11 @@ import type { ReviewRow } from '../../db/review.ts';
 import { AppError } from '../../errors.ts';
 import { toReview } from './review-view.ts';
 
-const isEnded = ({ state }: ReviewRow): boolean => state !== 'open' && state !== 'claimed';
+function isEnded({ state }: ReviewRow): boolean {
+  return state !== 'open' && state !== 'claimed';
+}
 
-const describe = (row: ReviewRow, version: number | null): string => {
+function describe(row: ReviewRow, version: number | null): string {
   const at = row.decided_at?.toISOString();
   switch (row.state) {
     case 'resolved':
@@ -25,28 +27,31 @@ const describe = (row: ReviewRow, version: number | null): string => {
         ? 'is claimed by nobody'
         : `is claimed by ${row.assignee} until ${row.claim_expires_at?.toISOString()}`;
   }
-};
+}
 
-const standingOf = (row: ReviewRow): ReviewStanding => {
+function standingOf(row: ReviewRow): ReviewStanding {
   const { review_id, state, version, assignee, claim_expires_at, ...end } = toReview(row);
   const { decision, decided_by, decided_at } = end;
   return {
-    ...{ review_id, state, version },
+    review_id,
+    state,
+    version,
     ...(assignee === undefined ? {} : { assignee, claim_expires_at }),
     ...(decision === undefined ? {} : { decision }),
     ...(decided_by === undefined ? {} : { decided_by }),
     ...(decided_at === undefined ? {} : { decided_at }),
   };
-};
+}
 
 /** @param version that the request was made for; null: for any */
-export const toConflict = (row: ReviewRow, version: number | null): AppError =>
-  new AppError('state_conflict', `review ${row.review_id} ${describe(row, version)}`, {
+export function toConflict(row: ReviewRow, version: number | null): AppError {
+  return new AppError('state_conflict', `review ${row.review_id} ${describe(row, version)}`, {
     details: { review: standingOf(row) as unknown as Json },
   });
+}
 
 /** Whether `by` may decide what it read. @throws AppError `state_conflict` */
-export const requireDecidable = (row: ReviewRow, by: string, version: number): void => {
+export function requireDecidable(row: ReviewRow, by: string, version: number): void {
   const isTaken = row.assignee !== null && row.assignee !== by;
   if (isEnded(row) || isTaken || row.version !== version) throw toConflict(row, version);
-};
+}

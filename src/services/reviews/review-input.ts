@@ -26,12 +26,12 @@ export interface InputDependencies {
 }
 
 /** Undefined for decisions that bring none. */
-export const decidedInput = (payload: ReviewPayload, decision: ReviewDecision): Json | undefined => {
+export function decidedInput(payload: ReviewPayload, decision: ReviewDecision): Json | undefined {
   if (decision.action === 'edit') return decision.input;
   return decision.action === 'approve' ? payload.proposals?.[decision.proposal ?? 0]?.input : undefined;
-};
+}
 
-const readTarget = async (contexts: RunContexts, runId: string, stepId: string): Promise<SpecTarget> => {
+async function readTarget(contexts: RunContexts, runId: string, stepId: string): Promise<SpecTarget> {
   const context = await contexts.open(runId);
   const step = context.definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
@@ -40,17 +40,17 @@ const readTarget = async (contexts: RunContexts, runId: string, stepId: string):
     versionRange: step.capability_version ?? null,
     tags: step.tags ?? [],
   };
-};
+}
 
 type Side = 'input' | 'output';
 
 /** @returns nothing when one of the specs allows the value, or none is known; else what the nearest one says */
-const findErrors = async (
+async function findErrors(
   dependencies: InputDependencies,
   { run_id, step_id }: Pick<ReviewRow, 'run_id' | 'step_id'>,
   side: Side,
   value: Json,
-): Promise<readonly SchemaError[]> => {
+): Promise<readonly SchemaError[]> {
   if (run_id === null || step_id === null) return [];
   if (side === 'input' && !isPlainObject(value)) return [{ pointer: '', message: 'must be object' }];
   const { validator, contexts } = dependencies;
@@ -64,24 +64,24 @@ const findErrors = async (
     if (nearest === null || result.errors.length < nearest.length) nearest = result.errors;
   }
   return nearest ?? [];
-};
+}
 
 /** Of a job by itself. */
-const findResultErrors = async (
+async function findResultErrors(
   { db, compiler }: Pick<InputDependencies, 'db'> & { readonly compiler: SchemaCompiler },
   escalationId: string,
   result: Json,
-): Promise<readonly SchemaError[]> => {
+): Promise<readonly SchemaError[]> {
   const schema = (await readEscalation(db, escalationId))?.result_schema ?? null;
   return schema === null ? [] : compiler.compile(schema)(result);
-};
+}
 
 /** What a step's own question wants to be answered with. */
-const findAnswerErrors = (
+function findAnswerErrors(
   compiler: SchemaCompiler,
   { payload }: Pick<ReviewRow, 'payload'>,
   answer: Json,
-): readonly SchemaError[] => {
+): readonly SchemaError[] {
   if (payload.schema === undefined) return [];
   try {
     return compiler.compile(payload.schema)(answer);
@@ -89,9 +89,9 @@ const findAnswerErrors = (
     if (!(error instanceof SchemaRefused)) throw error;
     return [{ pointer: '', message: `cannot be checked: the schema of the review has ${error.message}` }];
   }
-};
+}
 
-const refuse = (side: Side, schema: string, errors: readonly SchemaError[]): AppError => {
+function refuse(side: Side, schema: string, errors: readonly SchemaError[]): AppError {
   const findings = errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
   const message = `the ${side} does not match ${schema}: ${findings}`;
   const items = errors.map((error) => ({
@@ -100,12 +100,12 @@ const refuse = (side: Side, schema: string, errors: readonly SchemaError[]): App
     message: error.message,
   }));
   return new AppError(side === 'input' ? 'input_invalid' : 'request_invalid', message, { errors: items });
-};
+}
 
 export type CheckDecision = (review: ReviewRow, decision: ReviewDecision) => Promise<void>;
 
 /** @throws AppError `input_invalid`, and `request_invalid` for an output, with pointers */
-export const createCheckDecision = (dependencies: InputDependencies): CheckDecision => {
+export function createCheckDecision(dependencies: InputDependencies): CheckDecision {
   const compiler = createSchemaCompiler();
   return async (review, decision) => {
     const side: Side = decision.action === 'output' ? 'output' : 'input';
@@ -124,4 +124,4 @@ export const createCheckDecision = (dependencies: InputDependencies): CheckDecis
     const schema = isJob ? 'result_schema' : `the ${side} schema of the capability`;
     if (errors.length > 0) throw refuse(side, schema, errors);
   };
-};
+}

@@ -20,7 +20,7 @@ export interface ReviewDependencies {
 /** A claim that is not prolonged ends after it. */
 const leaseMs = 900_000;
 
-export const createReviewService = (dependencies: ReviewDependencies) => {
+export function createReviewService(dependencies: ReviewDependencies) {
   const { db, delivery } = dependencies;
   const decideReview = createDecideReview(dependencies);
 
@@ -44,7 +44,10 @@ export const createReviewService = (dependencies: ReviewDependencies) => {
      */
     claim: async ({ project_id, key_id }: Caller, reviewId: string): Promise<Review> => {
       const claimed = await claimReview(db, {
-        ...{ project_id, review_id: reviewId, by: key_id, lease_ms: leaseMs },
+        project_id,
+        review_id: reviewId,
+        by: key_id,
+        lease_ms: leaseMs,
       });
       if (claimed !== undefined) return toReview(claimed);
       throw toConflict(await requireReview(db, project_id, reviewId), null);
@@ -63,6 +66,6 @@ export const createReviewService = (dependencies: ReviewDependencies) => {
       return decided;
     },
   };
-};
+}
 
 export type ReviewService = ReturnType<typeof createReviewService>;

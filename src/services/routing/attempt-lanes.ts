@@ -25,26 +25,28 @@ const patienceMs = 10;
 /** An output of more characters than this goes alone. */
 const largeOutput = 65_536;
 
-const isLarge = ({ output }: AttemptEnd): boolean =>
-  output !== undefined && output !== null && JSON.stringify(output).length > largeOutput;
+function isLarge({ output }: AttemptEnd): boolean {
+  return output !== undefined && output !== null && JSON.stringify(output).length > largeOutput;
+}
 
 /** Data, constraints, deadlocks and raised exceptions by SQLSTATE; all else is the database's or the way to it. */
-const isItemsFault = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && /^(22|23|40|42|P0)\w{3}$/.test(String(error.code));
+function isItemsFault(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(22|23|40|42|P0)\w{3}$/.test(String(error.code));
+}
 
-const sendTurn = async (
+async function sendTurn(
   db: Db,
   items: readonly Item[],
   isDurable: boolean,
-): Promise<(ClaimResult | EndResult)[]> => {
+): Promise<(ClaimResult | EndResult)[]> {
   const ends = items.flatMap((item) => (item.kind === 'end' ? [item.end] : []));
   const claims = items.flatMap((item) => (item.kind === 'claim' ? [item.claim] : []));
   const results = await takeTurn(db, { ends, claims }, isDurable);
   const next = { end: results.ends.values(), claim: results.claims.values() };
   return items.map(({ kind }) => next[kind].next().value as ClaimResult | EndResult);
-};
+}
 
-export const createAttemptLanes = (db: Db): AttemptLanes => {
+export function createAttemptLanes(db: Db): AttemptLanes {
   const createAttemptLane = (isDurable: boolean) =>
     createLane<Item, ClaimResult | EndResult>({
       send: (items) => sendTurn(db, items, isDurable),
@@ -78,4 +80,4 @@ export const createAttemptLanes = (db: Db): AttemptLanes => {
       await Promise.allSettled(open);
     },
   };
-};
+}

@@ -23,7 +23,7 @@ export interface Breakers {
   settled(): Promise<void>;
 }
 
-export const createBreakers = ({ db, logger }: { readonly db: Db; readonly logger: Logger }): Breakers => {
+export function createBreakers({ db, logger }: { readonly db: Db; readonly logger: Logger }): Breakers {
   const windows = new Map<string, FaultWindow>();
   const writing = new Set<Promise<void>>();
 
@@ -58,4 +58,4 @@ export const createBreakers = ({ db, logger }: { readonly db: Db; readonly logge
       await Promise.all(writing);
     },
   };
-};
+}

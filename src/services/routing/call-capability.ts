@@ -101,7 +101,7 @@ export interface CallRouter {
   close(): void;
 }
 
-export const createCallCapability = (dependencies: CallDependencies): CallRouter => {
+export function createCallCapability(dependencies: CallDependencies): CallRouter {
   const claiming = { ...dependencies, line: createWaitingLine(), trials: createTrials(dependencies) };
   const ahead = createClaimsAhead({
     ...dependencies,
@@ -142,15 +142,15 @@ export const createCallCapability = (dependencies: CallDependencies): CallRouter
     },
     close: ahead.close,
   };
-};
+}
 
 /** Every attempt of one call happens inside one ceiling and one deadline. */
-const withWhatIsLeft = (request: CallRequest, spentUsd: number, deadline: number): CallRequest => {
+function withWhatIsLeft(request: CallRequest, spentUsd: number, deadline: number): CallRequest {
   const { ceilingUsd } = request.route;
   const timeoutMs = Math.max(1, Math.ceil(deadline - performance.now()));
   const left = ceilingUsd === null ? null : Math.max(0, ceilingUsd - spentUsd);
   return { ...request, route: { ...request.route, timeoutMs, ceilingUsd: left } };
-};
+}
 
 interface Handled extends SettledCall {
   readonly delivery: Delivery;
@@ -158,11 +158,11 @@ interface Handled extends SettledCall {
 }
 
 /** Delivers and settles with the lease held; both end early when a later attempt has taken over. */
-const handle = async (
+async function handle(
   dependencies: CallDependencies,
   request: CallRequest,
   claimed: Claimed,
-): Promise<Handled> => {
+): Promise<Handled> {
   const stop = new Stop();
   const stopNow = (): void => stop.abort(request.signal.reason);
   const stopListening = onStop(request.signal, stopNow);
@@ -177,18 +177,21 @@ const handle = async (
     release();
     stopListening();
   }
-};
+}
 
 /** Whether the step stays open although the call is over; what goes on by itself never ends it. */
-const isHeldOpen = ({ holdsStep }: CallRequest, { next, error }: Verdict): boolean =>
-  holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
+function isHeldOpen({ holdsStep }: CallRequest, { next, error }: Verdict): boolean {
+  return holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
+}
 
 const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
 
-const uncountedDelayMs = ({ round }: CallRequest): number => backoffMs(uncountedDelay, round, Math.random());
+function uncountedDelayMs({ round }: CallRequest): number {
+  return backoffMs(uncountedDelay, round, Math.random());
+}
 
 /** No instance took the call. */
-const endUnclaimed = (request: CallRequest, end: Exclude<ClaimEnd, Claimed>): CallEnd => {
+function endUnclaimed(request: CallRequest, end: Exclude<ClaimEnd, Claimed>): CallEnd {
   if (end.kind === 'closed') return end;
   if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
   if (request.signal.reason === 'cancelled') return { kind: 'cancelled' };
@@ -198,10 +201,10 @@ const endUnclaimed = (request: CallRequest, end: Exclude<ClaimEnd, Claimed>): Ca
   return isFinal
     ? { kind: 'failed', error, isRecorded: false, decision }
     : { kind: 'retry', error, decision, delayMs: Math.max(uncountedDelayMs(request), retryAfterMs) };
-};
+}
 
 /** The last delivery failed in a way that time may cure. */
-const comeBack = (request: CallRequest, { delivery, decision }: Handled): CallEnd => {
+function comeBack(request: CallRequest, { delivery, decision }: Handled): CallEnd {
   const { outcome, verdict, counted } = delivery;
   if (request.signal.reason === 'cancelled') return { kind: 'cancelled' };
   const delayMs = verdict.counted
@@ -217,4 +220,4 @@ const comeBack = (request: CallRequest, { delivery, decision }: Handled): CallEn
     decision,
     delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
   };
-};
+}

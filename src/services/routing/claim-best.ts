@@ -27,11 +27,11 @@ interface Best {
   readonly isTrial: boolean;
 }
 
-export const claimBest = async (
+export async function claimBest(
   { lanes, feed, leaseMs }: Pick<ClaimDependencies, 'lanes' | 'feed' | 'leaseMs'>,
   target: CallTarget,
   { request, choice, best, instance, inputs, isTrial }: Best,
-): Promise<BestEnd> => {
+): Promise<BestEnd> {
   const timeoutMs = enforcedTimeout(instance, request);
   const reserved = worstCase(instance, timeoutMs);
   const attempt_id = newId('attempt');
@@ -81,4 +81,4 @@ export const claimBest = async (
     default:
       return { kind: result.outcome };
   }
-};
+}

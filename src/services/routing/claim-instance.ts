@@ -79,12 +79,12 @@ export interface ClaimDependencies {
 }
 
 /** @param tried instances that already failed this call; grows by the caller */
-export const claimInstance = async (
+export async function claimInstance(
   dependencies: ClaimDependencies,
   target: CallTarget,
   tried: ReadonlySet<string>,
   signal: StopSignal,
-): Promise<ClaimEnd> => {
+): Promise<ClaimEnd> {
   const { feed, line } = dependencies;
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
@@ -102,13 +102,10 @@ export const claimInstance = async (
     return last;
   };
   return line.enter({ capability, priority: target.route.priority, deadline }, waitAndTry, first);
-};
+}
 
 /** One claim for a call like this one, made without waiting; null where it could stand in somebody's way. */
-export const claimAhead = async (
-  dependencies: ClaimDependencies,
-  like: CallTarget,
-): Promise<Claimed | null> => {
+export async function claimAhead(dependencies: ClaimDependencies, like: CallTarget): Promise<Claimed | null> {
   const { feed, line } = dependencies;
   const target = { ...like, key: newId('call'), isAhead: true };
   const search = createClaimSearch(target.key, target.route, []);
@@ -117,25 +114,25 @@ export const claimAhead = async (
     return null;
   const end = await tryClaim(dependencies, target, search, line.count(target.route.capability));
   return end.kind === 'claimed' ? end : null;
-};
+}
 
 /** A slot may become free, or an instance appear; a refused input or price stays refused. */
-const isWorthWaiting = (end: ClaimEnd, tried: ReadonlySet<string>): boolean => {
+function isWorthWaiting(end: ClaimEnd, tried: ReadonlySet<string>): boolean {
   if (end.kind !== 'none') return false;
   const { best, verdicts } = end.choice;
   if (best !== null || verdicts.has('lost_claim')) return true;
   const isRefused =
     verdicts.has('input_invalid') || verdicts.has('over_ceiling') || verdicts.has('over_budget');
   return (!isRefused || mayComeBack(end.choice)) && tried.size === 0;
-};
+}
 
 /** One pass: the best one again and again, with what was learnt, until one is claimed or the best is full. */
-const tryClaim = async (
+async function tryClaim(
   dependencies: ClaimDependencies,
   target: CallTarget,
   search: ClaimSearch,
   waiting: number,
-): Promise<ClaimEnd> => {
+): Promise<ClaimEnd> {
   for (;;) {
     const { feed, trials } = dependencies;
     const { request, choice } = search.choose(feed, target.isAtMostOnce ? null : trials, waiting);
@@ -176,18 +173,18 @@ const tryClaim = async (
         return end;
     }
   }
-};
+}
 
 /**
  * Whether the instance's own spec is known and accepts the input. A spec that is not known yet is read now, and so
  * is the health of an instance whose breaker is half open; then the choice is made again with what was learnt.
  */
-const isFitting = async (
+async function isFitting(
   { registry, validator, feed, breakers }: ClaimDependencies,
   { instance, tier }: RankedInstance,
   input: JsonObject,
   search: ClaimSearch,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { instance_id, name, version, spec_digest } = instance;
   const isDoubtful = spec_digest === null || tier === halfOpenTier;
   if (isDoubtful && search.noteVetting(instance_id)) {
@@ -204,4 +201,4 @@ const isFitting = async (
   const result = await validator.validateInput(name, version, spec_digest, input);
   if (!result.ok) search.noteRefusal(instance_id, result.errors);
   return result.ok;
-};
+}

@@ -49,19 +49,19 @@ export interface ClaimSearch {
 
 const noTrials: ReadonlySet<string> = new Set();
 
-const seedOf = (key: string): number => {
+function seedOf(key: string): number {
   let seed = 0;
   for (let at = 0; at < key.length; at++) seed = (Math.imul(seed, 31) + key.charCodeAt(at)) | 0;
   return seed;
-};
+}
 
-const headroomOf = ({ limit_nano, spent_nano, reserved_nano }: BudgetShortage): number => {
+function headroomOf({ limit_nano, spent_nano, reserved_nano }: BudgetShortage): number {
   const left = BigInt(limit_nano) - BigInt(spent_nano) - BigInt(reserved_nano);
   return fromNanoUsd(left > 0n ? left : 0n);
-};
+}
 
 /** @param tried instances that already failed this call */
-export const createClaimSearch = (key: string, wish: RouteWish, tried: Iterable<string>): ClaimSearch => {
+export function createClaimSearch(key: string, wish: RouteWish, tried: Iterable<string>): ClaimSearch {
   const seed = seedOf(key);
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
   const busy = new Set<string>();
@@ -99,4 +99,4 @@ export const createClaimSearch = (key: string, wish: RouteWish, tried: Iterable<
       busy.clear();
     },
   };
-};
+}

@@ -52,7 +52,7 @@ const mostStreams = 256;
 const idleMs = 50;
 const pauseMs = 250;
 
-export const createClaimsAhead = (dependencies: ClaimsAheadDependencies): ClaimsAhead => {
+export function createClaimsAhead(dependencies: ClaimsAheadDependencies): ClaimsAhead {
   const { claim, giveBack } = dependencies;
   const streams = new Map<string, Stream>();
   let timer: NodeJS.Timeout | null = null;
@@ -133,17 +133,17 @@ export const createClaimsAhead = (dependencies: ClaimsAheadDependencies): Claims
       for (const stream of streams.values()) empty(stream);
     },
   };
-};
+}
 
 /** What was known when it was claimed may have changed since. */
-const isUsable = async (
+async function isUsable(
   { feed, validator }: Pick<ClaimsAheadDependencies, 'feed' | 'validator'>,
   { instance }: Claimed,
   { input }: CallTarget,
-): Promise<boolean> => {
+): Promise<boolean> {
   const now = feed.find(instance.instance_id);
   if (now === undefined || now.state !== 'up' || now.breaker_until_ms !== null) return false;
   const { name, version, spec_digest } = now;
   if (spec_digest === null || spec_digest !== instance.spec_digest) return false;
   return (await validator.validateInput(name, version, spec_digest, input)).ok;
-};
+}

@@ -24,7 +24,7 @@ export interface DecisionDependencies extends CapabilityLookup {
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
 }
 
-export const createDecisionService = (dependencies: DecisionDependencies): DecisionService => {
+export function createDecisionService(dependencies: DecisionDependencies): DecisionService {
   const { db, feed, validator } = dependencies;
   return {
     preview: async (projectId, { capability, input, ...wish }) => {
@@ -33,7 +33,10 @@ export const createDecisionService = (dependencies: DecisionDependencies): Decis
       const { instances } = feed.fleet(capability);
       const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
       const route: RouteWish = {
-        ...{ capability, tags: wish.tags, priority: wish.priority, timeoutMs: wish.timeout_ms },
+        capability,
+        tags: wish.tags,
+        priority: wish.priority,
+        timeoutMs: wish.timeout_ms,
         versionRange: wish.version ?? null,
         ceilingUsd: wish.budget_ceiling_usd ?? null,
       };
@@ -47,9 +50,9 @@ export const createDecisionService = (dependencies: DecisionDependencies): Decis
       return toDetail(row);
     },
   };
-};
+}
 
-const toDetail = ({ attempt_id, decision, inputs, settled_nano, ...row }: DecisionRow): DecisionDetail => {
+function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: DecisionRow): DecisionDetail {
   const chosen = inputs === null ? null : replayChoice(inputs);
   return {
     ...decision,
@@ -63,4 +66,4 @@ const toDetail = ({ attempt_id, decision, inputs, settled_nano, ...row }: Decisi
     inputs: inputs ?? {},
     replay: { chosen, same: chosen !== null && chosen === decision.chosen },
   };
-};
+}

@@ -23,27 +23,27 @@ export interface Delivery {
   readonly counted: number;
 }
 
-export const deliverCall = async (
+export async function deliverCall(
   dependencies: DeliverDependencies,
   request: CallRequest,
   claimed: Claimed,
   signal: StopSignal,
-): Promise<Delivery> => {
+): Promise<Delivery> {
   const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
   const { outcome, durationMs } = isExhausted(facts)
     ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
     : await callInstance(dependencies, request, claimed, signal);
   const verdict = judgeOutcome(outcome, facts);
   return { outcome, verdict, durationMs, counted: claimed.counted + (verdict.counted ? 1 : 0) };
-};
+}
 
 /** The request itself, and the answer checked against the instance's own schema. */
-const callInstance = async (
+async function callInstance(
   { client, validator }: DeliverDependencies,
   request: CallRequest,
   { claim, instance, number, timeoutMs }: Claimed,
   signal: StopSignal,
-): Promise<{ outcome: CallOutcome; durationMs: number }> => {
+): Promise<{ outcome: CallOutcome; durationMs: number }> {
   const startedAt = performance.now();
   const outcome = await client.call({
     endpoint: instance.endpoint,
@@ -55,13 +55,13 @@ const callInstance = async (
   });
   const durationMs = performance.now() - startedAt;
   return { outcome: await checkOutput(validator, instance, outcome), durationMs };
-};
+}
 
-const checkOutput = async (
+async function checkOutput(
   validator: DeliverDependencies['validator'],
   { name, version, spec_digest }: Claimed['instance'],
   outcome: CallOutcome,
-): Promise<CallOutcome> => {
+): Promise<CallOutcome> {
   if (outcome.kind !== 'answered' || spec_digest === null) return outcome;
   const spec = await validator.spec(spec_digest);
   const unwrapped = unwrapAnswer(spec, outcome.body);
@@ -73,4 +73,4 @@ const checkOutput = async (
   if (result.ok) return { kind: 'answered', body: unwrapped.output as JsonObject };
   const findings = result.errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
   return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
-};
+}

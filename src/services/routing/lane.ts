@@ -23,12 +23,12 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-export const createLane = <Item, Result>({
+export function createLane<Item, Result>({
   send,
   maxItems,
   patienceMs,
   isItemsFault,
-}: LaneOptions<Item, Result>): Lane<Item, Result> => {
+}: LaneOptions<Item, Result>): Lane<Item, Result> {
   const queue: Waiting<Item, Result>[] = [];
   let isBusy = false;
   let patience: NodeJS.Timeout | null = null;
@@ -67,4 +67,4 @@ export const createLane = <Item, Result>({
         else if (!isBusy) patience ??= setTimeout(start, patienceMs);
       }),
   };
-};
+}

@@ -22,7 +22,7 @@ type None = ClaimEnd & { kind: 'none' };
 /** For a slot or an instance; longer only where it is known. */
 const soonMs = 500;
 
-export const explainNoClaim = ({ choice, decision, refusals, shortage, nowMs }: None): NoClaim => {
+export function explainNoClaim({ choice, decision, refusals, shortage, nowMs }: None): NoClaim {
   const { best, verdicts, minimumUsd, reopensAtMs } = choice;
   const isTemporary = mayComeBack(choice);
   const known = { decision: decision as unknown as Json };
@@ -31,7 +31,10 @@ export const explainNoClaim = ({ choice, decision, refusals, shortage, nowMs }: 
     message: string,
     part: { isFinal: boolean; retryAfterMs?: number; details?: object },
   ): NoClaim => ({
-    ...{ code, message, isFinal: part.isFinal, retryAfterMs: part.retryAfterMs ?? soonMs },
+    code,
+    message,
+    isFinal: part.isFinal,
+    retryAfterMs: part.retryAfterMs ?? soonMs,
     details: { ...part.details, ...known } as Json,
   });
 
@@ -52,13 +55,13 @@ export const explainNoClaim = ({ choice, decision, refusals, shortage, nowMs }: 
   }
   const retryAfterMs = reopensAtMs === null ? soonMs : Math.max(soonMs, reopensAtMs - nowMs);
   return end('no_instance', decision.reason, { isFinal: false, retryAfterMs });
-};
+}
 
 /**
  * Whether an instance that rests could take the call when it is back: one that is free, or whose price was looked at
  * and found right (an open breaker is the last reason that is given), and that is not known to refuse the input.
  */
-export const mayComeBack = ({ excluded }: Choice): boolean => {
+export function mayComeBack({ excluded }: Choice): boolean {
   const specOf = ({ name, version }: InstanceSnapshot): string => `${name} ${version}`;
   const refusing = excluded.filter(({ verdict }) => verdict === 'input_invalid');
   const refused = new Set(refusing.map(({ instance }) => instance.spec_digest));
@@ -70,25 +73,29 @@ export const mayComeBack = ({ excluded }: Choice): boolean => {
     ({ verdict, instance }) =>
       (verdict === 'breaker_open' || (verdict === 'down' && instance.rate_usd === 0)) && !refuses(instance),
   );
-};
+}
 
 const nameOf = { run: 'the run', project: 'the project’s day', global: 'the day of all projects' };
 
 /** 429 when it would fit once calls under way have settled for nothing; else 402. */
-const explainShortage = (
+function explainShortage(
   { scope, run_id, resets_at, ...nano }: BudgetShortage,
   minimumUsd: number,
   end: (code: ErrorCode, message: string, part: { isFinal: boolean; details: object }) => NoClaim,
-): NoClaim => {
+): NoClaim {
   const [limit_usd, spent_usd, reserved_usd] = [nano.limit_nano, nano.spent_nano, nano.reserved_nano].map(
     (text) => fromNanoUsd(BigInt(text)),
   ) as [number, number, number];
   const details: BudgetRefusal = {
-    ...{ scope, ...(run_id === null ? {} : { run_id }) },
-    ...{ limit_usd, spent_usd, reserved_usd, minimum_usd: minimumUsd },
+    scope,
+    ...(run_id === null ? {} : { run_id }),
+    limit_usd,
+    spent_usd,
+    reserved_usd,
+    minimum_usd: minimumUsd,
     resets_at: resets_at === null ? null : new Date(resets_at).toISOString(),
   };
   const wouldFit = spent_usd + minimumUsd <= limit_usd;
   const message = `the budget of ${nameOf[scope]} has no room for ${minimumUsd} USD: limit ${limit_usd}, spent ${spent_usd}, reserved ${reserved_usd}`;
   return end(wouldFit ? 'budget_reserved' : 'budget_exhausted', message, { isFinal: !wouldFit, details });
-};
+}

@@ -18,11 +18,11 @@ export interface Refusals {
 export const noRefusals: Refusals = { ruledOut: new Map(), errors: [] };
 
 /** Instances whose schema is known and refuses the input. */
-export const findRefusals = async (
+export async function findRefusals(
   validator: Pick<SchemaValidator, 'validateInput'>,
   instances: readonly InstanceSnapshot[],
   input: JsonObject,
-): Promise<Refusals> => {
+): Promise<Refusals> {
   const ruledOut = new Map<string, RuledOut>();
   const errors: SchemaError[] = [];
   const isAccepted = new Map<string, boolean>();
@@ -38,7 +38,7 @@ export const findRefusals = async (
     if (!ok) ruledOut.set(instance_id, 'input_invalid');
   }
   return { ruledOut, errors };
-};
+}
 
 export interface ChoicePreview {
   readonly request: RouteRequest;
@@ -47,14 +47,14 @@ export interface ChoicePreview {
 }
 
 /** @param headroomUsd what the budgets of the day leave; null = no limit */
-export const previewChoice = (
+export function previewChoice(
   feed: Pick<InstanceFeed, 'fleet' | 'nowMs'>,
   wish: RouteWish,
   { headroomUsd, ruledOut }: Pick<RouteRequest, 'headroomUsd' | 'ruledOut'>,
-): ChoicePreview => {
+): ChoicePreview {
   const { instances, priorMs } = feed.fleet(wish.capability);
   const request = { ...wish, priorMs, headroomUsd, nowMs: feed.nowMs(), ruledOut, busy: new Set<string>() };
   const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
   const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
   return { request, choice, decision };
-};
+}

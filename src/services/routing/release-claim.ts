@@ -2,11 +2,11 @@ import type { Claim } from '../../db/attempt.ts';
 import type { AttemptLanes } from './attempt-lanes.ts';
 
 /** Gives back a claim for which nothing was sent. It never rejects: what cannot be given back ends with its lease. */
-export const releaseClaim = (
+export function releaseClaim(
   lanes: Pick<AttemptLanes, 'settle' | 'follow'>,
   { attempt_id, token, step, reserved_nano }: Claim,
   why: string,
-): Promise<void> => {
+): Promise<void> {
   const isDurable = step !== null || reserved_nano > 0n;
   const end = {
     ...({ attempt_id, token, state: 'released', ambiguity: 'not_sent', counted: false } as const),
@@ -23,4 +23,4 @@ export const releaseClaim = (
   );
   lanes.follow(released);
   return released;
-};
+}

@@ -14,15 +14,15 @@ export interface CapabilityLookup {
  * @param pointer where the request names it
  * @throws AppError `not_found` for a name that no instance ever registered, with the nearest that is
  */
-export const requireCapability = async (
+export async function requireCapability(
   { db, feed }: CapabilityLookup,
   name: string,
   pointer: string,
-): Promise<void> => {
+): Promise<void> {
   if (feed.fleet(name).instances.length > 0 || (await isCapabilityName(db, name))) return;
   const suggestion = createNameSuggester(await listCapabilityNames(db))(name);
   const message = `no instance ever registered the capability ${name}`;
   throw new AppError('not_found', suggestion === undefined ? message : `${message}; ${suggestion}`, {
     errors: [{ pointer, code: 'capability_unknown', message, ...(suggestion && { suggestion }) }],
   });
-};
+}

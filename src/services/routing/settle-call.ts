@@ -76,11 +76,11 @@ interface Ending extends Delivery {
 }
 
 /** Writes the end of the attempt and, with it, of the step. */
-export const settleCall = async (
+export async function settleCall(
   { lanes, breakers, feed, registry, speed, logger }: SettleDependencies,
   { claim, instance, number, isTrial, timeoutMs }: Claimed,
   { outcome, verdict, durationMs, isHeld }: Ending,
-): Promise<SettledCall> => {
+): Promise<SettledCall> {
   const output = outcome.kind === 'answered' ? outcome.body : undefined;
   const { amount, certainty } = settle(instance, verdict.settlement, {
     durationMs,
@@ -131,27 +131,31 @@ export const settleCall = async (
   const decision = { ...claim.decision, settled_usd: cost_usd };
   const attempt = { number, endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, decision };
   return { end: settled ? endOf(verdict, output ?? null, attempt) : { kind: 'closed' }, costUsd: cost_usd };
-};
+}
 
 /** A caller that gives less time than this learns nothing about the instance from a time-out. */
-const fairTimeMs = ({ duration_ms }: Claimed['instance']): number =>
-  duration_ms === null ? 30_000 : Math.min(30_000, 4 * duration_ms);
+function fairTimeMs({ duration_ms }: Claimed['instance']): number {
+  return duration_ms === null ? 30_000 : Math.min(30_000, 4 * duration_ms);
+}
 
 /**
  * Whoever called directly, without an Idempotency-Key, is answered before the end is written: nothing is kept to answer
  * with again. Should the process die in between, the lease ends the attempt, at the price of its whole reservation.
  */
-const mayAnswerFirst = ({ step, is_first }: Claim, { next }: Verdict): boolean =>
-  step === null && is_first && next === 'succeeded';
+function mayAnswerFirst({ step, is_first }: Claim, { next }: Verdict): boolean {
+  return step === null && is_first && next === 'succeeded';
+}
 
-const endOf = (verdict: Verdict, output: Json, attempt: SuccessfulAttempt): CallEnd | null => {
+function endOf(verdict: Verdict, output: Json, attempt: SuccessfulAttempt): CallEnd | null {
   switch (verdict.next) {
     case 'succeeded':
       return { kind: 'succeeded', output, attempt };
     case 'failed':
     case 'unknown':
       return {
-        ...{ kind: verdict.next, error: verdict.error as Failure, isRecorded: true },
+        kind: verdict.next,
+        error: verdict.error as Failure,
+        isRecorded: true,
         decision: attempt.decision,
       };
     case 'cancelled':
@@ -160,4 +164,4 @@ const endOf = (verdict: Verdict, output: Json, attempt: SuccessfulAttempt): Call
     case 'retry':
       return null;
   }
-};
+}

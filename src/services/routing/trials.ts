@@ -31,7 +31,7 @@ export interface TrialDependencies {
 
 const none: ReadonlySet<string> = new Set();
 
-export const createTrials = ({ registry, breakers, logger }: TrialDependencies): Trials => {
+export function createTrials({ registry, breakers, logger }: TrialDependencies): Trials {
   const windows = new Map<string, Window>();
 
   const ask = async (instanceId: string, window: Window): Promise<void> => {
@@ -68,4 +68,4 @@ export const createTrials = ({ registry, breakers, logger }: TrialDependencies):
       if (window?.state === 'taken') window.state = 'due';
     },
   };
-};
+}

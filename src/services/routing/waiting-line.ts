@@ -21,7 +21,7 @@ export interface WaitingLine {
   count(capability: string): number;
 }
 
-export const createWaitingLine = (): WaitingLine => {
+export function createWaitingLine(): WaitingLine {
   const tails = new Map<string, Promise<unknown>>();
   const counts = new Map<string, number>();
 
@@ -53,13 +53,14 @@ export const createWaitingLine = (): WaitingLine => {
     },
     count: (capability) => counts.get(capability) ?? 0,
   };
-};
+}
 
-const beforeDeadline = (turn: Promise<unknown>, deadline: number): Promise<boolean> =>
-  new Promise((resolve) => {
+function beforeDeadline(turn: Promise<unknown>, deadline: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()), false);
     void turn.then(() => {
       clearTimeout(timer);
       resolve(true);
     });
   });
+}

@@ -27,10 +27,10 @@ export interface Once<Answer> {
 }
 
 /** @throws AppError `idempotency_key_reuse`, `idempotency_in_progress` */
-export const answerOnce = async <Answer>(
+export async function answerOnce<Answer>(
   db: Db,
   { project_id, request, idempotency, work }: Once<Answer>,
-): Promise<{ readonly answer: Answer; readonly replayed: boolean }> => {
+): Promise<{ readonly answer: Answer; readonly replayed: boolean }> {
   if (idempotency === null) return { answer: await work(async () => undefined), replayed: false };
   const { key, bodySha256: body_sha256 } = idempotency;
 
@@ -55,4 +55,4 @@ export const answerOnce = async <Answer>(
     if (winner !== null) return { answer: winner, replayed: true };
     throw new AppError('idempotency_in_progress', 'the first request is being handled');
   }
-};
+}

@@ -24,15 +24,16 @@ export interface LostEnd {
 }
 
 /** A run that has ended stays as it is. */
-export const closeLostRun = (
+export function closeLostRun(
   db: Db,
   { run_id, definition }: LostRun,
   { state, error, mode }: LostEnd,
-): Promise<void> =>
-  db.transaction(async (trx) => {
+): Promise<void> {
+  return db.transaction(async (trx) => {
     const step_ids = definition.steps.map(({ id }) => id);
     await finishRun(trx, { run_id, state, output: undefined, error, step_ids });
     await cancelRunReviews(trx, run_id);
     await cancelRunEscalations(trx, run_id);
     await requestCancelOfChildren(trx, run_id, { reason: `its parent ${run_id} has ended`, mode });
   });
+}

@@ -29,9 +29,8 @@ export interface CloseDependencies {
 export type CloseRun = (closing: RunClosing) => Promise<Pick<RunClosing, 'run_id' | 'outcome' | 'error'>>;
 
 /** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
-export const createCloseRun =
-  (dependencies: CloseDependencies): CloseRun =>
-  async (closing) => {
+export function createCloseRun(dependencies: CloseDependencies): CloseRun {
+  return async (closing) => {
     const { db, contexts } = dependencies;
     const context = await contexts.open(closing.run_id);
     const output = closing.outcome === 'succeeded' ? await evaluateOutput(dependencies, context) : null;
@@ -54,6 +53,7 @@ export const createCloseRun =
     }
     return end;
   };
+}
 
 interface Output {
   readonly value?: Json;
@@ -65,12 +65,17 @@ const largestOutput = 16 * 1_048_576;
 /** Of all results that it mentions: they are in memory at once. */
 const largestSources = 128 * 1_048_576;
 
-const tooLarge = (what: string, bytes: number, limit: number): Output => ({
-  error: { code: 'output_too_large', message: `${what} takes ${bytes} bytes; at most ${limit} are allowed` },
-});
+function tooLarge(what: string, bytes: number, limit: number): Output {
+  return {
+    error: {
+      code: 'output_too_large',
+      message: `${what} takes ${bytes} bytes; at most ${limit} are allowed`,
+    },
+  };
+}
 
 /** The definition's `output`, else the outputs of the steps that no other step waits for, by id. */
-const evaluateOutput = async (dependencies: CloseDependencies, context: RunContext): Promise<Output> => {
+async function evaluateOutput(dependencies: CloseDependencies, context: RunContext): Promise<Output> {
   const { output } = context.compiled;
   const sources =
     output === null
@@ -87,20 +92,20 @@ const evaluateOutput = async (dependencies: CloseDependencies, context: RunConte
   }
   const size = Buffer.byteLength(JSON.stringify(evaluated.value));
   return size > largestOutput ? tooLarge('the output of the run', size, largestOutput) : evaluated;
-};
+}
 
-const gatherOutputs = async (
+async function gatherOutputs(
   { results }: CloseDependencies,
   { run_id }: RunContext,
   stepIds: readonly string[],
-): Promise<Output> => {
+): Promise<Output> {
   const mentions = stepIds.map((step_id) => ({ step_id, reads_output: true }));
   const { steps, failure } = await results.scopeOf(run_id, mentions);
   if (failure !== null) return { error: failure };
   return { value: Object.fromEntries(stepIds.map((id) => [id, steps[id]?.output ?? null])) };
-};
+}
 
-const lastSteps = ({ compiled: { steps } }: RunContext): string[] => {
+function lastSteps({ compiled: { steps } }: RunContext): string[] {
   const awaited = new Set(steps.flatMap(({ dependencies }) => dependencies));
   return steps.flatMap(({ definition }, index) => (awaited.has(index) ? [] : [definition.id]));
-};
+}

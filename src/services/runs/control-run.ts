@@ -17,51 +17,54 @@ export interface ControlDependencies {
   readonly get: (projectId: string, runId: string) => Promise<Run>;
 }
 
-const refuse = ({ run_id }: RunKey, state: RunState, wish: string): AppError =>
-  new AppError('state_conflict', `run ${run_id} is ${state}; ${wish}`);
+function refuse({ run_id }: RunKey, state: RunState, wish: string): AppError {
+  return new AppError('state_conflict', `run ${run_id} is ${state}; ${wish}`);
+}
 
-export const createRunControl = ({ db, delivery, readState, get }: ControlDependencies) => ({
-  /** Nothing new of it starts; what runs ends. Repeated, it changes nothing. @throws AppError `state_conflict` */
-  pause: async (key: RunKey): Promise<Run> => {
-    if (await pauseRun(db, key)) delivery.controlSoon(key.run_id);
-    else {
-      const state = await readState(key);
-      if (state !== 'paused') throw refuse(key, state, 'only one that is queued or running can be paused');
-    }
-    return get(key.project_id, key.run_id);
-  },
-
-  /** Repeated, it changes nothing. @throws AppError `state_conflict` */
-  resume: async (key: RunKey): Promise<Run> => {
-    if (await resumeRun(db, key)) delivery.controlSoon(key.run_id);
-    else {
-      const state = await readState(key);
-      if (state !== 'queued' && state !== 'running') {
-        throw refuse(key, state, 'only one that is paused can be resumed');
+export function createRunControl({ db, delivery, readState, get }: ControlDependencies) {
+  return {
+    /** Nothing new of it starts; what runs ends. Repeated, it changes nothing. @throws AppError `state_conflict` */
+    pause: async (key: RunKey): Promise<Run> => {
+      if (await pauseRun(db, key)) delivery.controlSoon(key.run_id);
+      else {
+        const state = await readState(key);
+        if (state !== 'paused') throw refuse(key, state, 'only one that is queued or running can be paused');
       }
-    }
-    return get(key.project_id, key.run_id);
-  },
+      return get(key.project_id, key.run_id);
+    },
 
-  /** Repeated, it changes nothing. @throws AppError `state_conflict` when it has ended otherwise */
-  cancel: async (key: RunKey, { reason, mode }: CancelRequest): Promise<Run> => {
-    if (await requestCancel(db, key, { reason: reason ?? null, mode })) {
-      await delivery.closeUnstarted(key.project_id, key.run_id);
-      delivery.cancelSoon(key.run_id);
-    } else {
-      const state = await readState(key);
-      if (state !== 'cancelling' && state !== 'cancelled') {
-        throw refuse(key, state, 'only one that goes on can be cancelled');
+    /** Repeated, it changes nothing. @throws AppError `state_conflict` */
+    resume: async (key: RunKey): Promise<Run> => {
+      if (await resumeRun(db, key)) delivery.controlSoon(key.run_id);
+      else {
+        const state = await readState(key);
+        if (state !== 'queued' && state !== 'running') {
+          throw refuse(key, state, 'only one that is paused can be resumed');
+        }
       }
-    }
-    return get(key.project_id, key.run_id);
-  },
+      return get(key.project_id, key.run_id);
+    },
 
-  /** @param ceilingUsd null = none; by `key_id` @throws AppError `state_conflict` when it does not go on */
-  setBudget: async (key: RunKey, ceilingUsd: number | null, keyId: string): Promise<Run> => {
-    await readState(key);
-    await raiseRun(db, key, { limitUsd: ceilingUsd, by: keyId });
-    delivery.controlSoon(key.run_id);
-    return get(key.project_id, key.run_id);
-  },
-});
+    /** Repeated, it changes nothing. @throws AppError `state_conflict` when it has ended otherwise */
+    cancel: async (key: RunKey, { reason, mode }: CancelRequest): Promise<Run> => {
+      if (await requestCancel(db, key, { reason: reason ?? null, mode })) {
+        await delivery.closeUnstarted(key.project_id, key.run_id);
+        delivery.cancelSoon(key.run_id);
+      } else {
+        const state = await readState(key);
+        if (state !== 'cancelling' && state !== 'cancelled') {
+          throw refuse(key, state, 'only one that goes on can be cancelled');
+        }
+      }
+      return get(key.project_id, key.run_id);
+    },
+
+    /** @param ceilingUsd null = none; by `key_id` @throws AppError `state_conflict` when it does not go on */
+    setBudget: async (key: RunKey, ceilingUsd: number | null, keyId: string): Promise<Run> => {
+      await readState(key);
+      await raiseRun(db, key, { limitUsd: ceilingUsd, by: keyId });
+      delivery.controlSoon(key.run_id);
+      return get(key.project_id, key.run_id);
+    },
+  };
+}

@@ -74,11 +74,17 @@ interface UnmarkedRow extends Row {
   readonly project_id: string;
 }
 
-const toRows = (runIds: readonly string[]): readonly Row[] => runIds.map((run_id) => ({ run_id }));
+function toRows(runIds: readonly string[]): readonly Row[] {
+  return runIds.map((run_id) => ({ run_id }));
+}
 
-const controlOf = ({ control_version: version, state, budget_version }: RunToStart): ControlSignal => ({
-  ...{ version, paused: state === 'paused', budget_version },
-});
+function controlOf({ control_version: version, state, budget_version }: RunToStart): ControlSignal {
+  return {
+    version,
+    paused: state === 'paused',
+    budget_version,
+  };
+}
 
 export interface RunDeliveryDependencies {
   readonly db: Db;
@@ -92,9 +98,11 @@ export interface RunDeliveryDependencies {
   readonly logger: Logger;
 }
 
-const cancelledEnd = (message: string): Failure => ({ code: 'run_cancelled', message });
+function cancelledEnd(message: string): Failure {
+  return { code: 'run_cancelled', message };
+}
 
-export const createRunDelivery = (dependencies: RunDeliveryDependencies): RunDelivery => {
+export function createRunDelivery(dependencies: RunDeliveryDependencies): RunDelivery {
   const { db, workflows, logger } = dependencies;
   const toInput = createInputReader(dependencies);
 
@@ -190,15 +198,15 @@ export const createRunDelivery = (dependencies: RunDeliveryDependencies): RunDel
       await Promise.all([starts, cancels, controls, ends].map((deliveries) => deliveries.settled()));
     },
   };
-};
+}
 
-const createInputReader = ({
+function createInputReader({
   workflows,
   heartbeatTimeoutMs,
   engineVersion,
   historyEvents,
   publicUrl,
-}: Omit<RunDeliveryDependencies, 'db' | 'logger'>) => {
+}: Omit<RunDeliveryDependencies, 'db' | 'logger'>) {
   let searchable: Promise<boolean> | null = null;
   const hasSearchAttributes = (): Promise<boolean> => {
     searchable ??= workflows.hasSearchAttributes().catch((error: unknown) => {
@@ -222,4 +230,4 @@ const createInputReader = ({
     history_events: historyEvents,
     ...(row.control_version === 0 ? {} : { control: controlOf({ definition, reused, ...row }) }),
   });
-};
+}

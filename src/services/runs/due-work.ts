@@ -35,7 +35,7 @@ const batch = 500;
 /** After a round in which something could not be delivered. */
 const pauseMs = 2_000;
 
-export const createDueWork = ({ db, workflows, delivery, logger }: DueWorkDependencies): DueWork => {
+export function createDueWork({ db, workflows, delivery, logger }: DueWorkDependencies): DueWork {
   let pausedUntil = 0;
 
   const wakes = createDeliveries<WakeRow>({
@@ -51,7 +51,8 @@ export const createDueWork = ({ db, workflows, delivery, logger }: DueWorkDepend
     what: 'the end of a run',
     deliver: async ({ run_id, parent_workflow_id, parent_step_id, parent_item }) => {
       await workflows.signalWoken(parent_workflow_id, {
-        ...{ step_id: parent_step_id ?? '', item: parent_item ?? 0 },
+        step_id: parent_step_id ?? '',
+        item: parent_item ?? 0,
       });
       await markParentTold(db, run_id);
     },
@@ -99,4 +100,4 @@ export const createDueWork = ({ db, workflows, delivery, logger }: DueWorkDepend
       return counts.reduce((sum, { delivered }) => sum + delivered, 0);
     },
   };
-};
+}

@@ -29,7 +29,7 @@ interface Watcher {
 
 const pageSize = 1_000;
 
-export const toRunEvent = ({
+export function toRunEvent({
   seq,
   at,
   run_id,
@@ -38,18 +38,20 @@ export const toRunEvent = ({
   item,
   attempt,
   data,
-}: NumberedEventRow): RunEvent => ({
-  seq,
-  at: at.toISOString(),
-  run_id,
-  type,
-  ...(step_id === null ? {} : { step_id }),
-  ...(item === null ? {} : { item }),
-  ...(attempt === null ? {} : { attempt }),
-  data,
-});
+}: NumberedEventRow): RunEvent {
+  return {
+    seq,
+    at: at.toISOString(),
+    run_id,
+    type,
+    ...(step_id === null ? {} : { step_id }),
+    ...(item === null ? {} : { item }),
+    ...(attempt === null ? {} : { attempt }),
+    data,
+  };
+}
 
-export const createEventFeed = ({
+export function createEventFeed({
   db,
   intervalMs,
   logger,
@@ -57,7 +59,7 @@ export const createEventFeed = ({
   readonly db: Db;
   readonly intervalMs: number;
   readonly logger: Logger;
-}): EventFeed => {
+}): EventFeed {
   const watchers = new Set<Watcher>();
   let timer: NodeJS.Timeout | null = null;
 
@@ -123,10 +125,10 @@ export const createEventFeed = ({
       watchers.clear();
     },
   };
-};
+}
 
-const somethingNew = (watcher: Watcher, signal: StopSignal): Promise<void> =>
-  new Promise((resolve) => {
+function somethingNew(watcher: Watcher, signal: StopSignal): Promise<void> {
+  return new Promise((resolve) => {
     const done = (): void => {
       signal.removeEventListener('abort', done);
       resolve();
@@ -135,3 +137,4 @@ const somethingNew = (watcher: Watcher, signal: StopSignal): Promise<void> =>
     signal.addEventListener('abort', done);
     if (watcher.queue.length > 0 || signal.aborted) done();
   });
+}

@@ -45,19 +45,19 @@ export interface KnownDefinitions {
 }
 
 /** Of a request, or of a schedule. */
-export const choiceOf = ({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null => {
+export function choiceOf({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null {
   if (version !== undefined) return { version };
   return alias === undefined ? null : { alias };
-};
+}
 
-const describeChoice = (pipeline: string, choice: VersionChoice | null): string => {
+function describeChoice(pipeline: string, choice: VersionChoice | null): string {
   if (choice === null) return `pipeline ${pipeline}`;
   if ('version' in choice) return `version ${choice.version} of a pipeline ${pipeline}`;
   if ('alias' in choice) return `alias ${choice.alias} of a pipeline ${pipeline}`;
   return `version or alias ${choice.reference} of a pipeline ${pipeline}`;
-};
+}
 
-export const createKnownDefinitions = ({
+export function createKnownDefinitions({
   db,
   pipelines,
   engineVersion,
@@ -66,7 +66,7 @@ export const createKnownDefinitions = ({
   /** Of new runs. */
   readonly engineVersion: number;
   readonly pipelines: Pick<PipelineService, 'requireSound'>;
-}): KnownDefinitions => {
+}): KnownDefinitions {
   const known = new LRUCache<string, KnownDefinition>({ max: 200 });
   const compiler = createSchemaCompiler();
 
@@ -85,7 +85,9 @@ export const createKnownDefinitions = ({
     const { job_schema } = definition;
     let check: SchemaCheck | null = null;
     const prepared: KnownDefinition = {
-      ...{ definition, digest, hasJobSchema: job_schema !== undefined },
+      definition,
+      digest,
+      hasJobSchema: job_schema !== undefined,
       checkJob: (job) => {
         if (job_schema === undefined) return;
         check ??= compileSchema(job_schema);
@@ -121,22 +123,24 @@ export const createKnownDefinitions = ({
       return prepare(definition, digest);
     },
   };
-};
+}
 
-const requireFit = (check: SchemaCheck, job: JsonObject): void => {
+function requireFit(check: SchemaCheck, job: JsonObject): void {
   const errors = check(job);
   if (errors.length === 0) return;
   const findings = errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`);
   throw new AppError('job_invalid', `the job does not match job_schema: ${findings.join('; ')}`, {
     errors: errors.map(({ pointer, message }) => ({
-      ...{ pointer: `/job${pointer}`, code: 'schema_mismatch', message },
+      pointer: `/job${pointer}`,
+      code: 'schema_mismatch',
+      message,
     })),
   });
-};
+}
 
 const longestKey = 256;
 
-const requireKey = (value: Json): string => {
+function requireKey(value: Json): string {
   const isScalar = ['string', 'number', 'boolean'].includes(typeof value);
   if (!isScalar) throw new AppError('job_invalid', 'concurrency.key is no string, number or boolean');
   const key = String(value);
@@ -148,9 +152,9 @@ const requireKey = (value: Json): string => {
   }
   if (findUnstorableText(key) === null) return key;
   throw new AppError('job_invalid', 'concurrency.key holds a NUL character or half of a surrogate pair');
-};
+}
 
-const createKeyReader = (definition: PipelineDefinition): KnownDefinition['concurrencyKey'] => {
+function createKeyReader(definition: PipelineDefinition): KnownDefinition['concurrencyKey'] {
   const template = definition.concurrency === undefined ? null : compileDefinition(definition).concurrencyKey;
   if (template === null) return () => null;
   return (job, run) => {
@@ -161,4 +165,4 @@ const createKeyReader = (definition: PipelineDefinition): KnownDefinition['concu
       throw new AppError('job_invalid', `concurrency.key: ${error.message}`);
     }
   };
-};
+}

@@ -18,34 +18,35 @@ interface Turns {
   waiting: number;
 }
 
-const refuseTurn = ({ concurrency_key, concurrency_limit }: NewRun, { admitted, waiting }: Turns): AppError =>
-  new AppError(
+function refuseTurn({ concurrency_key, concurrency_limit }: NewRun, { admitted, waiting }: Turns): AppError {
+  return new AppError(
     'concurrency_limit',
     `${admitted} runs with the key ${JSON.stringify(concurrency_key)} are under way and ${waiting} wait; allowed are ${concurrency_limit}`,
     { retryAfterS: 1 },
   );
+}
 
 /** Counts it in. */
-const takeTurn = ({ row, known }: PreparedRun, turns: Turns): PlacedRun => {
+function takeTurn({ row, known }: PreparedRun, turns: Turns): PlacedRun {
   const hasRoom = turns.waiting === 0 && turns.admitted < (row.concurrency_limit ?? 0);
   if (!hasRoom && known.definition.concurrency?.on_limit === 'reject') return refuseTurn(row, turns);
   if (hasRoom) turns.admitted += 1;
   else turns.waiting += 1;
   return { ...row, is_admitted: hasRoom };
-};
+}
 
-const joinTurn = async (trx: Db, run: PreparedRun): Promise<PreparedRun> => {
+async function joinTurn(trx: Db, run: PreparedRun): Promise<PreparedRun> {
   const { concurrency_key, concurrency_limit, ...row } = run.row;
   if (row.parent_run_id === undefined || concurrency_key === undefined) return run;
   return (await hasKeyAbove(trx, row.parent_run_id, concurrency_key)) ? { ...run, row } : run;
-};
+}
 
 /** By key; locked until the transaction ends. */
-const lockTurns = async (
+async function lockTurns(
   trx: Db,
   projectId: string,
   prepared: readonly PreparedRun[],
-): Promise<ReadonlyMap<string, Turns>> => {
+): Promise<ReadonlyMap<string, Turns>> {
   const keys = new Set(
     prepared.flatMap(({ row: { concurrency_key: key } }) => (key === undefined ? [] : [key])),
   );
@@ -56,22 +57,22 @@ const lockTurns = async (
     turns.set(concurrency_key, { ...(await countTurns(trx, key)) });
   }
   return turns;
-};
+}
 
-const placeOne = (run: PreparedRun, turns: ReadonlyMap<string, Turns>): PlacedRun => {
+function placeOne(run: PreparedRun, turns: ReadonlyMap<string, Turns>): PlacedRun {
   const counted = turns.get(run.row.concurrency_key ?? '');
   return run.row.concurrency_key === undefined || counted === undefined ? run.row : takeTurn(run, counted);
-};
+}
 
 /**
  * @param runs of one project, in their order
  * @throws AppError `state_conflict` when a step, or a schedule at its time, has started a run before
  */
-export const placeRuns = async (
+export async function placeRuns(
   trx: Db,
   projectId: string,
   runs: readonly PreparedRun[],
-): Promise<readonly PlacedRun[]> => {
+): Promise<readonly PlacedRun[]> {
   const prepared: PreparedRun[] = [];
   for (const run of runs) prepared.push(await joinTurn(trx, run));
   const turns = await lockTurns(trx, projectId, prepared);
@@ -89,11 +90,11 @@ export const placeRuns = async (
     throw new AppError('state_conflict', 'the run that was to be started has been started before');
   }
   return placed;
-};
+}
 
 /** Of a run by itself. @throws AppError `concurrency_limit`, `state_conflict` */
-export const placeRun = async (trx: Db, prepared: PreparedRun): Promise<NewRun> => {
+export async function placeRun(trx: Db, prepared: PreparedRun): Promise<NewRun> {
   const [placed] = await placeRuns(trx, prepared.row.project_id, [prepared]);
   if (placed === undefined || placed instanceof AppError) throw placed;
   return placed;
-};
+}

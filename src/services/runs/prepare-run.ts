@@ -48,21 +48,22 @@ export interface PrepareDependencies {
   readonly checkForRun: CheckForRun;
 }
 
-export const newJob = (job: JsonObject): RunJob => {
+export function newJob(job: JsonObject): RunJob {
   const job_id = newId('job');
   return { job_id, body: bindJobMedia(job, job_id), isNew: true };
-};
+}
 
-const looksAtJob = ({ hasJobSchema, definition }: KnownDefinition): boolean =>
-  hasJobSchema || definition.concurrency !== undefined;
+function looksAtJob({ hasJobSchema, definition }: KnownDefinition): boolean {
+  return hasJobSchema || definition.concurrency !== undefined;
+}
 
 /** A job that is there. @throws AppError `not_found` */
-export const findRunJob = async (
+export async function findRunJob(
   db: Db,
   projectId: string,
   jobId: string,
   known: KnownDefinition,
-): Promise<RunJob> => {
+): Promise<RunJob> {
   const key = { project_id: projectId, job_id: jobId };
   const found = looksAtJob(known)
     ? await findJob(db, key)
@@ -71,14 +72,14 @@ export const findRunJob = async (
       : null;
   if (found === null) throw new AppError('not_found', `there is no job ${jobId}`);
   return { job_id: jobId, body: found.body, isNew: false };
-};
+}
 
 /** @throws AppError `job_invalid`, `definition_invalid` when it cannot run as things are now */
-export const prepareRun = async (
+export async function prepareRun(
   { checkForRun }: Pick<PrepareDependencies, 'checkForRun'>,
   projectId: string,
   order: RunOrder,
-): Promise<PreparedRun> => {
+): Promise<PreparedRun> {
   const { known, job } = order;
   const { definition, digest } = known;
   if (job.body !== null) known.checkJob(job.body);
@@ -91,7 +92,13 @@ export const prepareRun = async (
       ? null
       : known.concurrencyKey(job.body ?? {}, { id: run_id, job_id, attempt: 1, pipeline, version });
   const row: NewRun = {
-    ...{ run_id, project_id: projectId, job_id, pipeline, version, digest, specs },
+    run_id,
+    project_id: projectId,
+    job_id,
+    pipeline,
+    version,
+    digest,
+    specs,
     priority: order.priority ?? definition.priority ?? defaults?.priority ?? 'standard',
     budget_ceiling_usd:
       order.budget_ceiling_usd === undefined
@@ -105,14 +112,14 @@ export const prepareRun = async (
     ...order.origin,
   };
   return { row, known, isStored: order.isStored, job };
-};
+}
 
 /** What a request asks for. @throws AppError `not_found`, `definition_invalid` */
-export const readRequest = async (
+export async function readRequest(
   { db, definitions }: Pick<PrepareDependencies, 'db' | 'definitions'>,
   projectId: string,
   request: RunRequest,
-): Promise<RunOrder> => {
+): Promise<RunOrder> {
   const { definition, pipeline = '', job_id, job = {} } = request;
   const known =
     definition === undefined
@@ -126,4 +133,4 @@ export const readRequest = async (
     budget_ceiling_usd: request.budget_ceiling_usd,
     labels: request.labels,
   };
-};
+}

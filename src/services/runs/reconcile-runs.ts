@@ -21,16 +21,16 @@ const overlapMs = 60_000;
 const wholeLookMs = 300_000;
 const batch = 1_000;
 
-const endOf = ({ cancel_requested_at, cancel_mode }: OpenRunRow): LostEnd => {
+function endOf({ cancel_requested_at, cancel_mode }: OpenRunRow): LostEnd {
   const mode = cancel_mode ?? 'graceful';
   if (cancel_requested_at === null) {
     const message = 'its workflow was ended from outside, in Temporal';
     return { state: 'failed', error: { code: 'run_terminated', message }, mode };
   }
   return { state: 'cancelled', error: { code: 'run_cancelled', message: 'cancelled' }, mode };
-};
+}
 
-export const createReconcileRuns = ({ db, workflows, logger }: ReconcileDependencies) => {
+export function createReconcileRuns({ db, workflows, logger }: ReconcileDependencies) {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let lookedAtAllAt = Number.NEGATIVE_INFINITY;
 
@@ -71,4 +71,4 @@ export const createReconcileRuns = ({ db, workflows, logger }: ReconcileDependen
     if (isWhole) lookedAtAllAt = beganAt;
     return closed;
   };
-};
+}

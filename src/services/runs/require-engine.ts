@@ -20,7 +20,7 @@ const newerKeys: Readonly<Partial<Record<keyof StepDefinition, unknown>>> = {
 };
 
 /** @throws AppError `definition_invalid` that names the keys */
-export const requireEngine = ({ steps }: PipelineDefinition, engineVersion: number): void => {
+export function requireEngine({ steps }: PipelineDefinition, engineVersion: number): void {
   if (engineVersion >= waitingVersion) return;
   const errors = steps.flatMap((step, index) =>
     Object.entries(newerKeys).flatMap(([key, meaningless]) => {
@@ -31,13 +31,13 @@ export const requireEngine = ({ steps }: PipelineDefinition, engineVersion: numb
     }),
   );
   if (errors[0] !== undefined) throw new AppError('definition_invalid', errors[0].message, { errors });
-};
+}
 
 /** @throws AppError `state_conflict`: older workers would execute again what is to be reused */
-export const requireReuse = (engineVersion: number): void => {
+export function requireReuse(engineVersion: number): void {
   if (engineVersion >= waitingVersion) return;
   throw new AppError(
     'state_conflict',
     `results can be reused from engine version ${waitingVersion} on; new runs get ${engineVersion} here (ENGINE_VERSION)`,
   );
-};
+}

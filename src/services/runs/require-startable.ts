@@ -11,7 +11,7 @@ const largestPlanBytes = 1_500_000;
 const mostSteps = 10_000;
 
 /** @throws AppError `definition_invalid` */
-export const requireStartable = (definition: PipelineDefinition): void => {
+export function requireStartable(definition: PipelineDefinition): void {
   const { length } = definition.steps;
   if (length > mostSteps) {
     throw new AppError('definition_invalid', `a run of ${length} steps; at most ${mostSteps} are possible`);
@@ -22,4 +22,4 @@ export const requireStartable = (definition: PipelineDefinition): void => {
     'definition_invalid',
     `its ids and dependencies take ${bytes} bytes; at most ${largestPlanBytes} can be started`,
   );
-};
+}

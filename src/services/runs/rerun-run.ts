@@ -45,14 +45,14 @@ interface Rerun {
 
 const headsAtOnce = 32;
 
-const readBefore = async (db: Db, { project_id, run_id }: RerunOrder): Promise<RepeatedRun> => {
+async function readBefore(db: Db, { project_id, run_id }: RerunOrder): Promise<RepeatedRun> {
   const before = await readRepeatedRun(db, { project_id, run_id });
   if (before === undefined) throw new AppError('not_found', `there is no run ${run_id}`);
   return before;
-};
+}
 
 /** @throws AppError `request_invalid` for steps that the definition does not have */
-const requireSteps = (from: readonly string[], known: KnownDefinition): void => {
+function requireSteps(from: readonly string[], known: KnownDefinition): void {
   const ids = new Set(known.definition.steps.map(({ id }) => id));
   const suggest = createNameSuggester(ids);
   const errors = from.flatMap((id, index): ProblemItem[] => {
@@ -67,14 +67,14 @@ const requireSteps = (from: readonly string[], known: KnownDefinition): void => 
   throw new AppError('request_invalid', suggestion === undefined ? message : `${message}; ${suggestion}`, {
     errors,
   });
-};
+}
 
 /** The first file that is gone, by step whose result names it. */
-const findMissing = async (
+async function findMissing(
   { db, media }: Pick<RerunDependencies, 'db' | 'media'>,
   runId: string,
   stepIds: readonly string[],
-): Promise<ReadonlyMap<string, string>> => {
+): Promise<ReadonlyMap<string, string>> {
   const mentioned = await listMentionedMedia(db, runId, stepIds);
   const missing = new Map<string, string>();
   for (let at = 0; at < mentioned.length; at += headsAtOnce) {
@@ -86,21 +86,21 @@ const findMissing = async (
     );
   }
   return missing;
-};
+}
 
 /** Files are looked for only where everything else speaks for keeping the result. */
-const choose = async (
+async function choose(
   dependencies: RerunDependencies,
   before: RepeatedRun,
   repetition: Omit<Repetition, 'missing'>,
-): Promise<Choice> => {
+): Promise<Choice> {
   const first = chooseReused({ ...repetition, missing: new Map() });
   if (first.reused.length === 0) return first;
   const missing = await findMissing(dependencies, before.run_id, first.reused);
   return missing.size === 0 ? first : chooseReused({ ...repetition, missing });
-};
+}
 
-const plan = async (dependencies: RerunDependencies, order: RerunOrder): Promise<Rerun> => {
+async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise<Rerun> {
   const { db, definitions } = dependencies;
   const { from = null, only_failed = false, version, job: otherJob } = order.request;
   const before = await readBefore(db, order);
@@ -122,16 +122,21 @@ const plan = async (dependencies: RerunDependencies, order: RerunOrder): Promise
   });
   if (choice.reused.length > 0) dependencies.definitions.requireReuse();
   return { before, known, job, choice };
-};
+}
 
-const start = async (dependencies: RerunDependencies, order: RerunOrder, keep: KeepAnswer): Promise<Run> => {
+async function start(dependencies: RerunDependencies, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
   const { before, known, job, choice } = await plan(dependencies, order);
   const { run_id: from, state, priority, budget_ceiling_usd: ceiling, labels } = before;
   if (!terminalRunStates.has(state)) {
     throw new AppError('state_conflict', `run ${from} is ${state}; only one that has ended can be repeated`);
   }
   const prepared = await prepareRun(dependencies, order.project_id, {
-    ...{ known, isStored: true, job, priority, labels, rerun_of: from },
+    known,
+    isStored: true,
+    job,
+    priority,
+    labels,
+    rerun_of: from,
     budget_ceiling_usd: ceiling === null ? null : Number(ceiling),
   });
   const run = newRunView(prepared.row, known.definition, choice.reused);
@@ -141,25 +146,27 @@ const start = async (dependencies: RerunDependencies, order: RerunOrder, keep: K
     if (choice.reused.length > 0) await copySteps(trx, { from, to, step_ids: choice.reused });
   });
   return run;
-};
+}
 
-export const createRerunRun = (dependencies: RerunDependencies) => ({
-  /** @throws AppError `not_found`, `request_invalid` */
-  preview: async (order: RerunOrder): Promise<RerunPreview> => {
-    const { reused, executed } = (await plan(dependencies, order)).choice;
-    return { reused: [...reused], executed: [...executed] };
-  },
+export function createRerunRun(dependencies: RerunDependencies) {
+  return {
+    /** @throws AppError `not_found`, `request_invalid` */
+    preview: async (order: RerunOrder): Promise<RerunPreview> => {
+      const { reused, executed } = (await plan(dependencies, order)).choice;
+      return { reused: [...reused], executed: [...executed] };
+    },
 
-  /** @throws AppError `not_found`, `state_conflict` before it has ended, `request_invalid`, `job_invalid` */
-  rerun: async (order: RerunOrder): Promise<Submission> => {
-    const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
-      project_id: order.project_id,
-      request: `POST /v1/runs/${order.run_id}/rerun`,
-      idempotency: order.idempotency,
-      work: (keep) => start(dependencies, order, keep),
-    });
-    return { run: answer, replayed };
-  },
-});
+    /** @throws AppError `not_found`, `state_conflict` before it has ended, `request_invalid`, `job_invalid` */
+    rerun: async (order: RerunOrder): Promise<Submission> => {
+      const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
+        project_id: order.project_id,
+        request: `POST /v1/runs/${order.run_id}/rerun`,
+        idempotency: order.idempotency,
+        work: (keep) => start(dependencies, order, keep),
+      });
+      return { run: answer, replayed };
+    },
+  };
+}
 
 export type RerunRun = ReturnType<typeof createRerunRun>;

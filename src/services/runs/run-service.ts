@@ -43,7 +43,7 @@ export interface RunDependencies extends StepPageDependencies {
   readonly feed: EventFeed;
 }
 
-export const createRunService = (dependencies: RunDependencies) => {
+export function createRunService(dependencies: RunDependencies) {
   const { db, submitRun, submitRuns, reruns, delivery, feed } = dependencies;
   const pages = createStepPages(dependencies);
 
@@ -155,13 +155,13 @@ export const createRunService = (dependencies: RunDependencies) => {
       return get(projectId, runId);
     },
   };
-};
+}
 
 export type RunService = ReturnType<typeof createRunService>;
 
-const splitLabel = (label: string | undefined): readonly [string, string] | undefined => {
+function splitLabel(label: string | undefined): readonly [string, string] | undefined {
   if (label === undefined) return undefined;
   const at = label.indexOf('=');
   if (at > 0) return [label.slice(0, at), label.slice(at + 1)];
   throw new AppError('request_invalid', `label is "${label}", allowed is key=value`);
-};
+}

@@ -9,52 +9,61 @@ import type { RunDetailRow, RunRow } from '../../db/run-list.ts';
 import type { RunStepRow } from '../../db/step.ts';
 import type { StepRevisionRow } from '../../db/step-revision.ts';
 
-const toIso = (time: Date | null): string | null => time?.toISOString() ?? null;
+function toIso(time: Date | null): string | null {
+  return time?.toISOString() ?? null;
+}
 
-export const toRunSummary = (row: RunRow): RunSummary => ({
-  run_id: row.run_id,
-  job_id: row.job_id,
-  pipeline: row.pipeline,
-  version: row.version,
-  state: row.state,
-  priority: row.priority,
-  budget_ceiling_usd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
-  cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
-  reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
-  labels: row.labels,
-  ...(row.error === null ? {} : { error: row.error }),
-  ...(row.rerun_of === null ? {} : { rerun_of: row.rerun_of }),
-  ...parentOf(row),
-  ...(row.schedule_id === null ? {} : { schedule_id: row.schedule_id }),
-  created_at: row.created_at.toISOString(),
-  started_at: toIso(row.started_at),
-  finished_at: toIso(row.finished_at),
-});
+export function toRunSummary(row: RunRow): RunSummary {
+  return {
+    run_id: row.run_id,
+    job_id: row.job_id,
+    pipeline: row.pipeline,
+    version: row.version,
+    state: row.state,
+    priority: row.priority,
+    budget_ceiling_usd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
+    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+    reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
+    labels: row.labels,
+    ...(row.error === null ? {} : { error: row.error }),
+    ...(row.rerun_of === null ? {} : { rerun_of: row.rerun_of }),
+    ...parentOf(row),
+    ...(row.schedule_id === null ? {} : { schedule_id: row.schedule_id }),
+    created_at: row.created_at.toISOString(),
+    started_at: toIso(row.started_at),
+    finished_at: toIso(row.finished_at),
+  };
+}
 
-const parentOf = ({
+function parentOf({
   parent_run_id: run_id,
   parent_step_id: step_id,
   parent_item: item,
-}: Pick<RunRow, 'parent_run_id' | 'parent_step_id' | 'parent_item'>): Pick<Run, 'parent'> =>
-  run_id === null || step_id === null ? {} : { parent: { run_id, step_id, item: item ?? 0 } };
+}: Pick<RunRow, 'parent_run_id' | 'parent_step_id' | 'parent_item'>): Pick<Run, 'parent'> {
+  return run_id === null || step_id === null ? {} : { parent: { run_id, step_id, item: item ?? 0 } };
+}
 
-const linksOf = (runId: string): Run['links'] => ({
-  self: `/v1/runs/${runId}`,
-  events: `/v1/runs/${runId}/events`,
-});
+function linksOf(runId: string): Run['links'] {
+  return {
+    self: `/v1/runs/${runId}`,
+    events: `/v1/runs/${runId}/events`,
+  };
+}
 
-const pendingStep = (definition: StepDefinition): RunStep => ({
-  id: definition.id,
-  state: 'pending',
-  ...kindFieldsOf(definition),
-  attempts: 0,
-  revision: 0,
-  cost_usd: 0,
-  started_at: null,
-  finished_at: null,
-});
+function pendingStep(definition: StepDefinition): RunStep {
+  return {
+    id: definition.id,
+    state: 'pending',
+    ...kindFieldsOf(definition),
+    attempts: 0,
+    revision: 0,
+    cost_usd: 0,
+    started_at: null,
+    finished_at: null,
+  };
+}
 
-const optionalFields = ({
+function optionalFields({
   item,
   awaiting,
   item_states,
@@ -65,20 +74,22 @@ const optionalFields = ({
   sub_run_id,
   reused_from,
   skill_id,
-}: RunStepRow) => ({
-  ...(item === 0 ? {} : { item }),
-  ...(awaiting === null ? {} : { awaiting }),
-  ...(item_states === null ? {} : { items: { ...item_states } }),
-  ...(endpoint === null ? {} : { endpoint }),
-  ...(error === null ? {} : { error }),
-  ...(escalation_id === null ? {} : { escalation_id }),
-  ...(review_id === null ? {} : { review_id }),
-  ...(sub_run_id === null ? {} : { sub_run_id }),
-  ...(reused_from === null ? {} : { reused_from }),
-  ...(skill_id === null ? {} : { skill_id }),
-});
+}: RunStepRow) {
+  return {
+    ...(item === 0 ? {} : { item }),
+    ...(awaiting === null ? {} : { awaiting }),
+    ...(item_states === null ? {} : { items: { ...item_states } }),
+    ...(endpoint === null ? {} : { endpoint }),
+    ...(error === null ? {} : { error }),
+    ...(escalation_id === null ? {} : { escalation_id }),
+    ...(review_id === null ? {} : { review_id }),
+    ...(sub_run_id === null ? {} : { sub_run_id }),
+    ...(reused_from === null ? {} : { reused_from }),
+    ...(skill_id === null ? {} : { skill_id }),
+  };
+}
 
-export const toRunStep = (definition: StepDefinition, row: RunStepRow | undefined): RunStep => {
+export function toRunStep(definition: StepDefinition, row: RunStepRow | undefined): RunStep {
   if (row === undefined) return pendingStep(definition);
   return {
     id: definition.id,
@@ -91,17 +102,19 @@ export const toRunStep = (definition: StepDefinition, row: RunStepRow | undefine
     started_at: toIso(row.started_at),
     finished_at: toIso(row.finished_at),
   };
-};
+}
 
-export const toStepRevision = (row: StepRevisionRow): StepRevision => ({
-  revision: row.revision,
-  input: row.input,
-  source: row.source,
-  escalation_id: row.escalation_id,
-  created_at: row.created_at.toISOString(),
-});
+export function toStepRevision(row: StepRevisionRow): StepRevision {
+  return {
+    revision: row.revision,
+    input: row.input,
+    source: row.source,
+    escalation_id: row.escalation_id,
+    created_at: row.created_at.toISOString(),
+  };
+}
 
-export const toRun = (row: RunDetailRow, steps: readonly RunStepRow[]): Run => {
+export function toRun(row: RunDetailRow, steps: readonly RunStepRow[]): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   return {
     ...toRunSummary(row),
@@ -110,17 +123,13 @@ export const toRun = (row: RunDetailRow, steps: readonly RunStepRow[]): Run => {
     steps: row.definition.steps.map((step) => toRunStep(step, byId.get(step.id))),
     links: linksOf(row.run_id),
   };
-};
+}
 
 /**
  * A run as it is at the moment of its submission.
  * @param reused ids of steps whose results were taken from another run
  */
-export const newRunView = (
-  row: NewRun,
-  definition: PipelineDefinition,
-  reused: readonly string[] = [],
-): Run => {
+export function newRunView(row: NewRun, definition: PipelineDefinition, reused: readonly string[] = []): Run {
   const kept = new Set(reused);
   return {
     run_id: row.run_id,
@@ -142,9 +151,9 @@ export const newRunView = (
     ),
     links: linksOf(row.run_id),
   };
-};
+}
 
-export const toAttempt = (row: AttemptRow): Attempt => {
+export function toAttempt(row: AttemptRow): Attempt {
   const cost_usd = fromNanoUsd(BigInt(row.settled_nano ?? 0));
   return {
     attempt_id: row.attempt_id,
@@ -158,4 +167,4 @@ export const toAttempt = (row: AttemptRow): Attempt => {
     ...(row.error === null ? {} : { error: row.error }),
     decision: { ...row.decision, settled_usd: row.settled_nano === null ? null : cost_usd },
   };
-};
+}

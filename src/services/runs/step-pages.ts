@@ -27,13 +27,13 @@ export interface ItemQuery {
 }
 
 /** @throws AppError `not_found` */
-const requireStep = ({ run_id, definition }: RunDetailRow, stepId: string): StepDefinition => {
+function requireStep({ run_id, definition }: RunDetailRow, stepId: string): StepDefinition {
   const step = definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${run_id} has no step ${stepId}`);
   return step;
-};
+}
 
-export const createStepPages = ({ db, contexts, results }: StepPageDependencies) => {
+export function createStepPages({ db, contexts, results }: StepPageDependencies) {
   /** Derived again from what never changes; absent while a result it needs is missing. */
   const inputOf = async (runId: string, stepId: string, item: number): Promise<Json | undefined> => {
     const context = await contexts.open(runId);
@@ -95,4 +95,4 @@ export const createStepPages = ({ db, contexts, results }: StepPageDependencies)
       });
     },
   };
-};
+}

@@ -5,10 +5,10 @@ import { placeRun } from './place-runs.ts';
 import { type PrepareDependencies, prepareRun, readRequest } from './prepare-run.ts';
 
 /** @returns the run's id @throws AppError `state_conflict` when the origin has one already; else as a request */
-export const createSubmitOriginatedRun =
-  (dependencies: PrepareDependencies) =>
-  async (projectId: string, request: RunRequest, origin: RunOrigin): Promise<string> => {
+export function createSubmitOriginatedRun(dependencies: PrepareDependencies) {
+  return async (projectId: string, request: RunRequest, origin: RunOrigin): Promise<string> => {
     const order = await readRequest(dependencies, projectId, request);
     const prepared = await prepareRun(dependencies, projectId, { ...order, origin });
     return (await dependencies.db.transaction((trx) => placeRun(trx, prepared))).run_id;
   };
+}

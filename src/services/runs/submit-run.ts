@@ -37,26 +37,38 @@ export type SubmitRun = (
   idempotency: Idempotency | null,
 ) => Promise<NewSubmission>;
 
-const waitsItsTurn = ({ concurrency_key, is_admitted = false }: NewRun): boolean =>
-  concurrency_key !== undefined && !is_admitted;
+function waitsItsTurn({ concurrency_key, is_admitted = false }: NewRun): boolean {
+  return concurrency_key !== undefined && !is_admitted;
+}
 
-const toStart = ({ known, row }: PreparedRun): RunToStart => ({
-  ...{ run_id: row.run_id, project_id: row.project_id, pipeline: row.pipeline, version: row.version },
-  ...{ priority: row.priority, definition: known.definition, reused: [] },
-  ...{ state: 'queued', control_version: 0, budget_version: 0 },
-});
+function toStart({ known, row }: PreparedRun): RunToStart {
+  return {
+    run_id: row.run_id,
+    project_id: row.project_id,
+    pipeline: row.pipeline,
+    version: row.version,
+    priority: row.priority,
+    definition: known.definition,
+    reused: [],
+    state: 'queued',
+    control_version: 0,
+    budget_version: 0,
+  };
+}
 
 /** Nothing is written but the run and its job, which needs no transaction around it. */
-const isOneStatement = ({ isStored, row }: PreparedRun, idempotency: Idempotency | null): boolean =>
-  isStored && idempotency === null && row.concurrency_key === undefined;
+function isOneStatement({ isStored, row }: PreparedRun, idempotency: Idempotency | null): boolean {
+  return isStored && idempotency === null && row.concurrency_key === undefined;
+}
 
-export const createSubmitRun =
-  (dependencies: PrepareDependencies): SubmitRun =>
-  async (projectId, request, idempotency) => {
+export function createSubmitRun(dependencies: PrepareDependencies): SubmitRun {
+  return async (projectId, request, idempotency) => {
     const { db } = dependencies;
     let start: RunToStart | null = null;
     const { answer, replayed } = await answerOnce<Run>(db, {
-      ...{ project_id: projectId, request: 'POST /v1/runs', idempotency },
+      project_id: projectId,
+      request: 'POST /v1/runs',
+      idempotency,
       work: async (keep) => {
         const order = await readRequest(dependencies, projectId, request);
         const prepared = await prepareRun(dependencies, projectId, order);
@@ -72,6 +84,7 @@ export const createSubmitRun =
     });
     return { run: answer, replayed, start };
   };
+}
 
 export interface BulkSubmission {
   readonly answer: BulkAnswer;
@@ -92,7 +105,7 @@ export type SubmitRuns = (order: BulkOrder) => Promise<BulkSubmission>;
 const mostBodies = 20;
 
 /** Each definition is looked up once, and checked once. */
-const rememberFinds = ({ find, ofBody, ...definitions }: KnownDefinitions): KnownDefinitions => {
+function rememberFinds({ find, ofBody, ...definitions }: KnownDefinitions): KnownDefinitions {
   const found = new Map<string, Promise<KnownDefinition>>();
   const bodies = new Map<string, Promise<KnownDefinition>>();
   return {
@@ -114,21 +127,20 @@ const rememberFinds = ({ find, ofBody, ...definitions }: KnownDefinitions): Know
       return known;
     },
   };
-};
+}
 
-const rememberChecks = (checkForRun: CheckForRun): CheckForRun => {
+function rememberChecks(checkForRun: CheckForRun): CheckForRun {
   const checked = new Map<string, ReturnType<CheckForRun>>();
   return (projectId, known) => {
     const check = checked.get(known.digest) ?? checkForRun(projectId, known);
     checked.set(known.digest, check);
     return check;
   };
-};
+}
 
 /** Each run is taken or refused by itself, and all that are taken are written at once. */
-export const createSubmitRuns =
-  (dependencies: PrepareDependencies): SubmitRuns =>
-  async ({ projectId, requests, idempotency, toProblem }) => {
+export function createSubmitRuns(dependencies: PrepareDependencies): SubmitRuns {
+  return async ({ projectId, requests, idempotency, toProblem }) => {
     const { db } = dependencies;
     const within = {
       ...dependencies,
@@ -170,3 +182,4 @@ export const createSubmitRuns =
 
     return answerOnce(db, { project_id: projectId, request: 'POST /v1/runs/bulk', idempotency, work });
   };
+}

@@ -39,9 +39,11 @@ export type SubmitSubRun = (order: SubRunOrder) => Promise<
   | { readonly closed: true }
 >;
 
-const isPassing = ({ code }: AppError): boolean => code === 'unavailable' || code === 'internal';
+function isPassing({ code }: AppError): boolean {
+  return code === 'unavailable' || code === 'internal';
+}
 
-const create = async (dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> => {
+async function create(dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> {
   const { parent, project_id, reference, depth, parentWorkflowId } = order;
   if (depth > deepest) {
     throw new AppError(
@@ -54,7 +56,11 @@ const create = async (dependencies: PrepareDependencies, order: SubRunOrder): Pr
   const choice = { reference: reference.slice(at + 1) };
   const known = await dependencies.definitions.find(project_id, pipeline, choice);
   const prepared = await prepareRun(dependencies, project_id, {
-    ...{ known, isStored: true, job: newJob(order.job), priority: order.priority, labels: undefined },
+    known,
+    isStored: true,
+    job: newJob(order.job),
+    priority: order.priority,
+    labels: undefined,
     budget_ceiling_usd: lowestCeiling(order.ceilingUsd, known.definition.budget_ceiling_usd ?? null),
     origin: {
       parent_run_id: parent.run_id,
@@ -66,11 +72,10 @@ const create = async (dependencies: PrepareDependencies, order: SubRunOrder): Pr
     },
   });
   return (await dependencies.db.transaction((trx) => placeRun(trx, prepared))).run_id;
-};
+}
 
-export const createSubmitSubRun =
-  (dependencies: PrepareDependencies): SubmitSubRun =>
-  async (order) => {
+export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSubRun {
+  return async (order) => {
     const { db } = dependencies;
     const known = await findSubRun(db, order.parent);
     if (known !== undefined) return { run_id: known };
@@ -84,3 +89,4 @@ export const createSubmitSubRun =
       return { error: { code: error.code, message: `${order.reference}: ${error.message}` } };
     }
   };
+}

@@ -6,4 +6,6 @@ import { wakeForCapabilities } from '../../db/step-wait.ts';
 const atOnce = 1_000;
 
 /** @returns how many it woke */
-export const createWatchCapabilities = (db: Db) => (): Promise<number> => wakeForCapabilities(db, atOnce);
+export function createWatchCapabilities(db: Db) {
+  return (): Promise<number> => wakeForCapabilities(db, atOnce);
+}

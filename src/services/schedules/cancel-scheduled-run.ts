@@ -5,10 +5,10 @@ import { requestCancel } from '../../db/run-control.ts';
 const reason = 'its schedule asked it to stop';
 
 /** Asks; the server delivers it. A run that has ended stays as it is. */
-export const createCancelScheduledRun =
-  (db: Db) =>
-  async (run: CancelRunRequest): Promise<void> => {
+export function createCancelScheduledRun(db: Db) {
+  return async (run: CancelRunRequest): Promise<void> => {
     await requestCancel(db, run, { reason, mode: 'graceful' });
   };
+}
 
 export type CancelScheduledRun = ReturnType<typeof createCancelScheduledRun>;

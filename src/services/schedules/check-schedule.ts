@@ -20,12 +20,12 @@ export interface ScheduleCheck {
 const leastCatchUpMs = 10_000;
 const mostCatchUpMs = 365 * 86_400_000;
 
-const suggest = (name: string, known: readonly string[]): Pick<ProblemItem, 'suggestion'> => {
+function suggest(name: string, known: readonly string[]): Pick<ProblemItem, 'suggestion'> {
   const suggestion = createNameSuggester(known)(name);
   return suggestion === undefined ? {} : { suggestion };
-};
+}
 
-const checkCron = ({ cron }: ScheduleRequest): ProblemItem[] => {
+function checkCron({ cron }: ScheduleRequest): ProblemItem[] {
   try {
     readCron(cron);
     return [];
@@ -33,28 +33,28 @@ const checkCron = ({ cron }: ScheduleRequest): ProblemItem[] => {
     if (!(error instanceof RangeError)) throw error;
     return [{ pointer: '/cron', code: 'cron_invalid', message: error.message }];
   }
-};
+}
 
-const checkTimezone = async (db: Db, { timezone }: ScheduleRequest): Promise<ProblemItem[]> => {
+async function checkTimezone(db: Db, { timezone }: ScheduleRequest): Promise<ProblemItem[]> {
   if (await isKnownTimezone(db, timezone)) return [];
   const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
   const known = ['UTC', ...Intl.supportedValuesOf('timeZone')];
   return [{ pointer: '/timezone', code: 'timezone_unknown', message, ...suggest(timezone, known) }];
-};
+}
 
-const checkCatchUp = ({ catch_up }: ScheduleRequest): ProblemItem[] => {
+function checkCatchUp({ catch_up }: ScheduleRequest): ProblemItem[] {
   const ms = parseDuration(catch_up);
   if (ms >= leastCatchUpMs && ms <= mostCatchUpMs) return [];
   const message = `catch_up is ${catch_up}; allowed is 10s to 365d`;
   return [{ pointer: '/catch_up', code: 'catch_up_invalid', message }];
-};
+}
 
 /** Which of the names is the unknown one. */
-const explainTarget = async (
+async function explainTarget(
   db: Db,
   projectId: string,
   { pipeline, version, alias }: ScheduleRequest,
-): Promise<ProblemItem> => {
+): Promise<ProblemItem> {
   const versions = await listVersionNames(db, projectId, pipeline);
   if (versions.length === 0) {
     const names = await listPipelineNames(db, projectId);
@@ -68,35 +68,35 @@ const explainTarget = async (
   const aliases = (await listAliases(db, { project_id: projectId, pipeline })).map((row) => row.alias);
   const message = `no alias ${alias} of a pipeline ${pipeline}`;
   return { pointer: '/alias', code: 'alias_unknown', message, ...suggest(alias ?? '', aliases) };
-};
+}
 
-const findTarget = async (
+async function findTarget(
   { db, definitions }: ScheduleCheck,
   projectId: string,
   request: ScheduleRequest,
-): Promise<KnownDefinition | ProblemItem> => {
+): Promise<KnownDefinition | ProblemItem> {
   try {
     return await definitions.find(projectId, request.pipeline, choiceOf(request));
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'not_found') throw error;
     return explainTarget(db, projectId, request);
   }
-};
+}
 
-const refuse = (errors: readonly ProblemItem[]): AppError => {
+function refuse(errors: readonly ProblemItem[]): AppError {
   const [first] = errors;
   const { message = '', suggestion } = first ?? {};
   return new AppError('request_invalid', suggestion === undefined ? message : `${message}; ${suggestion}`, {
     errors,
   });
-};
+}
 
 /** @throws AppError `request_invalid` that names everything wrong, `job_invalid` */
-export const checkSchedule = async (
+export async function checkSchedule(
   check: ScheduleCheck,
   projectId: string,
   request: ScheduleRequest,
-): Promise<void> => {
+): Promise<void> {
   const target = await findTarget(check, projectId, request);
   const errors = [
     ...checkCron(request),
@@ -106,4 +106,4 @@ export const checkSchedule = async (
   ];
   if (errors.length > 0 || 'pointer' in target) throw refuse(errors);
   target.checkJob(request.job);
-};
+}

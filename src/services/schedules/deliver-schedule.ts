@@ -32,25 +32,29 @@ const batch = 200;
 /** Each holds a connection to the database while Temporal is told. */
 const atOnce = 3;
 
-const toOrder = ({ project_id, schedule_id, body }: ScheduleRow): ScheduleOrder => ({
-  ...{ project_id, schedule_id, name: body.name },
-  cron: readCron(body.cron),
-  timezone: body.timezone,
-  overlap: body.overlap,
-  catch_up_ms: parseDuration(body.catch_up),
-  paused: body.paused,
-});
+function toOrder({ project_id, schedule_id, body }: ScheduleRow): ScheduleOrder {
+  return {
+    project_id,
+    schedule_id,
+    name: body.name,
+    cron: readCron(body.cron),
+    timezone: body.timezone,
+    overlap: body.overlap,
+    catch_up_ms: parseDuration(body.catch_up),
+    paused: body.paused,
+  };
+}
 
-const within = async (task: Promise<void>, ms: number): Promise<void> => {
+async function within(task: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);
   });
   await Promise.race([task, limit]);
   clearTimeout(timer);
-};
+}
 
-export const createScheduleDelivery = ({
+export function createScheduleDelivery({
   db,
   schedules,
   logger,
@@ -58,7 +62,7 @@ export const createScheduleDelivery = ({
   readonly db: Db;
   readonly schedules: Pick<Schedules, 'put' | 'remove'>;
   readonly logger: Logger;
-}): ScheduleDelivery => {
+}): ScheduleDelivery {
   /** @returns whether something newer may be there */
   const deliverOne = (scheduleId: string): Promise<boolean> =>
     db.transaction(async (trx) => {
@@ -76,7 +80,8 @@ export const createScheduleDelivery = ({
     deliver: async ({ schedule_id }) => {
       while (await deliverOne(schedule_id));
     },
-    ...{ logger, atOnce },
+    logger,
+    atOnce,
   });
 
   return {
@@ -87,4 +92,4 @@ export const createScheduleDelivery = ({
     },
     settled: deliveries.settled,
   };
-};
+}

@@ -27,15 +27,22 @@ export interface ScheduleDependencies extends ScheduleCheck {
 /** A view does not wait longer for Temporal. */
 const viewMs = 2_000;
 
-const notFound = (id: string): AppError => new AppError('not_found', `there is no schedule ${id}`);
+function notFound(id: string): AppError {
+  return new AppError('not_found', `there is no schedule ${id}`);
+}
 
-const nameTaken = (name: string): AppError =>
-  new AppError('state_conflict', `a schedule named ${name} exists; change that one or take another name`);
+function nameTaken(name: string): AppError {
+  return new AppError(
+    'state_conflict',
+    `a schedule named ${name} exists; change that one or take another name`,
+  );
+}
 
-const isDuplicate = (thrown: unknown): boolean =>
-  thrown instanceof Error && 'code' in thrown && thrown.code === '23505';
+function isDuplicate(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === '23505';
+}
 
-export const createScheduleService = (dependencies: ScheduleDependencies) => {
+export function createScheduleService(dependencies: ScheduleDependencies) {
   const { db, schedules, delivery } = dependencies;
 
   const require = async (projectId: string, id: string): Promise<ScheduleRow> => {
@@ -141,6 +148,6 @@ export const createScheduleService = (dependencies: ScheduleDependencies) => {
       return view(row);
     },
   };
-};
+}
 
 export type ScheduleService = ReturnType<typeof createScheduleService>;

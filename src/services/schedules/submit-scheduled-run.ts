@@ -18,32 +18,32 @@ export interface ScheduledRunDependencies {
 
 export type SubmitScheduledRun = (start: ScheduledStart) => Promise<ScheduledSubmission>;
 
-const toRequest = (body: ScheduleRequest): RunRequest => {
+function toRequest(body: ScheduleRequest): RunRequest {
   const { pipeline, version, alias, job, priority, budget_ceiling_usd, labels } = body;
   return { pipeline, version, alias, job, priority, budget_ceiling_usd, labels };
-};
+}
 
-const requireActive = async (db: Db, scheduleId: string) => {
+async function requireActive(db: Db, scheduleId: string) {
   const row = await readSchedule(db, scheduleId);
   if (row === undefined) throw new AppError('not_found', `there is no schedule ${scheduleId} any more`);
   if (row.body.paused) throw new AppError('state_conflict', `schedule ${scheduleId} is paused`);
   return row;
-};
+}
 
 /** A limit that is reached is an answer; other passing troubles are not. */
-const isRefusal = (error: unknown): error is AppError =>
-  error instanceof AppError && (!error.retryable || error.code === 'concurrency_limit');
+function isRefusal(error: unknown): error is AppError {
+  return error instanceof AppError && (!error.retryable || error.code === 'concurrency_limit');
+}
 
-const findSubmitted = async (db: Db, start: ScheduledStart): Promise<ScheduledSubmission | undefined> => {
+async function findSubmitted(db: Db, start: ScheduledStart): Promise<ScheduledSubmission | undefined> {
   const found = await findScheduledRun(db, start);
   if (found === undefined) return undefined;
   const { run_id, is_untold } = found;
   return is_untold ? { run_id } : { run_id, has_ended: true };
-};
+}
 
-export const createSubmitScheduledRun =
-  ({ db, createRun }: ScheduledRunDependencies): SubmitScheduledRun =>
-  async (start) => {
+export function createSubmitScheduledRun({ db, createRun }: ScheduledRunDependencies): SubmitScheduledRun {
+  return async (start) => {
     const known = await findSubmitted(db, start);
     if (known !== undefined) return known;
     const { schedule_id, scheduled_at, workflow_id } = start;
@@ -58,3 +58,4 @@ export const createSubmitScheduledRun =
       return { refused: { code: error.code, message: error.message } };
     }
   };
+}

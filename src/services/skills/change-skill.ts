@@ -15,35 +15,37 @@ export interface SkillPlace {
 }
 
 /** @throws AppError `not_found`, also when it is another project's */
-export const requireSkill = async (db: Db, projectId: string, skillId: string): Promise<SkillRow> => {
+export async function requireSkill(db: Db, projectId: string, skillId: string): Promise<SkillRow> {
   const row = await findSkill(db, projectId, skillId);
   if (row === undefined) throw new AppError('not_found', `no skill ${skillId}`);
   return row;
-};
+}
 
-const requireActive = async (trx: Db, { project_id, skill_id }: SkillPlace): Promise<SkillRow> => {
+async function requireActive(trx: Db, { project_id, skill_id }: SkillPlace): Promise<SkillRow> {
   const row = await requireSkill(trx, project_id, skill_id);
   if (row.state === 'active') return row;
   throw new AppError('state_conflict', `${skill_id} is retired; only active skills change`);
-};
+}
 
-const note = (trx: Db, { project_id, skill_id, actor }: SkillPlace, action: string, data: JsonObject) =>
-  insertAudit(trx, { project_id, actor, action, subject: skill_id, data });
+function note(trx: Db, { project_id, skill_id, actor }: SkillPlace, action: string, data: JsonObject) {
+  return insertAudit(trx, { project_id, actor, action, subject: skill_id, data });
+}
 
 /** The unique index on what skills say. */
-const saysTheSame = (thrown: unknown): boolean =>
-  thrown instanceof Error && 'code' in thrown && thrown.code === '23505';
+function saysTheSame(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === '23505';
+}
 
 /**
  * A new version; what the patch leaves out stays.
  * @param trust null: as it was
  * @throws AppError `not_found`; `state_conflict` when it is retired, changed meanwhile, or another says the same
  */
-export const reviseSkillText = async (
+export async function reviseSkillText(
   trx: Db,
   place: SkillPlace,
   { patch, trust }: { readonly patch: SkillPatch; readonly trust: SkillTrust | null },
-): Promise<void> => {
+): Promise<void> {
   const { project_id, skill_id, actor } = place;
   const row = await requireActive(trx, place);
   const { pattern = {}, instructions = row.instructions, template = row.template } = patch;
@@ -56,19 +58,19 @@ export const reviseSkillText = async (
   });
   if (!isRevised) throw new AppError('state_conflict', `${skill_id} was changed meanwhile; read it again`);
   await note(trx, place, 'skill.revised', { version: row.version + 1, trust: trust ?? row.trust });
-};
+}
 
 /** No longer flagged until it fails again. @throws AppError `not_found`, `state_conflict` when it is retired */
-export const keepSkillAsItIs = async (trx: Db, place: SkillPlace): Promise<void> => {
+export async function keepSkillAsItIs(trx: Db, place: SkillPlace): Promise<void> {
   await requireActive(trx, place);
   await keepSkill(trx, place.project_id, place.skill_id);
   await note(trx, place, 'skill.kept', {});
-};
+}
 
 /** Repeated, it changes nothing. @param into the skill that says it better @throws AppError `not_found` */
-export const retireSkillForGood = async (trx: Db, place: SkillPlace, into?: string): Promise<void> => {
+export async function retireSkillForGood(trx: Db, place: SkillPlace, into?: string): Promise<void> {
   const row = await requireSkill(trx, place.project_id, place.skill_id);
   if (row.state === 'retired') return;
   await retireSkill(trx, place.project_id, place.skill_id);
   await note(trx, place, 'skill.retired', into === undefined ? {} : { into });
-};
+}

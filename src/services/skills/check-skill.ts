@@ -27,7 +27,7 @@ export interface UncheckedSkill {
  * @param prefix JSON Pointer of the skill in the request
  * @throws AppError `request_invalid` with everything that is wrong
  */
-export const checkSkill = (skill: UncheckedSkill, prefix = ''): void => {
+export function checkSkill(skill: UncheckedSkill, prefix = ''): void {
   const { source, instructions, template, pattern: { job_type, repo_signals, error_patterns } = {} } = skill;
   const list = (name: string, texts: readonly string[] = []) =>
     texts.map((text, index) => [`/pattern/${name}/${index}`, text] as const);
@@ -46,31 +46,32 @@ export const checkSkill = (skill: UncheckedSkill, prefix = ''): void => {
   throw new AppError('request_invalid', `${prefix}${first.pointer}: ${first.message}`, {
     errors: items.map((item) => ({ ...item, pointer: `${prefix}${item.pointer}` })),
   });
-};
+}
 
 /** @throws AppError `request_invalid` */
-export const checkQueryText = (name: string, text: string): void => {
+export function checkQueryText(name: string, text: string): void {
   const [item] = checkText(text, `/query/${name}`);
   if (item !== undefined) throw new AppError('request_invalid', item.message, { errors: [item] });
-};
+}
 
-const checkText = (text: string, pointer: string): ProblemItem[] => {
+function checkText(text: string, pointer: string): ProblemItem[] {
   const fault = findTextFault(text);
   return fault === null ? [] : [{ pointer, code: 'hidden_character', message: fault.message }];
-};
+}
 
-const checkPatterns = (patterns: readonly string[]): ProblemItem[] =>
-  patterns.flatMap((pattern, index) => {
+function checkPatterns(patterns: readonly string[]): ProblemItem[] {
+  return patterns.flatMap((pattern, index) => {
     const reading = readPatterns([pattern]);
     const pointer = `/pattern/error_patterns/${index}`;
     return reading.ok ? [] : [{ pointer, code: 'invalid_pattern', message: reading.message }];
   });
+}
 
-const checkTemplate = (text: string): ProblemItem[] => {
+function checkTemplate(text: string): ProblemItem[] {
   const parsing = parseTemplate(text);
   const fault = (message: string) => [{ pointer: '/template', code: 'invalid_template', message }];
   if (!parsing.ok) return fault(parsing.message);
   if (parsing.template.kind !== 'patch') return [];
   const unguarded = findUnguardedChange(parsing.template.operations, []);
   return unguarded === null ? [] : fault(unguarded);
-};
+}

@@ -27,10 +27,10 @@ export interface Cause {
 }
 
 /** @returns null when none passes */
-export const chooseTemplate = (
+export function chooseTemplate(
   { original, corrected, template, isValid, bounds = [] }: Correction,
   { error, match }: Cause,
-): string | null => {
+): string | null {
   const written = [
     () => (template === undefined ? null : guardTemplate(template, original)),
     () => deriveTemplate({ input: original, match }, corrected, { bounds, error }),
@@ -42,11 +42,11 @@ export const chooseTemplate = (
     if (passGate({ template: text, original, corrected, match, isValid, bounds }).ok) return text;
   }
   return null;
-};
+}
 
 /** A merge patch becomes a JSON Patch, which can say what it expects to find. */
-const guardTemplate = (text: string, original: Json): string | null => {
+function guardTemplate(text: string, original: Json): string | null {
   const parsing = parseTemplate(text);
   if (!parsing.ok || parsing.template.kind === 'text') return null;
   return parsing.template.kind === 'merge' ? convertMergePatch(parsing.template.merge, original) : text;
-};
+}

@@ -43,7 +43,7 @@ export interface Crystal {
  * @param trx in which the escalation's success is stored
  * @returns the skill, new or one that says the same; null when nothing general can be said
  */
-export const crystallise = async (trx: Db, crystal: Crystal): Promise<string | null> => {
+export async function crystallise(trx: Db, crystal: Crystal): Promise<string | null> {
   const { project_id, job_type, escalation_id, from_level, trust } = crystal;
   const made = escalation_id === null ? undefined : await findSkillOfEscalation(trx, escalation_id);
   if (made !== undefined) return made;
@@ -53,17 +53,25 @@ export const crystallise = async (trx: Db, crystal: Crystal): Promise<string | n
   const source = from_level === humanLevel ? 'human-fix' : `escalation-l${from_level}`;
   const { skill_id, is_new } = await storeSkill(trx, {
     ...writeSkillText(content, author),
-    ...{ skill_id: newId('skill'), project_id, job_type, trust, source, escalation_id },
-    ...{ success_count: 1, failure_count: 0, added_failure: 0 },
+    skill_id: newId('skill'),
+    project_id,
+    job_type,
+    trust,
+    source,
+    escalation_id,
+    success_count: 1,
+    failure_count: 0,
+    added_failure: 0,
     added_success: trust === 'trusted' ? 1 : 0, // nobody praises a skill by a history of their own making
-    ...{ last_used_at: null, created_at: null },
+    last_used_at: null,
+    created_at: null,
   });
   const action = is_new ? 'skill.created' : 'skill.counted';
   await insertAudit(trx, { project_id, actor: author, action, subject: skill_id, data: { source, trust } });
   return skill_id;
-};
+}
 
-const readContent = async (trx: Db, crystal: Crystal): Promise<SkillContent | null> => {
+async function readContent(trx: Db, crystal: Crystal): Promise<SkillContent | null> {
   const pattern = generalizeError(crystal.error);
   if (pattern === null || !(await isParticular(trx, pattern, crystal))) return null;
   const { error, correction } = crystal;
@@ -72,36 +80,40 @@ const readContent = async (trx: Db, crystal: Crystal): Promise<SkillContent | nu
   const instructions = cleanText(crystal.instructions ?? describeTemplate(template));
   if (instructions === '') return null;
   return { repo_signals: keepSignals(crystal.signals), error_patterns: [pattern], instructions, template };
-};
+}
 
-const matchOf = (pattern: string, error: string) => {
+function matchOf(pattern: string, error: string) {
   const reading = readPatterns([pattern]);
   return reading.ok ? matchPatterns(reading.patterns, error) : null;
-};
+}
 
 /** Whether it leaves alone what was another failure. */
-const isParticular = async (
+async function isParticular(
   trx: Db,
   pattern: string,
   { project_id, job_type, fingerprint }: Crystal,
-): Promise<boolean> => {
+): Promise<boolean> {
   const reading = readPatterns([pattern]);
   if (!reading.ok) return false;
   const recent = await listRecentErrors(trx, project_id, job_type, recentEscalations);
   const others = recent.filter((other) => other.fingerprint !== fingerprint);
   const strangers = others.filter(({ error }) => matchPatterns(reading.patterns, error) !== null);
   return strangers.length <= others.length * mostStrangers;
-};
+}
 
 /** Where it happened is not what happened: the same mistake in another pipeline has the same remedy. */
-const keepSignals = (signals: readonly string[]): string[] =>
-  signals.filter((signal) => !/^(?:pipeline|step|tag):/.test(signal) && findTextFault(signal) === null);
+function keepSignals(signals: readonly string[]): string[] {
+  return signals.filter(
+    (signal) => !/^(?:pipeline|step|tag):/.test(signal) && findTextFault(signal) === null,
+  );
+}
 
-const describeTemplate = (template: string | null): string =>
-  template === null ? '' : `Correct the input by this JSON Patch: ${template}`;
+function describeTemplate(template: string | null): string {
+  return template === null ? '' : `Correct the input by this JSON Patch: ${template}`;
+}
 
 /** Models and people write line ends and invisible characters that no skill may hold. */
-const cleanText = (text: string): string => {
+function cleanText(text: string): string {
   let kept = '';
   let rest = text.replace(/\r\n?/g, '\n').trim().slice(0, longestText);
   for (let fault = findTextFault(rest); fault !== null; fault = findTextFault(rest)) {
@@ -110,4 +122,4 @@ const cleanText = (text: string): string => {
     rest = rest.slice(fault.index + hidden.length);
   }
   return kept + rest;
-};
+}

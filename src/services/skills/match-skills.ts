@@ -35,7 +35,7 @@ export interface SkillMatcher {
   match(query: SkillQuery): Promise<readonly RankedSkill[]>;
 }
 
-export const createSkillMatcher = ({ db }: { readonly db: Db }): SkillMatcher => {
+export function createSkillMatcher({ db }: { readonly db: Db }): SkillMatcher {
   const compiled = new LRUCache<string, PatternReading>({ max: compiledVersions });
 
   const readOnce = (skill: Skill, texts: readonly string[]): PatternReading => {
@@ -64,4 +64,4 @@ export const createSkillMatcher = ({ db }: { readonly db: Db }): SkillMatcher =>
       return found;
     },
   };
-};
+}

@@ -19,11 +19,11 @@ import { trustOfPatch } from './skill-trust.ts';
  * @param trx in which the decision is stored: what is refused here was not decided
  * @throws AppError `request_invalid` when the decision does not fit, `not_found`, `state_conflict`, `forbidden`
  */
-export const applySkillDecision = async (
+export async function applySkillDecision(
   trx: Db,
   { skill_id, project_id, decision }: Pick<ReviewRow, 'skill_id' | 'project_id' | 'decision'>,
   caller: Caller,
-): Promise<void> => {
+): Promise<void> {
   if (skill_id === null || decision === null) throw new AppError('internal', 'no skill was decided about');
   const place: SkillPlace = { project_id, skill_id, actor: caller.key_id };
   switch (decision.action) {
@@ -41,24 +41,25 @@ export const applySkillDecision = async (
     default:
       throw refuse('/action', `${decision.action} is no decision about a skill`);
   }
-};
+}
 
-const refuse = (pointer: string, message: string): AppError =>
-  new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
+function refuse(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
+}
 
-const revise = async (
+async function revise(
   trx: Db,
   place: SkillPlace,
   { patch, caller }: { readonly patch: SkillPatch | undefined; readonly caller: Caller },
-): Promise<void> => {
+): Promise<void> {
   if (patch === undefined) throw refuse('/skill', 'the decision does not say what to change');
   checkSkill(patch, '/skill');
   const trust = trustOfPatch(caller, patch, { isDecision: true });
   await reviseSkillText(trx, place, { patch, trust });
-};
+}
 
 /** It has to ask for more than before: another signal, or patterns where any error would do. */
-const requireNarrower = (skill: SkillRow, patch: SkillPatch | undefined): void => {
+function requireNarrower(skill: SkillRow, patch: SkillPatch | undefined): void {
   const { repo_signals = skill.repo_signals, error_patterns = skill.error_patterns } = patch?.pattern ?? {};
   if (!skill.repo_signals.every((signal) => repo_signals.includes(signal))) {
     throw refuse('/skill/pattern/repo_signals', 'a narrower skill keeps all signals that it needed');
@@ -69,9 +70,9 @@ const requireNarrower = (skill: SkillRow, patch: SkillPatch | undefined): void =
   const hasMoreSignals = repo_signals.length > skill.repo_signals.length;
   if (hasMoreSignals || String(error_patterns) !== String(skill.error_patterns)) return;
   throw refuse('/skill/pattern', 'a narrower skill needs one more signal, or other error patterns');
-};
+}
 
-const merge = async (trx: Db, place: SkillPlace, into: string | undefined): Promise<void> => {
+async function merge(trx: Db, place: SkillPlace, into: string | undefined): Promise<void> {
   const skill = await requireSkill(trx, place.project_id, place.skill_id);
   const other = into === undefined || into === place.skill_id ? undefined : into;
   if (other === undefined) throw refuse('/into', 'name another skill, which stays');
@@ -80,4 +81,4 @@ const merge = async (trx: Db, place: SkillPlace, into: string | undefined): Prom
     throw refuse('/into', `${other} is not an active skill for ${skill.job_type}`);
   }
   await retireSkillForGood(trx, place, other);
-};
+}

@@ -26,14 +26,17 @@ export interface SkillListQuery {
   readonly state: SkillState;
 }
 
-const toDate = (unixSeconds: number | undefined): Date | null =>
-  unixSeconds === undefined ? null : new Date(unixSeconds * 1_000);
+function toDate(unixSeconds: number | undefined): Date | null {
+  return unixSeconds === undefined ? null : new Date(unixSeconds * 1_000);
+}
 
-const toUse = (row: SkillUseRow): SkillUse => ({ ...row, at: row.at.toISOString() });
+function toUse(row: SkillUseRow): SkillUse {
+  return { ...row, at: row.at.toISOString() };
+}
 
 /** What an admin key says of it, or what every other skill starts with. */
-const recordOf = (caller: Caller, request: SkillRequest) =>
-  isAdmin(caller)
+function recordOf(caller: Caller, request: SkillRequest) {
+  return isAdmin(caller)
     ? {
         success_count: request.success_count ?? 1,
         failure_count: request.failure_count ?? 0,
@@ -41,16 +44,24 @@ const recordOf = (caller: Caller, request: SkillRequest) =>
         created_at: toDate(request.created_at),
       }
     : { success_count: 1, failure_count: 0, last_used_at: null, created_at: null };
+}
 
-const storeRequest = async (trx: Db, caller: Caller, request: SkillRequest) => {
+async function storeRequest(trx: Db, caller: Caller, request: SkillRequest) {
   const { pattern, instructions, template = null, source } = request;
   const { job_type, repo_signals, error_patterns = [] } = pattern;
   const { project_id, key_id } = caller;
   const [record, trust] = [recordOf(caller, request), trustOf(caller)];
   const stored = await storeSkill(trx, {
     ...writeSkillText({ repo_signals, error_patterns, instructions, template }, key_id),
-    ...{ skill_id: newId('skill'), project_id, job_type, trust, source, escalation_id: null },
-    ...{ ...record, added_success: 0, added_failure: 0 },
+    skill_id: newId('skill'),
+    project_id,
+    job_type,
+    trust,
+    source,
+    escalation_id: null,
+    ...record,
+    added_success: 0,
+    added_failure: 0,
   });
   const entry = { project_id, actor: key_id, subject: stored.skill_id };
   if (stored.is_new) {
@@ -60,9 +71,9 @@ const storeRequest = async (trx: Db, caller: Caller, request: SkillRequest) => {
     await insertAudit(trx, { ...entry, action: 'skill.sent_again', data: { source, trust, counted } });
   }
   return { id: stored.skill_id, is_new: stored.is_new };
-};
+}
 
-export const createSkillService = (db: Db) => {
+export function createSkillService(db: Db) {
   /** Of what was changed, nobody needs to decide any more. */
   const change = async (caller: Caller, id: string, work: (trx: Db, place: SkillPlace) => Promise<void>) => {
     const { project_id, key_id } = caller;
@@ -112,6 +123,6 @@ export const createSkillService = (db: Db) => {
       return toPage(rows, limit, { key: (row) => row.use_id, item: toUse });
     },
   };
-};
+}
 
 export type SkillService = ReturnType<typeof createSkillService>;

@@ -23,22 +23,22 @@ export interface SkillUses {
 }
 
 /** @param trx in which the outcome is stored; told again, nothing is counted again */
-export const recordSkillUses = async (trx: Db, { project_id, occasion, uses }: SkillUses): Promise<void> => {
+export async function recordSkillUses(trx: Db, { project_id, occasion, uses }: SkillUses): Promise<void> {
   const counted = await addSkillUses(trx, project_id, occasion, uses);
   for (const row of counted) {
     if (!shouldFlag({ ...row, uses: row.uses_since_keep })) continue;
     const isNew = await flagSkill(trx, row.skill_id);
     if (isNew || row.flagged_at !== null) await askAbout(trx, project_id, row, isNew);
   }
-};
+}
 
 /** A skill has one open review: who asks again gets that one. */
-const askAbout = async (
+async function askAbout(
   trx: Db,
   project_id: string,
   counted: CountedSkillRow,
   isNew: boolean,
-): Promise<void> => {
+): Promise<void> {
   const { skill_id } = counted;
   const skill = await findSkill(trx, project_id, skill_id);
   if (skill === undefined) return;
@@ -46,23 +46,32 @@ const askAbout = async (
   const reason = `a skill for ${skill.job_type} works in ${formatConfidence(confidence)} of its uses`;
   const payload = payloadOf(skill, confidence);
   const { review_id } = await openReview(trx, {
-    ...{ project_id, kind: 'skill', reason, skill_id, payload, due_in_ms: reviewDueMs },
+    project_id,
+    kind: 'skill',
+    reason,
+    skill_id,
+    payload,
+    due_in_ms: reviewDueMs,
   });
   const data = { review_id, confidence, uses: counted.uses };
   const entry = { project_id, actor: 'capstan', action: 'skill.flagged', subject: skill_id, data };
   if (isNew) await insertAudit(trx, entry);
-};
+}
 
-const payloadOf = (skill: SkillRow, confidence: number): ReviewPayload => ({
-  job_type: skill.job_type,
-  details: {
-    skill_id: skill.skill_id,
-    version: skill.version,
-    repo_signals: skill.repo_signals,
-    error_patterns: skill.error_patterns,
-    instructions: skill.instructions,
-    ...(skill.template === null ? {} : { template: skill.template }),
-    source: skill.source,
-    ...{ success_count: skill.success_count, failure_count: skill.failure_count, confidence },
-  },
-});
+function payloadOf(skill: SkillRow, confidence: number): ReviewPayload {
+  return {
+    job_type: skill.job_type,
+    details: {
+      skill_id: skill.skill_id,
+      version: skill.version,
+      repo_signals: skill.repo_signals,
+      error_patterns: skill.error_patterns,
+      instructions: skill.instructions,
+      ...(skill.template === null ? {} : { template: skill.template }),
+      source: skill.source,
+      success_count: skill.success_count,
+      failure_count: skill.failure_count,
+      confidence,
+    },
+  };
+}

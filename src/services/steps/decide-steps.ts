@@ -36,9 +36,8 @@ const longestMs = 10_000;
 /** In UTF-16 units. */
 const largestAnswer = 262_144;
 
-export const createDecideSteps =
-  ({ db, contexts, results }: DecideDependencies): DecideSteps =>
-  async ({ run_id, step_ids }) => {
+export function createDecideSteps({ db, contexts, results }: DecideDependencies): DecideSteps {
+  return async ({ run_id, step_ids }) => {
     const context = await contexts.open(run_id);
     const beganAt = performance.now();
     const verdicts: Verdict[] = [];
@@ -53,13 +52,16 @@ export const createDecideSteps =
     if (decisions.length > 0) await recordDecisions(db, run_id, decisions);
     return verdicts;
   };
+}
 
-const refuse = (where: string, { code, message }: Failure): Verdict => ({
-  type: 'fail',
-  error: { code, message: message.startsWith(where) ? message : `${where}: ${message}` },
-});
+function refuse(where: string, { code, message }: Failure): Verdict {
+  return {
+    type: 'fail',
+    error: { code, message: message.startsWith(where) ? message : `${where}: ${message}` },
+  };
+}
 
-const decide = async (results: StepResults, context: RunContext, step: CompiledStep): Promise<Verdict> => {
+async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<Verdict> {
   if (step.when !== null) {
     const happens = await evaluateInRun(results, context, step.when, evaluateCondition);
     if ('error' in happens) return refuse('when', happens.error);
@@ -68,9 +70,9 @@ const decide = async (results: StepResults, context: RunContext, step: CompiledS
   const items = await readItems(results, context, step);
   if ('error' in items) return refuse('for_each.items', items.error);
   return items.value === null ? { type: 'go' } : { type: 'go', items: items.value.length };
-};
+}
 
-const toDecision = (step_id: string, verdict: Verdict): StepDecision[] => {
+function toDecision(step_id: string, verdict: Verdict): StepDecision[] {
   switch (verdict.type) {
     case 'skip':
       return [{ step_id, state: 'skipped' }];
@@ -79,4 +81,4 @@ const toDecision = (step_id: string, verdict: Verdict): StepDecision[] => {
     case 'go':
       return verdict.items === undefined ? [] : [{ step_id, state: 'running', items: verdict.items }];
   }
-};
+}

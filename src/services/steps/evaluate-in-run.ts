@@ -14,16 +14,18 @@ import { mentionsOf, type StepResults } from './step-results.ts';
 
 const largestItemCount = 10_000;
 
-const unresolved = (message: string): { readonly error: Failure } => ({
-  error: { code: 'expression_unresolved', message },
-});
+function unresolved(message: string): { readonly error: Failure } {
+  return {
+    error: { code: 'expression_unresolved', message },
+  };
+}
 
-const evaluateWith = async <Value>(
+async function evaluateWith<Value>(
   results: StepResults,
   context: RunContext,
   template: CompiledTemplate,
   evaluate: (scope: ExpressionScope) => Value,
-): Promise<Evaluated<Value>> => {
+): Promise<Evaluated<Value>> {
   const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
   if (failure !== null) return { error: failure };
   try {
@@ -32,23 +34,24 @@ const evaluateWith = async <Value>(
     if (error instanceof ExpressionError) return unresolved(error.message);
     throw error;
   }
-};
+}
 
 /** Outside of any item. */
-export const evaluateInRun = <Value>(
+export function evaluateInRun<Value>(
   results: StepResults,
   context: RunContext,
   template: CompiledTemplate,
   evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
-): Promise<Evaluated<Value>> =>
-  evaluateWith(results, context, template, (scope) => evaluate(template, scope));
+): Promise<Evaluated<Value>> {
+  return evaluateWith(results, context, template, (scope) => evaluate(template, scope));
+}
 
 /** The list of a step's `for_each`; null for a step without. */
-export const readItems = async (
+export async function readItems(
   results: StepResults,
   context: RunContext,
   { definition, items }: CompiledStep,
-): Promise<Evaluated<readonly Json[] | null>> => {
+): Promise<Evaluated<readonly Json[] | null>> {
   if (items === null) return { value: null };
   return context.lists.of(definition.id, async () => {
     const list = await evaluateInRun(results, context, items, evaluateTemplate);
@@ -61,15 +64,15 @@ export const readItems = async (
     const message = `${value.length} items; at most ${largestItemCount} are allowed`;
     return { error: { code: 'too_many_items', message } };
   });
-};
+}
 
 /** The value of a template of a step. @param item 0 = of the step as a whole */
-export const evaluateInStep = async (
+export async function evaluateInStep(
   results: StepResults,
   context: RunContext,
   { step, item }: { readonly step: CompiledStep; readonly item: number },
   template: CompiledTemplate,
-): Promise<Evaluated<Json>> => {
+): Promise<Evaluated<Json>> {
   if (item === 0) return evaluateInRun(results, context, template, evaluateTemplate);
   const items = await readItems(results, context, step);
   if ('error' in items) return items;
@@ -78,4 +81,4 @@ export const evaluateInStep = async (
   return evaluateWith(results, context, template, (scope) =>
     evaluateTemplate(template, { ...scope, item: own, index: item - 1 }),
   );
-};
+}

@@ -9,24 +9,24 @@ import { readEnd, type StepExecution } from './run-step.ts';
 import type { StepUnit } from './step-unit.ts';
 import type { WaitingStep } from './wait-for-call.ts';
 
-export const executePause = async (
+export async function executePause(
   db: Db,
   { step, key }: StepUnit,
   standing: StandingStep | undefined,
-): Promise<StepExecution | WaitingStep> => {
+): Promise<StepExecution | WaitingStep> {
   if (standing !== undefined) return endPause(db, key, standing);
   const for_ms = parseDuration(step.definition.wait ?? '0s');
   const held = await keepWaiting(db, key, { awaiting: 'time', until: null, for_ms, begins: true });
   if (held === undefined) return readEnd(db, key);
   return { kind: 'waiting', awaiting: 'time', until: held.wait_until, ref: null };
-};
+}
 
-const endPause = async (
+async function endPause(
   db: Db,
   key: StepKey,
   { wait_until, wait_left_ms }: StandingStep,
-): Promise<StepExecution | WaitingStep> => {
+): Promise<StepExecution | WaitingStep> {
   if ((wait_left_ms ?? 0) > 0) return { kind: 'waiting', awaiting: 'time', until: wait_until, ref: null };
   await answerStep(db, key, { state: 'succeeded', output: null, data: {} });
   return readEnd(db, key);
-};
+}

@@ -22,11 +22,11 @@ type Execution = StepExecution | WaitingStep;
 
 const defaultTimeout = '24h';
 
-export const executeReview = async (
+export async function executeReview(
   { db, results }: ReviewStepDependencies,
   unit: StepUnit,
   standing: StandingStep | undefined,
-): Promise<Execution> => {
+): Promise<Execution> {
   const { context, step, key } = unit;
   if (standing !== undefined) {
     const asked = await findAsked(db, unit);
@@ -35,32 +35,46 @@ export const executeReview = async (
   const resolved = await resolveInput(context, step, results, key.item);
   if ('error' in resolved) return fail(db, unit, resolved.error);
   return ask(db, unit, resolved.input);
-};
+}
 
-const findAsked = (db: Db, { key: { run_id, step_id, item } }: StepUnit): Promise<ReviewRow | undefined> =>
-  findLastReview(db, { run_id, step_id, item });
+function findAsked(db: Db, { key: { run_id, step_id, item } }: StepUnit): Promise<ReviewRow | undefined> {
+  return findLastReview(db, { run_id, step_id, item });
+}
 
-const fail = async (db: Db, { key }: StepUnit, error: Failure): Promise<Execution> => {
+async function fail(db: Db, { key }: StepUnit, error: Failure): Promise<Execution> {
   await endStep(db, key, 'failed', error);
   return { kind: 'failed', error };
-};
+}
 
-const waitFor = (review_id: string, due_at: Date): WaitingStep => ({
-  ...{ kind: 'waiting', awaiting: 'review', until: due_at, ref: { review_id } },
-});
+function waitFor(review_id: string, due_at: Date): WaitingStep {
+  return {
+    kind: 'waiting',
+    awaiting: 'review',
+    until: due_at,
+    ref: { review_id },
+  };
+}
 
-const ask = async (db: Db, unit: StepUnit, input: Json): Promise<Execution> => {
+async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
   const { context, step, key } = unit;
   const { title = '', schema, timeout = defaultTimeout } = step.definition.review ?? {};
   const payload: ReviewPayload = {
-    ...{ input, optional: step.definition.optional ?? false, details: { title } },
+    input,
+    optional: step.definition.optional ?? false,
+    details: { title },
     ...(schema === undefined ? {} : { schema }),
   };
   const { run_id, step_id, item } = key;
   const waiting = await db.transaction(async (trx) => {
     const { review_id, due_at } = await openReview(trx, {
-      ...{ project_id: context.project_id, kind: 'step', reason: title, run_id, step_id, item },
-      ...{ payload, due_in_ms: parseDuration(timeout) },
+      project_id: context.project_id,
+      kind: 'step',
+      reason: title,
+      run_id,
+      step_id,
+      item,
+      payload,
+      due_in_ms: parseDuration(timeout),
     });
     const wait = {
       awaiting: 'review',
@@ -73,10 +87,10 @@ const ask = async (db: Db, unit: StepUnit, input: Json): Promise<Execution> => {
     return held === undefined ? null : waitFor(review_id, new Date(due_at));
   });
   return waiting ?? readEnd(db, key);
-};
+}
 
 /** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
-const follow = async (db: Db, unit: StepUnit, asked: ReviewRow): Promise<Execution> => {
+async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Execution> {
   const isOpen = asked.state === 'open' || asked.state === 'claimed';
   if (isOpen) await expireOverdueReviews(db, { limit: 1, review_id: asked.review_id });
   const review = isOpen ? ((await findAsked(db, unit)) ?? asked) : asked;
@@ -91,14 +105,14 @@ const follow = async (db: Db, unit: StepUnit, asked: ReviewRow): Promise<Executi
     case 'cancelled':
       return { kind: 'cancelled' };
   }
-};
+}
 
-const take = async (
+async function take(
   db: Db,
   { key }: StepUnit,
   { review_id }: ReviewRow,
   { action, output = null, note }: ReviewDecision,
-): Promise<Execution> => {
+): Promise<Execution> {
   await db.transaction(async (trx) => {
     await logStep(trx, key, 'step.reviewed', { review_id, action });
     const data = { review_id };
@@ -110,9 +124,9 @@ const take = async (
     }
   });
   return readEnd(db, key);
-};
+}
 
-const endUnanswered = async (db: Db, unit: StepUnit, { review_id }: ReviewRow): Promise<Execution> => {
+async function endUnanswered(db: Db, unit: StepUnit, { review_id }: ReviewRow): Promise<Execution> {
   const { timeout = defaultTimeout, on_timeout = 'fail' } = unit.step.definition.review ?? {};
   if (on_timeout === 'skip') {
     const data = { review_id, reason: 'nobody decided in time' };
@@ -121,4 +135,4 @@ const endUnanswered = async (db: Db, unit: StepUnit, { review_id }: ReviewRow): 
   }
   const message = `nobody answered review ${review_id} within ${timeout}`;
   return fail(db, unit, { code: 'step_timeout', message, details: { review_id } });
-};
+}

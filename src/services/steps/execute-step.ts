@@ -88,9 +88,8 @@ export type ExecuteStep = (request: StepRequest, control: StepControl) => Promis
 /** Failures that the input is to blame for, or the answer to this input. */
 const correctable: ReadonlySet<ErrorCode> = new Set(['input_rejected', 'input_invalid', 'output_invalid']);
 
-export const createExecuteStep =
-  (dependencies: ExecuteDependencies): ExecuteStep =>
-  async (request, control) => {
+export function createExecuteStep(dependencies: ExecuteDependencies): ExecuteStep {
+  return async (request, control) => {
     const { run_id, step_id, item = 0, revision } = request;
     const context = await dependencies.contexts.open(run_id, request.budget_version);
     const unit: StepUnit = {
@@ -102,13 +101,14 @@ export const createExecuteStep =
     const isEarly = end.kind === 'waiting' && request.resumed === true;
     return isEarly ? waitForRest(dependencies.db, unit.key, end, control.remainingMs) : end;
   };
+}
 
-const executeUnit = async (
+async function executeUnit(
   dependencies: ExecuteDependencies,
   unit: StepUnit,
   request: StepRequest,
   control: StepControl,
-): Promise<StepEnd> => {
+): Promise<StepEnd> {
   if (unit.step.kind === 'call') return executeCall(dependencies, unit, request, control);
   const standing = await readStep(dependencies.db, unit.key);
   if (standing !== undefined && standing.state !== 'waiting') return readEnd(dependencies.db, unit.key);
@@ -120,14 +120,14 @@ const executeUnit = async (
     case 'review':
       return executeReview(dependencies, unit, standing);
   }
-};
+}
 
-const executeCall = async (
+async function executeCall(
   dependencies: ExecuteDependencies,
   { context, step, key }: StepUnit,
   { escalates = false, waits = false, resumed = false, inline = false, again = false }: StepRequest,
   control: StepControl,
-): Promise<StepEnd> => {
+): Promise<StepEnd> {
   const { db, results, openForStep } = dependencies;
   if (resumed) {
     const end = await readEnd(db, key); // a person may have ended it
@@ -152,7 +152,7 @@ const executeCall = async (
   }
   const place = await openForStep(describeFailure(context, step, { ...key, input, failure }));
   return { kind: 'escalated', error: failure, place };
-};
+}
 
 export interface RevisionRequest extends StepKey {
   /** 0 = the definition's own input once more. */
@@ -165,9 +165,8 @@ export interface RevisionRequest extends StepKey {
  */
 export type ExecuteRevision = (request: RevisionRequest, control: StepControl) => Promise<StepExecution>;
 
-export const createExecuteRevision =
-  (dependencies: StepDependencies): ExecuteRevision =>
-  async ({ run_id, step_id, item, revision }, control) => {
+export function createExecuteRevision(dependencies: StepDependencies): ExecuteRevision {
+  return async ({ run_id, step_id, item, revision }, control) => {
     const { db, contexts, results } = dependencies;
     const context = await contexts.open(run_id);
     const step = stepOf(context, step_id);
@@ -182,34 +181,37 @@ export const createExecuteRevision =
     const open = { holds: () => true, wait: () => Promise.resolve(null), isInline: false };
     return runStep<never>(dependencies, { context, step, key, input: resolved.input, ...open }, control);
   };
+}
 
 /** A worker that was killed after the failure was stored left the step open: it is not sent again. */
-const findHeldFailure = async (
+async function findHeldFailure(
   db: Db,
   key: StepKey,
   holds: (code: ErrorCode) => boolean,
-): Promise<Failure | null> => {
+): Promise<Failure | null> {
   const row = await readStep(db, key);
   if (row?.error == null) return null;
   const isHeld =
     row.state === 'in_review' || (row.state === 'retrying' && holds(row.error.code as ErrorCode));
   return isHeld ? row.error : null;
-};
+}
 
-const describeFailure = (
+function describeFailure(
   { project_id, pipeline, definition }: RunContext,
   step: CompiledStep,
   failed: StepKey & Pick<FailedStep, 'input' | 'failure'>,
-): FailedStep => ({
-  ...failed,
-  project_id,
-  pipeline,
-  capability: capabilityOf(step.definition),
-  tags: step.definition.tags ?? [],
-  policy: resolveEscalation(definition, step.definition),
-});
+): FailedStep {
+  return {
+    ...failed,
+    project_id,
+    pipeline,
+    capability: capabilityOf(step.definition),
+    tags: step.definition.tags ?? [],
+    policy: resolveEscalation(definition, step.definition),
+  };
+}
 
-const readRevisionInput = async (db: Db, key: StepKey): Promise<JsonObject> => {
+async function readRevisionInput(db: Db, key: StepKey): Promise<JsonObject> {
   const row = await readStepRevision(db, key, key.revision);
   if (row === undefined) {
     throw new AppError(
@@ -218,4 +220,4 @@ const readRevisionInput = async (db: Db, key: StepKey): Promise<JsonObject> => {
     );
   }
   return row.input as JsonObject;
-};
+}

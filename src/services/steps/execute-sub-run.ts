@@ -24,30 +24,32 @@ export interface SubRunDependencies {
 
 type Execution = StepExecution | WaitingStep;
 
-export const executeSubRun = async (
+export async function executeSubRun(
   dependencies: SubRunDependencies,
   unit: StepUnit,
   standing: StandingStep | undefined,
-): Promise<Execution> => {
+): Promise<Execution> {
   const { db } = dependencies;
   if (standing?.sub_run_id == null) return start(dependencies, unit);
   const ended = await readRunEnd(db, standing.sub_run_id);
   return ended === undefined ? waitFor(standing.sub_run_id) : take(db, unit, ended);
-};
+}
 
-const waitFor = (run_id: string): WaitingStep => ({
-  ...{ kind: 'waiting', awaiting: 'run', until: null, ref: { run_id } },
-});
+function waitFor(run_id: string): WaitingStep {
+  return {
+    kind: 'waiting',
+    awaiting: 'run',
+    until: null,
+    ref: { run_id },
+  };
+}
 
-const fail = async (db: Db, { key }: StepUnit, error: Failure): Promise<Execution> => {
+async function fail(db: Db, { key }: StepUnit, error: Failure): Promise<Execution> {
   await endStep(db, key, 'failed', error);
   return { kind: 'failed', error };
-};
+}
 
-const start = async (
-  { db, results, submitSubRun }: SubRunDependencies,
-  unit: StepUnit,
-): Promise<Execution> => {
+async function start({ db, results, submitSubRun }: SubRunDependencies, unit: StepUnit): Promise<Execution> {
   const { context, step, key } = unit;
   const resolved = await resolveInput(context, step, results, key.item);
   if ('error' in resolved) return fail(db, unit, resolved.error);
@@ -71,9 +73,9 @@ const start = async (
   const reason = 'the step that started it has ended';
   await requestCancel(db, { project_id: context.project_id, run_id }, { reason, mode: 'graceful' });
   return readEnd(db, key);
-};
+}
 
-const take = async (db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> => {
+async function take(db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> {
   const { run_id, pipeline, version, state, error } = run;
   if (state === 'succeeded') {
     await answerStep(db, unit.key, { state: 'succeeded', output: run.output, data: { run_id } });
@@ -85,4 +87,4 @@ const take = async (db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> =
     message: `run ${run_id} of ${pipeline}@${version} ended as ${state}${why}`,
     details: { run_id, code: error?.code ?? 'run_cancelled' },
   });
-};
+}

@@ -13,7 +13,7 @@ export interface ItemLists {
 
 const cacheBytes = 64 * 1_048_576;
 
-export const createItemLists = (): ItemLists => {
+export function createItemLists(): ItemLists {
   const kept = new LRUCache<string, { list: List; size: number }>({
     maxSize: cacheBytes,
     sizeCalculation: ({ size }) => size,
@@ -35,4 +35,4 @@ export const createItemLists = (): ItemLists => {
       return made;
     },
   };
-};
+}

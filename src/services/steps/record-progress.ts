@@ -9,8 +9,8 @@ export interface ProgressReport {
 
 export type RecordProgress = (report: ProgressReport) => Promise<void>;
 
-export const createRecordProgress =
-  (db: Db): RecordProgress =>
-  async ({ run_id, changes }) => {
+export function createRecordProgress(db: Db): RecordProgress {
+  return async ({ run_id, changes }) => {
     if (changes.length > 0) await recordChanges(db, run_id, changes);
   };
+}

@@ -35,16 +35,17 @@ interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled' | 'in
   readonly countsReruns: boolean;
 }
 
-const countsReruns = ({ steps, output }: CompiledDefinition): boolean =>
-  [output, ...steps.flatMap(({ input, when, items }) => [input, when, items])].some(
+function countsReruns({ steps, output }: CompiledDefinition): boolean {
+  return [output, ...steps.flatMap(({ input, when, items }) => [input, when, items])].some(
     (template) =>
       template !== null &&
       references(template).some(
         ({ root, segments: [field] }) => root === 'run' && (field === undefined || field === 'attempt'),
       ),
   );
+}
 
-export const createRunContexts = (db: Db): RunContexts => {
+export function createRunContexts(db: Db): RunContexts {
   const definitions = new LRUCache<string, CompiledEntry>({ max: 200 });
   const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000 });
   const lists = createItemLists();
@@ -91,4 +92,4 @@ export const createRunContexts = (db: Db): RunContexts => {
     return newer === undefined || newer === known ? readAndKeep(runId) : newer;
   };
   return { open };
-};
+}

@@ -58,11 +58,11 @@ export interface StepWork<Waited> {
 }
 
 /** @typeParam Waited what a wait makes of the step */
-export const runStep = async <Waited = never>(
+export async function runStep<Waited = never>(
   { db, results, callCapability }: RunStepDependencies,
   work: StepWork<Waited>,
   control: StepControl,
-): Promise<StepExecution | Waited> => {
+): Promise<StepExecution | Waited> {
   const beganAt = performance.now();
   const { key, isInline } = work;
   const settings = resolveStepSettings(work.context.definition, work.step.definition);
@@ -102,46 +102,51 @@ export const runStep = async <Waited = never>(
     case 'cancelled':
       return end;
   }
-};
+}
 
 /** Why nobody takes it: people see it while the step is tried again. */
 const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budget_reserved']);
 
-const showRefusal = async (db: Db, key: StepKey, { code, message }: Failure): Promise<void> => {
+async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Promise<void> {
   if (!unclaimed.has(code)) return;
   const error = { code, message };
   await holdStep(db, key, 'retrying', { error, data: { error } });
-};
+}
 
 /** The Idempotency-Key of a step's calls. */
-export const callKeyOf = ({ run_id, step_id, item, revision }: StepKey): string =>
-  `${run_id}.${step_id}.${item}.${revision}`;
+export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string {
+  return `${run_id}.${step_id}.${item}.${revision}`;
+}
 
-const toCall = (
+function toCall(
   { context, step: { definition }, key, input, holds, isInline }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
   { round, remainingMs, signal }: StepControl,
-): CallRequest => ({
-  projectId: context.project_id,
-  key: callKeyOf(key),
-  isKeyNew: false,
-  step: key,
-  isAtMostOnce: settings.retry.max === 0,
-  input,
-  route: routeOfStep(definition, settings, {
-    ...{ priority: context.priority, ceilingUsd: context.ceilingUsd },
-    remainingMs: isInline ? Number.POSITIVE_INFINITY : remainingMs,
-  }),
-  retry: settings.retry,
-  round,
-  maxWaitMs: Math.min(longestWaitMs, remainingMs),
-  signal,
-  holdsStep: holds,
-});
+): CallRequest {
+  return {
+    projectId: context.project_id,
+    key: callKeyOf(key),
+    isKeyNew: false,
+    step: key,
+    isAtMostOnce: settings.retry.max === 0,
+    input,
+    route: routeOfStep(definition, settings, {
+      priority: context.priority,
+      ceilingUsd: context.ceilingUsd,
+      remainingMs: isInline ? Number.POSITIVE_INFINITY : remainingMs,
+    }),
+    retry: settings.retry,
+    round,
+    maxWaitMs: Math.min(longestWaitMs, remainingMs),
+    signal,
+    holdsStep: holds,
+  };
+}
 
 /** What is sent at most once must not be left. */
 const notInline: StepExecution = {
-  ...{ kind: 'retry', delayMs: 0 },
+  kind: 'retry',
+  delayMs: 0,
   error: { code: 'unavailable', message: 'retry.max is 0: it is done from the queue' },
 };
 
@@ -149,10 +154,7 @@ const notInline: StepExecution = {
 const longestTimerMs = 2_147_483_647;
 
 /** A call that takes longer than there is time ends without being counted. */
-const forAMoment = async <End>(
-  control: StepControl,
-  call: (own: StepControl) => Promise<End>,
-): Promise<End> => {
+async function forAMoment<End>(control: StepControl, call: (own: StepControl) => Promise<End>): Promise<End> {
   const stop = new Stop();
   const stopListening = onStop(control.signal, () => stop.abort(control.signal.reason));
   const timer = setTimeout(() => stop.abort('abandoned'), Math.min(control.remainingMs, longestTimerMs));
@@ -162,30 +164,32 @@ const forAMoment = async <End>(
     clearTimeout(timer);
     stopListening();
   }
-};
+}
 
 /** With less time than this, no call is begun. */
 const shortestRoundMs = 100;
 
 /** Of a failure that no attempt has written. */
-const recordFailure = async (
+async function recordFailure(
   db: Db,
   { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,
   error: Failure,
-): Promise<void> => {
+): Promise<void> {
   if (!holds(error.code as ErrorCode)) return endStep(db, key, 'failed', error);
   await holdStep(db, key, 'retrying', { error, data: { error: { ...error } } });
-};
+}
 
-const outOfTime = (last: Failure, totalTimeoutMs: number): Failure => ({
-  code: 'step_timeout',
-  message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
-  details: { code: last.code, ...(last.details === undefined ? {} : { last: last.details }) },
-});
+function outOfTime(last: Failure, totalTimeoutMs: number): Failure {
+  return {
+    code: 'step_timeout',
+    message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
+    details: { code: last.code, ...(last.details === undefined ? {} : { last: last.details }) },
+  };
+}
 
 /** Of two ceilings, of which null is none. */
 /** The end that somebody else wrote. While there is none, another attempt is on its way: come again. */
-export const readEnd = async (db: Db, key: StepKey): Promise<StepExecution> => {
+export async function readEnd(db: Db, key: StepKey): Promise<StepExecution> {
   const row = await readStep(db, key);
   // An item that never began of a run that has ended: nobody wrote its end.
   if (row === undefined && (await readRunEnd(db, key.run_id)) !== undefined) return { kind: 'cancelled' };
@@ -203,4 +207,4 @@ export const readEnd = async (db: Db, key: StepKey): Promise<StepExecution> => {
     default:
       return { kind: 'retry', error, delayMs: 1_000 };
   }
-};
+}

@@ -39,7 +39,7 @@ const largestKept = 262_144;
 const largestOutput = 16 * 1_048_576;
 
 /** Each once. */
-export const mentionsOf = (template: CompiledTemplate): StepMention[] => {
+export function mentionsOf(template: CompiledTemplate): StepMention[] {
   const reads = new Map<string, boolean>();
   for (const { root, segments } of references(template)) {
     const [step, field] = segments;
@@ -47,24 +47,28 @@ export const mentionsOf = (template: CompiledTemplate): StepMention[] => {
     reads.set(step, reads.get(step) === true || field === undefined || field === 'output');
   }
   return [...reads].map(([step_id, reads_output]) => ({ step_id, reads_output }));
-};
+}
 
 const succeeded: ReadonlySet<StepState> = new Set(['succeeded', 'reused']);
 const failed: ReadonlySet<StepState> = new Set(['failed', 'unknown', 'skipped', 'cancelled']);
 
-const toScope = (row: StepResultRow): StepScope => ({
-  status: row.state,
-  cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
-  ...(succeeded.has(row.state) && row.items === null ? { output: row.output } : {}),
-  ...(row.error === null ? {} : { error: row.error }),
-});
+function toScope(row: StepResultRow): StepScope {
+  return {
+    status: row.state,
+    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+    ...(succeeded.has(row.state) && row.items === null ? { output: row.output } : {}),
+    ...(row.error === null ? {} : { error: row.error }),
+  };
+}
 
-const tooLarge = (stepId: string, bytes: number): Failure => ({
-  code: 'output_too_large',
-  message: `the outputs of all items of step ${stepId} take ${bytes} bytes; at most ${largestOutput} are allowed`,
-});
+function tooLarge(stepId: string, bytes: number): Failure {
+  return {
+    code: 'output_too_large',
+    message: `the outputs of all items of step ${stepId} take ${bytes} bytes; at most ${largestOutput} are allowed`,
+  };
+}
 
-export const createStepResults = (db: Db): StepResults => {
+export function createStepResults(db: Db): StepResults {
   const kept = new LRUCache<string, { value: StepScope; size: number }>({
     maxSize: cacheBytes,
     sizeCalculation: ({ size }) => size,
@@ -132,4 +136,4 @@ export const createStepResults = (db: Db): StepResults => {
       kept.set(nameOf(runId, stepId), { value: { status: 'succeeded', cost_usd: costUsd, output }, size });
     },
   };
-};
+}

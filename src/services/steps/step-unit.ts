@@ -14,21 +14,21 @@ export interface StepUnit {
 }
 
 /** @throws AppError `not_found` */
-export const stepOf = (context: RunContext, stepId: string): CompiledStep => {
+export function stepOf(context: RunContext, stepId: string): CompiledStep {
   const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];
   if (step === undefined) throw new AppError('not_found', `run ${context.run_id} has no step ${stepId}`);
   return step;
-};
+}
 
 export type ResolvedInput = { readonly input: JsonObject } | { readonly error: Failure };
 
 /** The input that a step's expressions give, or why they give none. @param item 0 = of the step as a whole */
-export const resolveInput = async (
+export async function resolveInput(
   context: RunContext,
   step: CompiledStep,
   results: StepResults,
   item = 0,
-): Promise<ResolvedInput> => {
+): Promise<ResolvedInput> {
   const evaluated = await evaluateInStep(results, context, { step, item }, step.input);
   return 'error' in evaluated ? evaluated : { input: evaluated.value as JsonObject };
-};
+}

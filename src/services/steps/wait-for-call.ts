@@ -47,26 +47,28 @@ const atOnceMs = 500;
  * While a call is on its way, nothing is missing: whoever made it may still tell its answer.
  * @returns null when the failure is none to wait for
  */
-export const waitForCall = async (
+export async function waitForCall(
   db: Db,
   work: Work,
   code: ErrorCode,
   error: Failure,
-): Promise<Waited | null> => {
+): Promise<Waited | null> {
   if (code === 'budget_exhausted') return waitForBudget(db, work, error);
   if (code !== 'no_instance') return null;
   const capability = capabilityOf(work.step.definition);
   if ((await isRegistered(db, capability)) || (await isUnderWay(db, callKeyOf(work.key)))) return null;
   return waitForCapability(db, work, capability);
-};
+}
 
-const runOf = ({ run_id }: BudgetRefusal, { context }: Work): string => run_id ?? context.run_id;
+function runOf({ run_id }: BudgetRefusal, { context }: Work): string {
+  return run_id ?? context.run_id;
+}
 
-const scopeOf = (refusal: BudgetRefusal, work: Work): string => {
+function scopeOf(refusal: BudgetRefusal, work: Work): string {
   const { scope } = refusal;
   if (scope === 'project') return `project:${work.context.project_id}`;
   return scope === 'global' ? 'global' : `run:${runOf(refusal, work)}`;
-};
+}
 
 const nameOf = {
   call: 'the call',
@@ -75,45 +77,57 @@ const nameOf = {
   global: 'the day of all projects',
 };
 
-const askForMoney = async (trx: Db, work: Work, refusal: BudgetRefusal, subject: string) => {
+async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject: string) {
   const { context, step, key } = work;
   const { scope, limit_usd, spent_usd, reserved_usd, minimum_usd, resets_at } = refusal;
   const seen = `limit ${limit_usd} USD, spent ${spent_usd}, reserved ${reserved_usd}`;
   const reset = resets_at === null ? '' : `; it resets at ${resets_at}`;
   const left = resets_at === null ? longestAskMs : Date.parse(resets_at) - (await readUnixTime(trx)) * 1_000;
   return openReview(trx, {
-    ...{ project_id: context.project_id, kind: 'budget', subject },
+    project_id: context.project_id,
+    kind: 'budget',
+    subject,
     ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
     reason: `the budget of ${nameOf[scope]} is used up: ${seen}; step ${key.step_id} needs ${minimum_usd}${reset}`,
     payload: {
       optional: step.definition.optional ?? false,
       details: {
-        ...{ scope, limit_usd, spent_usd, reserved_usd, minimum_usd, resets_at },
-        ...{ run_id: key.run_id, step_id: key.step_id },
+        scope,
+        limit_usd,
+        spent_usd,
+        reserved_usd,
+        minimum_usd,
+        resets_at,
+        run_id: key.run_id,
+        step_id: key.step_id,
       },
     },
     due_in_ms: Math.max(shortestAskMs, left),
   });
-};
+}
 
 /** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
-const writeBudgetWait = async (
+async function writeBudgetWait(
   trx: Db,
   work: Work,
   refusal: BudgetRefusal,
-): Promise<WaitingStep | 'room' | 'ended'> => {
+): Promise<WaitingStep | 'room' | 'ended'> {
   const scope = scopeOf(refusal, work);
   const { review_id } = await askForMoney(trx, work, refusal, scope);
   if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) return 'room';
   const held = await keepWaiting(trx, work.key, {
-    ...{ awaiting: 'budget', until: refusal.resets_at, for_ms: null, begins: false },
-    ...{ budget_scope: scope, data: { review_id, scope } },
+    awaiting: 'budget',
+    until: refusal.resets_at,
+    for_ms: null,
+    begins: false,
+    budget_scope: scope,
+    data: { review_id, scope },
   });
   if (held === undefined) return 'ended';
   return { kind: 'waiting', awaiting: 'budget', until: held.wait_until, ref: { review_id } };
-};
+}
 
-const waitForBudget = async (db: Db, work: Work, error: Failure): Promise<Waited> => {
+async function waitForBudget(db: Db, work: Work, error: Failure): Promise<Waited> {
   const trx = await db.transaction();
   try {
     const waiting = await writeBudgetWait(trx, work, error.details as unknown as BudgetRefusal);
@@ -127,9 +141,9 @@ const waitForBudget = async (db: Db, work: Work, error: Failure): Promise<Waited
     await trx.rollback();
     throw fault;
   }
-};
+}
 
-const waitForCapability = async (db: Db, { step, key }: Work, capability: string): Promise<Waited> => {
+async function waitForCapability(db: Db, { step, key }: Work, capability: string): Promise<Waited> {
   const allowed = step.definition.wait_for_capability ?? '0s';
   const for_ms = parseDuration(allowed);
   const begun = { awaiting: 'capability', capability, until: null, for_ms, begins: false } as const;
@@ -143,10 +157,10 @@ const waitForCapability = async (db: Db, { step, key }: Work, capability: string
     key,
     `no instance of ${capability} is registered; wait_for_capability is ${allowed}`,
   );
-};
+}
 
-const failForWant = async (db: Db, key: StepKey, message: string): Promise<StepExecution> => {
+async function failForWant(db: Db, key: StepKey, message: string): Promise<StepExecution> {
   const error: Failure = { code: 'no_instance', message };
   await endStep(db, key, 'failed', error);
   return { kind: 'failed', error };
-};
+}

@@ -12,16 +12,16 @@ import type { WaitingStep } from './wait-for-call.ts';
 const clocksDifferMs = 60_000;
 
 /** @param remainingMs in which coming again is possible at all */
-export const waitForRest = async (
+export async function waitForRest(
   db: Db,
   key: StepKey,
   waiting: WaitingStep,
   remainingMs: number,
-): Promise<StepExecution | WaitingStep> => {
+): Promise<StepExecution | WaitingStep> {
   if (waiting.until === null) return waiting;
   const { wait_left_ms = null } = (await readStep(db, key)) ?? {};
   if (wait_left_ms === null || wait_left_ms > Math.min(clocksDifferMs, remainingMs / 2)) return waiting;
   const delayMs = Math.max(1, Math.ceil(wait_left_ms));
   const error = { code: 'unavailable', message: `the wait ends in ${delayMs} ms` };
   return { kind: 'retry', error, delayMs };
-};
+}

@@ -15,11 +15,11 @@ import {
 const Text = z.object({ text: z.string() });
 
 /** Answers its input, unless `exec` says otherwise. */
-export const anEcho = (
+export function anEcho(
   exec: (input: { text: string }, context: ExecContext) => Promise<{ text: string }> = async (input) => input,
   more: Partial<CapabilityDefinition> = {},
-): Capability =>
-  defineCapability({
+): Capability {
+  return defineCapability({
     name: 'echo',
     version: '1.2.3',
     description: 'Answers its input.',
@@ -30,21 +30,28 @@ export const anEcho = (
     output: Text,
     exec,
   });
+}
 
 /** Serves on any free port, without a router unless `env` names one. */
-export const serve = async (
+export async function serve(
   capability: Capability,
   env: Record<string, string> = {},
   options: Partial<InstanceOptions> = {},
-): Promise<RunningInstance> =>
-  startInstance(capability, { settings: readSettings({ PORT: '0', ...env }), print: () => {}, ...options });
+): Promise<RunningInstance> {
+  return startInstance(capability, {
+    settings: readSettings({ PORT: '0', ...env }),
+    print: () => {},
+    ...options,
+  });
+}
 
-export const post = (
+export function post(
   url: string,
   body: string | Uint8Array,
   headers: Record<string, string> = {},
-): Promise<Response> =>
-  fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+): Promise<Response> {
+  return fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+}
 
 interface ExecAnswer {
   readonly ok: boolean;
@@ -53,19 +60,18 @@ interface ExecAnswer {
 }
 
 /** Parsed as whatever the test expects it to be. */
-export const readJson = async <Body>(
-  response: Promise<Response>,
-): Promise<{ status: number; body: Body }> => {
+export async function readJson<Body>(response: Promise<Response>): Promise<{ status: number; body: Body }> {
   const { status, body } = await response.then(async (given) => ({
     status: given.status,
     body: await given.json(),
   }));
   return { status, body: body as Body };
-};
+}
 
 /** The answer of a call of `/exec`. */
-export const exec = (
+export function exec(
   instance: RunningInstance,
   input: unknown,
-): Promise<{ status: number; body: ExecAnswer }> =>
-  readJson(post(`${instance.endpoint}/exec`, JSON.stringify(input)));
+): Promise<{ status: number; body: ExecAnswer }> {
+  return readJson(post(`${instance.endpoint}/exec`, JSON.stringify(input)));
+}

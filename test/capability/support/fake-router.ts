@@ -18,7 +18,7 @@ export interface FakeRouter {
   close(): void;
 }
 
-export const startFakeRouter = async (): Promise<FakeRouter> => {
+export async function startFakeRouter(): Promise<FakeRouter> {
   const said: Said[] = [];
   let status = 201;
   const server = createServer((request, response) => {
@@ -55,4 +55,4 @@ export const startFakeRouter = async (): Promise<FakeRouter> => {
     },
     close,
   };
-};
+}

@@ -22,10 +22,10 @@ export const capability = defineCapability({
 `;
 
 /** @returns its folder, whose path has a space */
-export const writePackage = async (manifest: object, files: Record<string, string>): Promise<string> => {
+export async function writePackage(manifest: object, files: Record<string, string>): Promise<string> {
   const folder = join(await aFolder(), 'shout package');
   await mkdir(folder);
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest));
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
   return folder;
-};
+}

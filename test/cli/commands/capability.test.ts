@@ -15,7 +15,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
-const startCommand = (args: readonly string[], env: Record<string, string> = {}) => {
+function startCommand(args: readonly string[], env: Record<string, string> = {}) {
   const program = ['bin/capstan.mjs', ...args];
   const child = spawn(process.execPath, program, { env: { ...process.env, ...env }, stdio: 'pipe' });
   children.push(child);
@@ -26,7 +26,7 @@ const startCommand = (args: readonly string[], env: Record<string, string> = {})
     });
   }
   return { child, printed, exited: once(child, 'close').then(([code]) => code) };
-};
+}
 
 const deadline = { timeout: 20_000, interval: 20 };
 

@@ -19,13 +19,13 @@ const pipeline = [
   'output: "{{ steps.hello.output.said }}"',
 ].join('\n');
 
-const run = async (mocks: string, { definition = pipeline, words = [] as string[] } = {}) => {
+async function run(mocks: string, { definition = pipeline, words = [] as string[] } = {}) {
   const [file, mock] = [join(folder, 'pipeline.yaml'), join(folder, 'mocks.yaml')];
   await Promise.all([writeFile(file, definition), writeFile(mock, mocks)]);
   const { shell, seen } = aShell();
   await runCapstan(['run', file, '--mock', mock, ...words], shell);
   return seen;
-};
+}
 
 const says = 'capabilities: { say: { replies: [{ output: { said: "hello {{ input.to }}" } }] } }';
 

@@ -5,7 +5,7 @@ import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 
 /** Runs a command against an API that gives this answer. @returns what was printed and asked */
-const capstan = async (words: readonly string[], answer: object | string) => {
+async function capstan(words: readonly string[], answer: object | string) {
   const asked: string[] = [];
   const url = await serve(async (request, response) => {
     let body = '';
@@ -16,11 +16,17 @@ const capstan = async (words: readonly string[], answer: object | string) => {
   const { shell, seen } = aShell();
   await runCapstan([...words, '--url', url, '--key', 'k'], shell);
   return { ...seen, asked };
-};
+}
 
 const costs: CostSummary = {
-  ...{ today_spend_usd: 1.25, daily_limit_usd: 5, reserved_usd: 0.5, spend_usd: 12.5 },
-  ...{ period: 'month', from: '2026-01-01', to: '2026-01-09', timezone: 'Europe/Berlin' },
+  today_spend_usd: 1.25,
+  daily_limit_usd: 5,
+  reserved_usd: 0.5,
+  spend_usd: 12.5,
+  period: 'month',
+  from: '2026-01-01',
+  to: '2026-01-09',
+  timezone: 'Europe/Berlin',
   by_capability: [
     { capability: 'model.fast', spend_usd: 12.4988 },
     { capability: 'concat', spend_usd: 0.0012 },
@@ -49,9 +55,17 @@ it('says that there is no limit, and of today nothing twice', async () => {
 });
 
 const entry: LedgerEntry = {
-  ...{ entry_id: '7', at: '2026-01-09T00:00:01.000Z', attempt_id: 'att_1', kind: 'adjust' },
-  ...{ amount_usd: -0.25, certainty: 'exact', window: '2026-01-08', capability: 'concat' },
-  ...{ endpoint: 'http://a.test', run_id: 'run_1', step_id: 'a' },
+  entry_id: '7',
+  at: '2026-01-09T00:00:01.000Z',
+  attempt_id: 'att_1',
+  kind: 'adjust',
+  amount_usd: -0.25,
+  certainty: 'exact',
+  window: '2026-01-08',
+  capability: 'concat',
+  endpoint: 'http://a.test',
+  run_id: 'run_1',
+  step_id: 'a',
 };
 
 it('lists the ledger with its filters and says that there is more', async () => {
@@ -74,8 +88,13 @@ it('writes the CSV as it comes', async () => {
 });
 
 const budget: Budget = {
-  ...{ scope: 'project', window: '2026-01-09', timezone: 'UTC', daily_limit_usd: 5, spent_usd: 4 },
-  ...{ reserved_usd: 0, resets_at: '2026-01-10T00:00:00.000Z' },
+  scope: 'project',
+  window: '2026-01-09',
+  timezone: 'UTC',
+  daily_limit_usd: 5,
+  spent_usd: 4,
+  reserved_usd: 0,
+  resets_at: '2026-01-10T00:00:00.000Z',
   reached: [
     { percent: 50, at: '2026-01-09T01:00:00.000Z' },
     { percent: 80, at: '2026-01-09T02:00:00.000Z' },

@@ -15,19 +15,41 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const free = { min: 0, expected: 0, worst: 0 };
 const thePlan: Plan = {
-  ...{ pipeline: 'trailer', version: '2', missing: ['ghost'], within_ceiling: false },
+  pipeline: 'trailer',
+  version: '2',
+  missing: ['ghost'],
+  within_ceiling: false,
   steps: [
     {
-      ...{ id: 'join', capability: 'concat', happens: 'yes', chosen: 'http://a.test', reason: 'it is free' },
-      ...{ candidates: [], cost_usd: { min: 0.2, expected: 0.25, worst: 1.5 }, duration_ms: 1_200 },
+      id: 'join',
+      capability: 'concat',
+      happens: 'yes',
+      chosen: 'http://a.test',
+      reason: 'it is free',
+      candidates: [],
+      cost_usd: { min: 0.2, expected: 0.25, worst: 1.5 },
+      duration_ms: 1_200,
     },
     {
-      ...{ id: 'each', capability: 'ghost', happens: 'unknown', items: null, chosen: null, reason: 'none' },
-      ...{ candidates: [], cost_usd: free, duration_ms: 30_000 },
+      id: 'each',
+      capability: 'ghost',
+      happens: 'unknown',
+      items: null,
+      chosen: null,
+      reason: 'none',
+      candidates: [],
+      cost_usd: free,
+      duration_ms: 30_000,
     },
     {
-      ...{ id: 'ask', review: 'Good?', happens: 'no', chosen: null, reason: 'left out', candidates: [] },
-      ...{ cost_usd: free, duration_ms: 0 },
+      id: 'ask',
+      review: 'Good?',
+      happens: 'no',
+      chosen: null,
+      reason: 'left out',
+      candidates: [],
+      cost_usd: free,
+      duration_ms: 0,
     },
   ],
   cost_usd: { min: 0.2, expected: 0.25, worst: 1.5 },
@@ -40,7 +62,7 @@ const thePlan: Plan = {
 const valid = { valid: true, findings: [], graph: null };
 
 /** @returns what was printed and asked */
-const capstan = async (words: readonly string[], plan: Plan) => {
+async function capstan(words: readonly string[], plan: Plan) {
   const asked: [string, unknown][] = [];
   const url = await serve(async (request, response) => {
     let body = '';
@@ -51,7 +73,7 @@ const capstan = async (words: readonly string[], plan: Plan) => {
   const { shell, seen } = aShell();
   await runCapstan(['plan', ...words, '--url', url, '--key', 'k'], shell);
   return { ...seen, asked };
-};
+}
 
 it('shows every step, the cost and the longest chain, and exits 1 when the ceiling may not hold', async () => {
   const words = ['trailer', '--job', '{"n": 1}', '-v', '2', '-p', 'batch', '--ceiling', '1'];

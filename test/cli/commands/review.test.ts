@@ -5,9 +5,17 @@ import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 
 const review: Review = {
-  ...{ review_id: 'rev_1', kind: 'escalation', reason: 'the rate is no number', state: 'open' },
-  ...{ run_id: 'run_1', step_id: 'resample', escalation_id: 'esc_1', version: 3, round: 2 },
-  ...{ due_at: '2026-01-02T00:00:00.000Z', created_at: '2026-01-01T00:00:00.000Z' },
+  review_id: 'rev_1',
+  kind: 'escalation',
+  reason: 'the rate is no number',
+  state: 'open',
+  run_id: 'run_1',
+  step_id: 'resample',
+  escalation_id: 'esc_1',
+  version: 3,
+  round: 2,
+  due_at: '2026-01-02T00:00:00.000Z',
+  created_at: '2026-01-01T00:00:00.000Z',
   payload: {
     job_type: 'resample',
     error: 'rate must be number\nat line 1',
@@ -38,7 +46,7 @@ const listed: ReviewSummary = { ...review, payload: { job_type: 'resample' } };
 const decided: Review = { ...review, state: 'resolved', version: 4, decision: { action: 'reject' } };
 
 /** Runs a command against an API with this one review. @returns what was printed and asked */
-const capstan = async (words: readonly string[], { conflict = false } = {}) => {
+async function capstan(words: readonly string[], { conflict = false } = {}) {
   const asked: string[] = [];
   const url = await serve(async (request, response) => {
     let body = '';
@@ -58,7 +66,7 @@ const capstan = async (words: readonly string[], { conflict = false } = {}) => {
   const { shell, seen } = aShell();
   await runCapstan(['review', ...words, '--url', url, '--key', 'k'], shell);
   return { ...seen, asked };
-};
+}
 
 it('lists what waits', async () => {
   const { stdout, asked } = await capstan(['ls', '--kind', 'escalation', '--overdue']);
@@ -105,7 +113,9 @@ it('shows what failed, what is wrong with it, each proposal as a difference, and
   );
 });
 
-const decision = (body: object) => `POST /v1/reviews/rev_1/decision "3" ${JSON.stringify(body)}`;
+function decision(body: object) {
+  return `POST /v1/reviews/rev_1/decision "3" ${JSON.stringify(body)}`;
+}
 
 it.each([
   [['approve', 'rev_1', '-p', '0'], { action: 'approve', proposal: 0 }],

@@ -28,16 +28,18 @@ const table = [
   'http://b.test                             down',
 ];
 
-const detail = (replay: DecisionDetail['replay']): DecisionDetail => ({
-  ...decision,
-  at: '2026-01-01T00:00:00Z',
-  capability: 'concat',
-  attempt_id: 'att_1',
-  run_id: 'run_1',
-  step_id: 'join',
-  inputs: {},
-  replay,
-});
+function detail(replay: DecisionDetail['replay']): DecisionDetail {
+  return {
+    ...decision,
+    at: '2026-01-01T00:00:00Z',
+    capability: 'concat',
+    attempt_id: 'att_1',
+    run_id: 'run_1',
+    step_id: 'join',
+    inputs: {},
+    replay,
+  };
+}
 
 interface Seen {
   readonly url: string | undefined;
@@ -46,7 +48,7 @@ interface Seen {
 }
 
 /** Runs a command against an API that gives this answer. */
-const capstan = async (words: readonly string[], answer: object, stdin = '') => {
+async function capstan(words: readonly string[], answer: object, stdin = '') {
   const asked: Seen[] = [];
   const note = async (request: IncomingMessage): Promise<void> => {
     const body = request.method === 'POST' ? await json(request) : undefined;
@@ -59,7 +61,7 @@ const capstan = async (words: readonly string[], answer: object, stdin = '') => 
   const { shell, seen } = aShell({ stdin });
   await runCapstan([...words, '--url', url, '--key', 'k'], shell);
   return { ...seen, asked };
-};
+}
 
 const executed = { ok: true, output: { path: 'media://job/out.mp4' }, routing: decision };
 
@@ -87,8 +89,12 @@ test('exec sends what it is told and keeps the output apart from the words about
       url: '/v1/capabilities/concat/exec',
       key: 'once',
       body: {
-        ...{ input: { n: 1 }, priority: 'batch', budget_ceiling_usd: 0.05, version: '^1.2' },
-        ...{ tags: ['gpu', 'eu'], timeout_ms: 600_000 },
+        input: { n: 1 },
+        priority: 'batch',
+        budget_ceiling_usd: 0.05,
+        version: '^1.2',
+        tags: ['gpu', 'eu'],
+        timeout_ms: 600_000,
       },
     },
   ]);

@@ -9,18 +9,35 @@ import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 
 const step: RunStep = {
-  ...{ id: 'cut', state: 'succeeded', capability: 'x', attempts: 1, revision: 0, cost_usd: 0.5 },
-  ...{ started_at: '2026-01-01T00:00:00.000Z', finished_at: '2026-01-01T00:00:02.000Z' },
+  id: 'cut',
+  state: 'succeeded',
+  capability: 'x',
+  attempts: 1,
+  revision: 0,
+  cost_usd: 0.5,
+  started_at: '2026-01-01T00:00:00.000Z',
+  finished_at: '2026-01-01T00:00:02.000Z',
 };
 const run: Run = {
-  ...{ run_id: 'run_1', job_id: 'job_1', pipeline: 'p', version: '1', state: 'paused', priority: 'standard' },
-  ...{ budget_ceiling_usd: 2.5, cost_usd: 0.5, reserved_usd: 0, labels: {}, finished_at: null },
-  ...{ created_at: '2026-01-01T00:00:00.000Z', started_at: '2026-01-01T00:00:00.000Z', steps: [step] },
+  run_id: 'run_1',
+  job_id: 'job_1',
+  pipeline: 'p',
+  version: '1',
+  state: 'paused',
+  priority: 'standard',
+  budget_ceiling_usd: 2.5,
+  cost_usd: 0.5,
+  reserved_usd: 0,
+  labels: {},
+  finished_at: null,
+  created_at: '2026-01-01T00:00:00.000Z',
+  started_at: '2026-01-01T00:00:00.000Z',
+  steps: [step],
   links: { self: '/v1/runs/run_1', events: '/v1/runs/run_1/events' },
 };
 
 /** Runs a command against an API that gives this answer. @returns what was printed and asked */
-const capstan = async (words: readonly string[], answer: object, stdin = '') => {
+async function capstan(words: readonly string[], answer: object, stdin = '') {
   const asked: string[] = [];
   const url = await serve(async (request, response) => {
     let body = '';
@@ -32,7 +49,7 @@ const capstan = async (words: readonly string[], answer: object, stdin = '') => 
   const { shell, seen } = aShell({ stdin });
   await runCapstan([...words, '--url', url, '--key', 'k'], shell);
   return { ...seen, asked };
-};
+}
 
 describe('what is done to a run', () => {
   test.each([
@@ -111,14 +128,12 @@ describe('runs of a stored pipeline', () => {
         {
           status: 422,
           error: {
-            ...{
-              type: 't',
-              title: 't',
-              status: 422,
-              detail: '/n is required',
-              instance: '/',
-              request_id: 'r',
-            },
+            type: 't',
+            title: 't',
+            status: 422,
+            detail: '/n is required',
+            instance: '/',
+            request_id: 'r',
             code: 'job_invalid',
           },
         },
@@ -160,8 +175,14 @@ describe('aliases of a pipeline', () => {
 
 test('an item of a step has a page of its own, and a step says what it waits for', async () => {
   const detail: StepDetail = {
-    ...{ ...step, item: 3, state: 'waiting', awaiting: 'budget', review_id: 'rev_1' },
-    ...{ run_id: 'run_1', depends_on: [], attempt_list: [] },
+    ...step,
+    item: 3,
+    state: 'waiting',
+    awaiting: 'budget',
+    review_id: 'rev_1',
+    run_id: 'run_1',
+    depends_on: [],
+    attempt_list: [],
   };
   const { asked, stdout } = await capstan(['show', 'run_1', '--step', 'cut', '--item', '3'], detail);
   expect(asked).toEqual(['GET /v1/runs/run_1/steps/cut?item=3']);

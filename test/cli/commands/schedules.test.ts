@@ -6,7 +6,7 @@ import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 
 /** Runs a command against an API that gives these answers, in turn. @returns what was printed and asked */
-const capstan = async (words: readonly string[], ...answers: readonly object[]) => {
+async function capstan(words: readonly string[], ...answers: readonly object[]) {
   const asked: unknown[] = [];
   const url = await serve(async (request, response) => {
     const answer = answers[asked.length] ?? {};
@@ -19,14 +19,24 @@ const capstan = async (words: readonly string[], ...answers: readonly object[]) 
   const { shell, seen } = aShell();
   await runCapstan(['schedules', ...words, '--url', url, '--key', 'k'], shell);
   return { ...seen, asked };
-};
+}
 
 const schedule: Schedule = {
-  ...{ schedule_id: 'sch_1', name: 'nightly', pipeline: 'trailer', alias: 'stable' },
-  ...{ cron: '30 4 * * mon-fri', timezone: 'Europe/Berlin', job: { n: 1 }, labels: { team: 'film' } },
-  ...{ overlap: 'skip', catch_up: '1m', paused: false, delivered: true },
+  schedule_id: 'sch_1',
+  name: 'nightly',
+  pipeline: 'trailer',
+  alias: 'stable',
+  cron: '30 4 * * mon-fri',
+  timezone: 'Europe/Berlin',
+  job: { n: 1 },
+  labels: { team: 'film' },
+  overlap: 'skip',
+  catch_up: '1m',
+  paused: false,
+  delivered: true,
   next_at: ['2026-03-27T03:30:00.000Z', '2026-03-30T02:30:00.000Z'],
-  ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' },
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
 };
 const { alias: _, ...latest } = schedule;
 const paused: Schedule = { ...latest, schedule_id: 'sch_2', name: 'weekly', paused: true, next_at: [] };
@@ -54,8 +64,14 @@ it('sends what was given, and nothing else', async () => {
   expect(asked).toEqual([
     'POST /v1/schedules',
     {
-      ...{ name: 'nightly', pipeline: 'trailer', alias: 'stable', cron: '30 4 * * mon-fri' },
-      ...{ timezone: 'Europe/Berlin', job: { n: 1 }, overlap: 'buffer_one', labels: { team: 'film' } },
+      name: 'nightly',
+      pipeline: 'trailer',
+      alias: 'stable',
+      cron: '30 4 * * mon-fri',
+      timezone: 'Europe/Berlin',
+      job: { n: 1 },
+      overlap: 'buffer_one',
+      labels: { team: 'film' },
       budget_ceiling_usd: 0.5,
     },
   ]);

@@ -5,7 +5,7 @@ import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 
 /** Runs a command against an API that gives these answers, in turn. @returns what was printed and asked */
-const capstan = async (words: readonly string[], ...answers: readonly object[]) => {
+async function capstan(words: readonly string[], ...answers: readonly object[]) {
   const asked: string[] = [];
   const url = await serve((request, response) => {
     response.end(JSON.stringify(answers[asked.length] ?? {}));
@@ -14,7 +14,7 @@ const capstan = async (words: readonly string[], ...answers: readonly object[]) 
   const { shell, seen } = aShell();
   await runCapstan(['skills', ...words, '--url', url, '--key', 'k'], shell);
   return { ...seen, asked };
-};
+}
 
 const now = Date.parse('2026-01-01T00:01:00Z') / 1_000;
 
@@ -24,8 +24,16 @@ const skill: Skill = {
   instructions: 'Write the rate\nas a number',
   template: '[{"op":"remove","path":"/rate"}]',
   source: 'human-fix',
-  ...{ success_count: 45, failure_count: 5, confidence: 0.9, last_used: now - 180, created_at: now - 7_200 },
-  ...{ state: 'active', flagged: false, trust: 'trusted', version: 2, uses: 12 },
+  success_count: 45,
+  failure_count: 5,
+  confidence: 0.9,
+  last_used: now - 180,
+  created_at: now - 7_200,
+  state: 'active',
+  flagged: false,
+  trust: 'trusted',
+  version: 2,
+  uses: 12,
 };
 
 it('lists skills with what they are worth, and what keeps one from being applied', async () => {
@@ -44,7 +52,12 @@ it('lists skills with what they are worth, and what keeps one from being applied
 
 it('shows texts, pattern, evidence and the last uses of one', async () => {
   const use: SkillUse = {
-    ...{ use_id: '7', skill_id: 'skl_1', version: 2, escalation_id: 'esc_1', level: 0, outcome: 'success' },
+    use_id: '7',
+    skill_id: 'skl_1',
+    version: 2,
+    escalation_id: 'esc_1',
+    level: 0,
+    outcome: 'success',
     at: '2026-01-01T00:00:30.000Z',
   };
   const uses = { items: [use, { ...use, escalation_id: null, outcome: 'failure' }], next_cursor: 'x' };

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /** A server for one test; answers its base URL. */
-export const serve = async (listener: RequestListener): Promise<string> => {
+export async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -12,4 +12,4 @@ export const serve = async (listener: RequestListener): Promise<string> => {
     server.close();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-};
+}

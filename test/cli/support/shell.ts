@@ -6,13 +6,13 @@ export interface TestShell {
   readonly seen: { stdout: string; stderr: string; exitCode: number };
 }
 
-const createOutput = (onText: (text: string) => void, columns: number | undefined): Output => {
+function createOutput(onText: (text: string) => void, columns: number | undefined): Output {
   const stream = new PassThrough().setEncoding('utf8').on('data', onText);
   return columns === undefined ? stream : Object.assign(stream, { isTTY: true, columns, rows: 24 });
-};
+}
 
 /** A shell that keeps what it is told. A terminal when `columns` is given. */
-export const aShell = ({
+export function aShell({
   environment = {},
   stdin = '',
   columns,
@@ -20,7 +20,7 @@ export const aShell = ({
   readonly environment?: NodeJS.ProcessEnv;
   readonly stdin?: string;
   readonly columns?: number;
-} = {}): TestShell => {
+} = {}): TestShell {
   const seen = { stdout: '', stderr: '', exitCode: 0 };
   const collect = (name: 'stdout' | 'stderr') => (text: string) => {
     seen[name] += text;
@@ -39,4 +39,4 @@ export const aShell = ({
     },
   };
   return { shell, seen };
-};
+}

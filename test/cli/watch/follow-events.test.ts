@@ -20,15 +20,16 @@ const log: readonly RunEvent[] = types.map((type, index) => ({
   data: {},
 }));
 
-const write = ({ seq, type, ...rest }: RunEvent): string =>
-  `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({ seq, type, ...rest })}\n\n`;
+function write({ seq, type, ...rest }: RunEvent): string {
+  return `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({ seq, type, ...rest })}\n\n`;
+}
 
-const collect = async (url: string, signal = new AbortController().signal): Promise<number[]> => {
+async function collect(url: string, signal = new AbortController().signal): Promise<number[]> {
   const client = createApiClient({ url, key: undefined, project: undefined });
   const seen: number[] = [];
   for await (const { seq } of followEvents(client, 'r', { signal })) seen.push(seq);
   return seen;
-};
+}
 
 it('sees every event once and in order through connections that break and servers that restart', async () => {
   let requests = 0;

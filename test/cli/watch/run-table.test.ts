@@ -3,16 +3,18 @@ import { createStyle } from '../../../src/cli/style.ts';
 import { renderSteps } from '../../../src/cli/watch/run-table.ts';
 import type { RunStep, StepState } from '../../../src/contracts/run.ts';
 
-const aStep = (id: string, state: StepState): RunStep => ({
-  id,
-  state,
-  capability: 'echo',
-  attempts: 0,
-  revision: 0,
-  cost_usd: 0,
-  started_at: null,
-  finished_at: null,
-});
+function aStep(id: string, state: StepState): RunStep {
+  return {
+    id,
+    state,
+    capability: 'echo',
+    attempts: 0,
+    revision: 0,
+    cost_usd: 0,
+    started_at: null,
+    finished_at: null,
+  };
+}
 
 const steps = [
   ...Array.from({ length: 20 }, (_, index) => aStep(`done${index}`, 'succeeded')),

@@ -18,12 +18,20 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
 const clip = { job_id: 'job_1', file: 'clip.mp4' };
-const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex');
-const put = (path: typeof clip, bytes: string, contentType = 'video/mp4') =>
-  store.put(path, Readable.from([Buffer.from(bytes)]), { contentType, limitBytes: 1_000_000 });
-const readAll = async (body: Readable): Promise<string> => Buffer.concat(await body.toArray()).toString();
-const filesOnDisk = async () =>
-  (await readdir(directory, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+function sha256(bytes: string | Buffer) {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+function put(path: typeof clip, bytes: string, contentType = 'video/mp4') {
+  return store.put(path, Readable.from([Buffer.from(bytes)]), { contentType, limitBytes: 1_000_000 });
+}
+async function readAll(body: Readable): Promise<string> {
+  return Buffer.concat(await body.toArray()).toString();
+}
+async function filesOnDisk() {
+  return (await readdir(directory, { recursive: true, withFileTypes: true })).filter((entry) =>
+    entry.isFile(),
+  );
+}
 
 describe('file media store', () => {
   it('keeps bytes, size, type and digest', async () => {

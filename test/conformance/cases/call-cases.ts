@@ -13,11 +13,15 @@ import {
 const script = { capabilities: { x: echo } };
 const broken = { capabilities: { x: fails } };
 const recovers = { capabilities: { x: failsOnce } };
-const step = (part: object) => ({ steps: [{ id: 'a', capability: 'x', ...part }] });
-const failed = (error: string, calls?: number) => ({
-  ...({ outcome: 'failed', error: 'step_failed', steps: { a: { state: 'failed', error } } } as const),
-  ...(calls === undefined ? {} : { calls: { x: calls } }),
-});
+function step(part: object) {
+  return { steps: [{ id: 'a', capability: 'x', ...part }] };
+}
+function failed(error: string, calls?: number) {
+  return {
+    ...({ outcome: 'failed', error: 'step_failed', steps: { a: { state: 'failed', error } } } as const),
+    ...(calls === undefined ? {} : { calls: { x: calls } }),
+  };
+}
 const twice = { ...succeeded, steps: { a: { state: 'succeeded', attempts: 2 } }, calls: { x: 2 } } as const;
 const versions = {
   capabilities: {

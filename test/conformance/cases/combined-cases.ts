@@ -11,7 +11,9 @@ import {
   unhappy,
 } from '../case.ts';
 
-const sub = (name: string, part: object) => ({ pipeline: name, version: '1', ...part }) as never;
+function sub(name: string, part: object) {
+  return { pipeline: name, version: '1', ...part } as never;
+}
 const slow = { replies: [{ delay: '60s' }] };
 const failing = { id: 'bad', capability: 'bad', retry: { max: 0 } };
 
@@ -74,7 +76,10 @@ const fanOuts: readonly ConformanceCase[] = [
     {
       steps: [
         {
-          ...{ id: 'a', capability: 'x', optional: true, for_each: { items: '{{ job.list }}' } },
+          id: 'a',
+          capability: 'x',
+          optional: true,
+          for_each: { items: '{{ job.list }}' },
           input: { n: '{{ item }}' },
         },
       ],
@@ -84,7 +89,8 @@ const fanOuts: readonly ConformanceCase[] = [
       job: { list: [1, 'two', 3] },
       script: { capabilities: { x: takesNumber }, reviews: { a: [{ action: 'skip' }] } },
       expected: {
-        ...{ ...succeeded, output: [{ n: 1 }, null, { n: 3 }] },
+        ...succeeded,
+        output: [{ n: 1 }, null, { n: 3 }],
         steps: { a: { state: 'succeeded', items: ['succeeded', 'skipped', 'succeeded'] } },
       },
     },
@@ -95,8 +101,11 @@ const fanOuts: readonly ConformanceCase[] = [
     {
       steps: [
         {
-          ...{ id: 'a', capability: 'x', escalate: { repair: 'apply' } },
-          ...{ for_each: { items: '{{ job.list }}' }, input: { n: '{{ item }}' } },
+          id: 'a',
+          capability: 'x',
+          escalate: { repair: 'apply' },
+          for_each: { items: '{{ job.list }}' },
+          input: { n: '{{ item }}' },
         },
       ],
       output: '{{ steps.a.output }}',
@@ -113,11 +122,16 @@ const fanOuts: readonly ConformanceCase[] = [
     {
       steps: [
         {
-          ...{ id: 'a', capability: 'bad', for_each: { items: [1, 2], max_parallel: 1 } },
-          ...{ retry: { max: 0 }, on_error: 'continue' },
+          id: 'a',
+          capability: 'bad',
+          for_each: { items: [1, 2], max_parallel: 1 },
+          retry: { max: 0 },
+          on_error: 'continue',
         },
         {
-          ...{ id: 'b', capability: 'x', run_if: 'all_done' },
+          id: 'b',
+          capability: 'x',
+          run_if: 'all_done',
           input: { why: '{{ steps.a.error.code }}', list: '{{ steps.a.output ?? "none" }}' },
         },
       ],
@@ -125,7 +139,8 @@ const fanOuts: readonly ConformanceCase[] = [
     {
       script: { capabilities: { x: echo, bad: fails } },
       expected: {
-        ...{ ...succeeded, calls: { bad: 1, x: 1 } },
+        ...succeeded,
+        calls: { bad: 1, x: 1 },
         steps: { a: 'failed', b: { output: { why: 'items_failed', list: 'none' } } },
       },
     },
@@ -137,7 +152,10 @@ const fanOuts: readonly ConformanceCase[] = [
       steps: [
         { id: 'a', capability: 'x', when: 'job.many', for_each: { items: '{{ job.list }}' } },
         {
-          ...{ id: 'b', capability: 'x', depends_on: ['a'], run_if: 'all_done' },
+          id: 'b',
+          capability: 'x',
+          depends_on: ['a'],
+          run_if: 'all_done',
           input: { was: '{{ steps.a.status }}' },
         },
       ],
@@ -189,9 +207,13 @@ const interrupted: readonly ConformanceCase[] = [
     {
       script: { capabilities: { bad: fails, picky: rejects } },
       expected: {
-        ...{ outcome: 'failed', error: 'step_failed' },
+        outcome: 'failed',
+        error: 'step_failed',
         steps: {
-          ...{ asks: 'cancelled', waits: 'cancelled', later: 'succeeded', bad: 'failed' },
+          asks: 'cancelled',
+          waits: 'cancelled',
+          later: 'succeeded',
+          bad: 'failed',
           refused: { state: 'failed', error: 'ladder_exhausted' },
         },
       },

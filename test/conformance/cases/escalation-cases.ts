@@ -13,23 +13,28 @@ import {
 /** A number as text, where a number is wanted. */
 const job = { n: '5' };
 const mistaken = { capabilities: { x: takesNumber } };
-const step = (escalate: object, part: object = {}) => ({
-  steps: [{ id: 'a', capability: 'x', input: { n: '{{ job.n }}' }, escalate, ...part }],
-});
+function step(escalate: object, part: object = {}) {
+  return {
+    steps: [{ id: 'a', capability: 'x', input: { n: '{{ job.n }}' }, escalate, ...part }],
+  };
+}
 const repaired = {
   ...succeeded,
   steps: { a: { state: 'succeeded', output: { n: 5 } } },
   calls: { x: 1 },
 } as const;
-const failed = (error: string, calls = 0) =>
-  ({ outcome: 'failed', steps: { a: { state: 'failed', error } }, calls: { x: calls } }) as const;
+function failed(error: string, calls = 0) {
+  return { outcome: 'failed', steps: { a: { state: 'failed', error } }, calls: { x: calls } } as const;
+}
 const corrected: Script = { ...mistaken, reviews: { a: [{ action: 'edit', input: { n: 6 } }] } };
-const dependent = (part: object) => ({
-  steps: [
-    { id: 'a', capability: 'x', input: { n: '{{ job.n }}' }, ...part },
-    { id: 'b', capability: 'y', depends_on: ['a'] },
-  ],
-});
+function dependent(part: object) {
+  return {
+    steps: [
+      { id: 'a', capability: 'x', input: { n: '{{ job.n }}' }, ...part },
+      { id: 'b', capability: 'y', depends_on: ['a'] },
+    ],
+  };
+}
 
 export const escalationCases: readonly ConformanceCase[] = [
   happy(

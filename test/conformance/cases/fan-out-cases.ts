@@ -9,9 +9,11 @@ const picky = {
     },
   },
 };
-const step = (for_each: object, input: object = { v: '{{ item }}' }) => ({
-  steps: [{ id: 'a', capability: 'x', for_each, input, retry: { max: 0 } }],
-});
+function step(for_each: object, input: object = { v: '{{ item }}' }) {
+  return {
+    steps: [{ id: 'a', capability: 'x', for_each, input, retry: { max: 0 } }],
+  };
+}
 
 export const fanOutCases: readonly ConformanceCase[] = [
   happy(
@@ -36,7 +38,8 @@ export const fanOutCases: readonly ConformanceCase[] = [
       script,
       job: { list: [{ v: 'p' }, { v: 'q' }, { v: 'r' }] },
       expected: {
-        ...{ ...succeeded, calls: { x: 4 } },
+        ...succeeded,
+        calls: { x: 4 },
         steps: {
           a: { state: 'succeeded', items: ['succeeded', 'succeeded', 'succeeded'] },
           b: { output: { all: ['p', 'q', 'r'], last: { v: 'r', i: 2 } } },
@@ -57,7 +60,9 @@ export const fanOutCases: readonly ConformanceCase[] = [
     {
       script: picky,
       expected: {
-        ...{ outcome: 'failed', error: 'step_failed', calls: { x: 2 } },
+        outcome: 'failed',
+        error: 'step_failed',
+        calls: { x: 2 },
         steps: { a: { state: 'failed', error: 'items_failed', items: ['succeeded', 'failed'] } },
       },
     },
@@ -105,7 +110,8 @@ export const fanOutCases: readonly ConformanceCase[] = [
     {
       script: picky,
       expected: {
-        ...{ ...succeeded, output: [{ v: 1 }, null, { v: 3 }] },
+        ...succeeded,
+        output: [{ v: 1 }, null, { v: 3 }],
         steps: { a: { state: 'succeeded', items: ['succeeded', 'failed', 'succeeded'] } },
       },
     },
@@ -117,7 +123,8 @@ export const fanOutCases: readonly ConformanceCase[] = [
     {
       script: picky,
       expected: {
-        ...{ outcome: 'failed', calls: { x: 4 } },
+        outcome: 'failed',
+        calls: { x: 4 },
         steps: { a: { error: 'items_failed', items: ['succeeded', 'failed', 'succeeded', 'failed'] } },
       },
     },

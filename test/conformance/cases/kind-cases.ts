@@ -1,8 +1,9 @@
 import { type ConformanceCase, echo, fails, happy, refused, succeeded, unhappy } from '../case.ts';
 
 const script = { capabilities: { x: echo } };
-const sub = (name: string, steps: object[], output?: unknown) =>
-  ({ pipeline: name, version: '1', steps, ...(output === undefined ? {} : { output }) }) as never;
+function sub(name: string, steps: object[], output?: unknown) {
+  return { pipeline: name, version: '1', steps, ...(output === undefined ? {} : { output }) } as never;
+}
 
 export const kindCases: readonly ConformanceCase[] = [
   happy(
@@ -87,7 +88,9 @@ export const kindCases: readonly ConformanceCase[] = [
         pipelines: [sub('conformance-broken', [{ id: 'c', capability: 'x', retry: { max: 0 } }])],
       },
       expected: {
-        ...{ outcome: 'failed', error: 'step_failed', calls: { x: 1 } },
+        outcome: 'failed',
+        error: 'step_failed',
+        calls: { x: 1 },
         steps: { a: { state: 'failed', error: 'sub_run_failed' }, b: 'skipped' },
       },
     },

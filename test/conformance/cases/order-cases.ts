@@ -2,10 +2,14 @@ import { type ConformanceCase, echo, fails, happy, refused, succeeded, unhappy }
 
 const script = { capabilities: { x: echo, bad: fails } };
 const fail = { id: 'bad', capability: 'bad', retry: { max: 0 }, on_error: 'continue' };
-const after = (ids: readonly string[], run_if?: string) => ({
-  ...{ id: 'after', capability: 'x', depends_on: ids },
-  ...(run_if === undefined ? {} : { run_if }),
-});
+function after(ids: readonly string[], run_if?: string) {
+  return {
+    id: 'after',
+    capability: 'x',
+    depends_on: ids,
+    ...(run_if === undefined ? {} : { run_if }),
+  };
+}
 const good = { id: 'good', capability: 'x' };
 const skipped = { id: 'skipped', capability: 'x', when: 'false' };
 
@@ -79,7 +83,8 @@ export const orderCases: readonly ConformanceCase[] = [
     {
       script,
       expected: {
-        ...{ outcome: 'failed', calls: { x: 0 } },
+        outcome: 'failed',
+        calls: { x: 0 },
         steps: { a: { state: 'failed', error: 'expression_unresolved' } },
       },
     },
@@ -155,7 +160,9 @@ export const orderCases: readonly ConformanceCase[] = [
     {
       script: { capabilities: { ...script.capabilities, slow: { replies: [{ delay: '1s' }] } } },
       expected: {
-        ...{ outcome: 'failed', error: 'step_failed', calls: { x: 0 } },
+        outcome: 'failed',
+        error: 'step_failed',
+        calls: { x: 0 },
         steps: { bad: 'failed', slow: 'succeeded', never: 'skipped' },
       },
     },

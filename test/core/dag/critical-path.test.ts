@@ -2,11 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findCriticalPath, type TimedStep } from '../../../src/core/dag/critical-path.ts';
 
-const step = (id: string, durationMs: number | null, ...dependencies: number[]): TimedStep => ({
-  id,
-  durationMs,
-  dependencies,
-});
+function step(id: string, durationMs: number | null, ...dependencies: number[]): TimedStep {
+  return {
+    id,
+    durationMs,
+    dependencies,
+  };
+}
 
 describe('the critical path', () => {
   it('is the chain that takes longest, wherever its steps are defined', () => {

@@ -3,14 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { findCycles } from '../../../src/core/dag/cycles.ts';
 import { createGraph, type GraphStep } from '../../../src/core/dag/graph.ts';
 
-const steps = (...lines: string[]): GraphStep[] =>
-  lines.map((line) => {
+function steps(...lines: string[]): GraphStep[] {
+  return lines.map((line) => {
     const [id = '', ...depends_on] = line.split(' ');
     return { id, depends_on };
   });
+}
 
-const idsOf = (definition: readonly GraphStep[], indexes: readonly number[]) =>
-  indexes.map((index) => definition[index]?.id).join(' ');
+function idsOf(definition: readonly GraphStep[], indexes: readonly number[]) {
+  return indexes.map((index) => definition[index]?.id).join(' ');
+}
 
 const ordered: [GraphStep[], order: string][] = [
   [steps('a', 'b', 'c'), 'a b c'],

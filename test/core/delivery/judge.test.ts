@@ -17,13 +17,17 @@ const broken: Shared = {
   counted: true,
 };
 const lost: Shared = { ambiguity: 'ambiguous', attemptState: 'lost', settlement: 'lost', counted: true };
-const unread = (ambiguity: Verdict['ambiguity']): Shared => ({
-  ambiguity,
-  attemptState: 'released',
-  settlement: 'not_sent',
-});
+function unread(ambiguity: Verdict['ambiguity']): Shared {
+  return {
+    ambiguity,
+    attemptState: 'released',
+    settlement: 'not_sent',
+  };
+}
 
-const same = (...end: End): [End, End, End] => [end, end, end];
+function same(...end: End): [End, End, End] {
+  return [end, end, end];
+}
 
 /** Outcome, what holds always, and the end with retry.max 0, with a retry left, and with none left. */
 const table: [CallOutcome, Shared, [never: End, left: End, exhausted: End]][] = [
@@ -113,12 +117,14 @@ const positions: [where: string, facts: { countedBefore: number; retryMax: numbe
   ['after more failures than retries', { countedBefore: 9, retryMax: 3 }, 2],
 ];
 
-const verdict = (shared: Shared, [next, code, message]: End) => ({
-  counted: false,
-  ...shared,
-  next,
-  error: code === null ? null : { code, message },
-});
+function verdict(shared: Shared, [next, code, message]: End) {
+  return {
+    counted: false,
+    ...shared,
+    next,
+    error: code === null ? null : { code, message },
+  };
+}
 
 describe('judgeOutcome', () => {
   describe.each(positions)('%s', (_, facts, column) => {

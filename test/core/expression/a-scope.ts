@@ -3,14 +3,19 @@ import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../../src/core/expression/evaluation.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
 
-export const aScope = (scope: Partial<ExpressionScope> = {}): ExpressionScope => ({
-  job: {},
-  steps: {},
-  run: { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'p', version: '1' },
-  ...scope,
-});
+export function aScope(scope: Partial<ExpressionScope> = {}): ExpressionScope {
+  return {
+    job: {},
+    steps: {},
+    run: { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'p', version: '1' },
+    ...scope,
+  };
+}
 
-export const aJob = (job: JsonObject): ExpressionScope => aScope({ job });
+export function aJob(job: JsonObject): ExpressionScope {
+  return aScope({ job });
+}
 
-export const evaluateIn = (template: Json, scope: ExpressionScope): Json =>
-  evaluateTemplate(compileTemplate(template), scope);
+export function evaluateIn(template: Json, scope: ExpressionScope): Json {
+  return evaluateTemplate(compileTemplate(template), scope);
+}

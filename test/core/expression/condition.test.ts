@@ -9,7 +9,9 @@ import { ExpressionError, ExpressionSyntaxError } from '../../../src/core/expres
 import { referencedSteps, references } from '../../../src/core/expression/references.ts';
 import { aJob, aScope } from './a-scope.ts';
 
-const parenthesised = (depth: number) => `${'('.repeat(depth)}true${')'.repeat(depth)}`;
+function parenthesised(depth: number) {
+  return `${'('.repeat(depth)}true${')'.repeat(depth)}`;
+}
 
 const refused: (readonly [value: Json, offset: number, message: RegExp, code?: string])[] = [
   ['', 0, /ends where a path, a value or \( was expected/],

@@ -7,7 +7,7 @@ export type Part =
   | { readonly kind: 'sequence' | 'either'; readonly parts: readonly Part[] }
   | { readonly kind: 'repeated'; readonly part: Part };
 
-export const readPhrase = (text: string): Part => {
+export function readPhrase(text: string): Part {
   const tokens = text.match(/"[^"]+"|[a-z]+|[{}|]/g) ?? [];
   if (tokens.join('') !== text.replaceAll(' ', '')) throw new Error(`not EBNF: ${text}`);
   const readEither = (): Part => {
@@ -35,15 +35,18 @@ export const readPhrase = (text: string): Part => {
   const part = readEither();
   if (tokens.length > 0) throw new Error(`a } too many: ${text}`);
   return part;
-};
+}
 
 export type Phrases = ReadonlyMap<string, Part>;
 
-export const readPhrases = (grammar: readonly GrammarRule[]): Phrases =>
-  new Map(grammar.flatMap(({ name, kind, text }) => (kind === 'phrase' ? [[name, readPhrase(text)]] : [])));
+export function readPhrases(grammar: readonly GrammarRule[]): Phrases {
+  return new Map(
+    grammar.flatMap(({ name, kind, text }) => (kind === 'phrase' ? [[name, readPhrase(text)]] : [])),
+  );
+}
 
 /** How many tokens the shortest text of a part has. */
-export const createRuler = (phrases: Phrases): ((part: Part) => number) => {
+export function createRuler(phrases: Phrases): (part: Part) => number {
   const lengths = new Map([...phrases.keys()].map((name) => [name, Number.POSITIVE_INFINITY]));
   const lengthOf = (part: Part): number => {
     switch (part.kind) {
@@ -61,10 +64,10 @@ export const createRuler = (phrases: Phrases): ((part: Part) => number) => {
   };
   for (const _ of phrases) for (const [name, phrase] of phrases) lengths.set(name, lengthOf(phrase));
   return lengthOf;
-};
+}
 
 /** @param isOfToken whether a token is one of a rule that is no phrase */
-export const createRecogniser = (phrases: Phrases, isOfToken: (rule: string, token: string) => boolean) => {
+export function createRecogniser(phrases: Phrases, isOfToken: (rule: string, token: string) => boolean) {
   return (start: string, tokens: readonly string[]): boolean => {
     const known = new Map<string, ReadonlySet<number>>();
     const endsOfRule = (name: string, from: number): ReadonlySet<number> => {
@@ -104,4 +107,4 @@ export const createRecogniser = (phrases: Phrases, isOfToken: (rule: string, tok
     };
     return endsOfRule(start, 0).has(tokens.length);
   };
-};
+}

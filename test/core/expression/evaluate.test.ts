@@ -160,14 +160,14 @@ const unresolved: [template: Json, scope: ExpressionScope, message: RegExp, sugg
   ['{{ job.a | basename }}', aJob({ a: 1 }), /basename takes a string/],
 ];
 
-const thrownBy = (act: () => unknown): unknown => {
+function thrownBy(act: () => unknown): unknown {
   try {
     act();
   } catch (error) {
     return error;
   }
   return undefined;
-};
+}
 
 describe('evaluateTemplate', () => {
   it.each(resolved)('resolves %j', (template, scope, expected) => {

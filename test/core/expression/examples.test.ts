@@ -18,20 +18,22 @@ import {
   skillScope,
 } from './examples.ts';
 
-const evaluateInSkill = (template: Json): Json =>
-  evaluateTemplate(compileTemplate(template, '', skillDialect), skillScope);
+function evaluateInSkill(template: Json): Json {
+  return evaluateTemplate(compileTemplate(template, '', skillDialect), skillScope);
+}
 
-const evaluateWhen = (value: Json): boolean =>
-  evaluateCondition(readCondition(value).condition, exampleScope);
+function evaluateWhen(value: Json): boolean {
+  return evaluateCondition(readCondition(value).condition, exampleScope);
+}
 
-const failureOf = (act: () => unknown): unknown => {
+function failureOf(act: () => unknown): unknown {
   try {
     act();
   } catch (error) {
     return error;
   }
   return undefined;
-};
+}
 
 describe('the examples of the reference page', () => {
   it.each([...examples, ...Object.values(filterExamples)])('give what they say: $template', (example) => {

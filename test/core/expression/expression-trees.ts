@@ -18,13 +18,14 @@ const argument = {
   scalar: fc.oneof(fc.string(), fc.boolean(), fc.integer()),
 };
 
-const filterCallOf = ({ filterNames }: Dialect) =>
-  fc
+function filterCallOf({ filterNames }: Dialect) {
+  return fc
     .constantFrom(...filterNames)
     .chain((name) => fc.record({ name: fc.constant(name), argument: argument[knownFilters[name].argument] }));
+}
 
-export const expressionOf = (dialect: Dialect) =>
-  fc.letrec<{ expression: Expression; simple: Expression }>((tie) => ({
+export function expressionOf(dialect: Dialect) {
+  return fc.letrec<{ expression: Expression; simple: Expression }>((tie) => ({
     simple: fc.oneof(
       fc.record({
         kind: fc.constant('literal' as const),
@@ -69,3 +70,4 @@ export const expressionOf = (dialect: Dialect) =>
       }),
     ),
   })).expression;
+}

@@ -21,39 +21,39 @@ afterEach(() => {
 
 type Ending = { readonly value: Json } | { readonly error: unknown };
 
-const endingOf = (evaluate: () => Json): Ending => {
+function endingOf(evaluate: () => Json): Ending {
   try {
     return { value: evaluate() };
   } catch (error) {
     return { error };
   }
-};
+}
 
 /** What became of a template; undefined for one that was refused. */
-const run = (text: Json, scope: ExpressionScope): Ending | undefined => {
+function run(text: Json, scope: ExpressionScope): Ending | undefined {
   const { template, errors } = readTemplate(text);
   for (const error of errors) expect(error).toBeInstanceOf(ExpressionSyntaxError);
   return errors.length > 0 ? undefined : endingOf(() => evaluateTemplate(template, scope));
-};
+}
 
-const expectSound = (ending: Ending | undefined): void => {
+function expectSound(ending: Ending | undefined): void {
   if (ending === undefined) return;
   if ('error' in ending) expect(ending.error).toBeInstanceOf(ExpressionError);
   else expectJson(ending.value);
-};
+}
 
-const expectJson = (value: unknown): void => {
+function expectJson(value: unknown): void {
   expect(jsonTypeOf(value)).not.toBeNull();
   if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) expectJson(part);
-};
+}
 
 /** Changes every list and object of a value. */
-const spoil = (value: unknown): void => {
+function spoil(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   for (const part of Object.values(value)) spoil(part);
   if (Array.isArray(value)) value.push('spoiled');
   else Object.assign(value, { spoiled: true });
-};
+}
 
 describe('any template on any scope', () => {
   it('ends in JSON or in an error of the language', () => {
@@ -148,16 +148,18 @@ describe('any template on any scope', () => {
 /** Far above what any of these takes (tens of milliseconds), far below what work that is not linear takes. */
 const enoughMs = 5_000;
 
-const expectQuick = (act: () => void): void => {
+function expectQuick(act: () => void): void {
   // Processor time: other work on the machine is no fault of the expression.
   const start = process.cpuUsage();
   act();
   const { user, system } = process.cpuUsage(start);
   expect((user + system) / 1_000).toBeLessThan(enoughMs);
-};
+}
 
 const long = expressionLimits.stringBytes;
-const fill = (part: string, room = long - 64): string => part.repeat(Math.floor(room / part.length));
+function fill(part: string, room = long - 64): string {
+  return part.repeat(Math.floor(room / part.length));
+}
 
 const longTexts: Record<string, string> = {
   opening: fill('{{'),
@@ -204,8 +206,9 @@ describe('the longest text', () => {
   });
 });
 
-const nested = (depth: number, open: string, close: string): Json =>
-  JSON.parse(open.repeat(depth) + close.repeat(depth)) as Json;
+function nested(depth: number, open: string, close: string): Json {
+  return JSON.parse(open.repeat(depth) + close.repeat(depth)) as Json;
+}
 
 const count = 200_000;
 const list = Array.from({ length: count }, (_, index) => `${index}`);

@@ -14,13 +14,13 @@ import { printExpression } from './print-expression.ts';
 const dialects = { pipelines: pipelineDialect, skills: skillDialect };
 const allNames = Object.keys(dialects) as (keyof typeof dialects)[];
 
-const grammarOf = (dialect: keyof typeof dialects) => {
+function grammarOf(dialect: keyof typeof dialects) {
   const grammar = createGrammar(dialects[dialect]);
   const patterns = new Map(
     grammar.flatMap(({ name, kind, text }) => (kind === 'pattern' ? [[name, text] as const] : [])),
   );
   return { phrases: readPhrases(grammar), patterns };
-};
+}
 
 const jsonString = fc
   .string({ unit: 'binary' })
@@ -34,23 +34,29 @@ const string = fc.oneof(
   rawString.map((text) => `'${text}'`),
 );
 
-const isWritten = (pattern: string, token: string): boolean => new RegExp(`^(?:${pattern})$`).test(token);
+function isWritten(pattern: string, token: string): boolean {
+  return new RegExp(`^(?:${pattern})$`).test(token);
+}
 
-const lexemesOf = (patterns: ReadonlyMap<string, string>): Record<string, fc.Arbitrary<string>> => ({
-  ...Object.fromEntries(
-    [...patterns].map(([name, pattern]) => [
-      name,
-      fc
-        .stringMatching(new RegExp(`^(?:${pattern})$`))
-        .filter((token) => !isForbiddenName(token) && (name !== 'number' || Number.isFinite(Number(token)))),
-    ]),
-  ),
-  string,
-  text: fc.string({ unit: fc.constantFrom('a', '}', '"', ' ', 'é', '😀', '|') }),
-});
+function lexemesOf(patterns: ReadonlyMap<string, string>): Record<string, fc.Arbitrary<string>> {
+  return {
+    ...Object.fromEntries(
+      [...patterns].map(([name, pattern]) => [
+        name,
+        fc
+          .stringMatching(new RegExp(`^(?:${pattern})$`))
+          .filter(
+            (token) => !isForbiddenName(token) && (name !== 'number' || Number.isFinite(Number(token))),
+          ),
+      ]),
+    ),
+    string,
+    text: fc.string({ unit: fc.constantFrom('a', '}', '"', ' ', 'é', '😀', '|') }),
+  };
+}
 
 /** Sentences as lists of tokens. */
-const sentencesOf = (start: string, dialect: keyof typeof dialects): fc.Arbitrary<string[]> => {
+function sentencesOf(start: string, dialect: keyof typeof dialects): fc.Arbitrary<string[]> {
   const { phrases, patterns } = grammarOf(dialect);
   const lexemes = lexemesOf(patterns);
   const lengthOf = createRuler(phrases);
@@ -77,26 +83,27 @@ const sentencesOf = (start: string, dialect: keyof typeof dialects): fc.Arbitrar
     };
     return Object.fromEntries([...phrases].map(([name, part]) => [name, write(part)]));
   })[start] as fc.Arbitrary<string[]>;
-};
+}
 
-const errorsOf = (start: string, text: string, dialect: keyof typeof dialects): readonly unknown[] =>
-  start === 'when' ? readCondition(text).errors : readTemplate(text, '', dialects[dialect]).errors;
+function errorsOf(start: string, text: string, dialect: keyof typeof dialects): readonly unknown[] {
+  return start === 'when' ? readCondition(text).errors : readTemplate(text, '', dialects[dialect]).errors;
+}
 
-const recogniserOf = (dialect: keyof typeof dialects) => {
+function recogniserOf(dialect: keyof typeof dialects) {
   const { phrases, patterns } = grammarOf(dialect);
   return createRecogniser(phrases, (rule, token) =>
     rule === 'string' ? /^["']/.test(token) : isWritten(patterns.get(rule) ?? '', token),
   );
-};
+}
 
-const splitTokens = (text: string): string[] => {
+function splitTokens(text: string): string[] {
   const tokens: string[] = [];
   for (let token = readToken(text, 0); token.kind !== 'end'; token = readToken(text, token.end)) {
     if (token.kind === 'bad') throw new Error(token.text);
     tokens.push(text.slice(token.start, token.end));
   }
   return tokens;
-};
+}
 
 const space = fc.constantFrom(' ', '\n', '\t ', '\r\n');
 

@@ -117,7 +117,7 @@ const prototypes = [Object, Array, String, Number, Boolean, Function].map(
  * which JavaScript itself reads when a list is mapped.
  * @returns the names that were read
  */
-export const readsOfPrototypes = (act: () => void): string[] => {
+export function readsOfPrototypes(act: () => void): string[] {
   const reads: string[] = [];
   const names = [...readNames, 'toString', 'valueOf', 'hasOwnProperty'];
   const saved = prototypes.flatMap((prototype) =>
@@ -139,4 +139,4 @@ export const readsOfPrototypes = (act: () => void): string[] => {
     }
   }
   return reads;
-};
+}

@@ -5,8 +5,9 @@ import { compileTemplate } from '../../../src/core/expression/template.ts';
 import { expressionOf } from './expression-trees.ts';
 import { printExpression } from './print-expression.ts';
 
-const withoutOffsets = (value: unknown): unknown =>
-  JSON.parse(JSON.stringify(value, (key, part) => (key === 'offset' ? 0 : part)));
+function withoutOffsets(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (key, part) => (key === 'offset' ? 0 : part)));
+}
 
 it.each([
   ['pipelines', pipelineDialect],

@@ -3,41 +3,47 @@ import type { Expression } from '../../../src/core/expression/ast.ts';
 import { formatPath } from '../../../src/core/expression/format-path.ts';
 
 /** In the place of a whole `{{ }}` or of an operand. */
-export const printExpression = (expression: Expression): string => {
+export function printExpression(expression: Expression): string {
   if (expression.kind === 'otherwise') return expression.alternatives.map(printAlternative).join(' ?? ');
   return printAlternative(expression);
-};
+}
 
-const printAlternative = (expression: Expression): string => {
+function printAlternative(expression: Expression): string {
   if (expression.kind !== 'filtered') return printPrimary(expression);
   const calls = expression.filters.map(({ name, argument }) =>
     argument === null ? ` | ${name}` : `|${name}(${JSON.stringify(argument)})`,
   );
   return printPrimary(expression.of) + calls.join('');
-};
+}
 
-const printPrimary = (expression: Expression): string => {
+function printPrimary(expression: Expression): string {
   if (expression.kind === 'literal') return JSON.stringify(expression.value);
   if (expression.kind === 'path') return formatPath(expression.root, expression.segments);
   return `(${printCondition(expression)})`;
-};
+}
 
-const printCondition = (expression: Expression): string =>
-  expression.kind === 'any' ? expression.of.map(printConjunction).join(' || ') : printConjunction(expression);
+function printCondition(expression: Expression): string {
+  return expression.kind === 'any'
+    ? expression.of.map(printConjunction).join(' || ')
+    : printConjunction(expression);
+}
 
-const printConjunction = (expression: Expression): string =>
-  expression.kind === 'all' ? expression.of.map(printComparison).join('&&') : printComparison(expression);
+function printConjunction(expression: Expression): string {
+  return expression.kind === 'all'
+    ? expression.of.map(printComparison).join('&&')
+    : printComparison(expression);
+}
 
-const printComparison = (expression: Expression): string => {
+function printComparison(expression: Expression): string {
   if (expression.kind !== 'comparison') return printOperand(expression);
   const rest = expression.rest.map(({ operator, right }) => ` ${operator} ${printOperand(right)}`);
   return printOperand(expression.first) + rest.join('');
-};
+}
 
-const printOperand = (expression: Expression): string => {
+function printOperand(expression: Expression): string {
   if (expression.kind === 'not') return `!${printOperand(expression.of)}`;
   if (expression.kind === 'all' || expression.kind === 'any' || expression.kind === 'comparison') {
     return `(${printCondition(expression)})`;
   }
   return printExpression(expression);
-};
+}

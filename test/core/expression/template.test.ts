@@ -5,8 +5,12 @@ import { ExpressionSyntaxError } from '../../../src/core/expression/errors.ts';
 import { referencedSteps, references } from '../../../src/core/expression/references.ts';
 import { compileTemplate, readTemplate } from '../../../src/core/expression/template.ts';
 
-const nested = (depth: number): Json => (depth === 0 ? '{{ job.a }}' : [nested(depth - 1)]);
-const parenthesised = (depth: number) => `{{ ${'('.repeat(depth)}1${')'.repeat(depth)} }}`;
+function nested(depth: number): Json {
+  return depth === 0 ? '{{ job.a }}' : [nested(depth - 1)];
+}
+function parenthesised(depth: number) {
+  return `{{ ${'('.repeat(depth)}1${')'.repeat(depth)} }}`;
+}
 
 const refused: (readonly [
   template: Json,
@@ -81,7 +85,9 @@ const accepted: Json[] = [
   `{{ job.a${' | json'.repeat(9_000)} }}`,
 ];
 
-const titleOf = (template: Json): string => JSON.stringify(template).slice(0, 60);
+function titleOf(template: Json): string {
+  return JSON.stringify(template).slice(0, 60);
+}
 
 describe('compileTemplate', () => {
   it.each(refused.map((row) => [titleOf(row[0]), ...row] as const))('refuses %s', (...row) => {

@@ -3,13 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { drawGraph, type GraphNode } from '../../../src/core/graph-drawing/draw-graph.ts';
 import { type Box, readBoxes, readCurves, readElements } from './read-svg.ts';
 
-const aNode = (id: string, label = 'probe'): GraphNode => ({ id, label, kind: 'capability' });
-const aGraph = (size: number, before: (index: number) => readonly number[]) => ({
-  nodes: Array.from({ length: size }, (_, index) => aNode(`s${index}`)),
-  edges: Array.from({ length: size }, (_, index) => index).flatMap((index) =>
-    before(index).map((other) => ({ from: `s${other}`, to: `s${index}` })),
-  ),
-});
+function aNode(id: string, label = 'probe'): GraphNode {
+  return { id, label, kind: 'capability' };
+}
+function aGraph(size: number, before: (index: number) => readonly number[]) {
+  return {
+    nodes: Array.from({ length: size }, (_, index) => aNode(`s${index}`)),
+    edges: Array.from({ length: size }, (_, index) => index).flatMap((index) =>
+      before(index).map((other) => ({ from: `s${other}`, to: `s${index}` })),
+    ),
+  };
+}
 
 /** Edges from earlier nodes to later ones, in shuffled order of nodes. */
 const anyGraph = fc.nat({ max: 30 }).chain((size) =>
@@ -37,25 +41,30 @@ const anyGraph = fc.nat({ max: 30 }).chain((size) =>
     })),
 );
 
-const boxesById = (svg: string): Map<string, Box> =>
-  new Map(readBoxes(svg).map((box) => [box.title.split(':')[0] ?? '', box]));
+function boxesById(svg: string): Map<string, Box> {
+  return new Map(readBoxes(svg).map((box) => [box.title.split(':')[0] ?? '', box]));
+}
 
-const overlap = (a: Box, b: Box): boolean =>
-  a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+function overlap(a: Box, b: Box): boolean {
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}
 
-const middleOf = ({ top, bottom }: Box): number => (top + bottom) / 2;
+function middleOf({ top, bottom }: Box): number {
+  return (top + bottom) / 2;
+}
 
-const expectedCurves = (
+function expectedCurves(
   boxes: Map<string, Box>,
   edges: readonly { from: string; to: string }[],
-): Set<string> =>
-  new Set(
+): Set<string> {
+  return new Set(
     edges.flatMap(({ from, to }) => {
       const [first, last] = [boxes.get(from), boxes.get(to)];
       if (first === undefined || last === undefined) return [];
       return [[first.right, middleOf(first), last.left, middleOf(last)].join(' ')];
     }),
   );
+}
 
 describe('the drawing of a graph', () => {
   it('keeps its nodes apart and inside', () => {

@@ -16,8 +16,9 @@ export interface Curve {
 
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-const unescapeXml = (text: string): string =>
-  text.replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => entities[name] ?? '');
+function unescapeXml(text: string): string {
+  return text.replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => entities[name] ?? '');
+}
 
 const attribute = String.raw`\s+[a-zA-Z-]+="(?:[^<&"]|&(?:amp|lt|gt|quot|apos);)*"`;
 const markup = new RegExp(
@@ -26,7 +27,7 @@ const markup = new RegExp(
 );
 
 /** @returns the names of its elements */
-export const readElements = (xml: string): string[] => {
+export function readElements(xml: string): string[] {
   const open: string[] = [];
   const names: string[] = [];
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what XML does not allow
@@ -47,10 +48,10 @@ export const readElements = (xml: string): string[] => {
   }
   if (open.length > 0) throw new Error(`${open.join()} is never closed`);
   return names;
-};
+}
 
-export const readBoxes = (svg: string): Box[] =>
-  [
+export function readBoxes(svg: string): Box[] {
+  return [
     ...svg.matchAll(
       /<g class="node \w+" transform="translate\((\S+) (\S+)\)"><title>([^<]*)<\/title><rect class="box" width="(\d+)" height="(\d+)"/g,
     ),
@@ -61,9 +62,10 @@ export const readBoxes = (svg: string): Box[] =>
     right: Number(x) + Number(width),
     bottom: Number(y) + Number(height),
   }));
+}
 
-export const readCurves = (svg: string): Curve[] =>
-  [...svg.matchAll(/<path d="M(\S+) ([\d.-]+)(C[^"]+)" marker-end/g)].map(([, x, y, rest]) => {
+export function readCurves(svg: string): Curve[] {
+  return [...svg.matchAll(/<path d="M(\S+) ([\d.-]+)(C[^"]+)" marker-end/g)].map(([, x, y, rest]) => {
     const start = [Number(x), Number(y)] as const;
     const levels: Curve['levels'][number][] = [];
     let end: readonly [number, number] = start;
@@ -74,3 +76,4 @@ export const readCurves = (svg: string): Curve[] =>
     }
     return { start, end, levels };
   });
+}

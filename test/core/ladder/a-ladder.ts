@@ -3,27 +3,32 @@ import fc from 'fast-check';
 import { applyLadder, createAttempt, startLadder } from '../../../src/core/ladder/machine.ts';
 import type { LadderEvent, LadderStart, LadderState } from '../../../src/core/ladder/types.ts';
 
-export const attempt = (level: number, fingerprint: string) =>
-  createAttempt({ level, attempted_at: 1_000, error: `error ${fingerprint}`, fingerprint });
+export function attempt(level: number, fingerprint: string) {
+  return createAttempt({ level, attempted_at: 1_000, error: `error ${fingerprint}`, fingerprint });
+}
 
-export const aLadder = (start: Partial<LadderStart> = {}): LadderState =>
-  startLadder({ start_level: 0, history: [], advice: [], ...start });
+export function aLadder(start: Partial<LadderStart> = {}): LadderState {
+  return startLadder({ start_level: 0, history: [], advice: [], ...start });
+}
 
 /** A step's ladder: its own call failed with `f`. */
-export const aStepLadder = (start: Partial<LadderStart> = {}): LadderState =>
-  aLadder({ history: [attempt(0, 'f')], ...start });
+export function aStepLadder(start: Partial<LadderStart> = {}): LadderState {
+  return aLadder({ history: [attempt(0, 'f')], ...start });
+}
 
-const failure = (fingerprint: string) => ({
-  attempted_at: 2_000,
-  error: `error ${fingerprint}`,
-  fingerprint,
-});
+function failure(fingerprint: string) {
+  return {
+    attempted_at: 2_000,
+    error: `error ${fingerprint}`,
+    fingerprint,
+  };
+}
 
 /**
  * `real f`, `transient`, `malformed f`, `config`, `budget`, `no_template f`, `gave_up f`, `advised text 2`,
  * `succeeded`, `unavailable`, `timed_out`, `cancel_requested`.
  */
-export const eventOf = (text: string): LadderEvent => {
+export function eventOf(text: string): LadderEvent {
   const [type, first = 'f', level] = text.split(' ') as [string, string?, string?];
   switch (type) {
     case 'real':
@@ -44,10 +49,10 @@ export const eventOf = (text: string): LadderEvent => {
     default:
       return { type: type as 'succeeded' | 'unavailable' | 'timed_out' | 'cancel_requested' };
   }
-};
+}
 
 /** `execute 0`, `advise 2`, `stop exhausted`, `succeed 1`; with `again` when it is not the first time. */
-export const commandOf = ({ command }: LadderState): string => {
+export function commandOf({ command }: LadderState): string {
   switch (command.type) {
     case 'execute':
     case 'advise': {
@@ -60,10 +65,11 @@ export const commandOf = ({ command }: LadderState): string => {
     case 'stop':
       return `stop ${command.reason}`;
   }
-};
+}
 
-export const tell = (state: LadderState, script: readonly string[]): LadderState =>
-  script.reduce((at, text) => applyLadder(at, eventOf(text)), state);
+export function tell(state: LadderState, script: readonly string[]): LadderState {
+  return script.reduce((at, text) => applyLadder(at, eventOf(text)), state);
+}
 
 export const anyStart: fc.Arbitrary<LadderState> = fc
   .record({

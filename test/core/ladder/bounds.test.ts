@@ -14,15 +14,16 @@ interface Count {
   readonly executions: number;
 }
 
-const highestAdvisor = ({ advice }: LadderState, fingerprint: string): number =>
-  Math.max(0, ...advice.filter((one) => one.fingerprint === fingerprint).map((one) => one.from_level));
+function highestAdvisor({ advice }: LadderState, fingerprint: string): number {
+  return Math.max(0, ...advice.filter((one) => one.fingerprint === fingerprint).map((one) => one.from_level));
+}
 
-const seenErrors = ({ history }: LadderState): string[] => [
-  ...new Set(history.map(({ fingerprint }) => fingerprint)),
-];
+function seenErrors({ history }: LadderState): string[] {
+  return [...new Set(history.map(({ fingerprint }) => fingerprint))];
+}
 
 /** The levels that may still advise on an error, as bits, and whether any has, so that it may repeat itself. */
-const openLevels = (state: LadderState, given: readonly number[], error: string): number => {
+function openLevels(state: LadderState, given: readonly number[], error: string): number {
   const height = highestAdvisor(state, error);
   const { max_advices_per_level } = state.rules;
   const seed = height > 0 ? 16 : 0;
@@ -30,9 +31,9 @@ const openLevels = (state: LadderState, given: readonly number[], error: string)
     (bits, n, at) => (at >= height && n < max_advices_per_level ? bits | (1 << at) : bits),
     seed,
   );
-};
+}
 
-const keyOf = (state: LadderState): string => {
+function keyOf(state: LadderState): string {
   const { command, history, advice } = state;
   const given = [0, 0, 0, 0];
   for (const { from_level } of advice) given[from_level - 1] = (given[from_level - 1] ?? 0) + 1;
@@ -41,14 +42,14 @@ const keyOf = (state: LadderState): string => {
   const current = history.length === 0 ? -1 : openLevels(state, given, history.at(-1)?.fingerprint ?? '');
   const retry = 'transients' in command ? `${command.transients}${command.malformed !== null}` : '';
   return `${commandOf(state)};${retry};${given};${current};${open.filter((bits) => bits !== unseen).sort()}`;
-};
+}
 
 /** One error of each kind that the ladder can tell apart, and a new one. */
-const errorsFor = (state: LadderState, isConstant: boolean): string[] => {
+function errorsFor(state: LadderState, isConstant: boolean): string[] {
   if (isConstant) return ['f'];
   const byHeight = new Map(seenErrors(state).map((error) => [highestAdvisor(state, error), error]));
   return [...byHeight.values(), `e${state.history.length}`];
-};
+}
 
 interface Adversary {
   /** It has one error only. */
@@ -57,7 +58,7 @@ interface Adversary {
   readonly isFlaky?: boolean;
 }
 
-const answersTo = (state: LadderState, { isConstant = false, isFlaky = false }: Adversary): string[] => {
+function answersTo(state: LadderState, { isConstant = false, isFlaky = false }: Adversary): string[] {
   const { command, advice } = state;
   const errors = errorsFor(state, isConstant);
   if (command.type === 'execute') {
@@ -77,16 +78,18 @@ const answersTo = (state: LadderState, { isConstant = false, isFlaky = false }: 
       : [`advised ${earlier.instructions} ${earlier.suggested_executor_level ?? ''}`.trim()];
   const fresh = ['', ' 1', ' 2', ' 3', ' 4', ' 5'].map((level) => `advised a${advice.length}${level}`);
   return ['unavailable', ...(isFlaky ? ['transient', 'malformed'] : []), ...fresh, ...repeated];
-};
+}
 
-const countStep = (from: LadderState, to: LadderState, answer: string): Count => ({
-  advices: to.advice.length - from.advice.length,
-  executions:
-    from.command.type !== 'execute' || answer === 'unavailable' || commandOf(to).endsWith('again') ? 0 : 1,
-});
+function countStep(from: LadderState, to: LadderState, answer: string): Count {
+  return {
+    advices: to.advice.length - from.advice.length,
+    executions:
+      from.command.type !== 'execute' || answer === 'unavailable' || commandOf(to).endsWith('again') ? 0 : 1,
+  };
+}
 
 /** The most that this adversary gets from each start; a ladder that could go on for ever fails the test. */
-const worstOf = (starts: readonly LadderState[], adversary: Adversary): Count[] => {
+function worstOf(starts: readonly LadderState[], adversary: Adversary): Count[] {
   const known = new Map<string, Count | 'open'>();
   const visit = (state: LadderState): Count => {
     const key = keyOf(state);
@@ -106,10 +109,12 @@ const worstOf = (starts: readonly LadderState[], adversary: Adversary): Count[] 
     return worst;
   };
   return starts.map(visit);
-};
+}
 
 /** A job's ladder and a step's. */
-const both = (rules: Partial<LadderStart>): LadderState[] => [aLadder(rules), aStepLadder(rules)];
+function both(rules: Partial<LadderStart>): LadderState[] {
+  return [aLadder(rules), aStepLadder(rules)];
+}
 
 describe('no adversary', () => {
   it.each([

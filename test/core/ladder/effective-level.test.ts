@@ -2,8 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { effectiveLevel } from '../../../src/core/ladder/effective-level.ts';
 
-const times = (n: number, fingerprint: string): string[] => Array.from({ length: n }, () => fingerprint);
-const others = (n: number): string[] => Array.from({ length: n }, (_, at) => `other ${at}`);
+function times(n: number, fingerprint: string): string[] {
+  return Array.from({ length: n }, () => fingerprint);
+}
+function others(n: number): string[] {
+  return Array.from({ length: n }, (_, at) => `other ${at}`);
+}
 
 const table: [rule: string, from_level: number, history: string[], level: number][] = [
   ['the level asked for a new error', 1, [], 1],
@@ -18,11 +22,11 @@ const table: [rule: string, from_level: number, history: string[], level: number
 ];
 
 /** The specification's loop, as an outside client runs it. `errors` and `suggestions` are whatever comes. */
-const runClient = (
+function runClient(
   errors: readonly string[],
   suggestions: readonly (number | undefined)[],
   patience: number,
-): number => {
+): number {
   const history: string[] = [];
   let level = 0;
   for (let executions = 1; executions <= patience; executions += 1) {
@@ -33,7 +37,7 @@ const runClient = (
     level = advisor === 5 ? 5 : (suggestions[(executions - 1) % suggestions.length] ?? 0);
   }
   throw new Error(`still going after ${patience} executions`);
-};
+}
 
 describe('the level that answers /advise', () => {
   it.each(table)('is %s', (_, from_level, history, level) => {

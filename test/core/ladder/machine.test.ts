@@ -5,10 +5,9 @@ import type { LadderState } from '../../../src/core/ladder/types.ts';
 import { aLadder, anyEvents, anyStart, aStepLadder, attempt, commandOf, eventOf, tell } from './a-ladder.ts';
 
 /** What it asks first and after every event. */
-const play = (start: LadderState, script: readonly string[]): string[] => [
-  commandOf(start),
-  ...script.map((_, at) => commandOf(tell(start, script.slice(0, at + 1)))),
-];
+function play(start: LadderState, script: readonly string[]): string[] {
+  return [commandOf(start), ...script.map((_, at) => commandOf(tell(start, script.slice(0, at + 1))))];
+}
 
 const stories: [rule: string, start: LadderState, script: string[], said: string[]][] = [
   ['a success at once teaches nothing', aLadder(), ['succeeded'], ['execute 0', 'succeed 0']],
@@ -237,8 +236,9 @@ describe('the escalation ladder', () => {
   });
 });
 
-const isPrefix = (a: readonly unknown[], b: readonly unknown[]): boolean =>
-  a.every((one, at) => JSON.stringify(one) === JSON.stringify(b[at]));
+function isPrefix(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.every((one, at) => JSON.stringify(one) === JSON.stringify(b[at]));
+}
 
 describe('whatever a ladder is told', () => {
   it('its lists only grow, and only by attempts that count', () => {

@@ -6,19 +6,29 @@ const free: Price = { cost_type: 'free', rate_usd: 0 };
 const perCall: Price = { cost_type: 'per_call', rate_usd: 0.25 };
 const perSecond: Price = { cost_type: 'per_second', rate_usd: 0.002 };
 
-const exact = (amount: bigint) => ({ amount, certainty: 'exact' });
-const estimated = (amount: bigint) => ({ amount, certainty: 'estimated' });
+function exact(amount: bigint) {
+  return { amount, certainty: 'exact' };
+}
+function estimated(amount: bigint) {
+  return { amount, certainty: 'estimated' };
+}
 
 /** USD with 12 decimals, as rates are stored, and milliseconds with 3; both exact as text. */
 const picoRate = fc.bigInt({ min: 0n, max: 10n ** 15n });
 const microseconds = fc.bigInt({ min: 0n, max: 86_400_000_000n });
-const asRate = (pico: bigint): number => Number(`${pico}e-12`);
-const asMs = (micro: bigint): number => Number(`${micro}e-3`);
+function asRate(pico: bigint): number {
+  return Number(`${pico}e-12`);
+}
+function asMs(micro: bigint): number {
+  return Number(`${micro}e-3`);
+}
 
-const priceOf = (cost_type: Price['cost_type'], pico: bigint): Price => ({
-  cost_type,
-  rate_usd: cost_type === 'free' ? 0 : asRate(pico),
-});
+function priceOf(cost_type: Price['cost_type'], pico: bigint): Price {
+  return {
+    cost_type,
+    rate_usd: cost_type === 'free' ? 0 : asRate(pico),
+  };
+}
 
 describe('worstCase', () => {
   it.each([

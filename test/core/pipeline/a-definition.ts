@@ -1,14 +1,18 @@
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 
-export const aStep = (step: Partial<StepDefinition> = {}): StepDefinition => ({
-  id: 'a',
-  capability: 'concat',
-  ...step,
-});
+export function aStep(step: Partial<StepDefinition> = {}): StepDefinition {
+  return {
+    id: 'a',
+    capability: 'concat',
+    ...step,
+  };
+}
 
-export const aDefinition = (definition: Partial<PipelineDefinition> = {}): PipelineDefinition => ({
-  pipeline: 'trailer',
-  version: '1',
-  steps: [aStep()],
-  ...definition,
-});
+export function aDefinition(definition: Partial<PipelineDefinition> = {}): PipelineDefinition {
+  return {
+    pipeline: 'trailer',
+    version: '1',
+    steps: [aStep()],
+    ...definition,
+  };
+}

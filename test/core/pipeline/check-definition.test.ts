@@ -5,11 +5,13 @@ import { checkDefinition } from '../../../src/core/pipeline/check-definition.ts'
 import { checkKeys } from '../../../src/core/pipeline/check-keys.ts';
 import { aDefinition, aStep } from './a-definition.ts';
 
-const withInput = (input: Record<string, Json>) =>
-  aDefinition({ steps: [aStep({ id: 'first' }), aStep({ id: 'second', input })] });
+function withInput(input: Record<string, Json>) {
+  return aDefinition({ steps: [aStep({ id: 'first' }), aStep({ id: 'second', input })] });
+}
 
-const findingsOf = (definition: PipelineDefinition) =>
-  checkDefinition(definition, { knownCapabilities: null, strict: false });
+function findingsOf(definition: PipelineDefinition) {
+  return checkDefinition(definition, { knownCapabilities: null, strict: false });
+}
 
 const faulty: [
   rule: string,

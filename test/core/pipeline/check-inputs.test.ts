@@ -5,8 +5,9 @@ import { checkDefinition } from '../../../src/core/pipeline/check-definition.ts'
 import { aDefinition, aStep } from './a-definition.ts';
 import { capabilities, count, object, type Schemas, show, someFacts, type Told, text } from './some-facts.ts';
 
-const findingsOf = (definition: PipelineDefinition, known: Record<string, Schemas>) =>
-  checkDefinition(definition, someFacts(known));
+function findingsOf(definition: PipelineDefinition, known: Record<string, Schemas>) {
+  return checkDefinition(definition, someFacts(known));
+}
 
 describe('inputs', () => {
   const mix: Schemas = {

@@ -3,11 +3,12 @@ import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { checkDefinition } from '../../../src/core/pipeline/check-definition.ts';
 import { aDefinition } from './a-definition.ts';
 
-const findingsOf = (step: Partial<StepDefinition>, more: StepDefinition[] = []) =>
-  checkDefinition(aDefinition({ steps: [...more, { id: 'x', ...step }] }), {
+function findingsOf(step: Partial<StepDefinition>, more: StepDefinition[] = []) {
+  return checkDefinition(aDefinition({ steps: [...more, { id: 'x', ...step }] }), {
     knownCapabilities: null,
     strict: false,
   });
+}
 
 const kinds = {
   capability: { capability: 'concat' },

@@ -5,15 +5,17 @@ import { checkDefinition } from '../../../src/core/pipeline/check-definition.ts'
 import { aDefinition, aStep } from './a-definition.ts';
 import { capabilities, count, object, type Schemas, show, someFacts, type Told, text } from './some-facts.ts';
 
-const findingsOf = (definition: PipelineDefinition, known: Record<string, Schemas> = capabilities) =>
-  checkDefinition(definition, someFacts(known));
+function findingsOf(definition: PipelineDefinition, known: Record<string, Schemas> = capabilities) {
+  return checkDefinition(definition, someFacts(known));
+}
 
 /** A step `a` of the capability, and one that takes anything with the expression in its input. */
-const reading = (expression: string, capability = 'join', over: Partial<PipelineDefinition> = {}) =>
-  aDefinition({
+function reading(expression: string, capability = 'join', over: Partial<PipelineDefinition> = {}) {
+  return aDefinition({
     steps: [aStep({ id: 'a', capability }), aStep({ id: 'b', capability: 'sink', input: { x: expression } })],
     ...over,
   });
+}
 
 const paths: [expression: string, told: Told[]][] = [
   ['{{ steps.a.output.path }}', []],

@@ -38,10 +38,11 @@ describe('resolveEscalation', () => {
   });
 });
 
-const findingsOf = (definition: PipelineDefinition) =>
-  checkDefinition(definition, { knownCapabilities: null, strict: false }).map(
+function findingsOf(definition: PipelineDefinition) {
+  return checkDefinition(definition, { knownCapabilities: null, strict: false }).map(
     ({ severity, code, pointer }) => `${severity} ${code} ${pointer}`,
   );
+}
 
 const swapped = 'error escalation_levels_swapped';
 const cases: [

@@ -8,17 +8,19 @@ export interface Schemas {
   readonly output?: JsonObject;
 }
 
-const aForm = ({ input = {}, output = {} }: Schemas): CapabilityForm => ({
-  digest: JSON.stringify([input, output]),
-  input: typeOfSchema(input),
-  output: typeOfSchema(output),
-  findInputFaults: () => [],
-});
+function aForm({ input = {}, output = {} }: Schemas): CapabilityForm {
+  return {
+    digest: JSON.stringify([input, output]),
+    input: typeOfSchema(input),
+    output: typeOfSchema(output),
+    findInputFaults: () => [],
+  };
+}
 
 /** Facts with these capabilities, each with a spec, or several of which any may be met. */
-export const someFacts = (
+export function someFacts(
   capabilities: Readonly<Record<string, Schemas | readonly Schemas[]>> = {},
-): DefinitionFacts => {
+): DefinitionFacts {
   const forms = new Map(
     Object.entries(capabilities).map(([name, schemas]) => [name, [schemas].flat().map(aForm)]),
   );
@@ -27,18 +29,20 @@ export const someFacts = (
     strict: false,
     specsOf: ({ capability = '' }) => forms.get(capability) ?? [],
   };
-};
+}
 
 export const text = { type: 'string' };
 export const count = { type: 'integer' };
 
-export const object = (properties: JsonObject, rest: JsonObject = {}): JsonObject => ({
-  type: 'object',
-  properties,
-  required: Object.keys(properties),
-  additionalProperties: false,
-  ...rest,
-});
+export function object(properties: JsonObject, rest: JsonObject = {}): JsonObject {
+  return {
+    type: 'object',
+    properties,
+    required: Object.keys(properties),
+    additionalProperties: false,
+    ...rest,
+  };
+}
 
 /** Joins clips; a preview is not always there. */
 const join: Schemas = {
@@ -66,8 +70,8 @@ export const capabilities = { join, open };
 export type Told = [severity: string, code: string, message: RegExp, suggestion?: RegExp];
 
 /** Findings as `expect` takes them. */
-export const show = (told: readonly Told[]) =>
-  told.map(([severity, code, message, suggestion]) =>
+export function show(told: readonly Told[]) {
+  return told.map(([severity, code, message, suggestion]) =>
     expect.objectContaining({
       severity,
       code,
@@ -75,3 +79,4 @@ export const show = (told: readonly Told[]) =>
       ...(suggestion === undefined ? {} : { suggestion: expect.stringMatching(suggestion) }),
     }),
   );
+}

@@ -3,26 +3,32 @@ import { z } from 'zod';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { findSchemaFault } from '../../../src/core/registry/schema-limits.ts';
 
-const nest = (levels: number): JsonObject => (levels === 1 ? {} : { not: nest(levels - 1) });
-const strings = (count: number): string[] => Array.from({ length: count }, (_, at) => `value-${at}`);
-const twoWays = (keyword: string): JsonObject => ({
-  $defs: {
-    node: {
-      [keyword]: [
-        { properties: { a: { $ref: '#/$defs/node' } } },
-        { properties: { a: { $ref: '#/$defs/node' } } },
-      ],
+function nest(levels: number): JsonObject {
+  return levels === 1 ? {} : { not: nest(levels - 1) };
+}
+function strings(count: number): string[] {
+  return Array.from({ length: count }, (_, at) => `value-${at}`);
+}
+function twoWays(keyword: string): JsonObject {
+  return {
+    $defs: {
+      node: {
+        [keyword]: [
+          { properties: { a: { $ref: '#/$defs/node' } } },
+          { properties: { a: { $ref: '#/$defs/node' } } },
+        ],
+      },
     },
-  },
-  $ref: '#/$defs/node',
-});
+    $ref: '#/$defs/node',
+  };
+}
 
 /** Each of `levels` definitions goes to the next one. */
-const chain = (levels: number, step: (next: JsonObject) => JsonObject): JsonObject => {
+function chain(levels: number, step: (next: JsonObject) => JsonObject): JsonObject {
   const names = Array.from({ length: levels }, (_, at) => `d${at}`);
   const defs = names.map((name, at) => [name, at < levels - 1 ? step({ $ref: `#/$defs/d${at + 1}` }) : {}]);
   return { $ref: '#/$defs/d0', $defs: Object.fromEntries(defs) };
-};
+}
 
 describe('findSchemaFault', () => {
   it.each<[string, JsonObject, RegExp | null]>([
@@ -67,7 +73,8 @@ describe('findSchemaFault', () => {
 
   it('judges the worst it may be given in less than 500 ms', () => {
     const anchors = Array.from({ length: 330 }, (_, at) => ({
-      ...{ $anchor: `a${at}`, items: { $ref: `#a${at + 1}` } },
+      $anchor: `a${at}`,
+      items: { $ref: `#a${at + 1}` },
     }));
     const crossed = { anyOf: [...anchors, { $anchor: 'a330', items: { $ref: '#' } }] };
     const begin = performance.now();

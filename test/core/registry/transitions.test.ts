@@ -9,16 +9,18 @@ import {
   type Transition,
 } from '../../../src/core/registry/transitions.ts';
 
-const facts = (changes: Partial<InstanceFacts> = {}): InstanceFacts => ({
-  state: 'up',
-  reason: null,
-  failed_probes: 0,
-  isVetted: true,
-  isSilent: false,
-  isEvicted: false,
-  holdsCalls: false,
-  ...changes,
-});
+function facts(changes: Partial<InstanceFacts> = {}): InstanceFacts {
+  return {
+    state: 'up',
+    reason: null,
+    failed_probes: 0,
+    isVetted: true,
+    isSilent: false,
+    isEvicted: false,
+    holdsCalls: false,
+    ...changes,
+  };
+}
 
 const refused: InstanceEvent = { kind: 'probe_failed', failure: 'refused', detail: 'refused' };
 const unanswered: InstanceEvent = { kind: 'probe_failed', failure: 'unanswered', detail: 'silent' };
@@ -39,42 +41,62 @@ const events: Record<string, InstanceEvent> = {
 const same = null;
 const table: Record<StoredState, Record<string, StoredState | null>> = {
   up: {
-    ...{ registered: 'up', heartbeat: 'up', silent: 'suspect', refused_connection: 'suspect' },
-    ...{
-      probe_ok: 'up',
-      probe_failed: 'suspect',
-      probe_mismatch: 'quarantined',
-      deregistered: 'deregistered',
-    },
+    registered: 'up',
+    heartbeat: 'up',
+    silent: 'suspect',
+    refused_connection: 'suspect',
+    probe_ok: 'up',
+    probe_failed: 'suspect',
+    probe_mismatch: 'quarantined',
+    deregistered: 'deregistered',
   },
   suspect: {
-    ...{ registered: 'up', heartbeat: 'up', silent: same, refused_connection: same },
-    ...{
-      probe_ok: 'up',
-      probe_failed: 'suspect',
-      probe_mismatch: 'quarantined',
-      deregistered: 'deregistered',
-    },
+    registered: 'up',
+    heartbeat: 'up',
+    silent: same,
+    refused_connection: same,
+    probe_ok: 'up',
+    probe_failed: 'suspect',
+    probe_mismatch: 'quarantined',
+    deregistered: 'deregistered',
   },
   down: {
-    ...{ registered: 'up', heartbeat: 'up', silent: same, refused_connection: same },
-    ...{ probe_ok: 'up', probe_failed: 'down', probe_mismatch: 'quarantined', deregistered: 'deregistered' },
+    registered: 'up',
+    heartbeat: 'up',
+    silent: same,
+    refused_connection: same,
+    probe_ok: 'up',
+    probe_failed: 'down',
+    probe_mismatch: 'quarantined',
+    deregistered: 'deregistered',
   },
   quarantined: {
-    ...{ registered: 'up', heartbeat: same, silent: same, refused_connection: same, probe_ok: 'up' },
-    ...{ probe_failed: 'quarantined', probe_mismatch: 'quarantined', deregistered: 'deregistered' },
+    registered: 'up',
+    heartbeat: same,
+    silent: same,
+    refused_connection: same,
+    probe_ok: 'up',
+    probe_failed: 'quarantined',
+    probe_mismatch: 'quarantined',
+    deregistered: 'deregistered',
   },
   deregistered: {
-    ...{ registered: 'up', heartbeat: same, silent: same, refused_connection: same, probe_ok: same },
-    ...{ probe_failed: same, probe_mismatch: same, deregistered: same },
+    registered: 'up',
+    heartbeat: same,
+    silent: same,
+    refused_connection: same,
+    probe_ok: same,
+    probe_failed: same,
+    probe_mismatch: same,
+    deregistered: same,
   },
 };
 
-const follow = (start: InstanceFacts, happening: readonly InstanceEvent[]): InstanceFacts => {
+function follow(start: InstanceFacts, happening: readonly InstanceEvent[]): InstanceFacts {
   let now = start;
   for (const event of happening) now = { ...now, ...nextState(now, event) };
   return now;
-};
+}
 
 describe('nextState', () => {
   for (const [state, row] of Object.entries(table)) {
@@ -145,7 +167,9 @@ const anyFacts = fc.record({
   isEvicted: fc.boolean(),
   holdsCalls: fc.boolean(),
 });
-const isRoutable = ({ state }: InstanceFacts): boolean => state === 'up' || state === 'suspect';
+function isRoutable({ state }: InstanceFacts): boolean {
+  return state === 'up' || state === 'suspect';
+}
 
 describe('whatever happens', () => {
   it('silence and callers’ reports alone never make an instance unroutable', () => {

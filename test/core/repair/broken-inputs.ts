@@ -235,16 +235,16 @@ const thumbnailCases: readonly Case[] = [
 ];
 
 const coded = {
-  ...{
-    source: 'media://job-1/a.mp4',
-    codec: 'h264',
-    profile: 'main',
-    preset: 'fast',
-    crf: 23,
-    height: 720,
-    two_pass: true,
-  },
-  ...{ tags: ['web'], not_before: '2024-05-01T10:00:00Z', output_path },
+  source: 'media://job-1/a.mp4',
+  codec: 'h264',
+  profile: 'main',
+  preset: 'fast',
+  crf: 23,
+  height: 720,
+  two_pass: true,
+  tags: ['web'],
+  not_before: '2024-05-01T10:00:00Z',
+  output_path,
 };
 const { two_pass: _twoPass, tags: _tags, ...few } = coded;
 const { height: _height, ...unsized } = coded;
@@ -288,14 +288,19 @@ const transcodeCases: readonly Case[] = [
   ['an unknown URL', { ...coded, callback: 'https://hooks.example/done' }, null, 'left'],
 ];
 
-const withoutAbsent = (input: object | string | null): Json => JSON.parse(JSON.stringify(input));
+function withoutAbsent(input: object | string | null): Json {
+  return JSON.parse(JSON.stringify(input));
+}
 
-const casesOf = (capability: BrokenInput['capability'], cases: readonly Case[]): readonly BrokenInput[] =>
-  cases.map(([mistake, input, answer, outcome]) => ({
-    ...{ capability, mistake, outcome },
+function casesOf(capability: BrokenInput['capability'], cases: readonly Case[]): readonly BrokenInput[] {
+  return cases.map(([mistake, input, answer, outcome]) => ({
+    capability,
+    mistake,
+    outcome,
     input: withoutAbsent(input),
     answer: withoutAbsent(answer),
   }));
+}
 
 export const brokenInputs: readonly BrokenInput[] = [
   ...casesOf('concat', concatCases),

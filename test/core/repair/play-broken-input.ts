@@ -23,7 +23,7 @@ export const inputChecks = {
   transcode: compile(inputSchemas.transcode),
 };
 
-export const playBrokenInput = ({ capability, input, answer }: BrokenInput): Played => {
+export function playBrokenInput({ capability, input, answer }: BrokenInput): Played {
   const errorsOf = inputChecks[capability].find;
   const repairs = proposeRepairs({ schema: inputSchemas[capability], input, errorsOf });
   const { applicable, proposals } = repairs;
@@ -36,4 +36,4 @@ export const playBrokenInput = ({ capability, input, answer }: BrokenInput): Pla
     isAnswered: proposals.some(({ operations }) => isAnswer(applyRepair(input, operations))),
     repairs,
   };
-};
+}

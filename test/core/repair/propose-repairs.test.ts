@@ -10,17 +10,23 @@ import { inputChecks, playBrokenInput } from './play-broken-input.ts';
 const { compile } = createSchemaCompiler();
 const samples = brokenInputs.filter(({ capability }) => capability !== 'transcode');
 
-const repair = (schema: JsonObject, input: Json, more: Partial<RepairQuestion> = {}) =>
-  proposeRepairs({ schema, input, errorsOf: compile(schema).find, ...more });
+function repair(schema: JsonObject, input: Json, more: Partial<RepairQuestion> = {}) {
+  return proposeRepairs({ schema, input, errorsOf: compile(schema).find, ...more });
+}
 
-const cpuMs = (): number => {
+function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
-};
+}
 
-const closed = (properties: JsonObject, required: readonly string[] = []): JsonObject => ({
-  ...{ type: 'object', properties, required, additionalProperties: false },
-});
+function closed(properties: JsonObject, required: readonly string[] = []): JsonObject {
+  return {
+    type: 'object',
+    properties,
+    required,
+    additionalProperties: false,
+  };
+}
 
 describe('the inputs that authors get wrong', () => {
   it('are wrong, and what a person would send instead is right', () => {

@@ -15,8 +15,9 @@ interface Spoilt {
 
 type Spoil = (object: JsonObject, key: string, other: string) => JsonObject;
 
-const without = (object: JsonObject, key: string): JsonObject =>
-  Object.fromEntries(Object.entries(object).filter(([name]) => name !== key));
+function without(object: JsonObject, key: string): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([name]) => name !== key));
+}
 
 /** How a key or its value goes wrong. */
 const spoils: readonly Spoil[] = [
@@ -35,7 +36,7 @@ const spoils: readonly Spoil[] = [
 ];
 
 /** One of the spoils at a key of the object, or of an object inside it. */
-const spoilAt = (input: Json, [deep, key, other, kind]: readonly number[]): Json => {
+function spoilAt(input: Json, [deep, key, other, kind]: readonly number[]): Json {
   if (Array.isArray(input))
     return input.map((item) => spoilAt(item, [deep ?? 0, key ?? 0, other ?? 0, kind ?? 0]));
   if (!isPlainObject(input)) return input;
@@ -47,7 +48,7 @@ const spoilAt = (input: Json, [deep, key, other, kind]: readonly number[]): Json
   }
   const spoil = spoils[(kind ?? 0) % spoils.length];
   return spoil === undefined ? input : spoil(input, pick(key), pick(other));
-};
+}
 
 const anySpoilt: fc.Arbitrary<Spoilt> = fc
   .tuple(
@@ -61,28 +62,31 @@ const anySpoilt: fc.Arbitrary<Spoilt> = fc
   }));
 
 /** Texts that hold a reference, however deep, and what stands at an output path; sorted. */
-const protectedIn = (value: Json, isPath = false): string[] => {
+function protectedIn(value: Json, isPath = false): string[] {
   const own = isPath || (typeof value === 'string' && value.includes('://')) ? [canonicalJson(value)] : [];
   if (value === null || typeof value !== 'object') return own;
   return [...own, ...Object.entries(value).flatMap(([key, one]) => protectedIn(one, key === 'output_path'))];
-};
+}
 
-const references = (value: Json): string[] =>
-  protectedIn(value)
+function references(value: Json): string[] {
+  return protectedIn(value)
     .filter((text) => text.includes('://') && text.startsWith('"'))
     .sort();
+}
 
 /** As RFC 6902 has it: a failing test fails the whole. */
-const guardsHold = (input: Json, operations: readonly JsonPatchOperation[]): boolean =>
-  operations.every((operation, at) => {
+function guardsHold(input: Json, operations: readonly JsonPatchOperation[]): boolean {
+  return operations.every((operation, at) => {
     if (operation.op !== 'test') return true;
     const now = applyRepair(input, operations.slice(0, at));
     const seen = now === undefined ? undefined : valueAt(now, operation.path);
     return seen !== undefined && canonicalJson(seen) === canonicalJson(operation.value);
   });
+}
 
-const repairOf = ({ capability, input }: Spoilt) =>
-  proposeRepairs({ schema: inputSchemas[capability], input, errorsOf: inputChecks[capability].find });
+function repairOf({ capability, input }: Spoilt) {
+  return proposeRepairs({ schema: inputSchemas[capability], input, errorsOf: inputChecks[capability].find });
+}
 
 describe('whatever is wrong with an input', () => {
   it('what is proposed makes it valid, by a patch whose guards hold', () => {

@@ -31,7 +31,8 @@ export const anyFleet: fc.Arbitrary<InstanceSnapshot[]> = fc
 /** All possible, alike but for durations within 2 %: more are tied than are shown. */
 export const alikeFleet: fc.Arbitrary<InstanceSnapshot[]> = fc
   .array(fc.record({ duration_ms: fc.integer({ min: 1_000, max: 1_020 }), held: fc.nat(1) }), {
-    ...{ minLength: 30, maxLength: 60 },
+    minLength: 30,
+    maxLength: 60,
   })
   .map((fleet) => fleet.map((one, at) => anInstance(`ins_${at}`, { ...one, is_local: false })));
 

@@ -5,7 +5,7 @@ import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../../src/
 type Seen = 'ok' | 'fault' | 'refused';
 
 /** Which of the outcomes, one every `stepMs`, tripped it. */
-const tripsOf = (outcomes: readonly Seen[], stepMs = 10): number[] => {
+function tripsOf(outcomes: readonly Seen[], stepMs = 10): number[] {
   let window: FaultWindow = noFaults;
   return outcomes.flatMap((seen, at) => {
     const outcome = { ok: seen === 'ok', isRefused: seen === 'refused', atMs: at * stepMs };
@@ -13,9 +13,11 @@ const tripsOf = (outcomes: readonly Seen[], stepMs = 10): number[] => {
     window = next.window;
     return next.trips ? [at] : [];
   });
-};
+}
 
-const times = (count: number, ...outcomes: Seen[]): Seen[] => Array(count).fill(outcomes).flat();
+function times(count: number, ...outcomes: Seen[]): Seen[] {
+  return Array(count).fill(outcomes).flat();
+}
 
 describe('recordOutcome', () => {
   const early: Seen[] = [...times(4, 'fault'), 'ok', ...times(2, 'ok', 'ok', 'fault')];

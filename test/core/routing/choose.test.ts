@@ -5,23 +5,30 @@ import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/t
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
 import { anInstance, aPaid, aRequest, now } from './a-snapshot.ts';
 
-const idOf = ({ instance }: { readonly instance: InstanceSnapshot }): string => instance.instance_id;
+function idOf({ instance }: { readonly instance: InstanceSnapshot }): string {
+  return instance.instance_id;
+}
 
 /** The shown instances: the best, then the others. */
-const orderOf = (instances: readonly InstanceSnapshot[], request: RouteRequest, seed = 1): string =>
-  choose(instances, request, seed).shown.map(idOf).join(' ');
+function orderOf(instances: readonly InstanceSnapshot[], request: RouteRequest, seed = 1): string {
+  return choose(instances, request, seed).shown.map(idOf).join(' ');
+}
 
-const busy = (id: string, instance: Partial<InstanceSnapshot> = {}): InstanceSnapshot =>
-  anInstance(id, { held: 1, ...instance });
-const remote = (id: string, instance: Partial<InstanceSnapshot> = {}): InstanceSnapshot =>
-  anInstance(id, { is_local: false, ...instance });
+function busy(id: string, instance: Partial<InstanceSnapshot> = {}): InstanceSnapshot {
+  return anInstance(id, { held: 1, ...instance });
+}
+function remote(id: string, instance: Partial<InstanceSnapshot> = {}): InstanceSnapshot {
+  return anInstance(id, { is_local: false, ...instance });
+}
 
 const interactive = aRequest({ priority: 'interactive' });
 const standard = aRequest();
 const batch = aRequest({ priority: 'batch' });
-const ruling = (why: 'already_tried' | 'input_invalid' | 'lost_claim', ...ids: string[]) => ({
-  ruledOut: new Map(ids.map((id) => [id, why])),
-});
+function ruling(why: 'already_tried' | 'input_invalid' | 'lost_claim', ...ids: string[]) {
+  return {
+    ruledOut: new Map(ids.map((id) => [id, why])),
+  };
+}
 
 /** Busy free: 20 s until the call ends, which count twice. Paid: 1 s and its price. */
 const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] = [
@@ -148,14 +155,16 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
   ],
 ];
 
-const perSecond = (
-  rate_usd: number,
-  instance: Partial<InstanceSnapshot> = {},
-): Partial<InstanceSnapshot> => ({
-  ...{ cost_type: 'per_second', rate_usd },
-  ...instance,
-});
-const perCall = (rate_usd: number): Partial<InstanceSnapshot> => ({ cost_type: 'per_call', rate_usd });
+function perSecond(rate_usd: number, instance: Partial<InstanceSnapshot> = {}): Partial<InstanceSnapshot> {
+  return {
+    cost_type: 'per_second',
+    rate_usd,
+    ...instance,
+  };
+}
+function perCall(rate_usd: number): Partial<InstanceSnapshot> {
+  return { cost_type: 'per_call', rate_usd };
+}
 
 const excluded: [verdict: string, Partial<InstanceSnapshot>, Partial<RouteRequest>][] = [
   ['draining', { state: 'deregistered' }, {}],
@@ -215,7 +224,11 @@ describe('choose', () => {
 
   it('says what a call would cost and take, of all how many are possible and full', () => {
     const full = busy('free', {
-      ...{ max_concurrency: 2, held: 3, reported_extra: 2, success_count: 10, failure_count: 0 },
+      max_concurrency: 2,
+      held: 3,
+      reported_extra: 2,
+      success_count: 10,
+      failure_count: 0,
     });
     const best = {
       instance: full,
@@ -226,16 +239,26 @@ describe('choose', () => {
       isFull: true,
     };
     expect(choose([full], interactive, 1)).toEqual({
-      ...{ best, shown: [best], possible: 1, full: 1 },
-      ...{ excluded: [], verdicts: new Map(), minimumUsd: null, reopensAtMs: null },
+      best,
+      shown: [best],
+      possible: 1,
+      full: 1,
+      excluded: [],
+      verdicts: new Map(),
+      minimumUsd: null,
+      reopensAtMs: null,
     });
   });
 
   it.each(excluded)('leaves out as %s: %j for %j', (verdict, instance, request) => {
     const one = anInstance('a', instance);
     expect(choose([one], aRequest(request), 1)).toMatchObject({
-      ...{ best: null, shown: [], possible: 0, full: 0 },
-      ...{ excluded: [{ instance: one, verdict }], verdicts: new Map([[verdict, 1]]) },
+      best: null,
+      shown: [],
+      possible: 0,
+      full: 0,
+      excluded: [{ instance: one, verdict }],
+      verdicts: new Map([[verdict, 1]]),
     });
   });
 
@@ -286,10 +309,11 @@ describe('choose', () => {
   });
 });
 
-const shuffled = (fleets: fc.Arbitrary<InstanceSnapshot[]>) =>
-  fleets.chain((fleet) =>
+function shuffled(fleets: fc.Arbitrary<InstanceSnapshot[]>) {
+  return fleets.chain((fleet) =>
     fc.tuple(fc.constant(fleet), fc.shuffledSubarray(fleet, { minLength: fleet.length })),
   );
+}
 const fleets = fc.oneof(anyFleet, alikeFleet);
 
 describe('the choice', () => {

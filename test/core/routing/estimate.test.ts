@@ -4,8 +4,12 @@ import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance } from './a-snapshot.ts';
 
 type Price = Partial<InstanceSnapshot>;
-const perSecond = (rate_usd: number): Price => ({ cost_type: 'per_second', rate_usd });
-const perCall = (rate_usd: number): Price => ({ cost_type: 'per_call', rate_usd });
+function perSecond(rate_usd: number): Price {
+  return { cost_type: 'per_second', rate_usd };
+}
+function perCall(rate_usd: number): Price {
+  return { cost_type: 'per_call', rate_usd };
+}
 
 describe('estimates', () => {
   it('assume the median duration of the others, and 30 s when there is none', () => {

@@ -11,13 +11,16 @@ interface Story {
   readonly chosen?: boolean;
 }
 
-const explain = ({ fleet, request = aRequest(), chosen = true }: Story) =>
-  explainChoice('dec_1', request, choose(fleet, request, 1), chosen);
+function explain({ fleet, request = aRequest(), chosen = true }: Story) {
+  return explainChoice('dec_1', request, choose(fleet, request, 1), chosen);
+}
 
 const full = anInstance('full', { held: 1 });
 const paid = aPaid('paid', 0.123_456);
 const gone = anInstance('gone', { state: 'down' });
-const at = (id: string): string => `http://10.0.0.1/${id}`;
+function at(id: string): string {
+  return `http://10.0.0.1/${id}`;
+}
 
 const reasons: [rule: string, Story, reason: string][] = [
   ['the preferred instance', { fleet: [anInstance('a')] }, `${at('a')} is free, local and idle`],
@@ -100,8 +103,12 @@ describe('explainChoice', () => {
       candidates: [
         { endpoint: at('full'), tier: 1, cost_usd: 0, wait_ms: 20_000, score: 0.04 / 0.9, verdict: 'chosen' },
         {
-          ...{ endpoint: at('paid'), tier: 1, cost_usd: 0.123_456, wait_ms: 1_000 },
-          ...{ score: 0.124_456 / 0.9, verdict: 'worse' },
+          endpoint: at('paid'),
+          tier: 1,
+          cost_usd: 0.123_456,
+          wait_ms: 1_000,
+          score: 0.124_456 / 0.9,
+          verdict: 'worse',
         },
         { endpoint: at('gone'), ...left, verdict: 'down' },
       ],

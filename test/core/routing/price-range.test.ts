@@ -7,7 +7,8 @@ describe('what a call may cost', () => {
     const perSecond = aPaid('s', 0.001, { cost_type: 'per_second', duration_ms: 2_000 });
     const fleet = [aPaid('a', 0.5), perSecond, aPaid('down', 0.0001, { state: 'down' })];
     expect(findPriceRange(fleet, aRequest({ timeoutMs: 60_000 }))).toEqual({
-      ...{ leastUsd: 0.002, mostNano: 500_000_000n },
+      leastUsd: 0.002,
+      mostNano: 500_000_000n,
     });
     expect(findPriceRange(fleet, aRequest({ timeoutMs: 600_000 }))?.mostNano).toBe(600_000_000n);
     expect(findPriceRange([...fleet, anInstance('free')], aRequest())?.leastUsd).toBe(0);
@@ -21,7 +22,8 @@ describe('what a call may cost', () => {
   it('is never above the ceiling', () => {
     const fleet = [aPaid('a', 0.5), aPaid('s', 0.001, { cost_type: 'per_second', duration_ms: 2_000 })];
     expect(findPriceRange(fleet, aRequest({ ceilingUsd: 0.1 }))).toEqual({
-      ...{ leastUsd: 0.002, mostNano: 100_000_000n },
+      leastUsd: 0.002,
+      mostNano: 100_000_000n,
     });
   });
 

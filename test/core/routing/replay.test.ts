@@ -7,8 +7,9 @@ import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/t
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
 import { anInstance, aPaid, aRequest } from './a-snapshot.ts';
 
-const store = (fleet: readonly InstanceSnapshot[], request: RouteRequest, seed: number): JsonObject =>
-  JSON.parse(JSON.stringify(toInputs(choose(fleet, request, seed), request, seed)));
+function store(fleet: readonly InstanceSnapshot[], request: RouteRequest, seed: number): JsonObject {
+  return JSON.parse(JSON.stringify(toInputs(choose(fleet, request, seed), request, seed)));
+}
 
 describe('replayChoice', () => {
   it('makes the same choice from the stored inputs as from all instances', () => {

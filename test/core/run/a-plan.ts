@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
 
 /** Steps as `id dependency dependency`. */
-export const aPlan = (lines: readonly string[], max_in_flight = 200): RunPlan => {
+export function aPlan(lines: readonly string[], max_in_flight = 200): RunPlan {
   const rows = lines.map((line) => line.split(' '));
   const indexOf = new Map(rows.map(([id], index) => [id, index]));
   return planOf(
@@ -10,25 +10,27 @@ export const aPlan = (lines: readonly string[], max_in_flight = 200): RunPlan =>
     max_in_flight,
     rows.map(([id = '']) => id),
   );
-};
+}
 
-export const planOf = (
+export function planOf(
   dependencies: readonly (readonly number[])[],
   max_in_flight = 200,
   ids: readonly string[] = dependencies.map((_, index) => `s${index}`),
-): RunPlan => ({
-  steps: dependencies.map((list, index) => ({
-    id: ids[index] ?? '',
-    capability: 'concat',
-    dependencies: list,
-    total_timeout_ms: 3_600_000,
-  })),
-  max_in_flight,
-});
+): RunPlan {
+  return {
+    steps: dependencies.map((list, index) => ({
+      id: ids[index] ?? '',
+      capability: 'concat',
+      dependencies: list,
+      total_timeout_ms: 3_600_000,
+    })),
+    max_in_flight,
+  };
+}
 
 /** Acyclic, with edges in both directions of the definition's order. */
-export const anyPlan = (maxSteps: number): fc.Arbitrary<RunPlan> =>
-  fc
+export function anyPlan(maxSteps: number): fc.Arbitrary<RunPlan> {
+  return fc
     .array(fc.array(fc.nat(), { maxLength: 4 }), { maxLength: maxSteps, size: 'max' })
     .chain((rows) =>
       fc.tuple(
@@ -45,6 +47,7 @@ export const anyPlan = (maxSteps: number): fc.Arbitrary<RunPlan> =>
       }
       return planOf(dependencies, maxInFlight);
     });
+}
 
 /** What happens next in a run: which of the running steps ends, and how. */
 export interface Turn {
@@ -57,7 +60,9 @@ export const anyTurns: fc.Arbitrary<fc.Stream<Turn>> = fc.infiniteStream(
   fc.record({ pick: fc.noBias(fc.nat()), luck: fc.noBias(fc.nat(999)) }),
 );
 
-export const nextTurn = (turns: Iterator<Turn>): Turn => turns.next().value as Turn;
+export function nextTurn(turns: Iterator<Turn>): Turn {
+  return turns.next().value as Turn;
+}
 
 /** What goes wrong in a run, and after how many ends of steps. */
 export const anyTrouble = fc.record({
@@ -69,8 +74,8 @@ export type Trouble = typeof anyTrouble extends fc.Arbitrary<infer T> ? T : neve
 
 const failures = ['failed', 'unknown', 'cancelled'] as const;
 
-export const endOf = ({ luck }: Turn, { failuresPerThousand }: Trouble) => {
+export function endOf({ luck }: Turn, { failuresPerThousand }: Trouble) {
   if (luck >= failuresPerThousand) return { state: 'succeeded' } as const;
   const state = failures[luck % 3] ?? 'failed';
   return { state, error: { code: 'contact_lost', message: `ended as ${state}` } };
-};
+}

@@ -13,18 +13,18 @@ const steps: StepDefinition[] = [
   { id: 'send', capability: 'x', depends_on: ['join'] },
 ];
 
-const definitionOf = (
-  changed: Partial<Record<string, Partial<StepDefinition>>> = {},
-): PipelineDefinition => ({
-  pipeline: 'p',
-  version: '1',
-  steps: steps.map((step) => ({ ...step, ...changed[step.id] })),
-});
+function definitionOf(changed: Partial<Record<string, Partial<StepDefinition>>> = {}): PipelineDefinition {
+  return {
+    pipeline: 'p',
+    version: '1',
+    steps: steps.map((step) => ({ ...step, ...changed[step.id] })),
+  };
+}
 
 const job: JsonObject = { clips: [{ name: 'a', size: 1 }], loud: true };
 const all = ['cut', 'tone', 'each', 'join', 'send'];
 
-const choose = ({
+function choose({
   states = {},
   definition = definitionOf(),
   before = definitionOf(),
@@ -36,19 +36,24 @@ const choose = ({
   run?: Repetition['roots']['run'];
   states?: Partial<Record<string, StepState | undefined>>;
   definition?: PipelineDefinition;
-} = {}) => {
+} = {}) {
   const ended = Object.entries({ ...Object.fromEntries(all.map((id) => [id, 'succeeded'])), ...states });
   return chooseReused({
-    ...{ compiled: compileDefinition(definition), before, roots: { job: otherJob, run } },
+    compiled: compileDefinition(definition),
+    before,
+    roots: { job: otherJob, run },
     rootsBefore: { job, run: { job_id: 'job_1', version: '1' } },
-    ...{ from: null, onlyFailed: true, missing: new Map() },
+    from: null,
+    onlyFailed: true,
+    missing: new Map(),
     states: new Map(ended.filter((entry): entry is [string, StepState] => entry[1] !== undefined)),
     ...rest,
   });
-};
+}
 
-const reasonsOf = (...args: Parameters<typeof choose>) =>
-  Object.fromEntries(choose(...args).executed.map(({ id, reason }) => [id, reason]));
+function reasonsOf(...args: Parameters<typeof choose>) {
+  return Object.fromEntries(choose(...args).executed.map(({ id, reason }) => [id, reason]));
+}
 
 describe('a run that is repeated', () => {
   it('keeps nothing unless that is asked for', () => {

@@ -15,7 +15,9 @@ import {
   type Turn,
 } from './a-plan.ts';
 
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 const done: StepEnd = { state: 'succeeded' };
 
 /** Of a run in which nothing escalates. */
@@ -32,7 +34,7 @@ const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
 };
 
 /** The machine alone, with the same turns. */
-const playMachine = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
+function playMachine(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
   const { state, commands } = startRun(plan);
   const running: number[] = [];
   let finish: RunCommand | undefined;
@@ -50,10 +52,10 @@ const playMachine = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => 
     obey(applyEvent(state, { type: 'step_ended', step: step as number, item: 0, ...endOf(turn, trouble) }));
   }
   return { steps: state.steps, finish };
-};
+}
 
 /** The driver with ports whose steps end when the turns say so. */
-const playDriver = async (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
+async function playDriver(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
   const running: ((end: StepEnd) => void)[] = [];
   let stops = 0;
   const run = driveRun(plan, {
@@ -70,7 +72,7 @@ const playDriver = async (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>
     await settled();
   }
   return { steps: run.state.steps, finish: { type: 'finish', ...(await run.ended) }, stops };
-};
+}
 
 describe('driveRun', () => {
   it('ends as the machine does', async () => {
@@ -162,7 +164,7 @@ describe('a step that escalates', () => {
   });
 });
 
-const timeOf = async (plan: RunPlan): Promise<number> => {
+async function timeOf(plan: RunPlan): Promise<number> {
   const start = performance.now();
   const run = driveRun(plan, {
     ...without,
@@ -171,13 +173,13 @@ const timeOf = async (plan: RunPlan): Promise<number> => {
   });
   await run.ended;
   return performance.now() - start;
-};
+}
 
-const fastest = async (plan: RunPlan): Promise<number> => {
+async function fastest(plan: RunPlan): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round < 5; round++) times.push(await timeOf(plan));
   return Math.min(...times);
-};
+}
 
 describe('the cost of a driven run', () => {
   const chain = (n: number): RunPlan =>

@@ -26,7 +26,7 @@ const review: Wait = { awaiting: 'review', until: null, ladder: true, ref: null 
 type Doing = 'execute' | 'escalate' | 'review' | 'give_up';
 
 /** Follows a run from outside: what each step is doing, and whether every command may come. */
-const watchRun = (plan: RunPlan) => {
+function watchRun(plan: RunPlan) {
   const doing = new Map<number, Doing>();
   const ended = new Map<number, string>();
   const started = new Set<number>();
@@ -84,10 +84,10 @@ const watchRun = (plan: RunPlan) => {
       expect(finish !== null).toBe(doing.size === 0);
     },
   };
-};
+}
 
 /** What becomes of a step, by chance, with the events that tell it. */
-const nextEvent = (step: number, what: Doing, { luck }: Turn, trouble: Trouble): RunMachineEvent => {
+function nextEvent(step: number, what: Doing, { luck }: Turn, trouble: Trouble): RunMachineEvent {
   const { escalations, reviews, failures } = trouble;
   const key = { step, item: 0 };
   if (what === 'review') return { type: 'step_woken', ...key };
@@ -97,9 +97,9 @@ const nextEvent = (step: number, what: Doing, { luck }: Turn, trouble: Trouble):
   if (what === 'execute' && luck < failures + escalations) return { type: 'step_escalated', ...key };
   if (what === 'escalate' && luck < failures + reviews) return { type: 'step_waiting', ...key, wait: review };
   return { type: 'step_ended', ...key, state: 'succeeded' };
-};
+}
 
-const play = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
+function play(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
   const { state, commands } = startRun(plan);
   const run = watchRun(plan);
   const decided = new Set<number>();
@@ -132,7 +132,7 @@ const play = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
     for (const one of decided) if (run.doing.get(one) !== 'review') decided.delete(one);
   }
   return { state, run };
-};
+}
 
 describe('the run machine with escalating steps', () => {
   it('starts each step once, keeps its room, gives up what nobody waits for, and ends when nothing is left', () => {

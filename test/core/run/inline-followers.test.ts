@@ -5,18 +5,20 @@ import { applyEvent, type RunCommand, startRun } from '../../../src/core/run/mac
 import type { PlannedStep, RunPlan } from '../../../src/core/run/plan.ts';
 import { anyPlan, aPlan } from './a-plan.ts';
 
-const marked = (
-  plan: RunPlan,
-  mark: (step: PlannedStep, index: number) => Partial<PlannedStep>,
-): RunPlan => ({
-  ...plan,
-  steps: plan.steps.map((step, index) => ({ ...step, ...mark(step, index) })),
-});
-const allInline = (lines: readonly string[]): RunPlan => marked(aPlan(lines), () => ({ inline: true }));
-const followersOf = (plan: RunPlan, most = 8): string =>
-  inlineFollowers(startRun(plan, false).state, 0, most)
+function marked(plan: RunPlan, mark: (step: PlannedStep, index: number) => Partial<PlannedStep>): RunPlan {
+  return {
+    ...plan,
+    steps: plan.steps.map((step, index) => ({ ...step, ...mark(step, index) })),
+  };
+}
+function allInline(lines: readonly string[]): RunPlan {
+  return marked(aPlan(lines), () => ({ inline: true }));
+}
+function followersOf(plan: RunPlan, most = 8): string {
+  return inlineFollowers(startRun(plan, false).state, 0, most)
     .map((index) => plan.steps[index]?.id)
     .join(' ');
+}
 
 describe('followers of an inline step', () => {
   it.each([

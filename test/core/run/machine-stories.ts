@@ -3,11 +3,13 @@ import type { PlannedStep, RunPlan } from '../../../src/core/run/plan.ts';
 import { aPlan } from './a-plan.ts';
 
 /** With rules for some of its steps, and every end told. */
-const given = (plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>>): RunPlan => ({
-  ...plan,
-  records: true,
-  steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),
-});
+function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>>): RunPlan {
+  return {
+    ...plan,
+    records: true,
+    steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),
+  };
+}
 
 const diamond = aPlan(['a', 'b a', 'c a', 'd b c']);
 export const stories: [string, RunPlan, script: string[], said: string[], states: string][] = [

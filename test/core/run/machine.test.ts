@@ -30,7 +30,7 @@ const told = {
 } as const;
 
 /** `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b goes`, `b has 3`, `b left`, `cancel`, `pause`, … */
-const eventOf = (plan: RunPlan, text: string): RunMachineEvent => {
+function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (text === 'cancel') return { type: 'cancel_requested' };
   if (text === 'timeout') return { type: 'timed_out', error: timeout };
   if (text === 'pause') return { type: 'paused' };
@@ -50,12 +50,13 @@ const eventOf = (plan: RunPlan, text: string): RunMachineEvent => {
   const state = what as StepEvent['state'];
   const isFailure = state !== 'succeeded' && state !== 'skipped';
   return { type: 'step_ended', ...key, state, ...(isFailure ? { error: failure } : {}) };
-};
+}
 
-const nameOf = (plan: RunPlan, { step, item }: UnitKey): string =>
-  `${plan.steps[step]?.id}${item === 0 ? '' : `/${item}`}`;
+function nameOf(plan: RunPlan, { step, item }: UnitKey): string {
+  return `${plan.steps[step]?.id}${item === 0 ? '' : `/${item}`}`;
+}
 
-const textOf = (plan: RunPlan, command: RunCommand): string => {
+function textOf(plan: RunPlan, command: RunCommand): string {
   switch (command.type) {
     case 'decide':
       return `(${command.steps.map((step) => nameOf(plan, { step, item: 0 })).join(' ')})`;
@@ -79,17 +80,17 @@ const textOf = (plan: RunPlan, command: RunCommand): string => {
     case 'finish':
       return `${command.outcome}${command.error === null ? '' : ` (${command.error.message})`}`;
   }
-};
+}
 
-const play = (plan: RunPlan, script: readonly string[]): { said: string[]; states: string } => {
+function play(plan: RunPlan, script: readonly string[]): { said: string[]; states: string } {
   const { state, commands } = startRun(plan);
   const say = (todo: readonly RunCommand[]): string => todo.map((one) => textOf(plan, one)).join(' ');
   const said = [say(commands), ...script.map((text) => say(applyEvent(state, eventOf(plan, text))))];
   return { said, states: state.steps.join(' ') };
-};
+}
 
 /** Follows a run from outside and checks every command against what it knows. */
-const watchRun = (plan: RunPlan) => {
+function watchRun(plan: RunPlan) {
   const ended = new Map<number, string>();
   const running: number[] = [];
   const started = new Set<number>();
@@ -134,10 +135,10 @@ const watchRun = (plan: RunPlan) => {
     finished: () => finish,
     ended,
   };
-};
+}
 
 /** Plays a run to its end and answers what a correct machine must say of it. */
-const playRandomly = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) => {
+function playRandomly(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
   const { state, commands } = startRun(plan);
   const run = watchRun(plan);
   let outcome = 'succeeded';
@@ -169,7 +170,7 @@ const playRandomly = (plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) =>
     run.obey(applyEvent(state, { type: 'step_ended', step, item: 0, ...end }));
   }
   return { state, run, finish: { type: 'finish', outcome, error } };
-};
+}
 
 describe('the run machine', () => {
   it.each(stories)('%s', (_, plan, script, said, states) => {
@@ -206,7 +207,7 @@ describe('the run machine', () => {
   });
 });
 
-const finishInOrder = (plan: RunPlan): RunState => {
+function finishInOrder(plan: RunPlan): RunState {
   const { state, commands } = startRun(plan);
   const queue = [...commands];
   for (let at = 0; at < queue.length; at++) {
@@ -215,23 +216,32 @@ const finishInOrder = (plan: RunPlan): RunState => {
     queue.push(...applyEvent(state, { type: 'step_ended', step: command.step, item: 0, state: 'succeeded' }));
   }
   return state;
-};
+}
 
-const chain = (n: number): RunPlan =>
-  planOf(Array.from({ length: n }, (_, at) => (at === 0 ? [] : [at - 1])));
-const fan = (n: number): RunPlan =>
-  planOf([[], ...Array.from({ length: n - 2 }, () => [0]), Array.from({ length: n - 2 }, (_, at) => at + 1)]);
-const web = (n: number): RunPlan =>
-  planOf(Array.from({ length: n }, (_, at) => Array.from({ length: Math.min(at, 5) }, (_, k) => at - 1 - k)));
+function chain(n: number): RunPlan {
+  return planOf(Array.from({ length: n }, (_, at) => (at === 0 ? [] : [at - 1])));
+}
+function fan(n: number): RunPlan {
+  return planOf([
+    [],
+    ...Array.from({ length: n - 2 }, () => [0]),
+    Array.from({ length: n - 2 }, (_, at) => at + 1),
+  ]);
+}
+function web(n: number): RunPlan {
+  return planOf(
+    Array.from({ length: n }, (_, at) => Array.from({ length: Math.min(at, 5) }, (_, k) => at - 1 - k)),
+  );
+}
 
-const fastest = (plan: RunPlan): number => {
+function fastest(plan: RunPlan): number {
   const times = Array.from({ length: 5 }, () => {
     const start = performance.now();
     expect(finishInOrder(plan).steps.every((step) => step === 'succeeded')).toBe(true);
     return performance.now() - start;
   });
   return Math.min(...times);
-};
+}
 
 describe('the cost of the run machine', () => {
   it.each([

@@ -1,18 +1,20 @@
 import type { Skill } from '../../../src/core/skills/types.ts';
 
-export const aSkill = (skill: Partial<Skill> = {}): Skill => ({
-  id: 'skill_1',
-  pattern: { job_type: 'tts', repo_signals: [] },
-  instructions: 'Send the rate as a number',
-  source: 'human-fix',
-  success_count: 1,
-  failure_count: 0,
-  confidence: 1,
-  last_used: 0,
-  created_at: 0,
-  state: 'active',
-  flagged: false,
-  trust: 'trusted',
-  uses: 1,
-  ...skill,
-});
+export function aSkill(skill: Partial<Skill> = {}): Skill {
+  return {
+    id: 'skill_1',
+    pattern: { job_type: 'tts', repo_signals: [] },
+    instructions: 'Send the rate as a number',
+    source: 'human-fix',
+    success_count: 1,
+    failure_count: 0,
+    confidence: 1,
+    last_used: 0,
+    created_at: 0,
+    state: 'active',
+    flagged: false,
+    trust: 'trusted',
+    uses: 1,
+    ...skill,
+  };
+}

@@ -13,7 +13,9 @@ import {
 } from '../../../src/core/skills/confidence.ts';
 import { aSkill } from './a-skill.ts';
 
-const counts = (success_count: number, failure_count: number) => ({ success_count, failure_count });
+function counts(success_count: number, failure_count: number) {
+  return { success_count, failure_count };
+}
 
 describe('lowerBound', () => {
   it.each([

@@ -3,14 +3,17 @@ import { matchSkill, type SkillJob } from '../../../src/core/skills/match.ts';
 import { signalsOfStep } from '../../../src/core/skills/signals.ts';
 import { aSkill } from './a-skill.ts';
 
-const aJob = (job: Partial<SkillJob> = {}): SkillJob => ({
-  job_type: 'tts',
-  signals: ['cap:tts', 'tag:night'],
-  error: 'rate must be 44100',
-  ...job,
-});
-const withPatterns = (...error_patterns: string[]) =>
-  aSkill({ pattern: { job_type: 'tts', repo_signals: ['cap:tts'], error_patterns } });
+function aJob(job: Partial<SkillJob> = {}): SkillJob {
+  return {
+    job_type: 'tts',
+    signals: ['cap:tts', 'tag:night'],
+    error: 'rate must be 44100',
+    ...job,
+  };
+}
+function withPatterns(...error_patterns: string[]) {
+  return aSkill({ pattern: { job_type: 'tts', repo_signals: ['cap:tts'], error_patterns } });
+}
 
 describe('matchSkill', () => {
   it('answers the named groups of the pattern that matches the last error', () => {

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { generalizeError } from '../../../src/core/skills/generalize-error.ts';
 import { matchPatterns, readPatterns } from '../../../src/core/skills/pattern.ts';
 
-const match = (pattern: string, error: string) => {
+function match(pattern: string, error: string) {
   const reading = readPatterns([pattern]);
   if (!reading.ok) throw new Error(reading.message);
   return matchPatterns(reading.patterns, error);
-};
+}
 
 describe('readPatterns', () => {
   it.each([

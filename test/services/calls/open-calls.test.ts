@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import type { StopSignal } from '../../../src/core/stop.ts';
 import { createOpenCalls } from '../../../src/services/calls/open-calls.ts';
 
-const untilStopped = (signal: StopSignal): Promise<unknown> =>
-  new Promise((resolve) => {
+function untilStopped(signal: StopSignal): Promise<unknown> {
+  return new Promise((resolve) => {
     if (signal.aborted) resolve(signal.reason);
     signal.addEventListener('abort', () => resolve(signal.reason));
   });
+}
 
 test('a call is cancelled when its caller leaves, also one that left before', async () => {
   const caller = new AbortController();

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const advice = { from_level: 1, instructions: 'i', reasoning: '', suggested_executor_level: 1 };
 
-const aQuestion = async () => {
+async function aQuestion() {
   const { project_id: projectId } = await aProject(db);
   const digest = createHash('sha256').update(randomUUID()).digest();
   let answer: () => void = () => undefined;
@@ -41,7 +41,7 @@ const aQuestion = async () => {
     });
   const asked = () => waitFor('the question to be asked', () => seen[0]);
   return { ask, asked, seen, answer };
-};
+}
 
 it('goes on as long as one of those who ask is there, and ends with the last', async () => {
   const { ask, asked, answer } = await aQuestion();

@@ -24,29 +24,38 @@ afterAll(async () => {
   await database.drop();
 });
 
-const anEscalation = async (run_id: string | null = null): Promise<{ id: string; projectId: string }> => {
+async function anEscalation(run_id: string | null = null): Promise<{ id: string; projectId: string }> {
   const [id, { project_id: projectId }] = [newId('escalation'), await aProject(db)];
   await insertEscalation(db, {
-    ...{ escalation_id: id, project_id: projectId, job_type: 'summary', prompt: 'p', context: undefined },
-    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
-    ...{ escalation_level: 2, escalation_history: [], escalation_advice: [], fingerprint: null },
+    escalation_id: id,
+    project_id: projectId,
+    job_type: 'summary',
+    prompt: 'p',
+    context: undefined,
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    previous_id: null,
+    max_usd: null,
+    escalation_level: 2,
+    escalation_history: [],
+    escalation_advice: [],
+    fingerprint: null,
     ladder: newStoredLadder(startLadder({ start_level: 2, history: [], advice: [] })),
     model_spec: { level: 2, label: 'capable model', capability: 'model.capable', model: null },
     step: run_id === null ? null : { run_id, step_id: 'a', item: 0 },
   });
   return { id, projectId };
-};
+}
 
 it('starts a ladder by itself once, also when Temporal was away, and leaves those of steps to their runs', async () => {
   const started: [string, EscalateInput][] = [];
   let isAway = true;
   const delivery = createEscalationDelivery({
-    ...{
-      db,
-      logger: pino({ level: 'silent' }),
-      heartbeatTimeoutMs: 30_000,
-      publicUrl: () => 'http://c.test',
-    },
+    db,
+    logger: pino({ level: 'silent' }),
+    heartbeatTimeoutMs: 30_000,
+    publicUrl: () => 'http://c.test',
     workflows: {
       startEscalation: async (projectId, input) => {
         if (isAway) throw new Error('connection refused');
@@ -67,12 +76,10 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
     [
       projectId,
       {
-        ...{
-          engine_version: engineVersion,
-          escalation_id: id,
-          waits_for_reviews: true,
-          heartbeat_timeout_ms: 30_000,
-        },
+        engine_version: engineVersion,
+        escalation_id: id,
+        waits_for_reviews: true,
+        heartbeat_timeout_ms: 30_000,
         from: { transition: 0, command: { type: 'execute', level: 2 } },
         url: `http://c.test/v1/escalations/${id}`,
       },

@@ -20,21 +20,33 @@ afterAll(async () => {
   await database.drop();
 });
 
-const fail = async (project_id: string): Promise<string> => {
+async function fail(project_id: string): Promise<string> {
   const escalation_id = newId('escalation');
   const attempt = createAttempt({ level: 0, attempted_at: 1, error: 'odd', fingerprint: 'f' });
   await insertEscalation(db, {
-    ...{ escalation_id, project_id, job_type: 'summary', prompt: 'p', context: undefined, step: null },
-    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
-    ...{ escalation_level: 0, escalation_history: [], escalation_advice: [], fingerprint: 'f' },
+    escalation_id,
+    project_id,
+    job_type: 'summary',
+    prompt: 'p',
+    context: undefined,
+    step: null,
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    previous_id: null,
+    max_usd: null,
+    escalation_level: 0,
+    escalation_history: [],
+    escalation_advice: [],
+    fingerprint: 'f',
     ladder: newStoredLadder(startLadder({ start_level: 0, history: [attempt], advice: [] })),
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
   });
   return escalation_id;
-};
+}
 
 /** How long the second of two waits before it looks again, when both have waited so long. */
-const delayAt = async (ageS: number): Promise<number | null> => {
+async function delayAt(ageS: number): Promise<number | null> {
   const { project_id } = await aProject(db);
   const leader_id = await fail(project_id);
   const escalation_id = await fail(project_id);
@@ -46,7 +58,7 @@ const delayAt = async (ageS: number): Promise<number | null> => {
   const after = await readEscalation(db, escalation_id);
   expect(after?.leader_id).toBe(delay === null ? null : leader_id);
   return delay;
-};
+}
 
 it.each([
   [0, 800, 1_200],

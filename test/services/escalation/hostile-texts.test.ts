@@ -29,15 +29,19 @@ const injections = [
 
 const prompts = { advise: writeAdvisePrompt, correct: writeCorrectPrompt, execute: writeExecutePrompt };
 
-const withoutNonce = (text: string): string => text.replace(/[0-9a-f]{24}/g, 'N');
+function withoutNonce(text: string): string {
+  return text.replace(/[0-9a-f]{24}/g, 'N');
+}
 
-const facts = (text: string): JsonObject => ({
-  error: text,
-  context: { [text]: text },
-  history: [{ level: 0, label: 'static template', error: text }],
-  advice: [{ from_level: 1, label: 'fast model', instructions: text, reasoning: text }],
-  skills: [{ id: 'skl_1', instructions: text, confidence: '50%', use: 'hint' }],
-});
+function facts(text: string): JsonObject {
+  return {
+    error: text,
+    context: { [text]: text },
+    history: [{ level: 0, label: 'static template', error: text }],
+    advice: [{ from_level: 1, label: 'fast model', instructions: text, reasoning: text }],
+    skills: [{ id: 'skl_1', instructions: text, confidence: '50%', use: 'hint' }],
+  };
+}
 
 describe.each(Object.entries(prompts))('the prompt to %s', (_, write) => {
   const harmless = write(facts('nothing')).map(({ role, content }) => [role, withoutNonce(content)]);

@@ -17,11 +17,12 @@ beforeEach(async () => {
 
 const job = { job_type: 'caption', prompt: 'Write a caption.', context: { scene: 'a lake' } };
 const advice = { instructions: 'answer with a number', reasoning: '', suggested_executor_level: 1 };
-const kinds = () =>
-  world
+function kinds() {
+  return world
     .shown()
     .slice(from)
     .map(({ kind, model }) => `${kind} ${model}`);
+}
 
 test('a job climbs from the template to a model that was advised', async () => {
   world.answer(({ kind }) =>
@@ -31,9 +32,14 @@ test('a job climbs from the template to a model that was advised', async () => {
   expect(end.command).toMatchObject({ outcome: 'succeeded' });
   expect(kinds()).toEqual(['advise fast', 'execute fast']);
   expect(await world.escalation(project, end.escalation_id)).toMatchObject({
-    ...{ state: 'succeeded', result: { caption: 'A lake.' }, escalation_level: 1, job_type: 'caption' },
+    state: 'succeeded',
+    result: { caption: 'A lake.' },
+    escalation_level: 1,
+    job_type: 'caption',
     payload: {
-      ...{ prompt: job.prompt, context: job.context, active_skills: [] },
+      prompt: job.prompt,
+      context: job.context,
+      active_skills: [],
       escalation_history: [{ level: 0, label: 'static template' }],
       escalation_advice: [{ from_level: 1, label: 'fast model', instructions: advice.instructions }],
       model_spec: { level: 1, label: 'fast model', capability: 'model.fast', model: 'fast' },

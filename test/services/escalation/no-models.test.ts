@@ -15,14 +15,14 @@ beforeEach(async () => {
   project = await world.newProject();
 });
 
-const reviewOf = (place: Advanced): string => {
+function reviewOf(place: Advanced): string {
   if (place.command.type !== 'end' || place.command.outcome !== 'review') {
     throw new Error(`a review was expected: ${JSON.stringify(place.command)}`);
   }
   return place.command.review_id;
-};
+}
 
-const decide = async (place: Advanced, decision: ReviewDecision): Promise<Advanced> => {
+async function decide(place: Advanced, decision: ReviewDecision): Promise<Advanced> {
   const reviewId = reviewOf(place);
   const review = await world.api.db('review').where({ review_id: reviewId }).first('version');
   const answer = await world.call(project, `/v1/reviews/${reviewId}/decision`, {
@@ -31,10 +31,11 @@ const decide = async (place: Advanced, decision: ReviewDecision): Promise<Advanc
   });
   if (answer.status !== 200) throw new Error(await answer.text());
   return world.climb(await world.decided(reviewId));
-};
+}
 
-const stepOf = (runId: string) =>
-  world.api.db('step').where({ run_id: runId }).first('state', 'output', 'error');
+function stepOf(runId: string) {
+  return world.api.db('step').where({ run_id: runId }).first('state', 'output', 'error');
+}
 
 test('a person corrects the input, and the next run with that mistake succeeds by itself', async () => {
   const first = await world.failStep({ project_id: project, input: { rate: 44_101 } });

@@ -18,22 +18,30 @@ beforeEach(async () => {
 });
 
 const halve = { patch: [{ op: 'replace', path: '/rate', value: 44_100 }], used_skills: [] };
-const worse = (rate: number) => ({ patch: [{ op: 'replace', path: '/rate', value: rate }] });
-const advice = (instructions: string, level = 1) => ({
-  ...{ instructions, reasoning: 'the encoder says so', suggested_executor_level: level },
-});
+function worse(rate: number) {
+  return { patch: [{ op: 'replace', path: '/rate', value: rate }] };
+}
+function advice(instructions: string, level = 1) {
+  return {
+    instructions,
+    reasoning: 'the encoder says so',
+    suggested_executor_level: level,
+  };
+}
 
 /** Fails at level 1 until the advisor of level 2 has spoken. */
-const needsTheSecondAdvisor = (): void =>
+function needsTheSecondAdvisor(): void {
   world.answer(({ kind, model, data }) => {
     if (kind === 'advise')
       return advice(model === 'fast' ? 'try another rate' : 'round the rate down to even');
     const said = JSON.stringify(data.advice);
     return said.includes('round the rate') ? halve : worse(44_103);
   });
+}
 
-const count = async (table: string, where: object): Promise<number> =>
-  Number((await world.api.db(table).where(where).count('* as n'))[0]?.n);
+async function count(table: string, where: object): Promise<number> {
+  return Number((await world.api.db(table).where(where).count('* as n'))[0]?.n);
+}
 
 test('the ladder of a step in a repeated run names the one of before', async () => {
   const input = { rate: 44_101 };
@@ -51,11 +59,17 @@ test('advice leads to a success, a success to a skill, and the same mistake need
   const first = await world.failStep({ project_id: project, input: { rate: 44_101 } });
   const end = await world.climb(first.place);
   expect(end.command).toEqual({
-    ...{ type: 'end', outcome: 'succeeded', skill_id: expect.stringMatching(/^skl_/) },
+    type: 'end',
+    outcome: 'succeeded',
+    skill_id: expect.stringMatching(/^skl_/),
   });
   const escalation = await world.escalation(project, end.escalation_id);
   expect(escalation).toMatchObject({
-    ...{ state: 'succeeded', escalation_level: 1, run_id: first.run_id, step_id: 'a', cost_usd: 0.01 },
+    state: 'succeeded',
+    escalation_level: 1,
+    run_id: first.run_id,
+    step_id: 'a',
+    cost_usd: 0.01,
     payload: {
       escalation_history: [
         { level: 0, label: 'static template', error: expect.stringContaining('44101') },
@@ -99,24 +113,30 @@ test('a transition that is told again happens once: one skill, one charge, one l
   expect(await count('event', { type: 'step.escalated', run_id })).toBe(place.transition);
 });
 
-const rowOf = ({ escalation_id }: Advanced) =>
-  world.api.db('escalation').where({ escalation_id }).first('*') as Promise<EscalationRow>;
+function rowOf({ escalation_id }: Advanced) {
+  return world.api.db('escalation').where({ escalation_id }).first('*') as Promise<EscalationRow>;
+}
 
 /** As when a worker died: what a transition has corrected is stored, the transition is not. */
-const takeBack = async ({ escalation_id, transition, ladder }: EscalationRow): Promise<void> => {
+async function takeBack({ escalation_id, transition, ladder }: EscalationRow): Promise<void> {
   await world.api
     .db('escalation')
     .where({ escalation_id })
     .update({
-      ...{ transition, state: 'running', finished_at: null, skill_id: null },
+      transition,
+      state: 'running',
+      finished_at: null,
+      skill_id: null,
       ladder: JSON.stringify(ladder),
     });
-};
+}
 
-const aTemplate = async (rate: number, success_count: number): Promise<string> => {
+async function aTemplate(rate: number, success_count: number): Promise<string> {
   const body = {
     pattern: { job_type: 'transcode', error_patterns: ['sample rate'] },
-    ...{ instructions: `use ${rate}`, source: 'test', success_count },
+    instructions: `use ${rate}`,
+    source: 'test',
+    success_count,
     template: JSON.stringify([
       { op: 'test', path: '/rate', value: 44_101 },
       { op: 'replace', path: '/rate', value: rate },
@@ -125,7 +145,7 @@ const aTemplate = async (rate: number, success_count: number): Promise<string> =
   const created = await world.call(project, '/skills', { body });
   if (!created.ok) throw new Error(await created.text());
   return ((await created.json()) as SkillCreated).id;
-};
+}
 
 test('level 0, repeated, begins with what it has run, sends no answered input again, and goes on', async () => {
   const [bad, late] = [await aTemplate(44_103, 20), await aTemplate(44_105, 10)];

@@ -27,9 +27,21 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
   const { run_id, project_id } = await aRun(db);
   const escalation_id = newId('escalation');
   await insertEscalation(db, {
-    ...{ escalation_id, project_id, job_type: 'concat', prompt: 'p', context: undefined, ladder: {} },
-    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
-    ...{ escalation_level: 0, escalation_history: [], escalation_advice: [], fingerprint: 'f' },
+    escalation_id,
+    project_id,
+    job_type: 'concat',
+    prompt: 'p',
+    context: undefined,
+    ladder: {},
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    previous_id: null,
+    max_usd: null,
+    escalation_level: 0,
+    escalation_history: [],
+    escalation_advice: [],
+    fingerprint: 'f',
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
     step: { run_id, step_id: 'a', item: 0 },
   });

@@ -19,21 +19,21 @@ import {
 const { db } = useDatabase();
 
 /** A keeper and what it logged since it was last asked. */
-const aKeeper = () => {
+function aKeeper() {
   const lines: Record<string, unknown>[] = [];
   const logger = pino(
     { base: null, timestamp: false },
     { write: (line: string) => void lines.push(JSON.parse(line)) },
   );
   return { keeper: createBudgetKeeper({ db, logger }), told: () => lines.splice(0) };
-};
+}
 
-const spend = async (run: StoredRun, step_id: string, nano: bigint): Promise<void> => {
+async function spend(run: StoredRun, step_id: string, nano: bigint): Promise<void> {
   const paid = await anInstance(db, { cost_type: 'per_call', rate_usd: 1 });
   const claim = aClaim(run, paid, { step_id, reserved_nano: nano });
   await claimAttempt(db, claim);
   await settleAttempt(db, anEnd(claim, { settled_nano: nano }));
-};
+}
 
 const usd = 1_000_000_000n;
 
@@ -48,7 +48,13 @@ describe('the marks of a budget', () => {
     };
     const day = new Date().toISOString().slice(0, 10);
     const mark = (level: number, percent: number, limit_usd: number, spent_usd: number) => ({
-      ...{ level, scope: `project:${project_id}`, day, percent, limit_usd, spent_usd, msg: 'budget reached' },
+      level,
+      scope: `project:${project_id}`,
+      day,
+      percent,
+      limit_usd,
+      spent_usd,
+      msg: 'budget reached',
     });
 
     await spend(run, 'a', 4n * usd);

@@ -68,7 +68,7 @@ const template: fc.Arbitrary<Json> = fc.oneof(
   },
 );
 
-const factsOf = (producer: Schema, consumer: JsonObject) => {
+function factsOf(producer: Schema, consumer: JsonObject) {
   const forms = createInputForms();
   const about = {
     name: 'x',
@@ -87,7 +87,7 @@ const factsOf = (producer: Schema, consumer: JsonObject) => {
       capability === 'producer' ? known.producer : known.consumer,
     ],
   };
-};
+}
 
 it('an error means that no value of the schemas passes', () => {
   let errors = 0;
@@ -105,7 +105,8 @@ it('an error means that no value of the schemas passes', () => {
         ...(isClosed ? { additionalProperties: false, required: ['x'] } : {}),
       };
       const definition = {
-        ...{ pipeline: 'p', version: '1' },
+        pipeline: 'p',
+        version: '1',
         steps: [
           { id: 'p', capability: 'producer' },
           { id: 'c', capability: 'consumer', input: { x: part } },
@@ -133,11 +134,11 @@ it('an error means that no value of the schemas passes', () => {
   expect(Math.min(errors, passed)).toBeGreaterThan(5);
 }, 120_000);
 
-const works = (
+function works(
   input: Parameters<typeof evaluateTemplate>[0],
   output: Json,
   check: (value: Json) => readonly unknown[],
-): boolean => {
+): boolean {
   const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'p', version: '1' };
   try {
     const steps = { p: { output, status: 'succeeded', cost_usd: 0 } };
@@ -146,4 +147,4 @@ const works = (
     if (error instanceof ExpressionError) return false;
     throw error;
   }
-};
+}

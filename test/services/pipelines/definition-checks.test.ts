@@ -22,32 +22,41 @@ beforeEach(() => {
   pipelines = createPipelineService(db);
 });
 
-const aDefinition = (
+function aDefinition(
   steps: readonly StepDefinition[],
   over: Partial<PipelineDefinition> = {},
-): PipelineDefinition => ({
-  ...{ pipeline: 'main', version: '1' },
-  steps: [...steps],
-  ...over,
-});
+): PipelineDefinition {
+  return {
+    pipeline: 'main',
+    version: '1',
+    steps: [...steps],
+    ...over,
+  };
+}
 
-const text = (definition: unknown) => ({ text: JSON.stringify(definition), contentType: null });
+function text(definition: unknown) {
+  return { text: JSON.stringify(definition), contentType: null };
+}
 
-const store = (pipeline: string, steps: StepDefinition[], over: Partial<PipelineDefinition> = {}) =>
-  pipelines.submit(projectId, text(aDefinition(steps, { pipeline, ...over })));
+function store(pipeline: string, steps: StepDefinition[], over: Partial<PipelineDefinition> = {}) {
+  return pipelines.submit(projectId, text(aDefinition(steps, { pipeline, ...over })));
+}
 
-const findingsOf = async (definition: PipelineDefinition) =>
-  (await pipelines.validate(projectId, text(definition), { strict: false })).findings.filter(
+async function findingsOf(definition: PipelineDefinition) {
+  return (await pipelines.validate(projectId, text(definition), { strict: false })).findings.filter(
     ({ code }) => code !== 'capability_unknown',
   );
+}
 
-const run = (pipeline: string, input: JsonObject = {}): StepDefinition => ({ id: 'a', pipeline, input });
+function run(pipeline: string, input: JsonObject = {}): StepDefinition {
+  return { id: 'a', pipeline, input };
+}
 
 /** A registered instance with a spec. */
-const register = async (
+async function register(
   name: string,
   schemas: { input?: JsonObject; output?: JsonObject; version?: string },
-) => {
+) {
   const { version = '1.0.0', input = {}, output = {} } = schemas;
   const digest = `digest of ${name} ${JSON.stringify(schemas)}`;
   const spec = {
@@ -61,14 +70,16 @@ const register = async (
   await insertSpec(db, { name, version, digest, spec });
   await anInstance(db, { name, version, spec_digest: digest });
   return digest;
-};
+}
 
-const closed = (properties: JsonObject): JsonObject => ({
-  type: 'object',
-  properties,
-  required: Object.keys(properties),
-  additionalProperties: false,
-});
+function closed(properties: JsonObject): JsonObject {
+  return {
+    type: 'object',
+    properties,
+    required: Object.keys(properties),
+    additionalProperties: false,
+  };
+}
 
 describe('pipelines that run pipelines', () => {
   const leaf: StepDefinition = { id: 'a', capability: 'concat' };

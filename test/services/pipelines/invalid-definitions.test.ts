@@ -10,10 +10,16 @@ import { readDefinition } from '../../../src/services/pipelines/read-definition.
 import { shapeCodes } from '../../../src/services/pipelines/shape-findings.ts';
 import { sourceCodes } from '../../../src/services/pipelines/source-node.ts';
 
-const aSpec = (input: JsonObject, output: JsonObject): CapabilitySpec => ({
-  ...{ name: 'x', version: '1', description: '', input, output },
-  cost_model: { type: 'free', rate_usd: 0 },
-});
+function aSpec(input: JsonObject, output: JsonObject): CapabilitySpec {
+  return {
+    name: 'x',
+    version: '1',
+    description: '',
+    input,
+    output,
+    cost_model: { type: 'free', rate_usd: 0 },
+  };
+}
 
 const path = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] };
 
@@ -69,21 +75,26 @@ const facts: DefinitionFacts = {
 };
 
 const head = 'pipeline: trailer\nversion: "1"\n';
-const steps = (...lines: string[]): string => `${head}steps:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+function steps(...lines: string[]): string {
+  return `${head}steps:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
 /** A step `a` that is sound, and one with these keys from line 7. */
-const second = (...lines: string[]): string =>
-  steps(
+function second(...lines: string[]): string {
+  return steps(
     '- id: a',
     '  capability: concat',
     '  input: {clips: []}',
     '- id: b',
     ...lines.map((line) => `  ${line}`),
   );
-const json = (text: string): string =>
-  `{"pipeline":"trailer","version":"1","steps":[{"id":"a","capability":"open"${text}}]}`;
+}
+function json(text: string): string {
+  return `{"pipeline":"trailer","version":"1","steps":[{"id":"a","capability":"open"${text}}]}`;
+}
 
-const list = (count: number, line: (n: number) => string): string[] =>
-  Array.from({ length: count }, (_, n) => line(n));
+function list(count: number, line: (n: number) => string): string[] {
+  return Array.from({ length: count }, (_, n) => line(n));
+}
 
 type Row = [text: string, place: string];
 

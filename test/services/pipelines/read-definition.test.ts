@@ -4,19 +4,27 @@ import { stringify } from 'yaml';
 import { readDefinition } from '../../../src/services/pipelines/read-definition.ts';
 
 const options = { knownCapabilities: null, strict: false };
-const read = (text: string, contentType: string | null = null) =>
-  readDefinition({ text, contentType }, options);
+function read(text: string, contentType: string | null = null) {
+  return readDefinition({ text, contentType }, options);
+}
 
 /** `line:column code pointer` of every finding. */
-const placesOf = (text: string, contentType: string | null = null): string[] =>
-  read(text, contentType).findings.map(({ line, column, code, pointer }) =>
+function placesOf(text: string, contentType: string | null = null): string[] {
+  return read(text, contentType).findings.map(({ line, column, code, pointer }) =>
     `${line}:${column} ${code} ${pointer}`.trimEnd(),
   );
+}
 
-const yaml = (...lines: string[]): string =>
-  ['pipeline: trailer', 'version: "1"', 'steps:', '  - id: cut', '    capability: concat', ...lines].join(
-    '\n',
-  );
+function yaml(...lines: string[]): string {
+  return [
+    'pipeline: trailer',
+    'version: "1"',
+    'steps:',
+    '  - id: cut',
+    '    capability: concat',
+    ...lines,
+  ].join('\n');
+}
 
 const sound = {
   pipeline: 'trailer',

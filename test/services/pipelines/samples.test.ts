@@ -17,7 +17,9 @@ const facts = {
   specsOf: ({ capability = '' }) => [samples.get(capability) ?? []].flat(),
 };
 
-const read = (file: string) => readFileSync(new URL(`../../../examples/${file}`, import.meta.url), 'utf8');
+function read(file: string) {
+  return readFileSync(new URL(`../../../examples/${file}`, import.meta.url), 'utf8');
+}
 
 test.each(['concat/pipeline.json', 'highlight-reel/pipeline.yaml'])('%s has no finding', (file) => {
   expect(readDefinition({ text: read(file), contentType: null }, facts).findings).toEqual([]);

@@ -31,7 +31,7 @@ interface Field extends Schema {
   readonly isRequired: boolean;
 }
 
-const objectOf = (fields: readonly Field[], rest: 'closed' | 'open' | 'unevaluated'): Schema => {
+function objectOf(fields: readonly Field[], rest: 'closed' | 'open' | 'unevaluated'): Schema {
   const named = fields.map(({ name, schema }) => [name, schema] as const);
   const required = fields.filter(({ isRequired }) => isRequired).map(({ name }) => name);
   const closing: JsonObject =
@@ -45,35 +45,43 @@ const objectOf = (fields: readonly Field[], rest: 'closed' | 'open' | 'unevaluat
     schema: { type: 'object', properties: Object.fromEntries(named), required, ...closing },
     value: fc.record(model, { requiredKeys: required }) as fc.Arbitrary<Json>,
   };
-};
+}
 
-const listOf = ({ schema, value }: Schema, least: number): Schema => ({
-  schema: { type: 'array', items: schema, minItems: least },
-  value: fc.array(value, { minLength: 1, maxLength: 2 }),
-});
+function listOf({ schema, value }: Schema, least: number): Schema {
+  return {
+    schema: { type: 'array', items: schema, minItems: least },
+    value: fc.array(value, { minLength: 1, maxLength: 2 }),
+  };
+}
 
-const tupleOf = (items: readonly Schema[]): Schema => ({
-  schema: {
-    type: 'array',
-    prefixItems: items.map(({ schema }) => schema),
-    items: false,
-    minItems: items.length,
-  },
-  value: fc.tuple(...items.map(({ value }) => value)) as fc.Arbitrary<Json>,
-});
+function tupleOf(items: readonly Schema[]): Schema {
+  return {
+    schema: {
+      type: 'array',
+      prefixItems: items.map(({ schema }) => schema),
+      items: false,
+      minItems: items.length,
+    },
+    value: fc.tuple(...items.map(({ value }) => value)) as fc.Arbitrary<Json>,
+  };
+}
 
-const anyOf = (branches: readonly Schema[]): Schema => ({
-  schema: { anyOf: branches.map(({ schema }) => schema) },
-  value: fc.oneof(...branches.map(({ value }) => value)),
-});
+function anyOf(branches: readonly Schema[]): Schema {
+  return {
+    schema: { anyOf: branches.map(({ schema }) => schema) },
+    value: fc.oneof(...branches.map(({ value }) => value)),
+  };
+}
 
-const allOf = ({ schema, value }: Schema): Schema => ({
-  schema: { allOf: [schema, { description: 'no more' }] },
-  value,
-});
+function allOf({ schema, value }: Schema): Schema {
+  return {
+    schema: { allOf: [schema, { description: 'no more' }] },
+    value,
+  };
+}
 
-const objects = (part: fc.Arbitrary<Schema>): fc.Arbitrary<Schema> =>
-  fc
+function objects(part: fc.Arbitrary<Schema>): fc.Arbitrary<Schema> {
+  return fc
     .tuple(
       fc.uniqueArray(fc.record({ name: fc.constantFrom(...names), part, isRequired: fc.boolean() }), {
         maxLength: 3,
@@ -87,6 +95,7 @@ const objects = (part: fc.Arbitrary<Schema>): fc.Arbitrary<Schema> =>
         rest,
       ),
     );
+}
 
 const schemas = fc.letrec<{ any: Schema; object: Schema }>((tie) => ({
   any: fc.oneof(

@@ -52,22 +52,22 @@ type Wish = Omit<PlanDefinitionRequest, 'definition' | 'priority' | 'budget_ceil
 
 const output = { type: 'object' };
 
-const createPlanner = async (db: Db): Promise<Planner> => {
+async function createPlanner(db: Db): Promise<Planner> {
   const { project_id: projectId } = await aProject(db, { daily_limit_nano: 20_000_000_000n });
   const feed = createInstanceFeed({ db, intervalMs: 3_600_000, logger: pino({ level: 'silent' }) });
   const validator = createSchemaValidator({ db });
   const pipelines = createPipelineService(db, { feed });
   const plans = createPlanService({
-    ...{
-      db,
-      feed,
-      validator,
-      pipelines,
-      definitions: createKnownDefinitions({ db, pipelines, engineVersion }),
-    },
+    db,
+    feed,
+    validator,
+    pipelines,
+    definitions: createKnownDefinitions({ db, pipelines, engineVersion }),
   });
   return {
-    ...{ projectId, plans, decisions: createDecisionService({ db, feed, validator }) },
+    projectId,
+    plans,
+    decisions: createDecisionService({ db, feed, validator }),
     add: async (name, over) => {
       const row = await anInstance(db, { name, duration_ms: 1_000, ...over } as Over);
       await feed.refresh();
@@ -75,7 +75,7 @@ const createPlanner = async (db: Db): Promise<Planner> => {
     },
     addSpec: async (name, input) => {
       const digest = `${name}-${JSON.stringify(input)}`;
-      const spec = { ...{ name, version: '1.0.0', description: name, input, output } };
+      const spec = { name, version: '1.0.0', description: name, input, output };
       await insertSpec(db, { name, version: '1.0.0', digest, spec: spec as never });
       return digest;
     },
@@ -92,18 +92,18 @@ const createPlanner = async (db: Db): Promise<Planner> => {
         ...(ceiling === undefined ? {} : { budget_ceiling_usd: ceiling }),
       }),
   };
-};
+}
 
-export const usePlanner = (db: Db): { readonly get: () => Planner } => {
+export function usePlanner(db: Db): { readonly get: () => Planner } {
   let planner: Planner;
   beforeAll(async () => {
     planner = await createPlanner(db);
   });
   return { get: () => planner };
-};
+}
 
-export const stepOf = ({ steps }: Plan, id: string): PlannedStepView => {
+export function stepOf({ steps }: Plan, id: string): PlannedStepView {
   const step = steps.find((one) => one.id === id);
   if (step === undefined) throw new Error(`the plan has no step ${id}`);
   return step;
-};
+}

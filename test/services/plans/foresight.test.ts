@@ -5,14 +5,18 @@ import { createForesight } from '../../../src/services/plans/foresight.ts';
 
 const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'trailer', version: '1' };
 const facts = {
-  ...{ job: { fast: false, clips: ['a', 'b'] }, run, stepIds: ['open', 'left_out'] },
+  job: { fast: false, clips: ['a', 'b'] },
+  run,
+  stepIds: ['open', 'left_out'],
   endOf: (index: number) => (index === 1 ? { status: 'skipped' } : null),
 };
 const known = createForesight(facts);
 const withoutJob = createForesight({ ...facts, job: null });
 
 const unknown = { kind: 'unknown' };
-const value = (of: unknown) => ({ kind: 'known', value: of });
+function value(of: unknown) {
+  return { kind: 'known', value: of };
+}
 
 describe('before a run', () => {
   it.each([

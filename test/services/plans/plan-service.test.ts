@@ -16,21 +16,31 @@ beforeAll(async () => {
   await add('paid', { cost_type: 'per_call', rate_usd: 0.3, duration_ms: 9_000, tags: ['big'] });
   await add('timed', { cost_type: 'per_second', rate_usd: 0.01, duration_ms: 3_000, tags: [] });
   const spec_digest = await addSpec('strict', {
-    ...{ type: 'object', required: ['clip'], properties: { clip: { type: 'string' } } },
+    type: 'object',
+    required: ['clip'],
+    properties: { clip: { type: 'string' } },
   });
   await add('strict', { spec_digest });
   await add('away', { state: 'down', cost_type: 'per_call', rate_usd: 0.1 });
 });
 
-const call = (id: string, capability: string, over: Partial<StepDefinition> = {}): StepDefinition => ({
-  ...{ id, capability },
-  ...over,
-});
+function call(id: string, capability: string, over: Partial<StepDefinition> = {}): StepDefinition {
+  return {
+    id,
+    capability,
+    ...over,
+  };
+}
 
-const happens = ({ steps }: Plan) => Object.fromEntries(steps.map((step) => [step.id, step.happens]));
+function happens({ steps }: Plan) {
+  return Object.fromEntries(steps.map((step) => [step.id, step.happens]));
+}
 /** Without what the checks of types say. */
-const codesOf = ({ findings }: Plan) =>
-  findings.map(({ severity, code }) => `${severity} ${code}`).filter((text) => !text.includes(' path_'));
+function codesOf({ findings }: Plan) {
+  return findings
+    .map(({ severity, code }) => `${severity} ${code}`)
+    .filter((text) => !text.includes(' path_'));
+}
 const once = { retry: { max: 0 } };
 
 describe('a plan', () => {
@@ -41,7 +51,11 @@ describe('a plan', () => {
       call('c', 'timed'),
     ]);
     expect(seen).toMatchObject({
-      ...{ pipeline: 'test', version: '1', missing: [], within_ceiling: true, findings: [] },
+      pipeline: 'test',
+      version: '1',
+      missing: [],
+      within_ceiling: true,
+      findings: [],
       steps: [
         { id: 'a', happens: 'yes', cost_usd: { min: 0, expected: 0, worst: 0 }, duration_ms: 2_000 },
         { id: 'b', chosen: 'http://paid.test', cost_usd: { min: 0.2, expected: 0.2, worst: 1.2 } },
@@ -56,21 +70,24 @@ describe('a plan', () => {
   it('chooses as a call of the step would', async () => {
     const tags = ['big'];
     const settings: Partial<StepDefinition> = {
-      ...{ tags, priority: 'batch', budget_ceiling_usd: 0.4, timeout: '1m' },
+      tags,
+      priority: 'batch',
+      budget_ceiling_usd: 0.4,
+      timeout: '1m',
     };
     const seen = await plan([call('a', 'paid', settings)]);
     const asked = await planner.get().decisions.preview(planner.get().projectId, {
-      ...{
-        capability: 'paid',
-        tags: ['big'],
-        priority: 'batch',
-        budget_ceiling_usd: 0.4,
-        timeout_ms: 60_000,
-      },
+      capability: 'paid',
+      tags: ['big'],
+      priority: 'batch',
+      budget_ceiling_usd: 0.4,
+      timeout_ms: 60_000,
     });
     const { chosen, reason, candidates } = stepOf(seen, 'a');
     expect({ chosen, reason, candidates }).toEqual({
-      ...{ chosen: asked.chosen, reason: asked.reason, candidates: asked.candidates },
+      chosen: asked.chosen,
+      reason: asked.reason,
+      candidates: asked.candidates,
     });
   });
 
@@ -108,8 +125,13 @@ describe('what happens', () => {
   it('is certain where it depends on the job alone', async () => {
     const seen = await plan(branches, { job: { wanted: false } });
     expect(happens(seen)).toEqual({
-      ...{ probe: 'yes', known: 'no', after: 'no', open: 'unknown', any: 'yes' },
-      ...{ careful: 'yes', rescue: 'unknown' },
+      probe: 'yes',
+      known: 'no',
+      after: 'no',
+      open: 'unknown',
+      any: 'yes',
+      careful: 'yes',
+      rescue: 'unknown',
     });
     expect(stepOf(seen, 'after')).toMatchObject({ chosen: null, candidates: [], duration_ms: 0 });
     expect(seen.cost_usd).toEqual({ min: 0, expected: 0.2, worst: 0.6 });
@@ -143,7 +165,8 @@ describe('the input of a step', () => {
     expect(stepOf(await plan(steps, { job: { clip: 'x' } }), 'a').chosen).not.toBeNull();
     const refused = await plan(steps, { job: { clip: 7 } });
     expect(stepOf(refused, 'a')).toMatchObject({
-      ...{ chosen: null, candidates: [{ verdict: 'input_invalid' }] },
+      chosen: null,
+      candidates: [{ verdict: 'input_invalid' }],
     });
     expect(refused.findings).toMatchObject([
       { severity: 'error', code: 'input_invalid', pointer: '/steps/0/input' },
@@ -168,7 +191,9 @@ describe('items', () => {
   it('cost what each of them costs, and take turns', async () => {
     const seen = await plan([each('{{ job.clips }}')], { job: { clips: [1, 2, 3] } });
     expect(stepOf(seen, 'a')).toMatchObject({
-      ...{ items: 3, duration_ms: 2_000, cost_usd: { min: 0.6, expected: 0.6, worst: 0.9 } },
+      items: 3,
+      duration_ms: 2_000,
+      cost_usd: { min: 0.6, expected: 0.6, worst: 0.9 },
     });
     const none = await plan([each('{{ job.clips }}')], { job: { clips: [] } });
     expect(stepOf(none, 'a')).toMatchObject({
@@ -183,7 +208,9 @@ describe('items', () => {
     const steps = [call('list', 'free'), each('{{ steps.list.output.clips }}')];
     const seen = await plan(steps, { ceiling: 100 });
     expect(stepOf(seen, 'a')).toMatchObject({
-      ...{ items: null, duration_ms: 1_000, cost_usd: { min: 0, expected: 0.2, worst: 0.3 } },
+      items: null,
+      duration_ms: 1_000,
+      cost_usd: { min: 0, expected: 0.2, worst: 0.3 },
     });
     expect([seen.within_ceiling, codesOf(seen)]).toEqual([
       false,
@@ -195,7 +222,8 @@ describe('items', () => {
 
   it('that an instance would refuse are told once for all that are like it', async () => {
     const step = call('a', 'strict', {
-      ...{ for_each: { items: '{{ job.clips }}' }, input: { clip: '{{ item }}' } },
+      for_each: { items: '{{ job.clips }}' },
+      input: { clip: '{{ item }}' },
     });
     const { findings } = await plan([step], { job: { clips: ['a', 7, 'b', 7] } });
     expect(findings).toMatchObject([

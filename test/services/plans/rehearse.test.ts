@@ -11,22 +11,25 @@ interface Draft {
   readonly continues?: boolean;
 }
 
-const rehearse = (drafts: readonly Draft[]) => {
+function rehearse(drafts: readonly Draft[]) {
   const steps = drafts.map(
     ({ after = [], run_if, condition, continues }, index): PlannedStep => ({
-      ...{ id: `s${index}`, capability: 'concat', dependencies: after, total_timeout_ms: 1_000 },
+      id: `s${index}`,
+      capability: 'concat',
+      dependencies: after,
+      total_timeout_ms: 1_000,
       ...(run_if === undefined ? {} : { run_if }),
       ...(condition === undefined ? {} : { decides: true }),
       ...(continues === true ? { continues } : {}),
     }),
   );
   return rehearseRun({ steps, max_in_flight: 2 }, (index) => drafts[index]?.condition ?? 'holds');
-};
+}
 
-const words = async (drafts: readonly Draft[]): Promise<string[]> => {
+async function words(drafts: readonly Draft[]): Promise<string[]> {
   const { may, usual, sure } = await rehearse(drafts);
   return drafts.map((_, at) => (sure[at] ? 'sure' : usual[at] ? 'usual' : may[at] ? 'may' : 'no'));
-};
+}
 
 describe('a rehearsal', () => {
   it('skips what follows a condition that is false, as a run does', async () => {

@@ -12,8 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const namesAt = ({ url }: FakeInstance): Promise<string[]> =>
-  bench.db('instance').where({ endpoint: url }).orderBy('name').pluck('name');
+function namesAt({ url }: FakeInstance): Promise<string[]> {
+  return bench.db('instance').where({ endpoint: url }).orderBy('name').pluck('name');
+}
 
 describe('a heartbeat of an unknown instance', () => {
   it('registers what its /spec and /health say', async () => {
@@ -23,9 +24,18 @@ describe('a heartbeat of an unknown instance', () => {
       bench.registry.heartbeat(project, 'lost', { endpoint: `${instance.url}/`, queue_depth: 3 });
     expect(await beat()).toEqual({ state: 'up', revived: false, adopted: true, heartbeat_interval_s: 60 });
     expect(await bench.read(instance.url)).toMatchObject({
-      ...{ owner_project: project, name: 'lost', version: '1.0.0', endpoint: instance.url, tags: [] },
-      ...{ spec_url: `${instance.url}/spec`, health_url: `${instance.url}/health`, queue_depth: 3 },
-      ...{ cost_type: 'per_second', max_concurrency: 1, settle: 'computed', generation: 1 },
+      owner_project: project,
+      name: 'lost',
+      version: '1.0.0',
+      endpoint: instance.url,
+      tags: [],
+      spec_url: `${instance.url}/spec`,
+      health_url: `${instance.url}/health`,
+      queue_depth: 3,
+      cost_type: 'per_second',
+      max_concurrency: 1,
+      settle: 'computed',
+      generation: 1,
     });
     await waitFor('its spec is vetted', async () => (await bench.read(instance.url)).spec_digest !== null);
     expect(await beat()).toEqual({ state: 'up', revived: false, heartbeat_interval_s: 60 });

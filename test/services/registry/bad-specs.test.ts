@@ -13,14 +13,18 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const register = async (input: JsonObject, name = 'hostile') => {
+async function register(input: JsonObject, name = 'hostile') {
   const instance = await bench.start(aSpec({ name, input }));
   await bench.registry.register(project, instance.registration());
   return instance;
-};
+}
 
-const nest = (levels: number): JsonObject => (levels === 1 ? {} : { not: nest(levels - 1) });
-const texts = (count: number) => Array.from({ length: count }, (_, at) => `v${at}`);
+function nest(levels: number): JsonObject {
+  return levels === 1 ? {} : { not: nest(levels - 1) };
+}
+function texts(count: number) {
+  return Array.from({ length: count }, (_, at) => `v${at}`);
+}
 
 describe('an instance whose spec holds a hostile schema', () => {
   it.each<[string, JsonObject, string]>([

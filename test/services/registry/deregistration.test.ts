@@ -11,27 +11,28 @@ beforeAll(async () => {
 afterAll(() => bench.close());
 
 /** Registered by one process and, on top of that, by its successor. */
-const registerTwice = async (): Promise<FakeInstance> => {
+async function registerTwice(): Promise<FakeInstance> {
   const instance = await bench.start(aSpec());
   for (let times = 0; times < 2; times++) await registerVetted(instance);
   return instance;
-};
+}
 
-const registerVetted = async (instance: FakeInstance, changes: Partial<Registration> = {}): Promise<void> => {
+async function registerVetted(instance: FakeInstance, changes: Partial<Registration> = {}): Promise<void> {
   await bench.registry.register(project, instance.registration(changes));
   await bench.registry.vet((await bench.read(instance.url)).instance_id);
-};
+}
 
 /** Deregisters; fails when the instance was asked anything for that. */
-const leaveUnasked = async (instance: FakeInstance, generation?: number): Promise<DeregisterAnswer> => {
+async function leaveUnasked(instance: FakeInstance, generation?: number): Promise<DeregisterAnswer> {
   const requests = instance.requests.length;
   const answer = await leave(instance, generation);
   expect(instance.requests.length).toBe(requests);
   return answer;
-};
+}
 
-const leave = ({ url }: FakeInstance, generation?: number): Promise<DeregisterAnswer> =>
-  bench.registry.deregister(project, 'concat', { endpoint: url, generation });
+function leave({ url }: FakeInstance, generation?: number): Promise<DeregisterAnswer> {
+  return bench.registry.deregister(project, 'concat', { endpoint: url, generation });
+}
 const stale = { state: 'up', stale: true };
 const executed = { state: 'deregistered', stale: false };
 

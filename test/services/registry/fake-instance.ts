@@ -3,19 +3,21 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { CapabilitySpec, Registration } from '../../../src/contracts/capability.ts';
 
-export const aSpec = (changes: Partial<CapabilitySpec> = {}): CapabilitySpec => ({
-  name: 'concat',
-  version: '1.0.0',
-  description: 'Joins clips',
-  input: { type: 'object', properties: { clips: { type: 'array' } }, required: ['clips'] },
-  output: { type: 'object', properties: { output_path: { type: 'string' } }, required: ['output_path'] },
-  cost_model: { type: 'free', rate_usd: 0 },
-  ...changes,
-});
+export function aSpec(changes: Partial<CapabilitySpec> = {}): CapabilitySpec {
+  return {
+    name: 'concat',
+    version: '1.0.0',
+    description: 'Joins clips',
+    input: { type: 'object', properties: { clips: { type: 'array' } }, required: ['clips'] },
+    output: { type: 'object', properties: { output_path: { type: 'string' } }, required: ['output_path'] },
+    cost_model: { type: 'free', rate_usd: 0 },
+    ...changes,
+  };
+}
 
-export const answerJson = (response: ServerResponse, body: unknown, status = 200): void => {
+export function answerJson(response: ServerResponse, body: unknown, status = 200): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-};
+}
 
 export interface FakeInstance {
   readonly url: string;
@@ -30,12 +32,13 @@ export interface FakeInstance {
   rise(): Promise<void>;
 }
 
-const listen = (server: Server, port: number): Promise<void> =>
-  new Promise((resolve, reject) => {
+function listen(server: Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
     server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
   });
+}
 
-export const startFakeInstance = async (spec: CapabilitySpec = aSpec()): Promise<FakeInstance> => {
+export async function startFakeInstance(spec: CapabilitySpec = aSpec()): Promise<FakeInstance> {
   const { name, version } = spec;
   const requests: string[] = [];
   const listeners: Record<string, RequestListener | null> = {};
@@ -81,4 +84,4 @@ export const startFakeInstance = async (spec: CapabilitySpec = aSpec()): Promise
       await listen(server, port);
     },
   };
-};
+}

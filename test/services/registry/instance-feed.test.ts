@@ -11,41 +11,57 @@ beforeAll(async () => {
 });
 
 let count = 0;
-const insertInstance = async (name: string, columns: Record<string, unknown> = {}): Promise<string> => {
+async function insertInstance(name: string, columns: Record<string, unknown> = {}): Promise<string> {
   const instance_id = `ins_${++count}`;
   const endpoint = `http://10.0.0.1:${8_000 + count}`;
   await db('instance').insert({
-    ...{ instance_id, owner_project: project, name, endpoint, version: '1.0.0' },
-    ...{
-      spec_url: `${endpoint}/spec`,
-      health_url: `${endpoint}/health`,
-      cost_type: 'per_call',
-      rate_usd: 0.25,
-    },
-    ...{ tags: [], max_concurrency: 2, state: 'up' },
+    instance_id,
+    owner_project: project,
+    name,
+    endpoint,
+    version: '1.0.0',
+    spec_url: `${endpoint}/spec`,
+    health_url: `${endpoint}/health`,
+    cost_type: 'per_call',
+    rate_usd: 0.25,
+    tags: [],
+    max_concurrency: 2,
+    state: 'up',
     ...columns,
   });
   return instance_id;
-};
+}
 
-const insertAttempt = (instance_id: string, lease: string): Promise<unknown> =>
-  db.raw(
+function insertAttempt(instance_id: string, lease: string): Promise<unknown> {
+  return db.raw(
     `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
        lease_until, cost_type, rate_usd, reserved_nano, decision)
      select gen_random_uuid(), ?, gen_random_uuid(), 1, name, instance_id, endpoint, 'dispatched', gen_random_uuid(),
        now() + ?::interval, 'free', 0, 0, '{}' from instance where instance_id = ?`,
     [project, lease, instance_id],
   );
+}
 
 /** Polls only when told to. */
-const aFeed = (): InstanceFeed => createInstanceFeed({ db, intervalMs: 3_600_000, logger: silentLogger });
-const held = (feed: InstanceFeed, name: string): number | undefined => feed.fleet(name).instances[0]?.held;
+function aFeed(): InstanceFeed {
+  return createInstanceFeed({ db, intervalMs: 3_600_000, logger: silentLogger });
+}
+function held(feed: InstanceFeed, name: string): number | undefined {
+  return feed.fleet(name).instances[0]?.held;
+}
 
 describe('candidates', () => {
   it('shows what the router needs, as numbers', async () => {
     const instance_id = await insertInstance('whole', {
-      ...{ tags: ['gpu'], duration_ms: 120, deviation_ms: 8, success_count: 3, failure_count: 1 },
-      ...{ queue_depth: 7, queue_depth_held: 2, queue_depth_at: db.fn.now(), spec_digest: 'abc' },
+      tags: ['gpu'],
+      duration_ms: 120,
+      deviation_ms: 8,
+      success_count: 3,
+      failure_count: 1,
+      queue_depth: 7,
+      queue_depth_held: 2,
+      queue_depth_at: db.fn.now(),
+      spec_digest: 'abc',
     });
     await insertAttempt(instance_id, '1 minute');
     await insertAttempt(instance_id, '-1 second');
@@ -54,10 +70,25 @@ describe('candidates', () => {
     const { endpoint } = await db('instance').where({ instance_id }).first('endpoint');
     expect(feed.fleet('whole').instances).toEqual([
       {
-        ...{ instance_id, name: 'whole', version: '1.0.0', endpoint, cost_type: 'per_call', rate_usd: 0.25 },
-        ...{ tags: ['gpu'], max_concurrency: 2, state: 'up', spec_digest: 'abc', held: 1, reported_extra: 5 },
-        ...{ duration_ms: 120, deviation_ms: 8, success_count: 3, failure_count: 1, settle: 'computed' },
-        ...{ breaker_until_ms: null, is_local: false },
+        instance_id,
+        name: 'whole',
+        version: '1.0.0',
+        endpoint,
+        cost_type: 'per_call',
+        rate_usd: 0.25,
+        tags: ['gpu'],
+        max_concurrency: 2,
+        state: 'up',
+        spec_digest: 'abc',
+        held: 1,
+        reported_extra: 5,
+        duration_ms: 120,
+        deviation_ms: 8,
+        success_count: 3,
+        failure_count: 1,
+        settle: 'computed',
+        breaker_until_ms: null,
+        is_local: false,
       },
     ]);
     expect(feed.fleet('nobody').instances).toEqual([]);

@@ -11,32 +11,35 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const registerVetted = async (
+async function registerVetted(
   name: string,
   health: Partial<Health> = {},
-): Promise<{ instance: FakeInstance; id: string }> => {
+): Promise<{ instance: FakeInstance; id: string }> {
   const instance = await bench.start(aSpec({ name }));
   sayHealth(instance, name, health);
   await bench.registry.register(project, instance.registration());
   const id = (await bench.read(instance.url)).instance_id;
   await bench.registry.vet(id);
   return { instance, id };
-};
+}
 
-const sayHealth = (instance: FakeInstance, name: string, health: Partial<Health>): void =>
+function sayHealth(instance: FakeInstance, name: string, health: Partial<Health>): void {
   instance.answer('/health', (_, response) =>
     answerJson(response, { status: 'ok', name, version: '1.0.0', uptime_ms: 50_000, ...health }),
   );
+}
 
-const takeDown = ({ url }: FakeInstance): Promise<unknown> =>
-  bench.db.raw(
+function takeDown({ url }: FakeInstance): Promise<unknown> {
+  return bench.db.raw(
     `update instance set state = 'down', failed_probes = 3, spec_digest = null, down_since = now(),
        next_probe_at = now() where endpoint = ?`,
     [url],
   );
+}
 
-const listed = async (state?: 'down' | 'evicted'): Promise<string[]> =>
-  (await bench.registry.list({ limit: 200, state })).items.map(({ name }) => name);
+async function listed(state?: 'down' | 'evicted'): Promise<string[]> {
+  return (await bench.registry.list({ limit: 200, state })).items.map(({ name }) => name);
+}
 
 describe('an instance that stays down', () => {
   it('is evicted after 15 minutes: hidden unless asked for, probed a last time, revived by a heartbeat', async () => {
@@ -86,11 +89,19 @@ describe('an instance that stays down', () => {
 
 describe('a new process', () => {
   const experience = {
-    ...{ duration_ms: 70, deviation_ms: 5, success_count: 8, failure_count: 2, breaker_openings: 3 },
+    duration_ms: 70,
+    deviation_ms: 5,
+    success_count: 8,
+    failure_count: 2,
+    breaker_openings: 3,
     breaker_until: new Date(Date.now() + 60_000),
   };
   const nothing = {
-    ...{ duration_ms: null, deviation_ms: null, success_count: 0, failure_count: 0, breaker_openings: 0 },
+    duration_ms: null,
+    deviation_ms: null,
+    success_count: 0,
+    failure_count: 0,
+    breaker_openings: 0,
     breaker_until: null,
   };
   const registerExperienced = async (name: string) => {

@@ -47,20 +47,21 @@ beforeEach(async () => {
 });
 
 /** As maintenance does. */
-const probeAll = async (): Promise<void> => {
+async function probeAll(): Promise<void> {
   while ((await bench.registry.probeDue(50)) === 50);
-};
+}
 
-const states = async (): Promise<Record<string, number>> => {
+async function states(): Promise<Record<string, number>> {
   const { rows } = await bench.db.raw('select state, count(*)::int from instance group by 1');
   return Object.fromEntries(rows.map((row: { state: string; count: number }) => [row.state, row.count]));
-};
+}
 
 /** All but the affected send their heartbeats. */
-const beatOthers = (): Promise<unknown> =>
-  bench.db.raw(
+function beatOthers(): Promise<unknown> {
+  return bench.db.raw(
     `update instance set last_heartbeat_at = now() where substr(instance_id, 5)::int > ${affected}`,
   );
+}
 
 it('an outage of ours of five minutes loses none of 500, and maintenance does not wait between rounds', async () => {
   await bench.age('%', 300);

@@ -10,18 +10,20 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-const registerVetted = async (spec?: CapabilitySpec): Promise<{ instance: FakeInstance; id: string }> => {
+async function registerVetted(spec?: CapabilitySpec): Promise<{ instance: FakeInstance; id: string }> {
   const instance = await bench.start(spec);
   await bench.registry.register(project, instance.registration());
   const id = (await bench.read(instance.url)).instance_id;
   await bench.registry.vet(id);
   return { instance, id };
-};
+}
 
-const stateOf = async ({ url }: FakeInstance): Promise<string> => (await bench.read(url)).state;
+async function stateOf({ url }: FakeInstance): Promise<string> {
+  return (await bench.read(url)).state;
+}
 
 /** Probes as maintenance does, until the instance is in the state. @returns the states it went through */
-const probeUntil = async (instance: FakeInstance, state: string): Promise<string[]> => {
+async function probeUntil(instance: FakeInstance, state: string): Promise<string[]> {
   const seen = [await stateOf(instance)];
   await waitFor(`the instance is ${state}`, async () => {
     await bench.registry.probeDue();
@@ -30,7 +32,7 @@ const probeUntil = async (instance: FakeInstance, state: string): Promise<string
     return now === state;
   });
   return seen;
-};
+}
 
 describe('a refused connection', () => {
   it('takes a dead instance from suspect to down within about 3 s', async () => {

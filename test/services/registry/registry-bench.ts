@@ -32,7 +32,7 @@ export interface RegistryBench {
   close(): Promise<void>;
 }
 
-export const openRegistryBench = async (): Promise<RegistryBench> => {
+export async function openRegistryBench(): Promise<RegistryBench> {
   const database = await createTestDatabase();
   const db = connectDatabase(database.url, 10);
   await db.raw(`insert into project (project_id, name) values (?, 'one'), (?, 'two')`, [
@@ -93,4 +93,4 @@ export const openRegistryBench = async (): Promise<RegistryBench> => {
       await database.drop();
     },
   };
-};
+}

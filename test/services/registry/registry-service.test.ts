@@ -10,23 +10,23 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
+async function errorOf(work: Promise<unknown>): Promise<AppError> {
   const thrown: unknown = await work.then(
     () => undefined,
     (error: unknown) => error,
   );
   expect(thrown).toBeInstanceOf(AppError);
   return thrown as AppError;
-};
+}
 
 /** Registers, and waits until the background vetting has ended. */
-const registerVetted = async (spec = aSpec()) => {
+async function registerVetted(spec = aSpec()) {
   const instance = await bench.start(spec);
   await bench.registry.register(project, instance.registration());
   const { instance_id } = await bench.read(instance.url);
   await bench.registry.vet(instance_id);
   return { instance, instance_id };
-};
+}
 
 describe('register', () => {
   it('answers new, then same, then changed with the next generation', async () => {
@@ -48,8 +48,13 @@ describe('register', () => {
       ],
     ]);
     expect(changed.instance).toMatchObject({
-      ...{ name: 'concat', version: '1.0.0', endpoint: instance.url, spec_url: `${instance.url}/spec` },
-      ...{ state: 'up', cost_model: { type: 'per_call', rate_usd: 0.1, notes: 'eu' }, in_flight: 0 },
+      name: 'concat',
+      version: '1.0.0',
+      endpoint: instance.url,
+      spec_url: `${instance.url}/spec`,
+      state: 'up',
+      cost_model: { type: 'per_call', rate_usd: 0.1, notes: 'eu' },
+      in_flight: 0,
     });
     expect(Date.parse(changed.instance.expires_at) - Date.parse(changed.instance.last_heartbeat_at)).toBe(
       75_000,
@@ -94,7 +99,9 @@ describe('register', () => {
     const refused = bench.registry.register(project, instance.registration({ ...good, [field]: address }));
     const { code, status, errors } = await errorOf(refused);
     expect({ code, status, pointer: errors?.[0]?.pointer }).toEqual({
-      ...{ code: 'request_invalid', status: 422, pointer: `/${field}` },
+      code: 'request_invalid',
+      status: 422,
+      pointer: `/${field}`,
     });
   });
 

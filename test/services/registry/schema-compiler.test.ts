@@ -3,9 +3,12 @@ import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
 
 const { compile } = createSchemaCompiler();
-const list = <Item>(length: number, item: (at: number) => Item): Item[] =>
-  Array.from({ length }, (_, at) => item(at));
-const inside = (levels: number): Json => (levels === 0 ? 1 : { a: inside(levels - 1) });
+function list<Item>(length: number, item: (at: number) => Item): Item[] {
+  return Array.from({ length }, (_, at) => item(at));
+}
+function inside(levels: number): Json {
+  return levels === 0 ? 1 : { a: inside(levels - 1) };
+}
 const mebibyte = 1_048_576;
 const noise = `c${list(mebibyte, (at) => 'ab'[(at * at + (at >> 3)) % 2]).join('')}`;
 /** Definitions that each go into `a` twice. */

@@ -7,8 +7,9 @@ import { useDatabase } from '../../support/database.ts';
 import { aSpec } from './fake-instance.ts';
 
 const { compile } = createSchemaCompiler();
-const errorsOf = (schema: JsonObject, value: Json): string[] =>
-  compile(schema)(value).map(({ pointer, message }) => `${pointer} ${message}`);
+function errorsOf(schema: JsonObject, value: Json): string[] {
+  return compile(schema)(value).map(({ pointer, message }) => `${pointer} ${message}`);
+}
 
 describe('a compiled schema', () => {
   it('names each field, what it is and what is allowed', () => {
@@ -113,7 +114,8 @@ describe('createSchemaValidator', () => {
     const validator = createSchemaValidator({ db, maxSpecs: 2 });
     expect(await validator.validateInput('concat', '1.0.0', 'd1', { clips: [] })).toEqual({ ok: true });
     expect(await validator.validateInput('concat', '1.0.0', 'd1', {})).toEqual({
-      ...{ ok: false, errors: [{ pointer: '/clips', message: 'is required' }] },
+      ok: false,
+      errors: [{ pointer: '/clips', message: 'is required' }],
     });
     await db('capability_spec').delete();
     const output = await validator.validateOutput('concat', '1.0.0', 'd1', { output_path: 7 });

@@ -8,11 +8,11 @@ import {
 import { aHeavySchema } from './heavy-schema.ts';
 
 const vetters: SchemaVetter[] = [];
-const aVetter = (options?: SchemaVetterOptions): SchemaVetter => {
+function aVetter(options?: SchemaVetterOptions): SchemaVetter {
   const vetter = createSchemaVetter(options);
   vetters.push(vetter);
   return vetter;
-};
+}
 afterEach(() => Promise.all(vetters.splice(0).map((vetter) => vetter.close())));
 
 const good: JsonObject = { type: 'object', properties: { a: { type: 'string' } } };

@@ -9,11 +9,11 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const register = async (): Promise<{ instance: FakeInstance; id: string }> => {
+async function register(): Promise<{ instance: FakeInstance; id: string }> {
   const instance = await bench.start();
   await bench.registry.register(project, instance.registration());
   return { instance, id: (await bench.read(instance.url)).instance_id };
-};
+}
 
 it('moves the averages as if each call had been written by itself, across flushes', async () => {
   const { instance, id } = await register();

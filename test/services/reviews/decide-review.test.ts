@@ -20,18 +20,23 @@ afterAll(async () => {
   await database.drop();
 });
 
-const waitsForLock = async (): Promise<boolean> => {
+async function waitsForLock(): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   );
   return rows.length > 0;
-};
+}
 
-const aSkillReview = async () => {
+async function aSkillReview() {
   const { project_id } = await aProject(db);
   const skill_id = await aStoredSkill(db, project_id);
   const opening: ReviewOpening = {
-    ...{ project_id, kind: 'skill', reason: 'it fails often', skill_id, payload: {}, due_in_ms: 60_000 },
+    project_id,
+    kind: 'skill',
+    reason: 'it fails often',
+    skill_id,
+    payload: {},
+    due_in_ms: 60_000,
   };
   const { review_id } = await openReview(db, opening);
   const keep = () =>
@@ -40,7 +45,7 @@ const aSkillReview = async () => {
       { review_id, version: 1, decision: { action: 'keep' }, idempotency: null },
     );
   return { skill_id, opening, keep };
-};
+}
 
 type Rest = (
   trx: Db,

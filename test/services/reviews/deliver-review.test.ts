@@ -26,15 +26,21 @@ afterAll(async () => {
 });
 
 const logger = pino({ level: 'silent' });
-const caller = (project_id: string) => ({
-  ...{ key_id: 'key_1', project_id, projects: [project_id], scopes: new Set(['review:decide'] as const) },
-});
+function caller(project_id: string) {
+  return {
+    key_id: 'key_1',
+    project_id,
+    projects: [project_id],
+    scopes: new Set(['review:decide'] as const),
+  };
+}
 
-const aService = () => {
+function aService() {
   const sent: (WaitingWorkflow & ReviewedSignal)[] = [];
   const temporal = { isAway: false, knows: true, meanwhile: async (): Promise<void> => undefined };
   const delivery = createReviewDelivery({
-    ...{ db, logger },
+    db,
+    logger,
     workflows: {
       signalReviewed: async (waiting, signal) => {
         if (temporal.isAway) throw new Error('connection refused');
@@ -49,27 +55,40 @@ const aService = () => {
   });
   const service = createReviewService({ db, delivery, checkDecision: async () => undefined });
   return { sent, temporal, delivery, service };
-};
+}
 
 let escalations = 0;
-const aReview = async (due_in_ms = reviewDueMs('standard')) => {
+async function aReview(due_in_ms = reviewDueMs('standard')) {
   const { run_id, project_id } = await aRun(db);
   const escalation_id = `esc_${escalations++}`;
   const { review_id } = await openReview(db, {
-    ...{ project_id, kind: 'escalation', reason: 'the ladder is exhausted', due_in_ms, payload: {} },
-    ...{ run_id, step_id: 'a', item: 0, escalation_id },
+    project_id,
+    kind: 'escalation',
+    reason: 'the ladder is exhausted',
+    due_in_ms,
+    payload: {},
+    run_id,
+    step_id: 'a',
+    item: 0,
+    escalation_id,
   });
   return { review_id, run_id, project_id, escalation_id };
-};
+}
 
-const read = (review_id: string) => readReview(db, review_id) as Promise<ReviewRow>;
+function read(review_id: string) {
+  return readReview(db, review_id) as Promise<ReviewRow>;
+}
 
 /** Maintenance leaves to the process that decided what is younger than this. */
-const passThreeSeconds = () =>
-  db.raw(`update review set decided_at = decided_at - interval '4 seconds' where decided_at is not null`);
+function passThreeSeconds() {
+  return db.raw(
+    `update review set decided_at = decided_at - interval '4 seconds' where decided_at is not null`,
+  );
+}
 
-const order = (review_id: string, version = 1) =>
-  ({ review_id, version, decision: { action: 'retry' }, idempotency: null }) as const;
+function order(review_id: string, version = 1) {
+  return { review_id, version, decision: { action: 'retry' }, idempotency: null } as const;
+}
 
 it('tells the waiting run at once, and not again', async () => {
   const { sent, delivery, service } = aService();
@@ -119,7 +138,8 @@ it('delivers an expiry like a decision, once, and audits it', async () => {
   await delivery.deliverOverdue();
   expect(sent).toEqual([{ project_id, run_id, review_id, version: 2 }]);
   await expect(service.decide(caller(project_id), order(review_id, 2))).rejects.toMatchObject({
-    ...{ code: 'state_conflict', details: { review: { state: 'expired', version: 2 } } },
+    code: 'state_conflict',
+    details: { review: { state: 'expired', version: 2 } },
   });
   expect(await listAudit(db, project_id, { limit: 10 })).toMatchObject([
     { action: 'review.expired', actor: 'maintenance', subject: review_id },
@@ -131,7 +151,12 @@ it('tells the ladder by itself when no run waits', async () => {
   const { project_id } = await aReview();
   const escalation_id = 'esc_alone';
   const { review_id } = await openReview(db, {
-    ...{ project_id, kind: 'escalation', reason: 'gave up', due_in_ms: 1_000, payload: {}, escalation_id },
+    project_id,
+    kind: 'escalation',
+    reason: 'gave up',
+    due_in_ms: 1_000,
+    payload: {},
+    escalation_id,
   });
   await service.decide(caller(project_id), order(review_id));
   await delivery.settled();
@@ -139,18 +164,31 @@ it('tells the ladder by itself when no run waits', async () => {
 });
 
 /** A question of a ladder by itself, whose workflow Temporal has not taken. */
-const aLadderReview = async () => {
+async function aLadderReview() {
   const [escalation_id, { project_id }] = [newId('escalation'), await aProject(db)];
   await insertEscalation(db, {
-    ...{ escalation_id, project_id, job_type: 'summary', prompt: 'p', context: undefined, ladder: {} },
-    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
-    ...{ escalation_level: 5, escalation_history: [], escalation_advice: [], fingerprint: null },
-    ...{ model_spec: { level: 5, label: 'human review', capability: null, model: null }, step: null },
+    escalation_id,
+    project_id,
+    job_type: 'summary',
+    prompt: 'p',
+    context: undefined,
+    ladder: {},
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    previous_id: null,
+    max_usd: null,
+    escalation_level: 5,
+    escalation_history: [],
+    escalation_advice: [],
+    fingerprint: null,
+    model_spec: { level: 5, label: 'human review', capability: null, model: null },
+    step: null,
   });
   const question = { kind: 'escalation', reason: 'gave up', due_in_ms: 60_000, payload: {} } as const;
   const { review_id } = await openReview(db, { project_id, escalation_id, ...question });
   return { review_id, project_id, escalation_id };
-};
+}
 
 it('keeps a decision for a ladder that Temporal has not started yet', async () => {
   const { sent, temporal, delivery, service } = aService();

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { createLane } from '../../../src/services/routing/lane.ts';
 
-const isItemsFault = (error: unknown): boolean => error instanceof RangeError;
+function isItemsFault(error: unknown): boolean {
+  return error instanceof RangeError;
+}
 
 /** A lane that keeps what it was sent; statements end when `answer` is called. */
-const aLane = (options: { maxItems?: number; patienceMs?: number } = {}) => {
+function aLane(options: { maxItems?: number; patienceMs?: number } = {}) {
   const sent: number[][] = [];
   const waiting: ((error?: Error) => void)[] = [];
   const lane = createLane<number, number>({
@@ -14,16 +16,21 @@ const aLane = (options: { maxItems?: number; patienceMs?: number } = {}) => {
         waiting.push((error) => (error === undefined ? resolve(items.map((n) => n * 10)) : reject(error)));
       });
     },
-    ...{ maxItems: 64, patienceMs: 3_600_000, isItemsFault, ...options },
+    maxItems: 64,
+    patienceMs: 3_600_000,
+    isItemsFault,
+    ...options,
   });
   const answer = async (error?: Error): Promise<void> => {
     waiting.shift()?.(error);
     await new Promise(setImmediate);
   };
   return { lane, sent, answer };
-};
+}
 
-const turn = (): Promise<void> => new Promise(setImmediate);
+function turn(): Promise<void> {
+  return new Promise(setImmediate);
+}
 
 describe('a lane', () => {
   test('sends together what came in one turn, and what came while a statement was under way', async () => {

@@ -4,10 +4,11 @@ import type { Choice, InstanceSnapshot } from '../../../src/core/routing/types.t
 import { mayComeBack } from '../../../src/services/routing/no-claim.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 
-const choiceOf = (...excluded: readonly (readonly [Verdict, Partial<InstanceSnapshot>])[]): Choice =>
-  ({
+function choiceOf(...excluded: readonly (readonly [Verdict, Partial<InstanceSnapshot>])[]): Choice {
+  return {
     excluded: excluded.map(([verdict, part]) => ({ verdict, instance: anInstance('one', part) })),
-  }) as unknown as Choice;
+  } as unknown as Choice;
+}
 
 const refused = ['input_invalid', { name: 'echo', version: '1.0.0', spec_digest: 'd1' }] as const;
 

@@ -4,10 +4,12 @@ import { createTrials } from '../../../src/services/routing/trials.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 
-const halfOpen = (instance_id: string) => anInstance(instance_id, { breaker_until_ms: 1_000 });
+function halfOpen(instance_id: string) {
+  return anInstance(instance_id, { breaker_until_ms: 1_000 });
+}
 const nowMs = 2_000;
 
-const someTrials = (vet: (id: string) => Promise<VetVerdict>) => {
+function someTrials(vet: (id: string) => Promise<VetVerdict>) {
   const reopened: string[] = [];
   const trials = createTrials({
     registry: { vet },
@@ -15,7 +17,7 @@ const someTrials = (vet: (id: string) => Promise<VetVerdict>) => {
     logger: silentLogger,
   });
   return { trials, reopened };
-};
+}
 
 test('an instance that nobody wants does not keep others from their trial', async () => {
   const { trials } = someTrials(async () => 'usable');

@@ -26,8 +26,15 @@ it('the end of a run ends what it has asked people, and nothing of other runs', 
   const reviews = await Promise.all(
     runs.map(({ run_id, project_id }) =>
       openReview(db, {
-        ...{ project_id, kind: 'escalation', reason: 'r', due_in_ms: 60_000, payload: {} },
-        ...{ run_id, step_id: 'a', item: 0, escalation_id: `esc_${run_id}` },
+        project_id,
+        kind: 'escalation',
+        reason: 'r',
+        due_in_ms: 60_000,
+        payload: {},
+        run_id,
+        step_id: 'a',
+        item: 0,
+        escalation_id: `esc_${run_id}`,
       }),
     ),
   );
@@ -39,30 +46,32 @@ it('the end of a run ends what it has asked people, and nothing of other runs', 
   expect(states).toEqual(['cancelled', 'open']);
 });
 
-const closerOf = (db: Db) =>
-  createCloseRun({ db, contexts: createRunContexts(db), results: createStepResults(db) });
+function closerOf(db: Db) {
+  return createCloseRun({ db, contexts: createRunContexts(db), results: createStepResults(db) });
+}
 
 /** With the steps `fan`, of two items, and `last`, which has ended. */
-const aFanRun = (output?: Json) => {
+function aFanRun(output?: Json) {
   const steps = [
     { id: 'fan', capability: 'x', for_each: { items: [1, 2] } },
     { id: 'last', capability: 'x' },
   ];
   return aRun(db, { definition: { steps, ...(output === undefined ? {} : { output }) } });
-};
+}
 
-const store = ({ run_id }: StoredRun, text = '"two"') =>
-  db('step').insert([
+function store({ run_id }: StoredRun, text = '"two"') {
+  return db('step').insert([
     { run_id, step_id: 'last', item: 0, state: 'succeeded', output: '{"n": 1}' },
     { run_id, step_id: 'fan', item: 0, state: 'succeeded', items: 2 },
     { run_id, step_id: 'fan', item: 2, state: 'succeeded', output: text },
     { run_id, step_id: 'fan', item: 1, state: 'failed' },
   ]);
+}
 
-const endOf = async ({ run_id }: StoredRun) => {
+async function endOf({ run_id }: StoredRun) {
   const end = await closerOf(db)({ run_id, outcome: 'succeeded', error: null });
   return { ...end, ...(await db('run').where({ run_id }).first('state', 'output')) };
-};
+}
 
 it.each([
   ['its last steps', undefined, { fan: [null, 'two'], last: { n: 1 } }],
@@ -102,7 +111,9 @@ it('what is in memory is not asked for again: the end of a run is one statement'
   const note = ({ sql }: { readonly sql: string }): void => void asked.push(sql);
   db.on('query', note);
   await createCloseRun({ db, contexts, results })({
-    ...{ run_id: run.run_id, outcome: 'succeeded', error: null },
+    run_id: run.run_id,
+    outcome: 'succeeded',
+    error: null,
   });
   db.off('query', note);
   expect(asked).toEqual([expect.stringContaining('with finished as')]);
@@ -115,7 +126,10 @@ it('sizes are those of what is in memory and of what is stored', async () => {
   const results = createStepResults(db);
   results.remember(run.run_id, 'a', 'x'.repeat(1_000), 0);
   await db('step').insert({
-    ...{ run_id: run.run_id, step_id: 'b', item: 0, state: 'succeeded' },
+    run_id: run.run_id,
+    step_id: 'b',
+    item: 0,
+    state: 'succeeded',
     output: JSON.stringify('y'.repeat(2_000)),
   });
   const bytes = await results.bytesOf(run.run_id, ['a', 'b', 'c']);

@@ -19,8 +19,11 @@ test('a run that was terminated as its server died while starting it is ended in
         return 'ended';
       },
     }),
-    ...{ heartbeatTimeoutMs: 1_000, engineVersion: 1, historyEvents: 4_096 },
-    ...{ publicUrl: () => 'http://capstan.test', logger: silentLogger },
+    heartbeatTimeoutMs: 1_000,
+    engineVersion: 1,
+    historyEvents: 4_096,
+    publicUrl: () => 'http://capstan.test',
+    logger: silentLogger,
   });
   const [lost, recent] = [await aRun(db), await aRun(db)];
   for (const run of [lost, recent]) {
@@ -39,13 +42,11 @@ test('a run is started with the version that the configuration names, until all 
   const delivery = createRunDelivery({
     db,
     workflows: fakeWorkflows({ start: async (input) => void started.push(input) }),
-    ...{
-      heartbeatTimeoutMs: 1_000,
-      engineVersion: 1,
-      historyEvents: 4_096,
-      publicUrl: () => 'http://capstan.test',
-      logger: silentLogger,
-    },
+    heartbeatTimeoutMs: 1_000,
+    engineVersion: 1,
+    historyEvents: 4_096,
+    publicUrl: () => 'http://capstan.test',
+    logger: silentLogger,
   });
   const { run_id } = await aRun(db);
   delivery.startSoon(run_id);

@@ -17,7 +17,7 @@ import { silentLogger } from '../registry/registry-bench.ts';
 const { db } = useDatabase();
 
 /** Temporal as a test wants it, and what it was told. */
-const aServer = (known: Partial<RunWorkflows> = {}) => {
+function aServer(known: Partial<RunWorkflows> = {}) {
   const told: unknown[] = [];
   const workflows = fakeWorkflows({
     start: async ({ run_id, plan }, _, control) => void told.push(['start', run_id, plan.reused, control]),
@@ -40,14 +40,12 @@ const aServer = (known: Partial<RunWorkflows> = {}) => {
     ...known,
   });
   const delivery = createRunDelivery({
-    ...{
-      db,
-      workflows,
-      heartbeatTimeoutMs: 1_000,
-      engineVersion: 3,
-      historyEvents: 4_096,
-      logger: silentLogger,
-    },
+    db,
+    workflows,
+    heartbeatTimeoutMs: 1_000,
+    engineVersion: 3,
+    historyEvents: 4_096,
+    logger: silentLogger,
     publicUrl: () => 'http://capstan.test',
   });
   return {
@@ -56,18 +54,20 @@ const aServer = (known: Partial<RunWorkflows> = {}) => {
     workflows,
     dueWork: createDueWork({ db, workflows, delivery, logger: silentLogger }),
   };
-};
+}
 
 /** Temporal has its start. */
-const aStartedRun = async (overrides: RunOverrides = {}) => {
+async function aStartedRun(overrides: RunOverrides = {}) {
   const run = await aRun(db, overrides);
   await db('run').where({ run_id: run.run_id }).update({ start_delivered_at: db.fn.now() });
   return run;
-};
-const rowOf = ({ run_id }: { run_id: string }) => db('run').where({ run_id }).first('*');
-const away = async (): Promise<never> => {
+}
+function rowOf({ run_id }: { run_id: string }) {
+  return db('run').where({ run_id }).first('*');
+}
+async function away(): Promise<never> {
   throw new Error('Temporal is away');
-};
+}
 
 describe('the end of a wait', () => {
   it('is told to the run once it was, and again when it is asked for again meanwhile', async () => {
@@ -119,15 +119,17 @@ describe('the end of a wait', () => {
 
 it('whoever started a run is told of its end, once, also when it is gone', async () => {
   const run = await aStartedRun();
-  await db('run')
-    .where({ run_id: run.run_id })
-    .update({
-      ...{ parent_workflow_id: 'run/p/parent', parent_step_id: 'sub', parent_item: 3 },
-    });
+  await db('run').where({ run_id: run.run_id }).update({
+    parent_workflow_id: 'run/p/parent',
+    parent_step_id: 'sub',
+    parent_item: 3,
+  });
   const { told, dueWork } = aServer();
   expect([await dueWork.attend(), told]).toEqual([0, []]);
   await finishRun(db, {
-    ...{ run_id: run.run_id, state: 'failed', output: undefined },
+    run_id: run.run_id,
+    state: 'failed',
+    output: undefined,
     error: null,
     step_ids: [],
   });
@@ -218,7 +220,9 @@ describe('a run whose workflow was ended from outside', () => {
       .update({ parent_run_id: lost.run_id, ancestors: [lost.run_id] });
     await requestCancel(db, cancelled, { reason: null, mode: 'graceful' });
     await finishRun(db, {
-      ...{ run_id: ended.run_id, state: 'failed', output: undefined },
+      run_id: ended.run_id,
+      state: 'failed',
+      output: undefined,
       error: null,
       step_ids: [],
     });

@@ -6,18 +6,24 @@ import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();
 
-const know = (vet: () => Promise<string | null>) =>
-  createKnownDefinitions({ db, pipelines: createPipelineService(db, { vet }), engineVersion: 3 });
-const aDefinition = (over: Partial<PipelineDefinition>): PipelineDefinition => ({
-  ...{ pipeline: 'given', version: '1', steps: [{ id: 'a', capability: 'x' }] },
-  ...over,
-});
+function know(vet: () => Promise<string | null>) {
+  return createKnownDefinitions({ db, pipelines: createPipelineService(db, { vet }), engineVersion: 3 });
+}
+function aDefinition(over: Partial<PipelineDefinition>): PipelineDefinition {
+  return {
+    pipeline: 'given',
+    version: '1',
+    steps: [{ id: 'a', capability: 'x' }],
+    ...over,
+  };
+}
 const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'given', version: '1' };
 
 it('a schema from a request is vetted before it is compiled', async () => {
   const definition = aDefinition({ job_schema: { type: 'object', properties: { n: { type: 'integer' } } } });
   await expect(know(async () => 'takes too long').ofBody(definition)).rejects.toMatchObject({
-    ...{ code: 'definition_invalid', message: expect.stringContaining('takes too long') },
+    code: 'definition_invalid',
+    message: expect.stringContaining('takes too long'),
   });
   const sound = await know(async () => null).ofBody(definition);
   expect(() => sound.checkJob({ n: 'one' })).toThrow(expect.objectContaining({ code: 'job_invalid' }));

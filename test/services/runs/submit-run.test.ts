@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 
 /** First words of the statements that it makes. */
-const statementsOf = async <Value>(work: () => Promise<Value>): Promise<[string[], Value]> => {
+async function statementsOf<Value>(work: () => Promise<Value>): Promise<[string[], Value]> {
   const made: string[] = [];
   const note = ({ sql }: { readonly sql: string }): void => void made.push(sql.trim().split(/\W/)[0] ?? '');
   db.on('query', note);
@@ -52,10 +52,10 @@ const statementsOf = async <Value>(work: () => Promise<Value>): Promise<[string[
   } finally {
     db.off('query', note);
   }
-};
+}
 
 /** Temporal as it was told, with what happens to a run while it is told. */
-const startIn = async (start: RunToStart, meanwhile: () => Promise<unknown> = async () => undefined) => {
+async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = async () => undefined) {
   const told: [string, unknown][] = [];
   const delivery = createRunDelivery({
     db,
@@ -77,21 +77,24 @@ const startIn = async (start: RunToStart, meanwhile: () => Promise<unknown> = as
         return 'ended';
       },
     }),
-    ...{ heartbeatTimeoutMs: 1_000, engineVersion: 3, historyEvents: 4_096 },
-    ...{ publicUrl: () => 'http://capstan.test', logger: silentLogger },
+    heartbeatTimeoutMs: 1_000,
+    engineVersion: 3,
+    historyEvents: 4_096,
+    publicUrl: () => 'http://capstan.test',
+    logger: silentLogger,
   });
   const [statements] = await statementsOf(async () => {
     delivery.startNew(start);
     await delivery.settled();
   });
   return { told, statements };
-};
+}
 
-const submitted = async (pipeline = 'stored') => {
+async function submitted(pipeline = 'stored') {
   const { run, start } = await submitRun(project, { pipeline, job: { n: 1 } }, null);
   if (start === null) throw new Error('it is not to be started');
   return { run, start };
-};
+}
 
 test('a run of a stored pipeline is found and written by one statement each, and started without another', async () => {
   const [made, { run, start }] = await statementsOf(() => submitted());
@@ -107,8 +110,11 @@ test('a start from what was written tells the same as one from the row', async (
   const delivery = createRunDelivery({
     db,
     workflows: fakeWorkflows({ start: async (input) => void inputs.push(input) }),
-    ...{ heartbeatTimeoutMs: 1_000, engineVersion: 3, historyEvents: 4_096 },
-    ...{ publicUrl: () => 'http://capstan.test', logger: silentLogger },
+    heartbeatTimeoutMs: 1_000,
+    engineVersion: 3,
+    historyEvents: 4_096,
+    publicUrl: () => 'http://capstan.test',
+    logger: silentLogger,
   });
   const { run, start } = await submitted();
   delivery.startSoon(run.run_id);

@@ -24,27 +24,35 @@ beforeAll(async () => {
   }
 });
 
-const keyed = async (pipeline: string, key: string): Promise<void> => {
+async function keyed(pipeline: string, key: string): Promise<void> {
   const concurrency = { key, limit: 1, on_limit: 'reject' };
   const definition = { pipeline, version: '1', steps: [{ id: 'a', capability: 'x' }], concurrency };
   await createPipelineService(db).submit(parent.project_id, {
-    ...{ text: JSON.stringify(definition), contentType: 'application/json' },
+    text: JSON.stringify(definition),
+    contentType: 'application/json',
   });
-};
+}
 
-const submit = (order: Partial<SubRunOrder> = {}) => {
+function submit(order: Partial<SubRunOrder> = {}) {
   const pipelines = createPipelineService(db);
   const definitions = createKnownDefinitions({ db, pipelines, engineVersion: 3 });
   return createSubmitSubRun({ db, definitions, checkForRun: pipelines.checkForRun })({
     parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
-    ...{ project_id: parent.project_id, reference: 'below@1', job: { n: 1 }, priority: 'interactive' },
-    ...{ ceilingUsd: 5, depth: 1, parentWorkflowId: 'run/p/parent' },
+    project_id: parent.project_id,
+    reference: 'below@1',
+    job: { n: 1 },
+    priority: 'interactive',
+    ceilingUsd: 5,
+    depth: 1,
+    parentWorkflowId: 'run/p/parent',
     ...order,
   });
-};
-const at = (item: number): Partial<SubRunOrder> => ({
-  parent: { run_id: parent.run_id, step_id: 'a', item, revision: 0 },
-});
+}
+function at(item: number): Partial<SubRunOrder> {
+  return {
+    parent: { run_id: parent.run_id, step_id: 'a', item, revision: 0 },
+  };
+}
 
 describe('a step that starts a run', () => {
   it('starts one, however often and at once it is executed', async () => {
@@ -54,8 +62,14 @@ describe('a step that starts a run', () => {
     const [run_id] = ids;
     expect(await db('run').where({ parent_run_id: parent.run_id }).select('*')).toMatchObject([
       {
-        ...{ run_id, state: 'queued', version: '1', priority: 'interactive', depth: 1 },
-        ...{ parent_step_id: 'a', parent_item: 0, parent_workflow_id: 'run/p/parent' },
+        run_id,
+        state: 'queued',
+        version: '1',
+        priority: 'interactive',
+        depth: 1,
+        parent_step_id: 'a',
+        parent_item: 0,
+        parent_workflow_id: 'run/p/parent',
       },
     ]);
     expect(await db('job').count('* as n').first()).toEqual({ n: '2' }); // its own and the parent's

@@ -19,29 +19,31 @@ import { waitFor } from '../../support/wait.ts';
 const { db } = useDatabase();
 const logger = pino({ level: 'silent' });
 
-const aGate = () => {
+function aGate() {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => {
     open = resolve;
   });
   return { opened, open };
-};
+}
 
-const aBody = (body: object = {}): ScheduleRequest =>
-  ScheduleRequest.parse({ name: 'nightly', pipeline: 'trailer', cron: '@daily', ...body });
+function aBody(body: object = {}): ScheduleRequest {
+  return ScheduleRequest.parse({ name: 'nightly', pipeline: 'trailer', cron: '@daily', ...body });
+}
 
-const aSchedule = async (body: object = {}): Promise<ScheduleKey> => {
+async function aSchedule(body: object = {}): Promise<ScheduleKey> {
   const { project_id } = await aProject(db);
   const key = { project_id, schedule_id: newId('schedule') };
   await insertSchedule(db, key, aBody(body));
   return key;
-};
+}
 
 /** A server process, and what it told Temporal. */
-const aDelivery = (temporal: Partial<Schedules> = {}) => {
+function aDelivery(temporal: Partial<Schedules> = {}) {
   const told: (ScheduleOrder | string)[] = [];
   const delivery = createScheduleDelivery({
-    ...{ db, logger },
+    db,
+    logger,
     schedules: {
       put: async (order) => void told.push(order),
       remove: async ({ schedule_id }) => void told.push(schedule_id),
@@ -49,15 +51,17 @@ const aDelivery = (temporal: Partial<Schedules> = {}) => {
     },
   });
   return { told, delivery };
-};
+}
 
 /** Maintenance leaves to the process that made a change what is younger than this. */
-const passThreeSeconds = () => db.raw(`update schedule set updated_at = updated_at - interval '4 seconds'`);
+function passThreeSeconds() {
+  return db.raw(`update schedule set updated_at = updated_at - interval '4 seconds'`);
+}
 
-const isDelivered = async ({ schedule_id }: ScheduleKey): Promise<boolean> => {
+async function isDelivered({ schedule_id }: ScheduleKey): Promise<boolean> {
   const row = await readSchedule(db, schedule_id);
   return row !== undefined && row.delivered_version === row.version;
-};
+}
 
 it('tells Temporal once what the row says', async () => {
   const key = await aSchedule({ cron: '0 12 13 * fri', timezone: 'Asia/Tokyo', overlap: 'cancel_other' });
@@ -67,8 +71,13 @@ it('tells Temporal once what the row says', async () => {
   expect(await delivery.deliverOverdue()).toBe(0);
   expect(told).toEqual([
     {
-      ...{ ...key, name: 'nightly', cron: ['0 12 13 * *', '0 12 * * fri'], timezone: 'Asia/Tokyo' },
-      ...{ overlap: 'cancel_other', catch_up_ms: 60_000, paused: false },
+      ...key,
+      name: 'nightly',
+      cron: ['0 12 13 * *', '0 12 * * fri'],
+      timezone: 'Asia/Tokyo',
+      overlap: 'cancel_other',
+      catch_up_ms: 60_000,
+      paused: false,
     },
   ]);
   expect(await isDelivered(key)).toBe(true);

@@ -31,32 +31,40 @@ const submit = createSubmitScheduledRun({
   }),
 });
 
-const aVersion = async (project_id: string, definition: Partial<PipelineDefinition> = {}): Promise<void> => {
+async function aVersion(project_id: string, definition: Partial<PipelineDefinition> = {}): Promise<void> {
   const whole = {
-    ...{ pipeline: 'trailer', version: '1', steps: [{ id: 'a', capability: 'concat' }] },
+    pipeline: 'trailer',
+    version: '1',
+    steps: [{ id: 'a', capability: 'concat' }],
     ...definition,
   };
   const digest = await storeDefinition(db, whole);
   await insertVersion(db, { project_id, pipeline: whole.pipeline, version: whole.version }, digest);
-};
+}
 
-const aBody = (body: object = {}): ScheduleRequest =>
-  ScheduleRequest.parse({ name: 'nightly', pipeline: 'trailer', cron: '@daily', ...body });
+function aBody(body: object = {}): ScheduleRequest {
+  return ScheduleRequest.parse({ name: 'nightly', pipeline: 'trailer', cron: '@daily', ...body });
+}
 
-const aSchedule = async (body: object = {}, definition: Partial<PipelineDefinition> = {}) => {
+async function aSchedule(body: object = {}, definition: Partial<PipelineDefinition> = {}) {
   const { project_id } = await aProject(db);
   await aVersion(project_id, definition);
   const key: ScheduleKey = { project_id, schedule_id: newId('schedule') };
   await insertSchedule(db, key, aBody(body));
   return key;
-};
+}
 
-const aStart = ({ schedule_id }: ScheduleKey, scheduled_at = '2026-03-01T04:30:00.000Z'): ScheduledStart => ({
-  ...{ schedule_id, scheduled_at, workflow_id: `scheduled/x/${schedule_id}` },
-});
+function aStart({ schedule_id }: ScheduleKey, scheduled_at = '2026-03-01T04:30:00.000Z'): ScheduledStart {
+  return {
+    schedule_id,
+    scheduled_at,
+    workflow_id: `scheduled/x/${schedule_id}`,
+  };
+}
 
-const runsOf = ({ schedule_id }: ScheduleKey) =>
-  db('run').where({ schedule_id }).orderBy('scheduled_at').join('job', 'job.job_id', 'run.job_id');
+function runsOf({ schedule_id }: ScheduleKey) {
+  return db('run').where({ schedule_id }).orderBy('scheduled_at').join('job', 'job.job_id', 'run.job_id');
+}
 
 it('starts one run for each time, however often it is asked, with what the schedule says', async () => {
   const key = await aSchedule({
@@ -70,8 +78,13 @@ it('starts one run for each time, however often it is asked, with what the sched
   const runs = await runsOf(key);
   expect(runs).toMatchObject([
     {
-      ...{ pipeline: 'trailer', version: '1', priority: 'batch', labels: { a: 'b' }, body: { n: 1 } },
-      ...{ scheduled_at: new Date('2026-03-01T04:30:00Z'), parent_workflow_id: aStart(key).workflow_id },
+      pipeline: 'trailer',
+      version: '1',
+      priority: 'batch',
+      labels: { a: 'b' },
+      body: { n: 1 },
+      scheduled_at: new Date('2026-03-01T04:30:00Z'),
+      parent_workflow_id: aStart(key).workflow_id,
     },
     { scheduled_at: new Date('2026-03-02T04:30:00Z') },
   ]);
@@ -123,7 +136,8 @@ it('says of a run that it meets whether it will be told of its end: not when it 
   const first = await submit(aStart(key));
   expect(await submit(aStart(key))).toEqual(first);
   expect(await submit({ ...aStart(key), workflow_id: 'scheduled/x/other' })).toEqual({
-    ...{ ...first, has_ended: true },
+    ...first,
+    has_ended: true,
   });
   await db('run').where({ schedule_id: key.schedule_id }).update({ finished_at: db.fn.now() });
   expect(await submit(aStart(key))).toEqual({ ...first, has_ended: true });

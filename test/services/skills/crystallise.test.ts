@@ -22,45 +22,66 @@ afterAll(async () => {
   await database.drop();
 });
 
-const aCrystal = async (changes: Partial<Crystal> = {}): Promise<Crystal> => ({
-  job_type: 'tts',
-  escalation_id: newId('escalation'),
-  signals: ['cap:tts', 'cap:tts@1', 'pipeline:trailer', 'step:voice', 'tag:local'],
-  error: 'Error: sample_rate must be number, got "44.1k"',
-  fingerprint: 'rate',
-  from_level: 2,
-  instructions: 'Write the rate as a number',
-  trust: 'trusted',
-  correction: null,
-  ...changes,
-  project_id: changes.project_id ?? (await aProject(db)).project_id,
-});
+async function aCrystal(changes: Partial<Crystal> = {}): Promise<Crystal> {
+  return {
+    job_type: 'tts',
+    escalation_id: newId('escalation'),
+    signals: ['cap:tts', 'cap:tts@1', 'pipeline:trailer', 'step:voice', 'tag:local'],
+    error: 'Error: sample_rate must be number, got "44.1k"',
+    fingerprint: 'rate',
+    from_level: 2,
+    instructions: 'Write the rate as a number',
+    trust: 'trusted',
+    correction: null,
+    ...changes,
+    project_id: changes.project_id ?? (await aProject(db)).project_id,
+  };
+}
 
-const make = (crystal: Crystal) => db.transaction((trx) => crystallise(trx, crystal));
+function make(crystal: Crystal) {
+  return db.transaction((trx) => crystallise(trx, crystal));
+}
 
-const read = async (crystal: Crystal, id: string | null) => findSkill(db, crystal.project_id, id ?? '');
+async function read(crystal: Crystal, id: string | null) {
+  return findSkill(db, crystal.project_id, id ?? '');
+}
 
 /** An earlier escalation whose history holds these errors. */
-const anEscalation = (project_id: string, history: readonly { error: string; fingerprint: string }[]) =>
-  insertEscalation(db, {
-    ...{ escalation_id: newId('escalation'), project_id, job_type: 'tts', prompt: '', context: undefined },
-    ...{ repo_context: '', signals: [], result_schema: null, step: null, previous_id: null, max_usd: null },
-    ...{ escalation_level: 0, escalation_history: [], escalation_advice: [], fingerprint: null },
+function anEscalation(project_id: string, history: readonly { error: string; fingerprint: string }[]) {
+  return insertEscalation(db, {
+    escalation_id: newId('escalation'),
+    project_id,
+    job_type: 'tts',
+    prompt: '',
+    context: undefined,
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    step: null,
+    previous_id: null,
+    max_usd: null,
+    escalation_level: 0,
+    escalation_history: [],
+    escalation_advice: [],
+    fingerprint: null,
     ladder: { history },
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
   });
+}
 
 describe('crystallise', () => {
   it('keeps advice with a pattern of the error it answered, wherever it happened', async () => {
     const crystal = await aCrystal();
     const skill = await read(crystal, await make(crystal));
     expect(skill).toMatchObject({
-      ...{ source: 'escalation-l2', trust: 'trusted', success_count: 1, failure_count: 0, uses: 0 },
-      ...{
-        repo_signals: ['cap:tts', 'cap:tts@1'],
-        template: null,
-        instructions: 'Write the rate as a number',
-      },
+      source: 'escalation-l2',
+      trust: 'trusted',
+      success_count: 1,
+      failure_count: 0,
+      uses: 0,
+      repo_signals: ['cap:tts', 'cap:tts@1'],
+      template: null,
+      instructions: 'Write the rate as a number',
       escalation_id: crystal.escalation_id,
     });
     const { match } = createSkillMatcher({ db });
@@ -122,7 +143,9 @@ describe('crystallise', () => {
   });
 });
 
-const numbers = (input: Json): boolean => typeof (input as { rate?: Json }).rate === 'number';
+function numbers(input: Json): boolean {
+  return typeof (input as { rate?: Json }).rate === 'number';
+}
 const original = { rate: '44.1k', output_path: 'media://out.wav' };
 
 describe('a template', () => {
@@ -159,7 +182,8 @@ describe('a template', () => {
   ])('that %s is left out, and the instructions are kept', async (_, corrected) => {
     const crystal = await aCrystal({ correction: { original, corrected, isValid: numbers } });
     expect(await read(crystal, await make(crystal))).toMatchObject({
-      ...{ template: null, instructions: 'Write the rate as a number' },
+      template: null,
+      instructions: 'Write the rate as a number',
     });
   });
 

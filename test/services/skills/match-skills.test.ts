@@ -19,7 +19,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const aMatcher = async () => {
+async function aMatcher() {
   const { project_id } = await aProject(db);
   const matcher = createSkillMatcher({ db });
   const match = (query: Partial<SkillQuery> = {}) =>
@@ -32,12 +32,13 @@ const aMatcher = async () => {
     });
   const ids = async (query: Partial<SkillQuery> = {}) => (await match(query)).map(({ skill }) => skill.id);
   return { project_id, match, ids };
-};
+}
 
 it('finds what fits job type, signals and error, with the groups of the pattern', async () => {
   const { project_id, match, ids } = await aMatcher();
   const fits = await aStoredSkill(db, project_id, {
-    ...{ repo_signals: ['cap:tts'], error_patterns: ['^no', 'rate (?<rate>\\S+) is bad'] },
+    repo_signals: ['cap:tts'],
+    error_patterns: ['^no', 'rate (?<rate>\\S+) is bad'],
   });
   await aStoredSkill(db, project_id, { job_type: 'mix' });
   await aStoredSkill(db, project_id, { repo_signals: ['cap:tts', 'tag:other'] });

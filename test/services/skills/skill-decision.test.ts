@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const aFlaggedSkill = async () => {
+async function aFlaggedSkill() {
   const { project_id } = await aProject(db);
   const skill_id = await aStoredSkill(db, project_id, {
     repo_signals: ['cap:tts'],
@@ -35,7 +35,7 @@ const aFlaggedSkill = async () => {
   const read = () => findSkill(db, project_id, skill_id);
   const actions = async () => (await listAudit(db, project_id, { limit: 9 })).map(({ action }) => action);
   return { project_id, skill_id, decide, read, actions };
-};
+}
 
 it('keeps the skill as it is, flagged no more', async () => {
   const { decide, read, actions } = await aFlaggedSkill();
@@ -50,7 +50,8 @@ it('edits it, and leaves trust to admins', async () => {
     code: 'forbidden',
   });
   await expect(decide({ action: 'edit', skill: { instructions: 'a\u202eb' } })).rejects.toMatchObject({
-    ...{ code: 'request_invalid', errors: [{ pointer: '/skill/instructions' }] },
+    code: 'request_invalid',
+    errors: [{ pointer: '/skill/instructions' }],
   });
   await decide({ action: 'edit', skill: { instructions: 'better' } });
   const edited = { version: 2, instructions: 'better', trust: 'trusted', flagged_at: null };
@@ -69,7 +70,8 @@ it.each([
 ])('does not call it narrower when %s says no more than before', async (pointer, skill) => {
   const { decide, read } = await aFlaggedSkill();
   await expect(decide({ action: 'narrow', skill })).rejects.toMatchObject({
-    ...{ code: 'request_invalid', errors: [{ pointer }] },
+    code: 'request_invalid',
+    errors: [{ pointer }],
   });
   expect(await read()).toMatchObject({ version: 1, flagged_at: expect.any(Date) });
 });
@@ -79,7 +81,10 @@ it('narrows it by a signal or by its patterns', async () => {
   await decide({ action: 'narrow', skill: { pattern: { repo_signals: ['cap:tts', 'tag:x'] } } });
   await decide({ action: 'narrow', skill: { pattern: { error_patterns: ['sample rate'] } } });
   expect(await read()).toMatchObject({
-    ...{ version: 3, flagged_at: null, repo_signals: ['cap:tts', 'tag:x'], error_patterns: ['sample rate'] },
+    version: 3,
+    flagged_at: null,
+    repo_signals: ['cap:tts', 'tag:x'],
+    error_patterns: ['sample rate'],
   });
 });
 

@@ -22,14 +22,15 @@ afterAll(async () => {
   await database.drop();
 });
 
-const aUsedSkill = async (counts: { success_count?: number; failure_count?: number } = {}) => {
+async function aUsedSkill(counts: { success_count?: number; failure_count?: number } = {}) {
   const { project_id } = await aProject(db);
   const skill_id = await aStoredSkill(db, project_id, counts);
   let transition = 0;
   const use = (outcome: SkillOutcome, again = transition++) =>
     db.transaction((trx) =>
       recordSkillUses(trx, {
-        ...{ project_id, occasion: { escalation_id: 'esc_1', transition: again } },
+        project_id,
+        occasion: { escalation_id: 'esc_1', transition: again },
         uses: [{ skill_id, version: 1, level: 1, outcome }],
       }),
     );
@@ -39,7 +40,7 @@ const aUsedSkill = async (counts: { success_count?: number; failure_count?: numb
     return { isFlagged: skill?.flagged_at !== null, reviews, skill };
   };
   return { project_id, skill_id, use, read };
-};
+}
 
 it('flags a skill below one half after three uses, and asks a person once', async () => {
   const { project_id, skill_id, use, read } = await aUsedSkill({ success_count: 0, failure_count: 1 });
@@ -50,7 +51,11 @@ it('flags a skill below one half after three uses, and asks a person once', asyn
   expect(isFlagged).toBe(true);
   expect(reviews).toMatchObject([
     {
-      ...{ kind: 'skill', state: 'open', skill_id, run_id: null, escalation_id: null },
+      kind: 'skill',
+      state: 'open',
+      skill_id,
+      run_id: null,
+      escalation_id: null,
       reason: 'a skill for tts works in 25 % of its uses',
       payload: { job_type: 'tts', details: { skill_id, version: 1, success_count: 1, failure_count: 3 } },
     },

@@ -17,22 +17,24 @@ beforeEach(async () => {
 });
 
 const json = { 'content-type': 'application/json' };
-const raw =
-  (body: string | Buffer, headers: Record<string, string> = json, status = 200) =>
-  (response: ServerResponse): void => {
+function raw(body: string | Buffer, headers: Record<string, string> = json, status = 200) {
+  return (response: ServerResponse): void => {
     response.writeHead(status, headers);
     response.end(body);
   };
-const value = (body: unknown) => (response: ServerResponse) => answer(response, 200, body);
+}
+function value(body: unknown) {
+  return (response: ServerResponse) => answer(response, 200, body);
+}
 const deep = `{"x":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
 
-const execute = async (retryMax: number) => {
+async function execute(retryMax: number) {
   const steps = [{ id: 'a', capability: name, retry: { max: retryMax }, escalate: { enabled: false } }];
   const run = await aRun(db, stepsOf(steps));
   const before = instance.execs.length;
   const end = await world.newWorker().execute(run, 'a');
   return { run, end, calls: instance.execs.length - before };
-};
+}
 
 test.each([
   ['a list', value([1, 2]), 'response_invalid', 'the answer is a list of 2, not an object'],

@@ -6,11 +6,13 @@ import { stepsOf, useSteps } from '../../support/steps.ts';
 const world = useSteps();
 const { db } = world;
 
-const step = (id: string, more: Partial<StepDefinition>): StepDefinition => ({
-  id,
-  capability: 'x',
-  ...more,
-});
+function step(id: string, more: Partial<StepDefinition>): StepDefinition {
+  return {
+    id,
+    capability: 'x',
+    ...more,
+  };
+}
 
 it('steps are decided in the order asked for, each by itself, from what is stored', async () => {
   const run = await aRun(db, {

@@ -60,15 +60,17 @@ afterAll(async () => {
 const place = { escalation_id: 'esc_1', transition: 0, command: { type: 'execute', level: 0 } } as const;
 const killed: OpenForStep = () => Promise.reject(new Error('killed'));
 const noSubRun: SubmitSubRun = () => Promise.reject(new Error('no step of these tests starts a run'));
-const control = (round: number) => ({ round, remainingMs: 20_000, signal: new Stop() });
+function control(round: number) {
+  return { round, remainingMs: 20_000, signal: new Stop() };
+}
 
-const aFailingRun = async (step: Partial<StepDefinition> = {}) => {
+async function aFailingRun(step: Partial<StepDefinition> = {}) {
   const steps = [{ id: 'a', capability: 'even', input: { n: 1 }, ...step }];
   const run = await aRun(db, { definition: { steps } });
   return { run, first: { run_id: run.run_id, step_id: 'a', revision: 0, escalates: true } };
-};
+}
 
-const stepsWith = (openForStep: OpenForStep) => {
+function stepsWith(openForStep: OpenForStep) {
   const { callCapability } = router;
   const dependencies = {
     db,
@@ -80,10 +82,11 @@ const stepsWith = (openForStep: OpenForStep) => {
     executeStep: createExecuteStep({ ...dependencies, openForStep, submitSubRun: noSubRun }),
     executeRevision: createExecuteRevision(dependencies),
   };
-};
+}
 
-const stateOf = async (runId: string): Promise<string> =>
-  (await db('step').where({ run_id: runId, step_id: 'a' }).first('state'))?.state;
+async function stateOf(runId: string): Promise<string> {
+  return (await db('step').where({ run_id: runId, step_id: 'a' }).first('state'))?.state;
+}
 
 test('a worker killed between the failure and its escalation: the next opens it and sends nothing', async () => {
   const { run, first } = await aFailingRun();
@@ -99,8 +102,16 @@ test('a worker killed between the failure and its escalation: the next opens it 
   expect(await executeStep(first, control(2))).toEqual({ kind: 'escalated', error, place });
   expect(told).toMatchObject([
     {
-      ...{ run_id: run.run_id, step_id: 'a', item: 0, revision: 0, project_id: run.project_id },
-      ...{ pipeline: 'trailer', capability: 'even', tags: [], input: { n: 1 }, failure: error },
+      run_id: run.run_id,
+      step_id: 'a',
+      item: 0,
+      revision: 0,
+      project_id: run.project_id,
+      pipeline: 'trailer',
+      capability: 'even',
+      tags: [],
+      input: { n: 1 },
+      failure: error,
       policy: { enabled: true, repair: 'propose', needs_person: false },
     },
   ]);
@@ -155,13 +166,25 @@ test('whatever becomes of a correction, but a success, leaves the step open', as
 });
 
 /** A ladder at its beginning; each call stores one more correction of it. */
-const aLadder = async ({ run_id, project_id }: StoredRun) => {
+async function aLadder({ run_id, project_id }: StoredRun) {
   const escalation_id = newId('escalation');
   const step = { run_id, step_id: 'a', item: 0 };
   await insertEscalation(db, {
-    ...{ escalation_id, project_id, job_type: 'even', prompt: 'p', context: { n: 1 }, step },
-    ...{ repo_context: '', signals: [], result_schema: null, previous_id: null, max_usd: null },
-    ...{ escalation_level: 0, escalation_history: [], escalation_advice: [], fingerprint: null },
+    escalation_id,
+    project_id,
+    job_type: 'even',
+    prompt: 'p',
+    context: { n: 1 },
+    step,
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    previous_id: null,
+    max_usd: null,
+    escalation_level: 0,
+    escalation_history: [],
+    escalation_advice: [],
+    fingerprint: null,
     ladder: newStoredLadder(startLadder({ start_level: 0, history: [], advice: [] })),
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
   });
@@ -171,7 +194,7 @@ const aLadder = async ({ run_id, project_id }: StoredRun) => {
     choice += 1;
     return { ...step, revision: (await storeStepRevision(db, { ...step, ...correction })).revision };
   };
-};
+}
 
 test.each([0, 2])('an answer to a correction is not asked for again (retry.max %i)', async (max) => {
   const { run, first } = await aFailingRun({ retry: { max } });

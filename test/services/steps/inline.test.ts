@@ -10,11 +10,11 @@ const { db } = world;
 const inline = { step_id: 'a', inline: true, remainingMs: 800 };
 const queued = { step_id: 'a', again: true };
 
-const aStep = async (capability: string, handle: Handler, step: Partial<StepDefinition> = {}) => {
+async function aStep(capability: string, handle: Handler, step: Partial<StepDefinition> = {}) {
   const instance = await world.register({ name: capability });
   instance.handle = handle;
   return { instance, run: await aRun(db, stepsOf([{ id: 'a', capability, ...step }])) };
-};
+}
 
 it('what has to be tried again later is no failure of an inline step: the queue goes on with it', async () => {
   const { instance, run } = await aStep('busy', (_exec, response) => {

@@ -13,13 +13,19 @@ import { stepsOf, useSteps } from '../../support/steps.ts';
 const world = useSteps();
 const { db } = world;
 
-const fan = (items: Json, more: Partial<StepDefinition> = {}): StepDefinition => ({
-  ...{ id: 'fan', capability: 'paint', for_each: { items }, input: { of: '{{ item }}', at: '{{ index }}' } },
-  ...more,
-});
+function fan(items: Json, more: Partial<StepDefinition> = {}): StepDefinition {
+  return {
+    id: 'fan',
+    capability: 'paint',
+    for_each: { items },
+    input: { of: '{{ item }}', at: '{{ index }}' },
+    ...more,
+  };
+}
 
-const aFanRun = (items: Json, job = {}, after: StepDefinition[] = []) =>
-  aRun(db, { ...stepsOf([fan(items), ...after]), job, project_id: world.projectId() });
+function aFanRun(items: Json, job = {}, after: StepDefinition[] = []) {
+  return aRun(db, { ...stepsOf([fan(items), ...after]), job, project_id: world.projectId() });
+}
 
 describe('a step with for_each', () => {
   it('is decided once, by its count, and executes each item with its own value and index', async () => {
@@ -120,7 +126,7 @@ describe('a step with for_each', () => {
 });
 
 /** The whole of `fan` with three items, of which the second failed. */
-const aMixedFan = async (state = 'succeeded') => {
+async function aMixedFan(state = 'succeeded') {
   const run = await aFanRun([1, 2, 3], {}, [
     {
       id: 'next',
@@ -141,7 +147,7 @@ const aMixedFan = async (state = 'succeeded') => {
     { run_id, step_id: 'fan', item: 2, state: 'failed', error: { code: 'input_rejected', message: 'no' } },
   ]);
   return run;
-};
+}
 
 describe('the output of a step with for_each', () => {
   it('is the list of its items in their order, null where one has failed', async () => {

@@ -17,16 +17,20 @@ import { stepsOf, useSteps } from '../../support/steps.ts';
 const world = useSteps();
 const { db } = world;
 
-const aRunOf = (step: Omit<StepDefinition, 'id'>, more = {}) =>
-  aRun(db, { ...stepsOf([{ id: 'a', ...step }]), project_id: world.projectId(), ...more });
+function aRunOf(step: Omit<StepDefinition, 'id'>, more = {}) {
+  return aRun(db, { ...stepsOf([{ id: 'a', ...step }]), project_id: world.projectId(), ...more });
+}
 
-const refOf = (end: StepEnd): { review_id?: string; run_id?: string } =>
-  end.kind === 'waiting' ? (end.ref ?? {}) : {};
+function refOf(end: StepEnd): { review_id?: string; run_id?: string } {
+  return end.kind === 'waiting' ? (end.ref ?? {}) : {};
+}
 
-const failed = (code: string, message: string) => ({
-  kind: 'failed',
-  error: { code, message: expect.stringContaining(message) },
-});
+function failed(code: string, message: string) {
+  return {
+    kind: 'failed',
+    error: { code, message: expect.stringContaining(message) },
+  };
+}
 
 describe('a step that is a review', () => {
   const review = { title: 'Is it good?', schema: { type: 'object', required: ['mark'] }, timeout: '2h' };
@@ -46,7 +50,12 @@ describe('a step that is a review', () => {
     const { run, first, review_id, resume } = await asked();
     const row = await readReview(db, review_id);
     expect(row).toMatchObject({
-      ...{ kind: 'step', state: 'open', reason: 'Is it good?', step_id: 'a', item: 0, run_id: run.run_id },
+      kind: 'step',
+      state: 'open',
+      reason: 'Is it good?',
+      step_id: 'a',
+      item: 0,
+      run_id: run.run_id,
       payload: {
         input: { at: 7 },
         schema: review.schema,
@@ -121,7 +130,9 @@ describe('a step that is a review', () => {
     expect(actionsOf(row)).toEqual(['output', 'skip', 'reject']);
     expect(actionsOf({ ...row, payload: {} })).toEqual(['output', 'reject']);
     const check = createCheckDecision({
-      ...{ db, contexts: createRunContexts(db), feed: { fleet: () => ({ instances: [], priorMs: 0 }) } },
+      db,
+      contexts: createRunContexts(db),
+      feed: { fleet: () => ({ instances: [], priorMs: 0 }) },
       validator: { validateInput: neverAsked, validateOutput: neverAsked },
     });
     await check(row, { action: 'output', output: { mark: 2 } });
@@ -132,7 +143,9 @@ describe('a step that is a review', () => {
   });
 });
 
-const neverAsked = () => Promise.reject(new Error('a question of a step is of no capability'));
+function neverAsked() {
+  return Promise.reject(new Error('a question of a step is of no capability'));
+}
 
 describe('a step that is a run', () => {
   const step = { pipeline: 'reel@1.0', input: { n: '{{ job.n }}' }, budget_ceiling_usd: 5 };
@@ -150,8 +163,13 @@ describe('a step that is a run', () => {
     expect(worker.subRuns).toEqual([
       {
         parent: { run_id: run.run_id, step_id: 'a', item: 0, revision: 0 },
-        ...{ project_id: run.project_id, reference: 'reel@1.0', job: { n: 1 }, priority: 'batch' },
-        ...{ ceilingUsd: 5, depth: 3, parentWorkflowId: `run/${run.project_id}/${run.run_id}` },
+        project_id: run.project_id,
+        reference: 'reel@1.0',
+        job: { n: 1 },
+        priority: 'batch',
+        ceilingUsd: 5,
+        depth: 3,
+        parentWorkflowId: `run/${run.project_id}/${run.run_id}`,
       },
     ]);
     expect(first).toEqual({ kind: 'waiting', awaiting: 'run', until: null, ref: { run_id: sub } });
@@ -205,7 +223,8 @@ describe('a step that is a run', () => {
     await endSub(sub, { output: { film: 'x\u0000' } });
     for (const _ of [1, 2]) {
       expect(await worker.execute(run, { step_id: 'a', resumed: true })).toMatchObject({
-        ...{ kind: 'succeeded', output: { film: 'x\u0000' } },
+        kind: 'succeeded',
+        output: { film: 'x\u0000' },
       });
     }
     expect(await listRunSteps(db, run.run_id)).toMatchObject([{ state: 'succeeded', cost_nano: '8' }]);

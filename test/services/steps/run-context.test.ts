@@ -6,7 +6,7 @@ import { stepsOf } from '../../support/steps.ts';
 
 const { db } = useDatabase(4);
 
-const countReads = async (work: () => Promise<unknown>): Promise<number> => {
+async function countReads(work: () => Promise<unknown>): Promise<number> {
   let reads = 0;
   const count = (): void => {
     reads += 1;
@@ -15,7 +15,7 @@ const countReads = async (work: () => Promise<unknown>): Promise<number> => {
   await work();
   db.off('query', count);
   return reads;
-};
+}
 
 describe('the context of a run', () => {
   it('is read once, and again for whoever knows of another ceiling, once for all', async () => {

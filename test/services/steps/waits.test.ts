@@ -14,8 +14,8 @@ import { waitFor } from '../../support/wait.ts';
 const world = useSteps();
 const { db } = world;
 
-const rowOf = (runId: string, step_id = 'a') =>
-  db('step')
+function rowOf(runId: string, step_id = 'a') {
+  return db('step')
     .where({ run_id: runId, step_id })
     .first(
       'state',
@@ -26,22 +26,26 @@ const rowOf = (runId: string, step_id = 'a') =>
       'wake_requested_at',
       'started_at',
     );
+}
 
-const waitsOf = async (run: { run_id: string }) =>
-  (
+async function waitsOf(run: { run_id: string }) {
+  return (
     await db('event')
       .where({ ...run, type: 'step.waiting' })
       .orderBy('id')
       .select('data', 'item')
   ).map(({ data, item }) => (item === null ? data : { ...data, item }));
+}
 
-const aRunOf = (step: Partial<StepDefinition>, run: RunOverrides = {}) =>
-  aRun(db, { ...stepsOf([{ id: 'a', capability: 'paid', ...step }]), ...run });
+function aRunOf(step: Partial<StepDefinition>, run: RunOverrides = {}) {
+  return aRun(db, { ...stepsOf([{ id: 'a', capability: 'paid', ...step }]), ...run });
+}
 
-const setLimit = (scope: string, usd: number) =>
-  db('budget')
+function setLimit(scope: string, usd: number) {
+  return db('budget')
     .where({ scope })
     .update({ limit_nano: usd * 1e9 });
+}
 
 describe('a step without money', () => {
   /** One call costs 2 USD; the run may spend 3 and has spent 2. */
@@ -54,7 +58,8 @@ describe('a step without money', () => {
         { id: 'a', capability: 'paid', ...step },
         { id: 'b', capability: 'paid' },
       ]),
-      ...{ budget_ceiling_usd: 3, project_id: world.projectId() },
+      budget_ceiling_usd: 3,
+      project_id: world.projectId(),
     });
     expect(await world.newWorker().execute(run, 'b')).toMatchObject({ kind: 'succeeded' });
     return { ...run, scope: `run:${run.run_id}` };
@@ -65,14 +70,20 @@ describe('a step without money', () => {
     const worker = world.newWorker();
     const first = await worker.execute(run, 'a');
     expect(first).toEqual({
-      ...{ kind: 'waiting', awaiting: 'budget', until: null },
+      kind: 'waiting',
+      awaiting: 'budget',
+      until: null,
       ref: { review_id: expect.stringMatching(/^rev_/) },
     });
     expect(await worker.execute(run, { step_id: 'a', resumed: true })).toEqual(first);
     const { run_id } = run;
     const [review] = await db('review').where({ subject: run.scope });
     expect(review).toMatchObject({
-      ...{ kind: 'budget', state: 'open', run_id, step_id: null, project_id: run.project_id },
+      kind: 'budget',
+      state: 'open',
+      run_id,
+      step_id: null,
+      project_id: run.project_id,
       reason: `the budget of the run is used up: limit 3 USD, spent 2, reserved 0; step a needs 2`,
       payload: {
         optional: true,
@@ -289,7 +300,8 @@ describe('a step whose capability nobody offers', () => {
     const resumed = { step_id: 'a', resumed: true };
     const end = await worker.execute(run, resumed);
     expect(end).toEqual({
-      ...{ kind: 'retry', delayMs: expect.any(Number) },
+      kind: 'retry',
+      delayMs: expect.any(Number),
       error: { code: 'unavailable', message: expect.stringMatching(/^the wait ends in \d+ ms$/) },
     });
     expect('delayMs' in end && end.delayMs > 4_000 && end.delayMs <= 8_000).toBe(true);

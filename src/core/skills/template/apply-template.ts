@@ -18,9 +18,11 @@ export type TemplateResult =
   /** The corrected input; for literal text, what the text says. */
   { readonly ok: true; readonly input: Json } | { readonly ok: false; readonly reason: string };
 
-const stop = (reason: string): TemplateResult => ({ ok: false, reason });
+function stop(reason: string): TemplateResult {
+  return { ok: false, reason };
+}
 
-export const applyTemplate = (template: SkillTemplate, scope: SkillScope): TemplateResult => {
+export function applyTemplate(template: SkillTemplate, scope: SkillScope): TemplateResult {
   try {
     switch (template.kind) {
       case 'text':
@@ -34,10 +36,10 @@ export const applyTemplate = (template: SkillTemplate, scope: SkillScope): Templ
     if (error instanceof ExpressionError) return stop(error.message);
     throw error;
   }
-};
+}
 
 /** @throws ExpressionError when an expression has no value for this input */
-const correct = (operations: readonly TemplateOperation[], scope: SkillScope): TemplateResult => {
+function correct(operations: readonly TemplateOperation[], scope: SkillScope): TemplateResult {
   const guards = createGuards();
   const budget = createCopyBudget();
   let input = scope.input;
@@ -53,16 +55,17 @@ const correct = (operations: readonly TemplateOperation[], scope: SkillScope): T
   if (isEqual(input, scope.input)) return stop('the template changes nothing in this input');
   const fault = findProtectedChange(scope.input, input);
   return fault === null ? { ok: true, input } : stop(`${showPointer(fault.pointer)} ${fault.reason}`);
-};
+}
 
-const evaluateOperation = (operation: TemplateOperation, scope: SkillScope): PatchOperation =>
-  'value' in operation ? { ...operation, value: evaluateTemplate(operation.value, scope) } : operation;
+function evaluateOperation(operation: TemplateOperation, scope: SkillScope): PatchOperation {
+  return 'value' in operation ? { ...operation, value: evaluateTemplate(operation.value, scope) } : operation;
+}
 
 /** JSON Patch lets `add`, `move` and `copy` replace a member; here only what was tested or is derived may. */
-const overwrites = (input: Json, operation: TemplateOperation, guards: Guards): boolean => {
+function overwrites(input: Json, operation: TemplateOperation, guards: Guards): boolean {
   const { op, path } = operation;
   if (op !== 'add' && op !== 'move' && op !== 'copy') return false;
   if (isDerivedOperation(operation) || guards.isGuarded(path)) return false;
   const parent = path === '' ? undefined : valueAt(input, path.slice(0, path.lastIndexOf('/')));
   return (path === '' || isPlainObject(parent)) && valueAt(input, path) !== undefined;
-};
+}

@@ -10,12 +10,12 @@ import { isDerived, isQuoted, quoteValue } from './template.ts';
  * @param merge may hold expressions; those replace without a guard
  * @returns the text of the JSON Patch template; null when the merge patch changes nothing
  */
-export const convertMergePatch = (merge: Json, original: Json): string | null => {
+export function convertMergePatch(merge: Json, original: Json): string | null {
   const operations = convert(merge, original, '');
   return operations.length === 0 ? null : JSON.stringify(operations);
-};
+}
 
-const convert = (merge: Json, before: Json, path: string): PatchOperation[] => {
+function convert(merge: Json, before: Json, path: string): PatchOperation[] {
   if (isBranch(merge) && isPlainObject(before)) {
     return Object.entries(merge).flatMap(([key, value]) =>
       convertMember(value, before, key, extendPointer(path, key)),
@@ -25,25 +25,30 @@ const convert = (merge: Json, before: Json, path: string): PatchOperation[] => {
   if (isDerived(value)) return [{ op: 'replace', path, value }];
   if (isEqual(unquote(value), before)) return [];
   return [guard(before, path), { op: 'replace', path, value }];
-};
+}
 
-const convertMember = (merge: Json, before: JsonObject, key: string, path: string): PatchOperation[] => {
+function convertMember(merge: Json, before: JsonObject, key: string, path: string): PatchOperation[] {
   const old = Object.hasOwn(before, key) ? before[key] : undefined;
   if (old !== undefined && merge !== null) return convert(merge, old, path);
   if (old !== undefined) return [guard(old, path), { op: 'remove', path }];
   return merge === null ? [] : [{ op: 'add', path, value: dropNulls(merge) }];
-};
+}
 
-const isBranch = (merge: Json): merge is JsonObject => isPlainObject(merge) && !isQuoted(merge);
+function isBranch(merge: Json): merge is JsonObject {
+  return isPlainObject(merge) && !isQuoted(merge);
+}
 
-const guard = (value: Json, path: string): PatchOperation => ({ op: 'test', path, value: quoteValue(value) });
+function guard(value: Json, path: string): PatchOperation {
+  return { op: 'test', path, value: quoteValue(value) };
+}
 
 /** What a merge patch builds where nothing stood; a quoted value is kept as it is. */
-const dropNulls = (merge: Json): Json => {
+function dropNulls(merge: Json): Json {
   if (!isBranch(merge)) return merge;
   const kept = Object.entries(merge).filter(([, value]) => value !== null);
   return Object.fromEntries(kept.map(([key, value]) => [key, dropNulls(value)]));
-};
+}
 
-const unquote = (value: Json): Json =>
-  isPlainObject(value) && Object.hasOwn(value, '$literal') ? (value.$literal ?? null) : value;
+function unquote(value: Json): Json {
+  return isPlainObject(value) && Object.hasOwn(value, '$literal') ? (value.$literal ?? null) : value;
+}

@@ -31,18 +31,19 @@ export interface DeriveOptions extends WriteOptions {
 }
 
 /** @returns the text of the template; null when there is no difference or none can be written */
-export const deriveTemplate = (
+export function deriveTemplate(
   { input, match }: SkillScope,
   corrected: Json,
   { bounds = [], error = '' }: DeriveOptions = {},
-): string | null =>
-  writePatch(input, corrected, {
+): string | null {
+  return writePatch(input, corrected, {
     bounds: new Set(bounds),
     express: (change) => findExpression(change, { input, match }, error),
     hasMoves: true,
   });
+}
 
-const findExpression = (change: ValueChange, scope: SkillScope, error: string): string | null => {
+function findExpression(change: ValueChange, scope: SkillScope, error: string): string | null {
   if (typeof change.after === 'object') return null;
   const gives = (text: string): boolean => isEqualTo(text, change.after, scope);
   const path = formatPath('input', change.segments);
@@ -50,23 +51,23 @@ const findExpression = (change: ValueChange, scope: SkillScope, error: string): 
     .filter(([, isSound]) => change.before !== undefined && isSound(change, error))
     .map(([filter]) => `{{ ${path} | ${filter} }}`);
   return filtered.find(gives) ?? findGroup(scope, gives, error);
-};
+}
 
 /** The group that holds the new value, unless several do, or it may be there by chance. */
-const findGroup = ({ match }: SkillScope, gives: (text: string) => boolean, error: string): string | null => {
+function findGroup({ match }: SkillScope, gives: (text: string) => boolean, error: string): string | null {
   const found = Object.entries(match).flatMap(([name, text]) => {
     const path = formatPath('match', [name]);
     const isUsed = text !== '' && isTelling(text, error);
     return isUsed ? [`{{ ${path} }}`, `{{ ${path} | number }}`].filter(gives) : [];
   });
   return found.length === 1 ? (found[0] ?? null) : null;
-};
+}
 
-const isEqualTo = (text: string, value: Json, scope: SkillScope): boolean => {
+function isEqualTo(text: string, value: Json, scope: SkillScope): boolean {
   try {
     return isEqual(evaluateTemplate(compileTemplate(text, '', skillDialect), scope), value);
   } catch (error) {
     if (error instanceof ExpressionError || error instanceof ExpressionSyntaxError) return false;
     throw error;
   }
-};
+}

@@ -13,20 +13,24 @@ const announcement =
   /(?:[<>]=?|\b(?:maximum|minimum|max|min|limit|bound|most|least|up to|below|above|exceeds?|must be|expected|required|use|instead|successor|last|first|supported|mean))(?: (?:is|are|of|value|or|than|to|one))*[ :="'`]*$/i;
 
 /** That it fell on an even number is the point, says the error. */
-export const wantsEven = (error: string): boolean => evenness.test(error);
+export function wantsEven(error: string): boolean {
+  return evenness.test(error);
+}
 
-const toNumber = (value: Json | undefined): number =>
-  typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
+function toNumber(value: Json | undefined): number {
+  return typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
+}
 
 /** Rounding would have given another number. */
-export const dropsFraction = (before: Json | undefined, after: Json): boolean =>
-  Math.abs(toNumber(before) - toNumber(after)) > 0.5;
+export function dropsFraction(before: Json | undefined, after: Json): boolean {
+  return Math.abs(toNumber(before) - toNumber(after)) > 0.5;
+}
 
 /** @param text of a group of the error's pattern: long enough, or named as what is to be written */
-export const isTelling = (text: string, error: string): boolean => {
+export function isTelling(text: string, error: string): boolean {
   if (text.length >= telling) return true;
   for (let at = error.indexOf(text); at >= 0; at = error.indexOf(text, at + 1)) {
     if (announcement.test(error.slice(Math.max(0, at - 60), at))) return true;
   }
   return false;
-};
+}

@@ -24,14 +24,14 @@ export interface GateInput {
 
 export type GateResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
-export const passGate = ({
+export function passGate({
   template: text,
   original,
   corrected,
   match,
   isValid,
   bounds = [],
-}: GateInput): GateResult => {
+}: GateInput): GateResult {
   const reason = findTextFault(text)?.message ?? null;
   if (reason !== null) return { ok: false, reason };
   const parsing = parseTemplate(text);
@@ -47,4 +47,4 @@ export const passGate = ({
     return { ok: false, reason: 'the template does not give the input that worked' };
   }
   return isValid(corrected) ? { ok: true } : { ok: false, reason: 'the corrected input is not valid' };
-};
+}

@@ -12,7 +12,7 @@ export interface Guards {
   note(operation: TemplateOperation): void;
 }
 
-export const createGuards = (): Guards => {
+export function createGuards(): Guards {
   const tested = new Set<string>();
 
   const forgetSiblings = (pointer: string): void => {
@@ -36,19 +36,21 @@ export const createGuards = (): Guards => {
       if (movesItems(operation)) forgetSiblings(operation.path);
     },
   };
-};
+}
 
-const movesItems = ({ op, path }: TemplateOperation): boolean =>
-  op !== 'replace' && op !== 'test' && /\/\d+$/.test(path);
+function movesItems({ op, path }: TemplateOperation): boolean {
+  return op !== 'replace' && op !== 'test' && /\/\d+$/.test(path);
+}
 
-export const isDerivedOperation = (operation: TemplateOperation): boolean =>
-  'value' in operation && hasReference(operation.value);
+export function isDerivedOperation(operation: TemplateOperation): boolean {
+  return 'value' in operation && hasReference(operation.value);
+}
 
 /** @returns what replaces or removes something without having looked at it, or null */
-export const findUnguardedChange = (
+export function findUnguardedChange(
   operations: readonly TemplateOperation[],
   bounds: readonly string[],
-): string | null => {
+): string | null {
   const guards = createGuards();
   const excepted = new Set(bounds);
   for (const operation of operations) {
@@ -60,4 +62,4 @@ export const findUnguardedChange = (
     guards.note(operation);
   }
   return null;
-};
+}

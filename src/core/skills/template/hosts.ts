@@ -11,13 +11,15 @@ const withPort =
   /(?<![\w.-])(?:\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*|localhost):\d{1,5}(?!\d)/gi;
 
 /** Also `media://` references. */
-export const isUrl = (text: string): boolean => url.test(text);
+export function isUrl(text: string): boolean {
+  return url.test(text);
+}
 
 /** Hosts with their ports, in lower case, without user names. */
-export const findHosts = (text: string): string[] => {
+export function findHosts(text: string): string[] {
   const authorities = [...text.matchAll(authority)].map(([, found = '']) =>
     found.slice(found.lastIndexOf('@') + 1),
   );
   const others = [...text.matchAll(address), ...text.matchAll(withPort)].map(([found]) => found);
   return [...authorities, ...others].map((host) => host.toLowerCase());
-};
+}

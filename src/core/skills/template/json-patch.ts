@@ -23,7 +23,7 @@ export type PatchReading =
   | { readonly ok: false; readonly message: string };
 
 /** Checks the form of a patch; unknown members are ignored, as the RFC says. */
-export const readPatch = (value: Json): PatchReading => {
+export function readPatch(value: Json): PatchReading {
   if (!isList(value)) return { ok: false, message: 'a JSON Patch is a list of operations' };
   if (value.length > patchLimits.operations) {
     const message = `a patch of ${value.length} operations, at most ${patchLimits.operations} are allowed`;
@@ -36,10 +36,10 @@ export const readPatch = (value: Json): PatchReading => {
     operations.push(operation);
   }
   return { ok: true, operations };
-};
+}
 
 /** @returns the operation, or what is wrong with it */
-const readOperation = (item: JsonObject): PatchOperation | string => {
+function readOperation(item: JsonObject): PatchOperation | string {
   const { op, path, from, value } = item;
   if (typeof path !== 'string') return 'has no path';
   const fault = findPointerFault(path);
@@ -60,7 +60,7 @@ const readOperation = (item: JsonObject): PatchOperation | string => {
     default:
       return 'has none of the names test, replace, add, remove, copy, move as op';
   }
-};
+}
 
 export type PatchResult =
   | { readonly ok: true; readonly value: Json }
@@ -71,9 +71,11 @@ export interface CopyBudget {
   left: number;
 }
 
-export const createCopyBudget = (): CopyBudget => ({ left: patchLimits.copied });
+export function createCopyBudget(): CopyBudget {
+  return { left: patchLimits.copied };
+}
 
-export const applyPatch = (document: Json, operations: readonly PatchOperation[]): PatchResult => {
+export function applyPatch(document: Json, operations: readonly PatchOperation[]): PatchResult {
   const budget = createCopyBudget();
   let value = document;
   for (const [index, operation] of operations.entries()) {
@@ -82,13 +84,13 @@ export const applyPatch = (document: Json, operations: readonly PatchOperation[]
     value = step.value;
   }
   return { ok: true, value };
-};
+}
 
 type StepResult =
   | { readonly ok: true; readonly value: Json }
   | { readonly ok: false; readonly reason: string };
 
-export const applyOperation = (document: Json, operation: PatchOperation, budget: CopyBudget): StepResult => {
+export function applyOperation(document: Json, operation: PatchOperation, budget: CopyBudget): StepResult {
   const { op, path } = operation;
   switch (op) {
     case 'test':
@@ -104,42 +106,47 @@ export const applyOperation = (document: Json, operation: PatchOperation, budget
     case 'copy':
       return copy(document, operation.from, path, budget);
   }
-};
+}
 
-const failed = (reason: string): StepResult => ({ ok: false, reason });
+function failed(reason: string): StepResult {
+  return { ok: false, reason };
+}
 
-const changed = (value: Json | undefined, op: string, path: string): StepResult =>
-  value === undefined ? failed(`${op} finds no place ${showPointer(path)}`) : { ok: true, value };
+function changed(value: Json | undefined, op: string, path: string): StepResult {
+  return value === undefined ? failed(`${op} finds no place ${showPointer(path)}`) : { ok: true, value };
+}
 
-export const showPointer = (pointer: string): string => JSON.stringify(pointer.slice(0, 200));
+export function showPointer(pointer: string): string {
+  return JSON.stringify(pointer.slice(0, 200));
+}
 
-const runTest = (document: Json, path: string, expected: Json): StepResult => {
+function runTest(document: Json, path: string, expected: Json): StepResult {
   const seen = valueAt(document, path);
   if (seen === undefined) return failed(`test finds nothing at ${showPointer(path)}`);
   if (!isEqual(seen, expected)) return failed(`test finds another value at ${showPointer(path)}`);
   return { ok: true, value: document };
-};
+}
 
-const move = (document: Json, from: string, path: string): StepResult => {
+function move(document: Json, from: string, path: string): StepResult {
   const value = valueAt(document, from);
   if (value === undefined) return failed(`move finds nothing at ${showPointer(from)}`);
   if (from === path) return { ok: true, value: document };
   if (path.startsWith(`${from}/`)) return failed(`move of ${showPointer(from)} into itself`);
   const without = removeAt(document, from);
   return changed(without === undefined ? undefined : insertAt(without, path, value), 'move', path);
-};
+}
 
-const copy = (document: Json, from: string, path: string, budget: CopyBudget): StepResult => {
+function copy(document: Json, from: string, path: string, budget: CopyBudget): StepResult {
   const value = valueAt(document, from);
   if (value === undefined) return failed(`copy finds nothing at ${showPointer(from)}`);
   charge(value, budget);
   if (budget.left < 0)
     return failed(`the patch copies more than ${patchLimits.copied} values and characters`);
   return changed(insertAt(document, path, value), 'copy', path);
-};
+}
 
 /** Stops counting as soon as the budget is spent. */
-const charge = (value: Json, budget: CopyBudget): void => {
+function charge(value: Json, budget: CopyBudget): void {
   budget.left -= typeof value === 'string' ? 1 + value.length : 1;
   if (typeof value !== 'object' || value === null) return;
   for (const [key, child] of Object.entries(value)) {
@@ -147,4 +154,4 @@ const charge = (value: Json, budget: CopyBudget): void => {
     budget.left -= key.length;
     charge(child, budget);
   }
-};
+}

@@ -2,7 +2,7 @@
 import type { Json } from '../../../contracts/primitives.ts';
 import { isPlainObject } from '../../json-type.ts';
 
-export const applyMergePatch = (target: Json, patch: Json): Json => {
+export function applyMergePatch(target: Json, patch: Json): Json {
   if (!isPlainObject(patch)) return patch;
   const merged = new Map(isPlainObject(target) ? Object.entries(target) : []);
   for (const [key, value] of Object.entries(patch)) {
@@ -10,4 +10,4 @@ export const applyMergePatch = (target: Json, patch: Json): Json => {
     else merged.set(key, applyMergePatch(merged.get(key) ?? null, value));
   }
   return Object.fromEntries(merged);
-};
+}

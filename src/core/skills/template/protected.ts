@@ -20,7 +20,7 @@ interface Leaf {
 }
 
 /** @returns the first change that is not allowed, or null */
-export const findProtectedChange = (original: Json, corrected: Json): ProtectedChange | null => {
+export function findProtectedChange(original: Json, corrected: Json): ProtectedChange | null {
   const before = readLeaves(original);
   const after = readLeaves(corrected);
   const hosts = new Set([...before.values()].flatMap(hostsOf));
@@ -29,9 +29,9 @@ export const findProtectedChange = (original: Json, corrected: Json): ProtectedC
     if (reason !== null) return { pointer, reason };
   }
   return null;
-};
+}
 
-const readLeaves = (document: Json): ReadonlyMap<string, Leaf> => {
+function readLeaves(document: Json): ReadonlyMap<string, Leaf> {
   const leaves = new Map<string, Leaf>();
   const visit = (value: Json, pointer: string, keys: readonly string[]): void => {
     const entries = typeof value === 'object' && value !== null ? Object.entries(value) : [];
@@ -40,16 +40,17 @@ const readLeaves = (document: Json): ReadonlyMap<string, Leaf> => {
   };
   visit(document, '', []);
   return leaves;
-};
+}
 
-const hostsOf = ({ value, keys }: Leaf): string[] =>
-  [...keys, ...(typeof value === 'string' ? [value] : [])].flatMap(findHosts);
+function hostsOf({ value, keys }: Leaf): string[] {
+  return [...keys, ...(typeof value === 'string' ? [value] : [])].flatMap(findHosts);
+}
 
-const explainChange = (
+function explainChange(
   before: Leaf | undefined,
   after: Leaf | undefined,
   hosts: ReadonlySet<string>,
-): string | null => {
+): string | null {
   if (before !== undefined && after !== undefined && isEqual(before.value, after.value)) return null;
   const sides = [before, after].filter((leaf) => leaf !== undefined);
   if (sides.some(({ keys }) => keys.includes('output_path')))
@@ -59,4 +60,4 @@ const explainChange = (
   }
   const stranger = after === undefined ? undefined : hostsOf(after).find((host) => !hosts.has(host));
   return stranger === undefined ? null : `names the host ${stranger.slice(0, 100)}, which the input did not`;
-};
+}

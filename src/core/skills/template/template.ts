@@ -24,7 +24,7 @@ export type TemplateParsing =
   | { readonly ok: true; readonly template: SkillTemplate }
   | { readonly ok: false; readonly message: string };
 
-export const parseTemplate = (text: string): TemplateParsing => {
+export function parseTemplate(text: string): TemplateParsing {
   const start = text.trimStart();
   if (start.startsWith('[')) return parseJsonTemplate(text, 'JSON Patch', parsePatch);
   if (start.startsWith('{') && !start.startsWith('{{'))
@@ -32,13 +32,13 @@ export const parseTemplate = (text: string): TemplateParsing => {
   if (start === '') return { ok: false, message: 'the template is empty' };
   const reading = readValue(text, '');
   return ifSound(reading, { kind: 'text', text: reading.template });
-};
+}
 
-const parseJsonTemplate = (
+function parseJsonTemplate(
   text: string,
   form: string,
   parse: (value: Json) => TemplateParsing,
-): TemplateParsing => {
+): TemplateParsing {
   try {
     return parse(JSON.parse(text));
   } catch (error) {
@@ -46,9 +46,9 @@ const parseJsonTemplate = (
     const message = `a template that starts like a ${form} has to be JSON: ${error.message.slice(0, 200)}`;
     return { ok: false, message };
   }
-};
+}
 
-const parsePatch = (value: Json): TemplateParsing => {
+function parsePatch(value: Json): TemplateParsing {
   const patch = readPatch(value);
   if (!patch.ok) return patch;
   const errors: ExpressionSyntaxError[] = [];
@@ -59,33 +59,40 @@ const parsePatch = (value: Json): TemplateParsing => {
     return { ...operation, value: reading.template };
   });
   return ifSound({ errors }, { kind: 'patch', operations });
-};
+}
 
-const parseMerge = (merge: Json): TemplateParsing => ifSound(readValue(merge, ''), { kind: 'merge', merge });
+function parseMerge(merge: Json): TemplateParsing {
+  return ifSound(readValue(merge, ''), { kind: 'merge', merge });
+}
 
-const readValue = (value: Json, pointer: string): TemplateReading =>
-  readTemplate(value, pointer, skillDialect);
+function readValue(value: Json, pointer: string): TemplateReading {
+  return readTemplate(value, pointer, skillDialect);
+}
 
-const ifSound = (
+function ifSound(
   { errors }: { readonly errors: readonly ExpressionSyntaxError[] },
   template: SkillTemplate,
-): TemplateParsing => {
+): TemplateParsing {
   const [first] = errors;
   if (first === undefined) return { ok: true, template };
   const hint = first.suggestion === undefined ? '' : `; ${first.suggestion}`;
   const place = first.pointer === '' ? '' : ` in ${first.pointer}`;
   return { ok: false, message: `${first.message} (at character ${first.offset}${place})${hint}` };
-};
+}
 
 /** Whether the value follows from the input or the error, rather than being one and the same every time. */
-export const isDerived = (value: Json): boolean => hasReference(readValue(value, '').template);
+export function isDerived(value: Json): boolean {
+  return hasReference(readValue(value, '').template);
+}
 
 /** The form in which a template holds exactly this value, whatever its strings look like. */
-export const quoteValue = (value: Json): Json => {
+export function quoteValue(value: Json): Json {
   const { template, errors } = readValue(value, '');
   const isKept = errors.length === 0 && template.root.kind === 'literal' && template.root.value === value;
   return isKept ? value : { $literal: value };
-};
+}
 
 /** A `$literal` object is a leaf of a merge patch. */
-export const isQuoted = (value: Json): boolean => isPlainObject(value) && Object.hasOwn(value, '$literal');
+export function isQuoted(value: Json): boolean {
+  return isPlainObject(value) && Object.hasOwn(value, '$literal');
+}

@@ -39,14 +39,15 @@ interface Writing {
  * @returns the text of the template; null when there is no difference, or when the way to it leads through a name
  *   that pointers may not hold
  */
-export const writeTemplate = (
+export function writeTemplate(
   original: Json,
   corrected: Json,
   { bounds = [] }: WriteOptions = {},
-): string | null =>
-  writePatch(original, corrected, { bounds: new Set(bounds), express: () => null, hasMoves: false });
+): string | null {
+  return writePatch(original, corrected, { bounds: new Set(bounds), express: () => null, hasMoves: false });
+}
 
-export const writePatch = (original: Json, corrected: Json, writing: Writing): string | null => {
+export function writePatch(original: Json, corrected: Json, writing: Writing): string | null {
   const place: Place = { pointer: '', segments: [], writing };
   const operations = writeChange(original, corrected, place);
   if (operations.length === 0) return null;
@@ -54,7 +55,7 @@ export const writePatch = (original: Json, corrected: Json, writing: Writing): s
   const written =
     operations.length > patchLimits.operations ? replaceGuarded(original, corrected, place) : operations;
   return JSON.stringify(written);
-};
+}
 
 interface Place {
   readonly pointer: string;
@@ -62,13 +63,15 @@ interface Place {
   readonly writing: Writing;
 }
 
-const below = ({ pointer, segments, writing }: Place, segment: string | number): Place => ({
-  pointer: extendPointer(pointer, segment),
-  segments: [...segments, segment],
-  writing,
-});
+function below({ pointer, segments, writing }: Place, segment: string | number): Place {
+  return {
+    pointer: extendPointer(pointer, segment),
+    segments: [...segments, segment],
+    writing,
+  };
+}
 
-const writeChange = (before: Json, after: Json, place: Place): PatchOperation[] => {
+function writeChange(before: Json, after: Json, place: Place): PatchOperation[] {
   if (isEqual(before, after)) return [];
   const { pointer: path, segments, writing } = place;
   const value = writing.express({ segments, before, after });
@@ -78,32 +81,36 @@ const writeChange = (before: Json, after: Json, place: Place): PatchOperation[] 
   if (!isList(before) || !isList(after)) return whole;
   const parts = writeList(before, after, place);
   return isWorthIt(parts, whole) ? parts : whole;
-};
+}
 
 /** Parts say more than the whole list where they generalise, or where they are shorter. */
-const isWorthIt = (parts: readonly PatchOperation[], whole: readonly PatchOperation[]): boolean =>
-  parts.some(
-    (operation) => operation.op === 'move' || ('value' in operation && isDerived(operation.value)),
-  ) || JSON.stringify(parts).length < JSON.stringify(whole).length;
+function isWorthIt(parts: readonly PatchOperation[], whole: readonly PatchOperation[]): boolean {
+  return (
+    parts.some(
+      (operation) => operation.op === 'move' || ('value' in operation && isDerived(operation.value)),
+    ) || JSON.stringify(parts).length < JSON.stringify(whole).length
+  );
+}
 
-const guard = (value: Json, path: string): PatchOperation => ({ op: 'test', path, value: quoteValue(value) });
+function guard(value: Json, path: string): PatchOperation {
+  return { op: 'test', path, value: quoteValue(value) };
+}
 
-const replaceGuarded = (before: Json, after: Json, { pointer: path, writing }: Place): PatchOperation[] => {
+function replaceGuarded(before: Json, after: Json, { pointer: path, writing }: Place): PatchOperation[] {
   const replace: PatchOperation = { op: 'replace', path, value: quoteValue(after) };
   return writing.bounds.has(path) ? [replace] : [guard(before, path), replace];
-};
+}
 
-const removeGuarded = (before: Json, { pointer: path }: Place): PatchOperation[] => [
-  guard(before, path),
-  { op: 'remove', path },
-];
+function removeGuarded(before: Json, { pointer: path }: Place): PatchOperation[] {
+  return [guard(before, path), { op: 'remove', path }];
+}
 
-const add = (after: Json, { pointer: path, segments, writing }: Place): PatchOperation => {
+function add(after: Json, { pointer: path, segments, writing }: Place): PatchOperation {
   const value = writing.express({ segments, before: undefined, after }) ?? quoteValue(after);
   return { op: 'add', path, value };
-};
+}
 
-const writeObject = (before: JsonObject, after: JsonObject, place: Place): PatchOperation[] => {
+function writeObject(before: JsonObject, after: JsonObject, place: Place): PatchOperation[] {
   const renamed = place.writing.hasMoves ? findRenamedKeys(before, after) : new Map<string, string>();
   const operations: PatchOperation[] = [...renamed].map(([key, from]) => ({
     op: 'move',
@@ -121,10 +128,10 @@ const writeObject = (before: JsonObject, after: JsonObject, place: Place): Patch
     if (!Object.hasOwn(before, key) && !renamed.has(key)) operations.push(add(value, below(place, key)));
   }
   return operations;
-};
+}
 
 /** New key to old key, where one key went, one of nearly the same name came, and the value stayed. */
-const findRenamedKeys = (before: JsonObject, after: JsonObject): Map<string, string> => {
+function findRenamedKeys(before: JsonObject, after: JsonObject): Map<string, string> {
   const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
   const come = Object.keys(after).filter((key) => !Object.hasOwn(before, key));
   const [from, ...moreGone] = gone;
@@ -132,10 +139,10 @@ const findRenamedKeys = (before: JsonObject, after: JsonObject): Map<string, str
   if (from === undefined || key === undefined || moreGone.length + moreCome.length > 0) return new Map();
   const isNear = createNameSuggester([key])(from) !== undefined;
   return new Map(isNear && isEqual(before[from] ?? null, after[key] ?? null) ? [[key, from]] : []);
-};
+}
 
 /** Items are paired from both ends; what is left over in the middle is removed or added. */
-const writeList = (before: readonly Json[], after: readonly Json[], place: Place): PatchOperation[] => {
+function writeList(before: readonly Json[], after: readonly Json[], place: Place): PatchOperation[] {
   const shorter = Math.min(before.length, after.length);
   const change = after.length - before.length;
   let end = 0;
@@ -153,4 +160,4 @@ const writeList = (before: readonly Json[], after: readonly Json[], place: Place
     operations.push(add(after[index] ?? null, below(place, index)));
   }
   return operations;
-};
+}

@@ -15,4 +15,6 @@ const rules = [
   'When `invalid_answer` is there, your last answer did not have the right form, for the reason that it gives.',
 ];
 
-export const writeExecutePrompt = (data: JsonObject): readonly PromptMessage[] => writeMessages(rules, data);
+export function writeExecutePrompt(data: JsonObject): readonly PromptMessage[] {
+  return writeMessages(rules, data);
+}

@@ -10,29 +10,39 @@ const shownAdvice = 15;
 const errorBytes = 1_024;
 
 /** Both ends of a long text. */
-export const shortenError = (error: string): string => endsOf(error, errorBytes).join('\n[…]\n');
+export function shortenError(error: string): string {
+  return endsOf(error, errorBytes).join('\n[…]\n');
+}
 
-export const showHistory = (history: readonly EscalationAttempt[]): Json =>
-  history.slice(-shownAttempts).map(({ level, label, error }) => ({
-    ...{ level, label, error: shortenError(error) },
+export function showHistory(history: readonly EscalationAttempt[]): Json {
+  return history.slice(-shownAttempts).map(({ level, label, error }) => ({
+    level,
+    label,
+    error: shortenError(error),
   }));
+}
 
-export const showAdvice = (advice: readonly EscalationAdvice[]): Json =>
-  advice.slice(-shownAdvice).map(({ from_level, label, instructions, reasoning }) => ({
-    ...{ from_level, label, instructions },
+export function showAdvice(advice: readonly EscalationAdvice[]): Json {
+  return advice.slice(-shownAdvice).map(({ from_level, label, instructions, reasoning }) => ({
+    from_level,
+    label,
+    instructions,
     ...(reasoning === undefined ? {} : { reasoning }),
   }));
+}
 
 /** With the confidence in whole per cent, and whether to follow it or only to consider it. */
-export const showSkills = (skills: readonly RankedSkill[]): Json =>
-  skills.map(({ skill }) => ({
+export function showSkills(skills: readonly RankedSkill[]): Json {
+  return skills.map(({ skill }) => ({
     id: skill.id,
     confidence: formatConfidence(skill.confidence),
     use_as: presentationOf(skill),
     instructions: skill.instructions,
     ...(skill.template === undefined ? {} : { template: skill.template }),
   }));
+}
 
 /** Left out when there is nothing to say. */
-export const given = (name: string, value: Json | undefined | null): JsonObject =>
-  value === undefined || value === null || value === '' ? {} : { [name]: value };
+export function given(name: string, value: Json | undefined | null): JsonObject {
+  return value === undefined || value === null || value === '' ? {} : { [name]: value };
+}

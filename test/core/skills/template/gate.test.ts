@@ -12,14 +12,16 @@ const original = {
 };
 const corrected = { ...original, rate: 44100 };
 
-const aGate = (gate: Partial<GateInput> = {}): GateInput => ({
-  template: writeTemplate(original, corrected) ?? '',
-  original,
-  corrected,
-  match: {},
-  isValid: () => true,
-  ...gate,
-});
+function aGate(gate: Partial<GateInput> = {}): GateInput {
+  return {
+    template: writeTemplate(original, corrected) ?? '',
+    original,
+    corrected,
+    match: {},
+    isValid: () => true,
+    ...gate,
+  };
+}
 
 describe('passGate', () => {
   it('passes what gives exactly the input that worked', () => {

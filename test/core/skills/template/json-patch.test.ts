@@ -7,12 +7,12 @@ import {
   readPatch,
 } from '../../../../src/core/skills/template/json-patch.ts';
 
-const patch = (document: Json, operations: Json): Json | string => {
+function patch(document: Json, operations: Json): Json | string {
   const reading = readPatch(operations);
   if (!reading.ok) return reading.message;
   const result = applyPatch(document, reading.operations);
   return result.ok ? result.value : `stopped at ${result.index}: ${result.reason}`;
-};
+}
 
 // The examples of RFC 6902, appendix A, and the edges that its text names
 const applied: [name: string, document: Json, operations: Json, expected: Json][] = [

@@ -35,10 +35,10 @@ it.each(examples)('merges %j and %j to %j', (target, patch, result) => {
   expect(applyMergePatch(target, patch)).toEqual(result);
 });
 
-const apply = (template: string, input: Json) => {
+function apply(template: string, input: Json) {
   const parsing = parseTemplate(template);
   return parsing.ok ? applyTemplate(parsing.template, { input, match: { g1: '44100' } }) : parsing;
-};
+}
 
 it('becomes a JSON Patch that does the same to the input it was made for', () => {
   // A plain merge patch knows no expressions and no quotes

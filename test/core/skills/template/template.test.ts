@@ -9,13 +9,15 @@ import { parseTemplate } from '../../../../src/core/skills/template/template.ts'
 import { writeTemplate } from '../../../../src/core/skills/template/write-template.ts';
 import { anyJson } from './a-json.ts';
 
-const apply = (template: string | null, input: Json, match: Record<string, string> = {}): TemplateResult => {
+function apply(template: string | null, input: Json, match: Record<string, string> = {}): TemplateResult {
   const parsing = parseTemplate(template ?? '');
   if (!parsing.ok) throw new Error(parsing.message);
   return applyTemplate(parsing.template, { input, match });
-};
+}
 
-const operationsOf = (template: string | null): Json => JSON.parse(template ?? 'null');
+function operationsOf(template: string | null): Json {
+  return JSON.parse(template ?? 'null');
+}
 
 describe('parseTemplate', () => {
   it.each([
