@@ -5,11 +5,11 @@
 import type { CapabilitySpec } from '../../src/contracts/capability.ts';
 import { type Finding, PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import { checkDefinition } from '../../src/core/pipeline/check-definition.ts';
-import type { DefinitionFacts } from '../../src/core/pipeline/definition-facts.ts';
-import type { DefinitionFinding } from '../../src/core/pipeline/finding.ts';
-import { createInputForms } from '../../src/services/pipelines/input-forms.ts';
-import { readDefinition } from '../../src/services/pipelines/read-definition.ts';
+import { checkDefinition } from '../../src/core/definition/checks/check-definition.ts';
+import type { DefinitionFacts } from '../../src/core/definition/checks/definition-facts.ts';
+import type { DefinitionFinding } from '../../src/core/definition/checks/finding.ts';
+import { createInputForms } from '../../src/definitions/input-forms.ts';
+import { readDefinition } from '../../src/definitions/read-definition.ts';
 
 const barMs = 50;
 const rounds = 40;

@@ -4,9 +4,9 @@
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { findDrift } from '../../src/db/budget-drift.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
-import { listLedger } from '../../src/db/ledger.ts';
+import { findDrift } from '../../src/db/money/budget-drift.ts';
+import { listLedger } from '../../src/db/money/ledger.ts';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';

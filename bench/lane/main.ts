@@ -11,10 +11,10 @@ import {
   type ClaimResult,
   type EndResult,
   takeTurn,
-} from '../../src/db/attempt.ts';
+} from '../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
-import { type AttemptLanes, createAttemptLanes } from '../../src/services/routing/attempt-lanes.ts';
+import { type AttemptLanes, createAttemptLanes } from '../../src/services/routing/attempt-writer.ts';
 import { median } from '../engine/statistics.ts';
 import { runBench } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';

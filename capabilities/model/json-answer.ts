@@ -4,7 +4,7 @@
  * what is wrong and shows the start of the answer, so that the caller can ask once more with it.
  */
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { createSchemaCompiler } from '../../src/services/registry/schema-compiler.ts';
+import { createSchemaCompiler } from '../../src/schemas/schema-compiler.ts';
 import type { ModelAnswer } from './ask-model.ts';
 import { modelFailure, shorten } from './faults.ts';
 

@@ -3,11 +3,11 @@
  * happens. Repeated, each answers where the ladder stands.
  */
 import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
-import type { LadderPlace } from '../core/run/escalate-input.ts';
-import type { AdvanceRequest } from '../services/escalation/advance.ts';
-import type { LadderService } from '../services/escalation/ladder-service.ts';
-import type { Advanced } from '../services/escalation/place.ts';
-import type { StopRequest } from '../services/escalation/stop-ladder.ts';
+import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
+import type { AdvanceRequest } from '../services/escalation/ladder/advance.ts';
+import type { Advanced } from '../services/escalation/ladder/ladder-position.ts';
+import type { LadderService } from '../services/escalation/ladder/ladder-service.ts';
+import type { StopRequest } from '../services/escalation/ladder/stop-ladder.ts';
 import { whileBeating } from './while-beating.ts';
 
 type Transition = Omit<AdvanceRequest, 'signal'>;

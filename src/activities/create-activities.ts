@@ -1,7 +1,7 @@
 /** The side effects of a run, one thin function each. Types are few and stable: histories name them. */
 import { Context } from '@temporalio/activity';
-import type { LadderService } from '../services/escalation/ladder-service.ts';
-import type { StopRequest } from '../services/escalation/stop-ladder.ts';
+import type { LadderService } from '../services/escalation/ladder/ladder-service.ts';
+import type { StopRequest } from '../services/escalation/ladder/stop-ladder.ts';
 import type { CloseRun, RunClosing } from '../services/runs/close-run.ts';
 import type { CancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
 import type { SubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';

@@ -1,9 +1,9 @@
 /** Translates into Temporal's failures: the code is the type, so that a workflow and the Web UI can tell. */
 import { ApplicationFailure, log } from '@temporalio/activity';
-import { isAway } from '../away.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import type { LadderPlace } from '../core/run/escalate-input.ts';
-import { AppError, toAppError } from '../errors.ts';
+import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
+import { AppError, toAppError } from '../errors/app-error.ts';
+import { isAway } from '../errors/is-unavailable.ts';
 
 const halfPairs = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 

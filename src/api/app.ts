@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Logger } from 'pino';
-import { AppError } from '../errors.ts';
+import { AppError } from '../errors/app-error.ts';
 import type { Services } from '../services/services.ts';
 import { translateFault } from './fault.ts';
 import { authenticate, valuesOf } from './http/authenticate.ts';

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import type { RunEvent } from '../contracts/event.ts';
-import { type StopSignal, toAbortSignal } from '../core/stop.ts';
+import { type StopSignal, toAbortSignal } from '../core/cancellation.ts';
 
 function toFrame(event: RunEvent): string {
   return `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;

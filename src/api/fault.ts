@@ -1,6 +1,7 @@
 /** What an unknown error means to a client: our database being away is `unavailable`, all else is `internal`. */
-import { isAway } from '../away.ts';
-import { AppError, toAppError } from '../errors.ts';
+
+import { AppError, toAppError } from '../errors/app-error.ts';
+import { isAway } from '../errors/is-unavailable.ts';
 
 export function translateFault(thrown: unknown): AppError {
   return !(thrown instanceof AppError) && isAway(thrown)

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../contracts/primitives.ts';
-import { AppError } from '../errors.ts';
+import { AppError } from '../errors/app-error.ts';
 
 /** A body may be as large as a definition; a job in it has the limit of an ordinary body. */
 export function findJobFault(job: JsonObject | undefined, limitBytes: number): AppError | null {

@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { Scope } from '../contracts/access.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
-import type { StopSignal } from '../core/stop.ts';
+import type { StopSignal } from '../core/cancellation.ts';
 import type { Caller } from '../services/access/caller.ts';
 import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
 import { Nothing, type RawInput, validateInput } from './validation.ts';

@@ -4,7 +4,7 @@
  * that Postgres cannot hold. It is no grammar check; `JSON.parse` does that afterwards.
  */
 import { isForbiddenName } from '../core/forbidden-names.ts';
-import { AppError } from '../errors.ts';
+import { AppError } from '../errors/app-error.ts';
 
 export interface JsonLimits {
   readonly depth: number;

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { ProblemItem } from '../contracts/problem.ts';
 import { extendPointer } from '../core/json-pointer.ts';
-import { AppError } from '../errors.ts';
+import { AppError } from '../errors/app-error.ts';
 import type { BodyKind } from './body-kind.ts';
 
 const shownItems = 100;

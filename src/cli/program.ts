@@ -3,9 +3,9 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { registerCommands } from './command-table.ts';
 import { describeError } from './errors.ts';
-import { removeControls } from './print.ts';
+import { removeControls } from './render/print.ts';
+import { createStyle, wantsColour } from './render/style.ts';
 import type { Shell } from './shell.ts';
-import { createStyle, wantsColour } from './style.ts';
 
 function readVersion(): string {
   const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };

@@ -6,8 +6,8 @@
 import type { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
-import type { CallOutcome } from '../core/delivery/outcome.ts';
-import { onStop, Stop, type StopSignal } from '../core/stop.ts';
+import type { CallOutcome } from '../core/call/outcome.ts';
+import { onStop, Stop, type StopSignal } from '../core/cancellation.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { readAnswer } from './read-answer.ts';
 

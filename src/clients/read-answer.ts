@@ -1,8 +1,8 @@
 /** Reads an instance's answer to `/exec`: bounded, JSON only, redirects are failures. */
 import { isUtf8 } from 'node:buffer';
 import type { Dispatcher } from 'undici';
-import { findAnswerFault } from '../core/delivery/answer-fault.ts';
-import type { CallOutcome } from '../core/delivery/outcome.ts';
+import { findAnswerFault } from '../core/call/answer-fault.ts';
+import type { CallOutcome } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
 import { isPlainObject } from '../core/json-type.ts';
 

@@ -1,5 +1,5 @@
 /** Keyset cursors: the key of the last item, opaque to clients, so that a page never shifts under inserts. */
-import { AppError } from '../errors.ts';
+import { AppError } from '../errors/app-error.ts';
 
 export interface PageRequest {
   readonly limit: number;

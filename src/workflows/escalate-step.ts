@@ -14,13 +14,13 @@ import {
 } from '@temporalio/workflow';
 import type { Failure } from '../contracts/primitives.ts';
 import type { StepEnd, StepWaits, Unit } from '../core/run/drive.ts';
-import type { LadderEnd, LadderPlace, LadderStart } from '../core/run/escalate-input.ts';
-import { describeCommand } from '../core/run/ladder-table.ts';
 import type { Wait } from '../core/run/wait.ts';
-import type { RunPipelineInput } from '../core/run/workflow-input.ts';
+import type { LadderEnd, LadderPlace, LadderStart } from '../core/workflow-payloads/escalate-input.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 import type { escalate } from './escalate.ts';
 import { summaryOf } from './execute-step.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
+import { describeCommand } from './web-ui/ladder-table.ts';
 
 /** How a unit stands that escalated. */
 interface Escalation {

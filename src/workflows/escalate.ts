@@ -18,9 +18,9 @@ import {
   type LadderEnd,
   type LadderPlace,
   type LadderStart,
-} from '../core/run/escalate-input.ts';
-import { createLadderTable, type LadderTable } from '../core/run/ladder-table.ts';
+} from '../core/workflow-payloads/escalate-input.ts';
 import { createReviewWaits } from './review-waits.ts';
+import { createLadderTable, type LadderTable } from './web-ui/ladder-table.ts';
 
 const { stopEscalation } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',

@@ -17,11 +17,15 @@ import type { Activities } from '../activities/create-activities.ts';
 import type { StepActivityDone, StepActivityResult } from '../activities/execute-step.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { StepEnd, StepWaits, Unit } from '../core/run/drive.ts';
-import type { LadderPlace } from '../core/run/escalate-input.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
-import type { StepNote } from '../core/run/progress-table.ts';
-import { escalatingVersion, type RunPipelineInput, waitingVersion } from '../core/run/workflow-input.ts';
+import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
+import {
+  escalatingVersion,
+  type RunPipelineInput,
+  waitingVersion,
+} from '../core/workflow-payloads/run-input.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
+import type { StepNote } from './web-ui/progress-table.ts';
 
 export interface StepExecution {
   readonly input: RunPipelineInput;

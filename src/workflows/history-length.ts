@@ -1,7 +1,7 @@
 /** How long the history of this workflow has become: past the first limit it moves on as soon as it can, past the second it must. */
 import { workflowInfo } from '@temporalio/workflow';
 import type { RunState } from '../core/run/run-state.ts';
-import { type RunPipelineInput, waitingVersion } from '../core/run/workflow-input.ts';
+import { type RunPipelineInput, waitingVersion } from '../core/workflow-payloads/run-input.ts';
 
 const softEvents = 4_096;
 const softBytes = 4 * 1_048_576;

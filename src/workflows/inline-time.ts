@@ -5,7 +5,7 @@
 import type { Unit } from '../core/run/drive.ts';
 import { isAlone } from '../core/run/inline-followers.ts';
 import type { RunState } from '../core/run/run-state.ts';
-import { type RunPipelineInput, waitingVersion } from '../core/run/workflow-input.ts';
+import { type RunPipelineInput, waitingVersion } from '../core/workflow-payloads/run-input.ts';
 
 const longestStretchMs = 500;
 

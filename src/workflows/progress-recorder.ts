@@ -5,7 +5,7 @@
 import { ActivityFailure, CancellationScope, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import { type RunPipelineInput, waitingVersion } from '../core/run/workflow-input.ts';
+import { type RunPipelineInput, waitingVersion } from '../core/workflow-payloads/run-input.ts';
 
 const { recordProgress } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',

@@ -3,7 +3,7 @@
  * due time. The signal is repeated until it is taken and may come before anybody waits, so each version counts once.
  */
 import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
-import type { ReviewedSignal } from '../core/run/escalate-input.ts';
+import type { ReviewedSignal } from '../core/workflow-payloads/escalate-input.ts';
 
 const reviewedSignal = defineSignal<[ReviewedSignal]>('reviewed');
 

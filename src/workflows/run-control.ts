@@ -1,6 +1,6 @@
 /** What users say to a run that is under way: pause, resume, another ceiling. The highest version counts. */
 import { defineSignal, setHandler } from '@temporalio/workflow';
-import type { ControlSignal } from '../core/run/workflow-input.ts';
+import type { ControlSignal } from '../core/workflow-payloads/run-input.ts';
 
 const controlSignal = defineSignal<[ControlSignal]>('control');
 

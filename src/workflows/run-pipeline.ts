@@ -14,19 +14,19 @@ import {
   sleep,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import { carryRun } from '../core/run/carry.ts';
 import { type DrivenRun, driveRun } from '../core/run/drive.ts';
-import { createProgressTable } from '../core/run/progress-table.ts';
 import type { RunState } from '../core/run/run-state.ts';
+import { carryRun } from '../core/run/snapshot.ts';
 import {
   type ControlSignal,
   type RunPipelineInput,
   type RunPipelineResult,
   waitingVersion,
-} from '../core/run/workflow-input.ts';
+} from '../core/workflow-payloads/run-input.ts';
 import { createRunControl } from './run-control.ts';
 import { createWorkflowPorts, type WorkflowPorts } from './run-ports.ts';
 import { announcePhase } from './search-attributes.ts';
+import { createProgressTable } from './web-ui/progress-table.ts';
 
 const { finishRun } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',

@@ -5,14 +5,13 @@ import type { DrivenRun, RunPorts, Unit } from '../core/run/drive.ts';
 import { inlineFollowers } from '../core/run/inline-followers.ts';
 import type { Verdict } from '../core/run/machine.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
-import type { ProgressTable } from '../core/run/progress-table.ts';
 import { unitState } from '../core/run/run-state.ts';
 import {
   type CarriedWorkflow,
   type ControlSignal,
   type RunPipelineInput,
   waitingVersion,
-} from '../core/run/workflow-input.ts';
+} from '../core/workflow-payloads/run-input.ts';
 import { createStepEscalations } from './escalate-step.ts';
 import { createStepExecutor } from './execute-step.ts';
 import { createRest } from './history-length.ts';
@@ -20,6 +19,7 @@ import { createInlineTime } from './inline-time.ts';
 import { createProgressRecorder } from './progress-recorder.ts';
 import { announceWaiting } from './search-attributes.ts';
 import { createStepWaits, type StepWaits } from './step-waits.ts';
+import type { ProgressTable } from './web-ui/progress-table.ts';
 
 const { decideSteps } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',

@@ -2,7 +2,7 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { upsertSearchAttributes } from '@temporalio/workflow';
 import type { RunOutcome } from '../core/run/machine.ts';
-import type { RunPipelineInput } from '../core/run/workflow-input.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 
 const awaitingHuman = defineSearchAttributeKey('AwaitingHuman', SearchAttributeType.BOOL);
 const runPhase = defineSearchAttributeKey('RunPhase', SearchAttributeType.KEYWORD);

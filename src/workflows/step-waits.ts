@@ -5,9 +5,9 @@
  */
 import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
 import type { Unit } from '../core/run/drive.ts';
-import type { ReviewedSignal } from '../core/run/escalate-input.ts';
 import type { Wait } from '../core/run/wait.ts';
-import type { CarriedWorkflow, WokenSignal } from '../core/run/workflow-input.ts';
+import type { ReviewedSignal } from '../core/workflow-payloads/escalate-input.ts';
+import type { CarriedWorkflow, WokenSignal } from '../core/workflow-payloads/run-input.ts';
 
 const reviewedSignal = defineSignal<[ReviewedSignal]>('reviewed');
 const wokenSignal = defineSignal<[WokenSignal]>('woken');

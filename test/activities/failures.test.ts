@@ -5,7 +5,7 @@ import {
   laterFailure,
   toApplicationFailure,
 } from '../../src/activities/failures.ts';
-import { AppError } from '../../src/errors.ts';
+import { AppError } from '../../src/errors/app-error.ts';
 
 it('Temporal, which takes only whole characters, is told nothing else', () => {
   const message = 'a\ud800b \udc00\ud83d\ude00\udc00 \ud800';

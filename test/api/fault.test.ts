@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { translateFault } from '../../src/api/fault.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
-import { AppError } from '../../src/errors.ts';
+import { AppError } from '../../src/errors/app-error.ts';
 
 test('a database that refuses connections is unavailable, and the request may be sent again', async () => {
   const db = connectDatabase('postgres://nobody@127.0.0.1:9/nothing', 1);

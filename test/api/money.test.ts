@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Budget, CostSummary, LedgerEntry } from '../../src/contracts/money.ts';
-import { loseExpiredAttempts } from '../../src/db/attempt.ts';
+import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { passMidnight } from '../support/budgets.ts';
 import {

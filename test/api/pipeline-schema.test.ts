@@ -2,7 +2,7 @@ import Ajv from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { createPipelineSchema } from '../../src/api/pipeline-schema.ts';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { readDefinition } from '../../src/services/pipelines/read-definition.ts';
+import { readDefinition } from '../../src/definitions/read-definition.ts';
 
 const schema = createPipelineSchema('http://capstan.test');
 const validate = new Ajv.Ajv2020({ strict: true, strictRequired: false, strictTypes: false }).compile(schema);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunEvent } from '../../src/contracts/event.ts';
 import type { RerunPreview, Run } from '../../src/contracts/run.ts';
-import { finishRun } from '../../src/db/run.ts';
+import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Review, ReviewDecision, ReviewKind, ReviewPayload } from '../../src/contracts/review.ts';
-import { listAudit } from '../../src/db/audit.ts';
+import { listAudit } from '../../src/db/access/audit.ts';
 import { openReview } from '../../src/services/reviews/open-review.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { registerInstance } from '../support/direct-calls.ts';

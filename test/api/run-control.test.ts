@@ -5,7 +5,7 @@ import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import type { RunEvent } from '../../src/contracts/event.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
-import { finishRun, insertRuns, openRun } from '../../src/db/run.ts';
+import { finishRun, insertRuns, openRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';

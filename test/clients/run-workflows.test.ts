@@ -6,8 +6,8 @@ import {
   type RunWorkflows,
   workflowIdOf,
 } from '../../src/clients/temporal/run-workflows.ts';
-import type { EscalateInput } from '../../src/core/run/escalate-input.ts';
-import type { RunPipelineInput } from '../../src/core/run/workflow-input.ts';
+import type { EscalateInput } from '../../src/core/workflow-payloads/escalate-input.ts';
+import type { RunPipelineInput } from '../../src/core/workflow-payloads/run-input.ts';
 import { newId } from '../../src/services/ids.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
 import { createSchedules, type ScheduleOrder, type Schedules } from '../../src/clients/temporal/schedules.ts';
-import { readCron } from '../../src/core/schedule/cron.ts';
 import { newId } from '../../src/services/ids.ts';
+import { readCron } from '../../src/services/schedules/cron.ts';
 
 let client: Client;
 let schedules: Schedules;

@@ -4,7 +4,7 @@
  */
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import type { Expectation, Mocks } from '../../src/local/mocks.ts';
+import type { Expectation, Mocks } from '../../src/mock-run/mocks.ts';
 
 /** Both drivers honour it: durations are short, for one of them waits in earnest. */
 export type Script = Pick<Mocks, 'capabilities' | 'reviews' | 'budget_reviews' | 'control'> & {

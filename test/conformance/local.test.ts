@@ -1,9 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import { findDifferences } from '../../src/local/check-expectation.ts';
-import { factsOfMocks } from '../../src/local/mock-facts.ts';
-import { runLocally } from '../../src/local/run-locally.ts';
-import { readDefinition } from '../../src/services/pipelines/read-definition.ts';
+import { readDefinition } from '../../src/definitions/read-definition.ts';
+import { findDifferences } from '../../src/mock-run/check-expectation.ts';
+import { factsOfMocks } from '../../src/mock-run/mock-facts.ts';
+import { runLocally } from '../../src/mock-run/run-locally.ts';
 import { type ConformanceCase, completeDefinition, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';
 import { listKeys } from './keys.ts';

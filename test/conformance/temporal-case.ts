@@ -3,7 +3,7 @@ import type { PipelineDefinition, Validation } from '../../src/contracts/pipelin
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Run, RunStep, StepDetail } from '../../src/contracts/run.ts';
-import type { LocalResult } from '../../src/local/run-locally.ts';
+import type { LocalResult } from '../../src/mock-run/run-locally.ts';
 import type { Capstan } from '../support/capstan.ts';
 import { type ConformanceCase, completeDefinition, isRefusal, type Refusal } from './case.ts';
 import { startFleet } from './temporal-fleet.ts';

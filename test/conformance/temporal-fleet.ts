@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { parseDuration } from '../../src/core/duration.ts';
-import { createMockCapability, type MockAnswer } from '../../src/local/mock-capability.ts';
-import type { MockCapability } from '../../src/local/mocks.ts';
+import { createMockCapability, type MockAnswer } from '../../src/mock-run/mock-capability.ts';
+import type { MockCapability } from '../../src/mock-run/mocks.ts';
 import type { Capstan } from '../support/capstan.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
 import type { ConformanceCase } from './case.ts';

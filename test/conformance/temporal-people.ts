@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Review, ReviewDecision, ReviewSummary } from '../../src/contracts/review.ts';
 import { parseDuration } from '../../src/core/duration.ts';
-import type { MockControl, MockDecision } from '../../src/local/mocks.ts';
+import type { MockControl, MockDecision } from '../../src/mock-run/mocks.ts';
 import type { Capstan } from '../support/capstan.ts';
 import { decide } from '../support/reviews.ts';
 import type { ConformanceCase } from './case.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findDifferences } from '../../src/local/check-expectation.ts';
-import type { LocalResult } from '../../src/local/run-locally.ts';
+import { findDifferences } from '../../src/mock-run/check-expectation.ts';
+import type { LocalResult } from '../../src/mock-run/run-locally.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { type ConformanceCase, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runCapstan } from '../../src/cli/program.ts';
-import { readMocks } from '../../src/local/read-mocks.ts';
+import { readMocks } from '../../src/mock-run/read-mocks.ts';
 import { aShell } from '../cli/support/shell.ts';
 import { listCodeBlocks, root } from './documents.ts';
 

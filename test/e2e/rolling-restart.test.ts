@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Run } from '../../src/contracts/run.ts';
-import { engineVersion } from '../../src/core/run/workflow-input.ts';
+import { engineVersion } from '../../src/core/workflow-payloads/run-input.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';

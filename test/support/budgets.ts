@@ -1,5 +1,5 @@
 /** Budgets as tests look at them, and time that passes for them. */
-import type { Claim } from '../../src/db/attempt.ts';
+import type { Claim } from '../../src/db/attempt/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { toJsonb } from '../../src/db/jsonb.ts';
 

@@ -5,11 +5,11 @@
 import { randomUUID } from 'node:crypto';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
-import { type AttemptEnd, type Claim, type ClaimResult, takeTurn } from '../../src/db/attempt.ts';
+import { insertProject, type ProjectRow } from '../../src/db/access/project.ts';
+import { type AttemptEnd, type Claim, type ClaimResult, takeTurn } from '../../src/db/attempt/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
-import type { InstanceColumns, InstanceRow } from '../../src/db/instance.ts';
-import { insertProject, type ProjectRow } from '../../src/db/project.ts';
-import { insertRuns, type RunOrigin } from '../../src/db/run.ts';
+import type { InstanceColumns, InstanceRow } from '../../src/db/instance/instance.ts';
+import { insertRuns, type RunOrigin } from '../../src/db/run/run.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
 
 export function aProject(

@@ -12,7 +12,7 @@ import {
   engineVersion,
   type RunPipelineInput,
   type RunPipelineResult,
-} from '../../src/core/run/workflow-input.ts';
+} from '../../src/core/workflow-payloads/run-input.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
 
 export interface ScriptedCall {

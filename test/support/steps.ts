@@ -8,10 +8,11 @@ import { ConfigSchema } from '../../src/config.ts';
 import { Registration } from '../../src/contracts/capability.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
-import { Stop } from '../../src/core/stop.ts';
+import { Stop } from '../../src/core/cancellation.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createRouterRuntime } from '../../src/runtime.ts';
-import type { SubRunOrder } from '../../src/services/runs/submit-sub-run.ts';
+import { createRunContexts } from '../../src/services/run-data/run-context.ts';
+import { createStepResults } from '../../src/services/run-data/step-results.ts';
 import { createDecideSteps, type DecideSteps } from '../../src/services/steps/decide-steps.ts';
 import {
   createExecuteStep,
@@ -19,8 +20,7 @@ import {
   type StepEnd,
   type StepRequest,
 } from '../../src/services/steps/execute-step.ts';
-import { createRunContexts } from '../../src/services/steps/run-context.ts';
-import { createStepResults } from '../../src/services/steps/step-results.ts';
+import type { SubRunOrder } from '../../src/services/steps/submit-sub-run.ts';
 import { useDatabase } from './database.ts';
 import { aProject, aRun, type StoredRun } from './factories.ts';
 import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';

@@ -1,7 +1,7 @@
 /** Steps that wait, as a worker leaves them. */
 import type { Db } from '../../src/db/connect.ts';
-import { readStep } from '../../src/db/step.ts';
-import { keepWaiting } from '../../src/db/step-hold.ts';
+import { readStep } from '../../src/db/step/step.ts';
+import { keepWaiting } from '../../src/db/step/step-open.ts';
 import { openReview } from '../../src/services/reviews/open-review.ts';
 
 interface Place {

@@ -11,7 +11,7 @@ import type {
   CancelRunRequest,
   ScheduledStart,
   ScheduledSubmission,
-} from '../../src/core/run/scheduled-input.ts';
+} from '../../src/core/workflow-payloads/scheduled-input.ts';
 import { newId } from '../../src/services/ids.ts';
 import { waitFor } from '../support/wait.ts';
 

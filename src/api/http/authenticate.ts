@@ -1,7 +1,7 @@
 /** Who sends a request, and whether the route is theirs to call. */
 import type { IncomingMessage } from 'node:http';
 import type { Scope } from '../../contracts/access.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { AccessService } from '../../services/access/access-service.ts';
 import { type Caller, requireScope, selectProject } from '../../services/access/caller.ts';
 import type { Exchange } from './exchange.ts';

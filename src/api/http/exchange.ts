@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { Stop } from '../../core/stop.ts';
+import { Stop } from '../../core/cancellation.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { Route } from '../route.ts';
 

@@ -3,7 +3,7 @@ import { type ErrorCode, errorTable } from '../../contracts/errors.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Problem } from '../../contracts/problem.ts';
 import { isPlainObject } from '../../core/json-type.ts';
-import type { AppError } from '../../errors.ts';
+import type { AppError } from '../../errors/app-error.ts';
 import type { Answer } from '../route.ts';
 
 export function problemType(code: ErrorCode): string {

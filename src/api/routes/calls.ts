@@ -7,7 +7,7 @@ import {
   ExecRequest,
   RouteRequestBody,
 } from '../../contracts/decision.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { formatMediaReference, MediaObject, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
 import { byteStream } from '../body-kind.ts';

@@ -9,7 +9,7 @@ import {
   LedgerPage,
   LedgerQuery,
 } from '../../contracts/money.ts';
-import { toAbortSignal } from '../../core/stop.ts';
+import { toAbortSignal } from '../../core/cancellation.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';

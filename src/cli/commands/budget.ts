@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { Run } from '../../contracts/run.ts';
-import { formatUsd } from '../amounts.ts';
-import { jsonBody } from '../api-client.ts';
-import { readUsd } from '../option-values.ts';
-import { resolveRunId, runPath } from '../run-reference.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { readUsd } from '../input/option-values.ts';
+import { resolveRunId, runPath } from '../input/run-reference.ts';
+import { formatUsd } from '../render/amounts.ts';
 import type { Shell } from '../shell.ts';
 
 function readCeiling(text: string): number | null {

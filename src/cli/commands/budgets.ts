@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
 import { Budget, BudgetList, BudgetScope } from '../../contracts/money.ts';
-import { formatUsd } from '../amounts.ts';
-import { jsonBody } from '../api-client.ts';
-import { readUsd } from '../option-values.ts';
-import type { Printer } from '../print.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { readUsd } from '../input/option-values.ts';
+import { formatUsd } from '../render/amounts.ts';
+import type { Printer } from '../render/print.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 
 interface SetOptions extends CommonOptions {
   readonly scope: BudgetScope;

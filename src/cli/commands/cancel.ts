@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { jsonBody } from '../api-client.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { getRun, latestRun, resolveRunId, runPath } from '../run-reference.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { getRun, latestRun, resolveRunId, runPath } from '../input/run-reference.ts';
+import { formatState } from '../render/states.ts';
 import type { Shell } from '../shell.ts';
-import { formatState } from '../states.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
 interface CancelOptions extends CommonOptions {

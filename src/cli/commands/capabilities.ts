@@ -8,12 +8,12 @@ import {
   InstanceState,
 } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { formatDuration, formatUsd } from '../amounts.ts';
-import type { Printer } from '../print.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
+import { formatDuration, formatUsd } from '../render/amounts.ts';
+import type { Printer } from '../render/print.ts';
+import { formatState } from '../render/states.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import { formatState } from '../states.ts';
-import type { Column } from '../table.ts';
 import { indentJson } from '../watch/outcome.ts';
 
 interface CapabilitiesOptions extends CommonOptions {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { startCapability } from '../../capability/bootstrap/start-capability.ts';
 import { runUntilSignal } from '../../capability/lifecycle/run-until-signal.ts';
 import { defaultCacheDir } from '../../capability/lifecycle/start-instance.ts';
-import { createPrinter } from '../print.ts';
+import { createPrinter } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 
 /** `capstan capability start SOURCE`: the eight steps of the bootstrap lifecycle, one line each. */

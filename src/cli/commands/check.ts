@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type CheckResult, checkCapability } from '../../capability/conformance/check-capability.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { createPrinter, type Printer } from '../print.ts';
+import { createPrinter, type Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 
 function print({ style, line }: Printer, results: readonly CheckResult[]): void {

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
 import { CostPeriod, CostSummary } from '../../contracts/money.ts';
-import { formatUsd } from '../amounts.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { formatUsd } from '../render/amounts.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 
 interface CostsOptions extends CommonOptions {
   readonly period: CostPeriod;

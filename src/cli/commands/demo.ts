@@ -10,12 +10,12 @@ import { Argument, type Command } from 'commander';
 import { Run } from '../../contracts/run.ts';
 import type { StackFile } from '../../contracts/stack.ts';
 import type { Stack } from '../../dev/stack.ts';
-import { showAddresses, showDemoResult } from '../demo-result.ts';
+import { openSession, type Session } from '../client/session.ts';
+import { stackSignal, untilAborted } from '../client/stack-signal.ts';
+import { showAddresses, showDemoResult } from '../demo/demo-result.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { prepareRun } from '../run-request.ts';
-import { openSession, type Session } from '../session.ts';
+import { prepareRun } from '../input/run-request.ts';
 import type { Shell } from '../shell.ts';
-import { stackSignal, untilAborted } from '../stack-signal.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
 interface DemoOptions {
@@ -47,7 +47,7 @@ const runExample: Scenario = async (session, files, info) => {
 };
 
 const learn: Scenario = async (session, files, info, signal) => {
-  const { showLearning } = await import('../learning-demo.ts');
+  const { showLearning } = await import('../demo/learning-demo.ts');
   try {
     const holds = await showLearning(session, files, signal);
     showAddresses(session, info);

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Stack } from '../../dev/stack.ts';
-import { stackSignal, untilAborted } from '../stack-signal.ts';
+import { stackSignal, untilAborted } from '../client/stack-signal.ts';
 
 interface DevOptions {
   readonly data: string;

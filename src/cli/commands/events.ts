@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { EventPage, type RunEvent } from '../../contracts/event.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { latestRun, resolveRunId, runPath } from '../run-reference.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { latestRun, resolveRunId, runPath } from '../input/run-reference.ts';
 import type { Shell } from '../shell.ts';
 import { formatEvent } from '../watch/event-line.ts';
 import { followEvents } from '../watch/follow-events.ts';

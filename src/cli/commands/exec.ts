@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { ExecAnswer } from '../../contracts/decision.ts';
-import { jsonBody } from '../api-client.ts';
-import { renderMoney } from '../decision.ts';
-import { addRouteOptions, type RouteOptions, readInput, toRouteFields } from '../route-request.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { addRouteOptions, type RouteOptions, readInput, toRouteFields } from '../input/route-request.ts';
+import { renderMoney } from '../render/decision.ts';
 import type { Shell } from '../shell.ts';
 
 interface ExecOptions extends CommonOptions, RouteOptions {

@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
 import { KeyCreated, KeyList, Scope } from '../../contracts/access.ts';
-import { formatAge } from '../amounts.ts';
-import { jsonBody } from '../api-client.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { collectText, readDurationMs } from '../option-values.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { collectText, readDurationMs } from '../input/option-values.ts';
+import { formatAge } from '../render/amounts.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 
 interface CreateOptions extends CommonOptions {
   readonly scope: readonly string[];

@@ -2,12 +2,12 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
 import { type LedgerEntry, LedgerKind, LedgerPage } from '../../contracts/money.ts';
-import { formatUsd } from '../amounts.ts';
-import { toUnreachable } from '../api-client.ts';
-import { readLimit } from '../option-values.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { toUnreachable } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
+import { readLimit } from '../input/option-values.ts';
+import { formatUsd } from '../render/amounts.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 
 interface LedgerOptions extends CommonOptions {
   readonly since?: string;

@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander';
 import { RunList, RunState } from '../../contracts/run.ts';
-import { formatAge, formatSpan, formatUsd } from '../amounts.ts';
-import { readLimit } from '../option-values.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { readLimit } from '../input/option-values.ts';
+import { formatAge, formatSpan, formatUsd } from '../render/amounts.ts';
+import { formatState } from '../render/states.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import { formatState } from '../states.ts';
-import type { Column } from '../table.ts';
 
 interface ListOptions extends CommonOptions {
   readonly state?: string;

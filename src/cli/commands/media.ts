@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
+import { downloadMedia, uploadMedia } from '../client/media-transfer.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { downloadMedia, uploadMedia } from '../media-transfer.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
 import type { Shell } from '../shell.ts';
 
 interface GetOptions extends CommonOptions {

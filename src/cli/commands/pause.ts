@@ -1,11 +1,11 @@
 /** `pause` and `resume`: the one takes back the other. */
 import type { Command } from 'commander';
 import { Run } from '../../contracts/run.ts';
-import { jsonBody } from '../api-client.ts';
-import { latestRun, resolveRunId, runPath } from '../run-reference.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { latestRun, resolveRunId, runPath } from '../input/run-reference.ts';
+import { formatState } from '../render/states.ts';
 import type { Shell } from '../shell.ts';
-import { formatState } from '../states.ts';
 
 function post(action: 'pause' | 'resume', shell: Shell) {
   return async (reference: string, options: CommonOptions): Promise<void> => {

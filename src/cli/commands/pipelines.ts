@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { Alias, AliasList, PipelineList } from '../../contracts/pipeline.ts';
-import { formatAge } from '../amounts.ts';
-import { jsonBody } from '../api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { formatAge } from '../render/amounts.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 
 const pipelineColumns: readonly Column[] = [
   { header: 'PIPELINE' },

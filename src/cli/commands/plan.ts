@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
 import { Plan } from '../../contracts/plan.ts';
 import { Priority } from '../../contracts/primitives.ts';
-import { jsonBody } from '../api-client.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { readUsd } from '../option-values.ts';
-import { showPlan } from '../plan-table.ts';
-import { readJob, readPipeline } from '../run-request.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { readUsd } from '../input/option-values.ts';
+import { readJob, readPipeline } from '../input/run-request.ts';
+import { showPlan } from '../render/plan-table.ts';
 import type { Shell } from '../shell.ts';
 
 interface PlanOptions extends CommonOptions {

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { RerunPreview, Run } from '../../contracts/run.ts';
-import { jsonBody } from '../api-client.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { resolveRunId, runPath } from '../run-reference.ts';
-import { readJob } from '../run-request.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { resolveRunId, runPath } from '../input/run-reference.ts';
+import { readJob } from '../input/run-request.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
 interface RerunOptions extends CommonOptions {

@@ -8,16 +8,16 @@ import {
   ReviewList,
   ReviewState,
 } from '../../contracts/review.ts';
-import { type ApiClient, jsonBody } from '../api-client.ts';
+import { type ApiClient, jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { editPlace } from '../json-edit.ts';
-import { collectText, readLimit } from '../option-values.ts';
-import { formatDue, formatSubject, renderReview } from '../review-detail.ts';
-import { readInput } from '../route-request.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { editPlace } from '../input/json-edit.ts';
+import { collectText, readLimit } from '../input/option-values.ts';
+import { readInput } from '../input/route-request.ts';
+import { formatDue, formatSubject, renderReview } from '../render/review-detail.ts';
+import { formatState } from '../render/states.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import { formatState } from '../states.ts';
-import type { Column } from '../table.ts';
 
 interface ListOptions extends CommonOptions {
   readonly state: string;

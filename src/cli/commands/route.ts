@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { Decision, DecisionDetail } from '../../contracts/decision.ts';
-import { jsonBody } from '../api-client.ts';
-import { renderDecision, renderMoney } from '../decision.ts';
-import { addRouteOptions, type RouteOptions, readInput, toRouteFields } from '../route-request.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { addRouteOptions, type RouteOptions, readInput, toRouteFields } from '../input/route-request.ts';
+import { renderDecision, renderMoney } from '../render/decision.ts';
 import type { Shell } from '../shell.ts';
 
 type AskOptions = CommonOptions & RouteOptions;

@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run } from '../../contracts/run.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { collectPair, readDurationMs, readUsd } from '../option-values.ts';
-import { prepareRun } from '../run-request.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { collectPair, readDurationMs, readUsd } from '../input/option-values.ts';
+import { prepareRun } from '../input/run-request.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
@@ -40,7 +40,7 @@ const ofServer = [
 async function runMocked(target: string, mock: string, options: RunOptions, shell: Shell): Promise<void> {
   const given = ofServer.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
-  const { runWithMocks } = await import('../mock-run.ts');
+  const { runWithMocks } = await import('../input/mock-run.ts');
   await runWithMocks({ ...options, target, mock }, shell);
 }
 
@@ -50,7 +50,7 @@ const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
 async function runMany(session: Session, target: string, bulk: string, options: RunOptions): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
-  const { runBulk } = await import('../bulk-run.ts');
+  const { runBulk } = await import('../input/bulk-run.ts');
   const { version, alias, priority, budget: budget_ceiling_usd, label: labels, idempotencyKey } = options;
   const request = { version, alias, priority, budget_ceiling_usd, labels };
   await runBulk(session, { target, bulk, idempotencyKey, request });

@@ -1,14 +1,14 @@
 import { type Command, Option } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
 import { OverlapPolicy, Schedule, ScheduleList } from '../../contracts/schedule.ts';
-import { type ApiClient, jsonBody } from '../api-client.ts';
+import { type ApiClient, jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { collectPair, readUsd } from '../option-values.ts';
-import { readJob } from '../run-request.ts';
-import { formatTime, renderSchedule, standingOf, targetOf } from '../schedule-detail.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { collectPair, readUsd } from '../input/option-values.ts';
+import { readJob } from '../input/run-request.ts';
+import { formatTime, renderSchedule, standingOf, targetOf } from '../render/schedule-detail.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 
 interface AddOptions extends CommonOptions {
   readonly cron: string;

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { StepDetail } from '../../contracts/run.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { readItem } from '../option-values.ts';
-import { getRun, latestRun, resolveRunId, runPath } from '../run-reference.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { readItem } from '../input/option-values.ts';
+import { getRun, latestRun, resolveRunId, runPath } from '../input/run-reference.ts';
+import { renderStepDetail } from '../render/step-detail.ts';
 import type { Shell } from '../shell.ts';
-import { renderStepDetail } from '../step-detail.ts';
 import { showRun } from '../watch/show-run.ts';
 import { watchRun } from '../watch/watch-run.ts';
 

@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander';
 import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '../../contracts/skill.ts';
-import { formatAge } from '../amounts.ts';
-import { jsonBody } from '../api-client.ts';
-import type { Printer } from '../print.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { formatAge } from '../render/amounts.ts';
+import type { Printer } from '../render/print.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
-import type { Column } from '../table.ts';
 
 interface ListOptions extends CommonOptions {
   readonly jobType?: string;

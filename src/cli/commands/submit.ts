@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { PipelineSubmitted } from '../../contracts/pipeline.ts';
+import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { ProblemError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { toFindings } from '../findings.ts';
-import { showFindings } from '../pipeline-check.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../session.ts';
+import { showFindings } from '../input/pipeline-check.ts';
+import { readSource, type SourceFile } from '../input/source-file.ts';
+import { toFindings } from '../render/findings.ts';
 import type { Shell } from '../shell.ts';
-import { readSource, type SourceFile } from '../source-file.ts';
 
 function isDefinitionRefused(thrown: unknown): thrown is ProblemError {
   return thrown instanceof ProblemError && thrown.problem.code === 'definition_invalid';

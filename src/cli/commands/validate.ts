@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
+import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { countFindings } from '../findings.ts';
-import { showFindings, validateSource } from '../pipeline-check.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../session.ts';
+import { showFindings, validateSource } from '../input/pipeline-check.ts';
+import { readSource } from '../input/source-file.ts';
+import { countFindings } from '../render/findings.ts';
 import type { Shell } from '../shell.ts';
-import { readSource } from '../source-file.ts';
 
 interface ValidateOptions extends CommonOptions {
   readonly strict?: boolean;

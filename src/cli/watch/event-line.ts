@@ -1,8 +1,8 @@
 /** One event of a run as one line, for pipes, CI logs and `capstan events`. */
 import type { RunEvent } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { formatDuration, formatUsd } from '../amounts.ts';
-import type { Style } from '../style.ts';
+import { formatDuration, formatUsd } from '../render/amounts.ts';
+import type { Style } from '../render/style.ts';
 
 function isRecord(value: Json | undefined): value is Readonly<Record<string, Json>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -5,10 +5,10 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { RunEvent, terminalEvents } from '../../contracts/event.ts';
-import { type ApiClient, toUnreachable } from '../api-client.ts';
+import { type ApiClient, toUnreachable } from '../client/api-client.ts';
+import { readServerSentEvents } from '../client/server-sent-events.ts';
 import { ProblemError, UnreachableError } from '../errors.ts';
-import { runPath } from '../run-reference.ts';
-import { readServerSentEvents } from '../server-sent-events.ts';
+import { runPath } from '../input/run-reference.ts';
 
 export interface FollowOptions {
   /** Ends the stream quietly. */

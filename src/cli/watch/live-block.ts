@@ -1,5 +1,5 @@
 /** A block of lines on a terminal that is redrawn in place. */
-import { removeControls } from '../print.ts';
+import { removeControls } from '../render/print.ts';
 import type { Output } from '../shell.ts';
 
 export interface LiveBlock {

@@ -4,9 +4,9 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Run, terminalRunStates } from '../../contracts/run.ts';
+import type { Session } from '../client/session.ts';
 import { UnreachableError } from '../errors.ts';
-import { getRun } from '../run-reference.ts';
-import type { Session } from '../session.ts';
+import { getRun } from '../input/run-reference.ts';
 import { followEvents } from './follow-events.ts';
 import { createLiveBlock } from './live-block.ts';
 import { renderRunHead, renderSteps } from './run-table.ts';

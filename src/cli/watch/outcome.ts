@@ -2,7 +2,7 @@
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Run, RunStep } from '../../contracts/run.ts';
-import type { Style } from '../style.ts';
+import type { Style } from '../render/style.ts';
 
 /** Every distinct media reference in a value, in the order of appearance. */
 export function findMediaReferences(value: Json | undefined): string[] {

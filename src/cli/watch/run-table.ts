@@ -1,8 +1,8 @@
 /** A run and its steps as lines that fit the terminal, in width and in height. */
 import type { Run, RunStep, StepState } from '../../contracts/run.ts';
-import { formatSpan, formatUsd } from '../amounts.ts';
-import { formatState } from '../states.ts';
-import { type Column, cutText, renderTable, type TableLayout } from '../table.ts';
+import { formatSpan, formatUsd } from '../render/amounts.ts';
+import { formatState } from '../render/states.ts';
+import { type Column, cutText, renderTable, type TableLayout } from '../render/table.ts';
 
 export interface RunTableLayout extends TableLayout {
   /** Lines that may be used, Infinity without a terminal. */

@@ -1,6 +1,6 @@
 /** Prints a run as it stands. */
 import type { Run } from '../../contracts/run.ts';
-import type { Session } from '../session.ts';
+import type { Session } from '../client/session.ts';
 import { renderOutcome } from './outcome.ts';
 import { renderRunHead, renderSteps } from './run-table.ts';
 

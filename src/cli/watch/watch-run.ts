@@ -4,11 +4,11 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Run, terminalRunStates } from '../../contracts/run.ts';
-import type { Answer } from '../api-client.ts';
+import type { Answer } from '../client/api-client.ts';
+import type { Session } from '../client/session.ts';
 import { UnreachableError } from '../errors.ts';
 import { exitCodeOf, exitCodes } from '../exit-codes.ts';
-import { getRun } from '../run-reference.ts';
-import type { Session } from '../session.ts';
+import { getRun } from '../input/run-reference.ts';
 import { formatEvent } from './event-line.ts';
 import { followEvents } from './follow-events.ts';
 import { showLiveTable } from './live-table.ts';

@@ -8,7 +8,7 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { Readable } from 'node:stream';
 import { formatMediaReference, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { announceFile, describeFile, sidecarOf } from './file-metadata.ts';
 import type { MediaStore, StoredObject } from './media-store.ts';
 

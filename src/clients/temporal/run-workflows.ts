@@ -12,9 +12,9 @@ import {
 } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
 import type { Priority } from '../../contracts/primitives.ts';
-import type { EscalateInput, ReviewedSignal } from '../../core/run/escalate-input.ts';
-import { searchAttributes } from '../../core/run/search-attributes.ts';
-import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/run/workflow-input.ts';
+import type { EscalateInput, ReviewedSignal } from '../../core/workflow-payloads/escalate-input.ts';
+import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/workflow-payloads/run-input.ts';
+import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns } from './closed-runs.ts';
 

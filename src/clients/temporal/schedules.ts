@@ -4,7 +4,7 @@
  */
 import { type Client, ScheduleNotFoundError, type ScheduleOptions } from '@temporalio/client';
 import type { OverlapPolicy } from '../../contracts/schedule.ts';
-import type { ScheduledRunInput } from '../../core/run/scheduled-input.ts';
+import type { ScheduledRunInput } from '../../core/workflow-payloads/scheduled-input.ts';
 import type { Bounded } from './bounded-calls.ts';
 
 export interface ScheduleOrder {

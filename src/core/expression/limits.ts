@@ -8,7 +8,7 @@ export const expressionLimits = {
   nesting: 64,
   /** Lists and objects inside one another, of a value that a result or a JSON text is made of. */
   valueNesting: 500,
-  /** `{{ }}` and conditions in one pipeline definition; counted by core/pipeline/check-expressions.ts. */
+  /** `{{ }}` and conditions in one pipeline definition; counted by core/definition/checks/check-expressions.ts. */
   expressionsPerDefinition: 50_000,
   /** Characters that evaluating one template may build or compare. */
   built: 16_777_216,

@@ -4,8 +4,8 @@
  */
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { resolveLocalRef } from '../foreign-schema/local-ref.ts';
 import { isList, isPlainObject } from '../json-type.ts';
-import { resolveLocalRef } from '../registry/local-ref.ts';
 
 export type UnwrappedAnswer =
   | { readonly ok: true; readonly output: Json }

@@ -3,7 +3,6 @@
  * with activities behind the ports, the local driver with mocks; both behave alike because this is all there is.
  */
 import type { Failure } from '../../contracts/primitives.ts';
-import { type CarriedRun, resumeRun } from './carry.ts';
 import {
   applyEvent,
   type RunCommand,
@@ -15,6 +14,7 @@ import {
   type Verdict,
 } from './machine.ts';
 import type { PlannedStep, RunPlan } from './plan.ts';
+import { type CarriedRun, resumeRun } from './snapshot.ts';
 import type { Wait } from './wait.ts';
 
 /** A step, or one item of it. */

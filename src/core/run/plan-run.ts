@@ -4,12 +4,12 @@ import {
   type CompiledDefinition,
   type CompiledStep,
   compileDefinition,
-} from '../pipeline/compile-definition.ts';
-import { resolveEscalation } from '../pipeline/escalation-settings.ts';
-import { describeStep } from '../pipeline/step-kind.ts';
-import { resolveStepSettings } from '../pipeline/step-settings.ts';
+} from '../definition/compile/compile-definition.ts';
+import { resolveEscalation } from '../definition/compile/escalation-settings.ts';
+import { resolveStepSettings } from '../definition/compile/step-settings.ts';
+import { describeStep } from '../definition/step-kind.ts';
+import { engineVersion, waitingVersion } from '../workflow-payloads/run-input.ts';
 import type { PlannedStep, RunPlan } from './plan.ts';
-import { engineVersion, waitingVersion } from './workflow-input.ts';
 
 const maxInFlight = 200;
 

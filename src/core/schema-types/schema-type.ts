@@ -3,9 +3,9 @@
  * bounds, `not`, conditions) is left out, which only makes it wider.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { resolveLocalRef } from '../foreign-schema/local-ref.ts';
+import { isDraft7 } from '../foreign-schema/schema-draft.ts';
 import { isList, isPlainObject } from '../json-type.ts';
-import { resolveLocalRef } from '../registry/local-ref.ts';
-import { isDraft7 } from '../registry/schema-draft.ts';
 import { intersectionOf, unionOf } from './combine-types.ts';
 import { listEvaluatedNames } from './evaluated-names.ts';
 import { typeOfValue } from './json-value-type.ts';

@@ -4,7 +4,7 @@
  */
 import { RE2JS, RE2JSException } from 're2js';
 import { isForbiddenName } from '../forbidden-names.ts';
-import { estimatePatternSize } from '../registry/pattern-size.ts';
+import { estimatePatternSize } from '../foreign-schema/pattern-size.ts';
 
 export const patternLimits = {
   perSkill: 5,

@@ -1,6 +1,6 @@
 /** The dev server registers search attributes only when it makes its data; later ones are added here. */
 import type { Connection } from '@temporalio/client';
-import { searchAttributes } from '../../core/run/search-attributes.ts';
+import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 
 /** `IndexedValueType` of the Temporal API. */
 const valueTypes = { Keyword: 2, Int: 3, Double: 4, Bool: 5 } as const;

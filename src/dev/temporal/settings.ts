@@ -1,4 +1,4 @@
-import { searchAttributes } from '../../core/run/search-attributes.ts';
+import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 
 /** What the embedded Temporal server is told. Its stock settings protect a shared cluster, not one user. */
 const dynamicConfig = {

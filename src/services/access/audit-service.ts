@@ -1,5 +1,5 @@
 import type { AuditEntry, AuditQuery } from '../../contracts/audit.ts';
-import { type AuditRow, listAudit } from '../../db/audit.ts';
+import { type AuditRow, listAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
 import type { Caller } from './caller.ts';

@@ -1,5 +1,5 @@
 import type { Scope } from '../../contracts/access.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { KeyHolder } from './verify-key.ts';
 
 /** A verified key working in one of its projects. */

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Scope } from '../../contracts/access.ts';
-import { findLiveKey } from '../../db/api-key.ts';
+import { findLiveKey } from '../../db/access/api-key.ts';
 import type { Db } from '../../db/connect.ts';
 import { parseKey } from './key-text.ts';
 

@@ -1,9 +1,9 @@
 /** Direct calls as the API offers them. */
 import type { Logger } from 'pino';
 import type { ExecRequest } from '../../contracts/decision.ts';
-import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
-import { type KeyHold, renewKeys } from '../../db/idempotency-hold.ts';
-import { createHoldKeeper } from '../hold-keeper.ts';
+import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import { type KeyHold, renewKeys } from '../../db/idempotency/idempotency-hold.ts';
+import { createHoldKeeper } from '../delivery/lease-renewer.ts';
 import type { CallRouter } from '../routing/call-capability.ts';
 import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
 import { createExecCapability } from './exec-capability.ts';

@@ -3,11 +3,11 @@
  * deadline. What a step would come back for later is an error here, with the time after which to ask again.
  */
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
-import type { RetrySettings } from '../../core/delivery/retry-policy.ts';
-import type { StopSignal } from '../../core/stop.ts';
+import type { RetrySettings } from '../../core/call/retry-policy.ts';
+import type { StopSignal } from '../../core/cancellation.ts';
 import { newId } from '../ids.ts';
 import type { CallRouter } from '../routing/call-capability.ts';
-import { longestWaitMs } from '../routing/waiting-line.ts';
+import { longestWaitMs } from '../routing/wait-queue.ts';
 import { takenOver, toExecError } from './exec-error.ts';
 
 export interface ExecCall {

@@ -5,7 +5,7 @@ import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { isPlainObject } from '../../core/json-type.ts';
-import { AppError, type AppErrorOptions } from '../../errors.ts';
+import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import type { CallEnd } from '../routing/call-capability.ts';
 import type { SchemaError } from '../routing/claim-search.ts';
 

@@ -8,9 +8,9 @@ import type { ExecAnswer } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
-import { Stop, type StopSignal } from '../../core/stop.ts';
+import { Stop, type StopSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import type { IdempotentRequest } from '../../db/idempotency.ts';
+import type { IdempotentRequest } from '../../db/idempotency/idempotency.ts';
 import {
   answerKey,
   findKey,
@@ -19,11 +19,11 @@ import {
   type KeyRow,
   releaseKey,
   takeOverKey,
-} from '../../db/idempotency-hold.ts';
-import { AppError } from '../../errors.ts';
-import type { HoldKeeper } from '../hold-keeper.ts';
+} from '../../db/idempotency/idempotency-hold.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { HoldKeeper } from '../delivery/lease-renewer.ts';
+import { insist } from '../delivery/retry-until.ts';
 import { newToken } from '../ids.ts';
-import { insist } from '../insist.ts';
 
 export interface ExecOutcome {
   readonly answer: ExecAnswer | AppError;

@@ -1,5 +1,5 @@
 /** Calls under way in this process, so that it can stop without leaving one behind that is not settled. */
-import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
+import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
 
 export interface OpenCalls {
   /** @param leaving stops when nobody wants the result any more: the call is cancelled. Null: it goes on */

@@ -9,24 +9,24 @@ import type {
   ExecuteRequest,
 } from '../../contracts/escalation.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import type { StopSignal } from '../../core/stop.ts';
-import { findEscalation } from '../../db/escalation.ts';
-import { AppError } from '../../errors.ts';
+import type { StopSignal } from '../../core/cancellation.ts';
+import { findEscalation } from '../../db/escalation/escalation.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { createOpenCalls } from '../calls/open-calls.ts';
 import { newId } from '../ids.ts';
+import type { RunContexts } from '../run-data/run-context.ts';
 import { createSkillMatcher } from '../skills/match-skills.ts';
 import { isAdmin } from '../skills/skill-trust.ts';
-import type { RunContexts } from '../steps/run-context.ts';
-import { createAdviceCache } from './advice-cache.ts';
-import { createAdviseOnce } from './advise-once.ts';
-import type { ModelDependencies } from './ask-model.ts';
-import { toEscalation } from './escalation-view.ts';
-import { createExecuteJob } from './execute-job.ts';
-import { createExecuteOnce } from './execute-once.ts';
-import { createAnswerReader } from './model-answer.ts';
-import { openJobLadder } from './open-ladder.ts';
-import { createPresentSpecs, type SpecDependencies } from './present-spec.ts';
+import { toEscalation } from './ladder/escalation-view.ts';
+import { openJobLadder } from './ladder/open-ladder.ts';
+import type { ModelDependencies } from './levels/ask-model.ts';
+import { createAnswerReader } from './levels/model-answer.ts';
+import { createPresentSpecs, type SpecDependencies } from './levels/present-spec.ts';
+import { createAdviceCache } from './once/advice-cache.ts';
+import { createAdviseOnce } from './once/advise-once.ts';
+import { createExecuteJob } from './once/execute-job.ts';
+import { createExecuteOnce } from './once/execute-once.ts';
 
 export interface EscalationDependencies extends SpecDependencies, ModelDependencies {
   readonly contexts: RunContexts;

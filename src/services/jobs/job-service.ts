@@ -3,8 +3,8 @@ import type { MediaStore } from '../../clients/media/media-store.ts';
 import { formatMediaReference, type Job } from '../../contracts/media.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../../db/connect.ts';
-import { findJob, insertJob, jobExists, listRunsOfJob } from '../../db/job.ts';
-import { AppError } from '../../errors.ts';
+import { findJob, insertJob, jobExists, listRunsOfJob } from '../../db/run/job.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from './bind-job-media.ts';
 

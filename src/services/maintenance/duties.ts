@@ -1,12 +1,13 @@
 /** What maintenance does, and how often. */
-import { purgeAdviceAnswers } from '../../db/advice-answer.ts';
-import { loseExpiredAttempts } from '../../db/attempt.ts';
+
+import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { cancelOrphanedEscalations } from '../../db/escalation.ts';
-import { purgeAnswers } from '../../db/idempotency.ts';
-import { purgeInstances } from '../../db/instance-purge.ts';
-import { cancelOrphanedReviews } from '../../db/review-delivery.ts';
-import type { EscalationDelivery } from '../escalation/deliver-escalation.ts';
+import { purgeAdviceAnswers } from '../../db/escalation/advice-answer.ts';
+import { cancelOrphanedEscalations } from '../../db/escalation/escalation.ts';
+import { purgeAnswers } from '../../db/idempotency/idempotency.ts';
+import { purgeInstances } from '../../db/instance/instance-purge.ts';
+import { cancelOrphanedReviews } from '../../db/review/review-delivery.ts';
+import type { EscalationDelivery } from '../escalation/ladder/deliver-escalation.ts';
 import type { BudgetKeeper } from '../money/budget-keeper.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { ReviewDelivery } from '../reviews/deliver-review.ts';

@@ -1,9 +1,9 @@
 /** Duties around budgets: what people are told of, and proof that the sums are right. */
 import type { Logger } from 'pino';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { takeNewMarks } from '../../db/budget.ts';
-import { correctDrift } from '../../db/budget-drift.ts';
 import type { Db } from '../../db/connect.ts';
+import { takeNewMarks } from '../../db/money/budget.ts';
+import { correctDrift } from '../../db/money/budget-drift.ts';
 
 export interface BudgetKeeper {
   /** Logs each mark (50, 80, 100 %) that spending has passed, once. */

@@ -1,8 +1,8 @@
 /** Today's budgets and their limits. */
 import type { Budget, BudgetRequest } from '../../contracts/money.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { type BudgetRow, listBudgets } from '../../db/budget.ts';
 import type { Db } from '../../db/connect.ts';
+import { type BudgetRow, listBudgets } from '../../db/money/budget.ts';
 import { type Caller, requireScope } from '../access/caller.ts';
 import { setDayLimit } from './raise-limit.ts';
 

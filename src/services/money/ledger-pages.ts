@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { LedgerEntry, LedgerQuery } from '../../contracts/money.ts';
 import { formatNanoUsd, fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
-import { type LedgerPlace, type LedgerRow, listLedger } from '../../db/ledger.ts';
-import { AppError } from '../../errors.ts';
+import { type LedgerPlace, type LedgerRow, listLedger } from '../../db/money/ledger.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 
 const csvPage = 1_000;

@@ -2,8 +2,8 @@
 import type { Budget, BudgetRequest, CostPeriod, CostSummary, LedgerQuery } from '../../contracts/money.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
-import { readSpending } from '../../db/spending.ts';
-import { AppError } from '../../errors.ts';
+import { readSpending } from '../../db/money/spending.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { readBudgets, setBudget } from './budgets.ts';
 import { exportLedger, readLedgerPage } from './ledger-pages.ts';

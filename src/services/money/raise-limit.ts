@@ -5,13 +5,13 @@
  */
 import type { ReviewDecision } from '../../contracts/review.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
-import { insertAudit } from '../../db/audit.ts';
-import { setGlobalLimit, setProjectLimit, setRunLimit } from '../../db/budget.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { resolveBudgetReviews } from '../../db/review-budget.ts';
-import { type RunKey, setRunCeiling } from '../../db/run-control.ts';
-import { wakeScope } from '../../db/step-wait.ts';
-import { AppError } from '../../errors.ts';
+import { setGlobalLimit, setProjectLimit, setRunLimit } from '../../db/money/budget.ts';
+import { resolveBudgetReviews } from '../../db/review/review-budget.ts';
+import { type RunKey, setRunCeiling } from '../../db/run/run-control.ts';
+import { wakeScope } from '../../db/step/step-wait.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 /** Who gave the limit; null: the question about it is answered already. */
 type Actor = string | null;

@@ -1,9 +1,9 @@
 /** Aliases of pipeline versions: `production` means 1.4 today and 1.5 tomorrow. */
 import type { Alias } from '../../contracts/pipeline.ts';
 import type { Db } from '../../db/connect.ts';
-import type { VersionKey } from '../../db/pipeline.ts';
-import { type AliasRow, listAliases, setAlias } from '../../db/pipeline-alias.ts';
-import { AppError } from '../../errors.ts';
+import type { VersionKey } from '../../db/pipeline/pipeline.ts';
+import { type AliasRow, listAliases, setAlias } from '../../db/pipeline/pipeline-alias.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 function toAlias({ alias, version, updated_at }: AliasRow): Alias {
   return {

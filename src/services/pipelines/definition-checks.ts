@@ -5,16 +5,16 @@
 import { LRUCache } from 'lru-cache';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { checkRunnable } from '../../core/pipeline/check-capabilities.ts';
-import { checkDefinition } from '../../core/pipeline/check-definition.ts';
-import type { DefinitionFacts } from '../../core/pipeline/definition-facts.ts';
-import type { DefinitionFinding } from '../../core/pipeline/finding.ts';
+import { checkRunnable } from '../../core/definition/checks/check-capabilities.ts';
+import { checkDefinition } from '../../core/definition/checks/check-definition.ts';
+import type { DefinitionFacts } from '../../core/definition/checks/definition-facts.ts';
+import type { DefinitionFinding } from '../../core/definition/checks/finding.ts';
 import type { Db } from '../../db/connect.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
-import { createSchemaCompiler, SchemaRefused } from '../registry/schema-compiler.ts';
+import { type VetSchema, vetOwnSchemas } from '../../definitions/own-schemas.ts';
+import { refuseFindings } from '../../definitions/refuse-findings.ts';
+import { createSchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
+import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
 import { createFactGatherer } from './definition-facts.ts';
-import { type VetSchema, vetOwnSchemas } from './own-schemas.ts';
-import { refuseFindings } from './refuse-findings.ts';
 
 export interface CheckTools {
   readonly feed?: Pick<InstanceFeed, 'fleet'>;

@@ -1,11 +1,11 @@
 /** Gathers what a definition is checked against: what is registered, what it takes and answers, the pipelines it runs. */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { DefinitionFacts } from '../../core/pipeline/definition-facts.ts';
-import { listCapabilityNames } from '../../db/capability-names.ts';
+import type { DefinitionFacts } from '../../core/definition/checks/definition-facts.ts';
 import type { Db } from '../../db/connect.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
-import { createInputForms, type InputForms } from './input-forms.ts';
-import { type VetSchema, vetOwnSchemas } from './own-schemas.ts';
+import { listCapabilityNames } from '../../db/spec/capability-names.ts';
+import { createInputForms, type InputForms } from '../../definitions/input-forms.ts';
+import { type VetSchema, vetOwnSchemas } from '../../definitions/own-schemas.ts';
+import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
 import { findPipelineForms } from './pipeline-forms.ts';
 import { type Calls, findSpecDigests, listCalls, readSpecForms, type SpecDigests } from './spec-forms.ts';
 

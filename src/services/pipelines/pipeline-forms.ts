@@ -1,12 +1,12 @@
 /** The pipelines that a definition runs, and those that they run: one query for each level. */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineForm } from '../../core/definition/checks/definition-facts.ts';
+import { createReferenceJudge, deepestPipelines } from '../../core/definition/checks/pipeline-tree.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
-import type { PipelineForm } from '../../core/pipeline/definition-facts.ts';
-import { createReferenceJudge, deepestPipelines } from '../../core/pipeline/pipeline-tree.ts';
 import type { Db } from '../../db/connect.ts';
-import { listPipelineNames, listVersionNames } from '../../db/pipeline-names.ts';
-import { findReferenced, type ReferencedRow } from '../../db/pipeline-reference.ts';
-import type { InputForms } from './input-forms.ts';
+import { listPipelineNames, listVersionNames } from '../../db/pipeline/pipeline-names.ts';
+import { findReferenced, type ReferencedRow } from '../../db/pipeline/pipeline-reference.ts';
+import type { InputForms } from '../../definitions/input-forms.ts';
 
 export interface PipelineForms {
   /** By reference. */

@@ -20,14 +20,18 @@ import {
   type SummaryRow,
   type VersionKey,
   type VersionRow,
-} from '../../db/pipeline.ts';
-import { AppError } from '../../errors.ts';
+} from '../../db/pipeline/pipeline.ts';
+import { describeDifferences } from '../../definitions/definition-difference.ts';
+import { showGraph } from '../../definitions/definition-graph.ts';
+import {
+  type DefinitionReading,
+  type DefinitionText,
+  openDefinition,
+} from '../../definitions/read-definition.ts';
+import { refuseFindings } from '../../definitions/refuse-findings.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { type CheckTools, createDefinitionChecks } from './definition-checks.ts';
-import { describeDifferences } from './definition-difference.ts';
-import { showGraph } from './definition-graph.ts';
-import { type DefinitionReading, type DefinitionText, openDefinition } from './read-definition.ts';
-import { refuseFindings } from './refuse-findings.ts';
 import { storeDefinition } from './store-definition.ts';
 
 function toVersion({ created_at, ...row }: VersionRow): PipelineVersion {

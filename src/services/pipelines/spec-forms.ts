@@ -4,12 +4,12 @@
  */
 import semver from 'semver';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import type { CapabilityForm } from '../../core/pipeline/definition-facts.ts';
+import type { CapabilityForm } from '../../core/definition/checks/definition-facts.ts';
 import type { Db } from '../../db/connect.ts';
-import { findSpecs, listKnownSpecs } from '../../db/known-specs.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
+import { findSpecs, listKnownSpecs } from '../../db/spec/known-specs.ts';
+import type { InputForms } from '../../definitions/input-forms.ts';
 import { isWanted, pickPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
-import type { InputForms } from './input-forms.ts';
+import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
 
 export interface SpecDigests {
   /** Of each kind of call, by `callOf`. */

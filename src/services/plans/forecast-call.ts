@@ -8,9 +8,9 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import { findPriceRange } from '../../core/routing/price-range.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { RouteWish } from '../routing/claim-search.ts';
+import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
 import { explainNoClaim } from '../routing/no-claim.ts';
 import {
   type ChoicePreview,

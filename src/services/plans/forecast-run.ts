@@ -6,14 +6,17 @@
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { PlannedStepView } from '../../contracts/plan.ts';
 import { findCriticalPath } from '../../core/dag/critical-path.ts';
+import {
+  type CompiledDefinition,
+  compileDefinition,
+} from '../../core/definition/compile/compile-definition.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
-import { type CompiledDefinition, compileDefinition } from '../../core/pipeline/compile-definition.ts';
 import { planRun } from '../../core/run/plan-run.ts';
 import { newId } from '../ids.ts';
 import { addCosts, type CostRange, noCost } from './cost-range.ts';
 import type { PlanContext, RunForecast, RunTask, StepForecast } from './forecast.ts';
 import { forecastStep } from './forecast-step.ts';
-import { createForesight, type Foresight } from './foresight.ts';
+import { createForesight, type Foresight } from './partial-evaluation.ts';
 import { type Condition, type Rehearsal, rehearseRun } from './rehearse.ts';
 
 export async function forecastRun(context: PlanContext, task: RunTask): Promise<RunForecast> {

@@ -1,12 +1,12 @@
 /** A step with all its items. An input is looked at where it is known, so that an input that is refused is told. */
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { references } from '../../core/expression/references.ts';
-import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
 import { addCosts, multiplyCost, noCost } from './cost-range.ts';
 import type { PlanContext, RunTask, StepForecast, UnitForecast } from './forecast.ts';
 import { forecastUnit } from './forecast-unit.ts';
-import type { Foreseen, Foresight, Item } from './foresight.ts';
+import type { Foreseen, Foresight, Item } from './partial-evaluation.ts';
 
 export interface StepTask {
   readonly step: CompiledStep;

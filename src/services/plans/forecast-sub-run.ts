@@ -1,8 +1,8 @@
 /** A step that is a run of another pipeline: planned like any run, its job the step's input. */
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
-import { lowestCeiling } from '../../core/pipeline/step-route.ts';
-import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
-import { AppError } from '../../errors.ts';
+import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
+import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { KnownDefinition } from '../runs/known-definitions.ts';
 import { noCost } from './cost-range.ts';

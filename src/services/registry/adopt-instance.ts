@@ -5,8 +5,8 @@
  */
 import { Registration } from '../../contracts/capability.ts';
 import type { Db } from '../../db/connect.ts';
-import type { InstanceKey, InstanceRow } from '../../db/instance.ts';
-import { AppError } from '../../errors.ts';
+import type { InstanceKey, InstanceRow } from '../../db/instance/instance.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { examineInstance } from './examine-instance.ts';
 import type { AddressRules } from './instance-address.ts';
 import { registerInstance } from './register-instance.ts';

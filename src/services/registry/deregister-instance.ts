@@ -5,9 +5,9 @@
  */
 import type { DeregisterAnswer } from '../../contracts/capability.ts';
 import type { Db } from '../../db/connect.ts';
-import type { InstanceKey, InstanceRow } from '../../db/instance.ts';
-import { probeSoon } from '../../db/instance-probe.ts';
-import { AppError } from '../../errors.ts';
+import type { InstanceKey, InstanceRow } from '../../db/instance/instance.ts';
+import { probeSoon } from '../../db/instance/instance-probe.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { examineInstance } from './examine-instance.ts';
 import { applyEvent } from './instance-changes.ts';
 import { lockOwnInstance } from './register-instance.ts';

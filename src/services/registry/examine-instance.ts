@@ -8,9 +8,9 @@ import type { ProbeFault } from '../../clients/probe-error.ts';
 import type { CapabilitySpec, Health } from '../../contracts/capability.ts';
 import { canonicalJson } from '../../core/canonical-json.ts';
 import type { InstanceEvent, ProbeFailure } from '../../core/registry/transitions.ts';
-import type { CapabilitySpecRow } from '../../db/capability-spec.ts';
-import type { InstanceRow } from '../../db/instance.ts';
-import type { SchemaVetter } from './schema-vetter.ts';
+import type { InstanceRow } from '../../db/instance/instance.ts';
+import type { CapabilitySpecRow } from '../../db/spec/capability-spec.ts';
+import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 
 export interface Finding {
   readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;

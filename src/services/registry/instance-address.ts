@@ -6,7 +6,7 @@
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
 import type { Registration } from '../../contracts/capability.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 type AddressField = 'endpoint' | 'spec_url' | 'health_url';
 

@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import type { Health } from '../../contracts/capability.ts';
 import { isNewProcess } from '../../core/registry/restart.ts';
 import { type InstanceEvent, type InstanceFacts, nextState } from '../../core/registry/transitions.ts';
-import { findRivalSpec, insertSpec } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type InstanceRow,
@@ -11,8 +10,9 @@ import {
   recordQueueDepth,
   updateInstanceState,
   updateSpecDigest,
-} from '../../db/instance.ts';
-import { forgetCalls, recordUptime } from '../../db/instance-process.ts';
+} from '../../db/instance/instance.ts';
+import { forgetCalls, recordUptime } from '../../db/instance/instance-process.ts';
+import { findRivalSpec, insertSpec } from '../../db/spec/capability-spec.ts';
 import { type Finding, mismatch } from './examine-instance.ts';
 
 function factsOf(row: InstanceRow): InstanceFacts {

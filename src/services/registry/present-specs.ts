@@ -1,8 +1,8 @@
 /** Which specs of a capability count for a call now: those of the instances it may be given to. */
 import { isInRange, readRange } from '../../core/routing/version-range.ts';
-import { listSpecs } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
-import type { InstanceFeed } from './instance-feed.ts';
+import { listSpecs } from '../../db/spec/capability-spec.ts';
+import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
 
 export interface SpecTarget {
   readonly capability: string;

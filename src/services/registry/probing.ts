@@ -4,8 +4,8 @@
  * nothing.
  */
 import { afterSilence } from '../../core/registry/transitions.ts';
-import type { InstanceRow } from '../../db/instance.ts';
-import { changeSilentInstances, claimDueProbes } from '../../db/instance-probe.ts';
+import type { InstanceRow } from '../../db/instance/instance.ts';
+import { changeSilentInstances, claimDueProbes } from '../../db/instance/instance-probe.ts';
 import { examineInstance, type Finding } from './examine-instance.ts';
 import { applyFinding } from './instance-changes.ts';
 import type { ProbingTools } from './vetting.ts';

@@ -11,9 +11,9 @@ import {
   type Registered,
   recordQueueDepth,
   updateRegistration,
-} from '../../db/instance.ts';
-import { probeNamesakes } from '../../db/instance-probe.ts';
-import { AppError } from '../../errors.ts';
+} from '../../db/instance/instance.ts';
+import { probeNamesakes } from '../../db/instance/instance-probe.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 
 /** changed: the endpoint was registered with other facts. same: a repetition. */

@@ -7,11 +7,15 @@ import type {
   InstanceState,
 } from '../../contracts/capability.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
-import { listDescriptions, listSpecs } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
-import type { InstanceRow } from '../../db/instance.ts';
-import { type ListedInstance, listInstancePage, listInstancesByName } from '../../db/instance-list.ts';
-import { AppError } from '../../errors.ts';
+import type { InstanceRow } from '../../db/instance/instance.ts';
+import {
+  type ListedInstance,
+  listInstancePage,
+  listInstancesByName,
+} from '../../db/instance/instance-list.ts';
+import { listDescriptions, listSpecs } from '../../db/spec/capability-spec.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 
 export interface ListRequest {

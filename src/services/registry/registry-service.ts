@@ -18,8 +18,9 @@ import type {
   Registration,
 } from '../../contracts/capability.ts';
 import type { Db } from '../../db/connect.ts';
-import { type InstanceKey, lockInstance } from '../../db/instance.ts';
-import { AppError } from '../../errors.ts';
+import { type InstanceKey, lockInstance } from '../../db/instance/instance.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 import { createAdoptInstance } from './adopt-instance.ts';
 import { deregisterInstance } from './deregister-instance.ts';
 import { createAddressRules } from './instance-address.ts';
@@ -33,7 +34,6 @@ import {
   shownState,
   toInstance,
 } from './registry-listing.ts';
-import type { SchemaVetter } from './schema-vetter.ts';
 import { takeHeartbeat } from './take-heartbeat.ts';
 import { createVetting, type VetVerdict } from './vetting.ts';
 

@@ -2,11 +2,11 @@
 import { LRUCache } from 'lru-cache';
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { findSpec } from '../../db/capability-spec.ts';
 import type { Db } from '../../db/connect.ts';
-import { AppError } from '../../errors.ts';
-import { createSchemaCompiler, type SchemaCheck } from './schema-compiler.ts';
-import type { SchemaError } from './schema-errors.ts';
+import { findSpec } from '../../db/spec/capability-spec.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createSchemaCompiler, type SchemaCheck } from '../../schemas/schema-compiler.ts';
+import type { SchemaError } from '../../schemas/schema-errors.ts';
 
 type SchemaResult = { readonly ok: true } | { readonly ok: false; readonly errors: readonly SchemaError[] };
 

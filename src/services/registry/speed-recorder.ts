@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import { averageWeights, noCalls, type ObservedCalls, observeCall } from '../../core/routing/speed.ts';
 import type { Db } from '../../db/connect.ts';
-import { foldSpeedReports } from '../../db/instance-speed.ts';
+import { foldSpeedReports } from '../../db/instance/instance-speed.ts';
 
 export interface SpeedRecorder {
   recordCall(instanceId: string, call: { readonly durationMs: number; readonly ok: boolean }): void;

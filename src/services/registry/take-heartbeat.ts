@@ -1,8 +1,13 @@
 /** A heartbeat of a registered instance: it lives. Who was down is up again, with its spec read anew. */
 import type { Logger } from 'pino';
 import type { Db } from '../../db/connect.ts';
-import { type InstanceKey, type InstanceRow, recordHeartbeat, recordQueueDepth } from '../../db/instance.ts';
-import { probeNamesakes } from '../../db/instance-probe.ts';
+import {
+  type InstanceKey,
+  type InstanceRow,
+  recordHeartbeat,
+  recordQueueDepth,
+} from '../../db/instance/instance.ts';
+import { probeNamesakes } from '../../db/instance/instance-probe.ts';
 import { applyEvent } from './instance-changes.ts';
 import { lockOwnInstance } from './register-instance.ts';
 

@@ -2,11 +2,11 @@
 import type { Logger } from 'pino';
 import type { CapabilityProbe } from '../../clients/capability-probe.ts';
 import type { Db } from '../../db/connect.ts';
-import { findInstance } from '../../db/instance.ts';
-import { AppError } from '../../errors.ts';
+import { findInstance } from '../../db/instance/instance.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 import { examineInstance } from './examine-instance.ts';
 import { applyFinding } from './instance-changes.ts';
-import type { SchemaVetter } from './schema-vetter.ts';
 
 export type VetVerdict = 'usable' | 'quarantined' | 'unreachable';
 

@@ -3,11 +3,11 @@
  * or cancel the runs that wait for it.
  */
 import type { Db } from '../../db/connect.ts';
-import { readDefinition } from '../../db/definition.ts';
-import type { ReviewRow } from '../../db/review.ts';
-import { requestCancel } from '../../db/run-control.ts';
-import { listWaitingForBudget, skipUnits, type WaitingRow, wakeUnits } from '../../db/step-wait.ts';
-import { AppError } from '../../errors.ts';
+import { readDefinition } from '../../db/pipeline/definition.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
+import { requestCancel } from '../../db/run/run-control.ts';
+import { listWaitingForBudget, skipUnits, type WaitingRow, wakeUnits } from '../../db/step/step-wait.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { type Caller, requireScope } from '../access/caller.ts';
 import { raiseRun, setDayLimit } from '../money/raise-limit.ts';
 

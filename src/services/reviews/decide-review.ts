@@ -4,19 +4,19 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Review, ReviewDecision } from '../../contracts/review.ts';
-import { insertAudit } from '../../db/audit.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
-import { decideReview, findReview, type ReviewRow } from '../../db/review.ts';
-import { lockSkill } from '../../db/skill-lock.ts';
-import { AppError } from '../../errors.ts';
+import { findAnswer, insertAnswer } from '../../db/idempotency/idempotency.ts';
+import { decideReview, findReview, type ReviewRow } from '../../db/review/review.ts';
+import { lockSkill } from '../../db/skill/skill-lock.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
-import { applySkillDecision } from '../skills/skill-decision.ts';
 import { applyBudgetDecision } from './budget-decision.ts';
 import { actionsOf } from './review-actions.ts';
 import { requireDecidable, toConflict } from './review-conflict.ts';
 import type { CheckDecision } from './review-input.ts';
 import { toReview } from './review-view.ts';
+import { applySkillDecision } from './skill-decision.ts';
 
 export interface DecisionOrder {
   readonly review_id: string;

@@ -7,15 +7,15 @@
 import type { Logger } from 'pino';
 import type { RunWorkflows, WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
 import type { Db } from '../../db/connect.ts';
-import { readEscalation } from '../../db/escalation.ts';
-import { readReview } from '../../db/review.ts';
+import { readEscalation } from '../../db/escalation/escalation.ts';
+import { readReview } from '../../db/review/review.ts';
 import {
   type EndedReviewRow,
   listUndeliveredReviews,
   markReviewDelivered,
-} from '../../db/review-delivery.ts';
-import { AppError } from '../../errors.ts';
-import { createDeliveries } from '../deliveries.ts';
+} from '../../db/review/review-delivery.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createDeliveries } from '../delivery/deliveries.ts';
 import { expireOverdueReviews } from './expire-reviews.ts';
 
 export interface ReviewDelivery {

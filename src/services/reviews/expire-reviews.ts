@@ -1,7 +1,7 @@
 /** Ends reviews that nobody decided in time, with a line in the audit log each. */
-import { insertAudit } from '../../db/audit.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { expireReviews } from '../../db/review-delivery.ts';
+import { expireReviews } from '../../db/review/review-delivery.ts';
 
 export interface Expiring {
   readonly limit: number;

@@ -12,8 +12,8 @@ import {
   type ReviewSubject,
   readReview,
   reopenReview as reopenRow,
-} from '../../db/review.ts';
-import { AppError } from '../../errors.ts';
+} from '../../db/review/review.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 
 export interface ReviewOpening {

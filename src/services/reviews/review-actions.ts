@@ -4,7 +4,7 @@
  * is wrong with money not for a review of a job.
  */
 import type { ReviewAction } from '../../contracts/review.ts';
-import type { ReviewRow } from '../../db/review.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
 
 const skillActions: readonly ReviewAction[] = ['keep', 'edit', 'narrow', 'merge', 'retire'];
 

@@ -1,8 +1,8 @@
 /** Why a review is not to be had: who was faster, and what they decided. */
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewStanding } from '../../contracts/review.ts';
-import type { ReviewRow } from '../../db/review.ts';
-import { AppError } from '../../errors.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { toReview } from './review-view.ts';
 
 function isEnded({ state }: ReviewRow): boolean {

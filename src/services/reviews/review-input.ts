@@ -5,18 +5,18 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
+import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { isPlainObject } from '../../core/json-type.ts';
-import { capabilityOf } from '../../core/pipeline/step-kind.ts';
 import type { Db } from '../../db/connect.ts';
-import { readEscalation } from '../../db/escalation.ts';
-import type { ReviewRow } from '../../db/review.ts';
-import { AppError } from '../../errors.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
+import { readEscalation } from '../../db/escalation/escalation.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createSchemaCompiler, type SchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
+import type { SchemaError } from '../../schemas/schema-errors.ts';
 import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
-import { createSchemaCompiler, type SchemaCompiler, SchemaRefused } from '../registry/schema-compiler.ts';
-import type { SchemaError } from '../registry/schema-errors.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { RunContexts } from '../steps/run-context.ts';
+import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
+import type { RunContexts } from '../run-data/run-context.ts';
 
 export interface InputDependencies {
   readonly db: Db;

@@ -1,8 +1,8 @@
 /** Reviews as people see them: list, show, claim, release, decide. */
 import type { Review, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
 import type { Db } from '../../db/connect.ts';
-import { claimReview, releaseReview } from '../../db/review.ts';
-import { listReviews } from '../../db/review-list.ts';
+import { claimReview, releaseReview } from '../../db/review/review.ts';
+import { listReviews } from '../../db/review/review-list.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { createDecideReview, type Decided, type DecisionOrder, requireReview } from './decide-review.ts';

@@ -1,5 +1,5 @@
 import type { Review, ReviewSummary } from '../../contracts/review.ts';
-import type { ReviewRow } from '../../db/review.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
 import { actionsOf } from './review-actions.ts';
 
 function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {

@@ -5,7 +5,7 @@
 import type { Logger } from 'pino';
 import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../core/routing/breaker.ts';
 import type { Db } from '../../db/connect.ts';
-import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance-breaker.ts';
+import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-breaker.ts';
 
 export interface CallReport {
   readonly ok: boolean;

@@ -6,15 +6,14 @@
 import type { Decision } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { Verdict } from '../../core/delivery/judge.ts';
-import { backoffMs, type RetrySettings } from '../../core/delivery/retry-policy.ts';
-import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
-import type { Claim } from '../../db/attempt.ts';
-import type { HoldKeeper } from '../hold-keeper.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
+import type { Verdict } from '../../core/call/judge.ts';
+import { backoffMs, type RetrySettings } from '../../core/call/retry-policy.ts';
+import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import type { Claim } from '../../db/attempt/attempt.ts';
+import type { HoldKeeper } from '../delivery/lease-renewer.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { AttemptLanes } from './attempt-lanes.ts';
+import type { AttemptLanes } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import {
   type CallTarget,
@@ -26,11 +25,12 @@ import {
 } from './claim-instance.ts';
 import { type CallOfStream, createClaimsAhead } from './claims-ahead.ts';
 import { type DeliverDependencies, type Delivery, deliverCall } from './deliver-call.ts';
+import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import { createTrials } from './half-open-probes.ts';
 import { explainNoClaim } from './no-claim.ts';
 import { releaseClaim } from './release-claim.ts';
 import { type SettleDependencies, type SettledCall, settleCall } from './settle-call.ts';
-import { createTrials } from './trials.ts';
-import { createWaitingLine } from './waiting-line.ts';
+import { createWaitingLine } from './wait-queue.ts';
 
 export interface CallRequest extends CallTarget {
   readonly retry: RetrySettings;

@@ -6,7 +6,7 @@ import { worstCase } from '../../core/money/price.ts';
 import { enforcedTimeout } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from '../../core/routing/types.ts';
-import type { BudgetShortage, Claim } from '../../db/attempt.ts';
+import type { BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
 import type { CallTarget, ClaimDependencies, ClaimEnd } from './claim-instance.ts';
 import { releaseClaim } from './release-claim.ts';

@@ -7,23 +7,23 @@
  */
 import type { Decision } from '../../contracts/decision.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { StopSignal } from '../../core/cancellation.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { toInputs } from '../../core/routing/replay.ts';
 import { halfOpenTier } from '../../core/routing/tier.ts';
 import type { Choice, InstanceSnapshot, RankedInstance } from '../../core/routing/types.ts';
-import type { StopSignal } from '../../core/stop.ts';
-import type { BudgetShortage, Claim, StepKey } from '../../db/attempt.ts';
+import type { BudgetShortage, Claim, StepKey } from '../../db/attempt/attempt.ts';
 import { newId } from '../ids.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { AttemptLanes } from './attempt-lanes.ts';
+import type { AttemptLanes } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import { claimBest } from './claim-best.ts';
 import { type ClaimSearch, createClaimSearch, type RouteWish, type SchemaError } from './claim-search.ts';
+import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import type { Trials } from './half-open-probes.ts';
 import { mayComeBack } from './no-claim.ts';
-import type { Trials } from './trials.ts';
-import type { WaitingLine } from './waiting-line.ts';
+import type { WaitingLine } from './wait-queue.ts';
 
 export interface CallTarget {
   readonly projectId: string;

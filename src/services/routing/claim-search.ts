@@ -3,9 +3,9 @@
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { choose } from '../../core/routing/choose.ts';
 import type { Choice, RouteRequest, RuledOut } from '../../core/routing/types.ts';
-import type { BudgetShortage } from '../../db/attempt.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
-import type { Trials } from './trials.ts';
+import type { BudgetShortage } from '../../db/attempt/attempt.ts';
+import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import type { Trials } from './half-open-probes.ts';
 
 /** What the caller asks for. */
 export type RouteWish = Pick<

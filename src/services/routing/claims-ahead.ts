@@ -5,9 +5,10 @@
  * call takes them within 50 ms. None is made where it could stand in somebody's way: on an instance that is half full,
  * of money that is short, or while several calls are under way, whose claims go together anyway.
  */
-import type { InstanceFeed } from '../registry/instance-feed.ts';
+
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { CallTarget, Claimed } from './claim-instance.ts';
+import type { InstanceFeed } from './fleet/fleet-poller.ts';
 
 export interface ClaimsAhead {
   /** Null for a call that somebody may ask for again. */

@@ -1,10 +1,10 @@
 /** Sends a claimed call and judges what came back. */
 import type { CapabilityClient } from '../../clients/capability-http.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { isExhausted, judgeOutcome, type Verdict } from '../../core/delivery/judge.ts';
-import type { CallOutcome } from '../../core/delivery/outcome.ts';
+import { isExhausted, judgeOutcome, type Verdict } from '../../core/call/judge.ts';
+import type { CallOutcome } from '../../core/call/outcome.ts';
+import type { StopSignal } from '../../core/cancellation.ts';
 import { unwrapAnswer } from '../../core/routing/unwrap-answer.ts';
-import type { StopSignal } from '../../core/stop.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { CallRequest } from './call-capability.ts';
 import type { Claimed } from './claim-instance.ts';

@@ -4,7 +4,7 @@ import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Choice, InstanceSnapshot } from '../../core/routing/types.ts';
-import type { BudgetShortage } from '../../db/attempt.ts';
+import type { BudgetShortage } from '../../db/attempt/attempt.ts';
 import type { ClaimEnd } from './claim-instance.ts';
 
 export interface NoClaim {

@@ -5,9 +5,9 @@ import { choose } from '../../core/routing/choose.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import type { Choice, InstanceSnapshot, RouteRequest, RuledOut } from '../../core/routing/types.ts';
 import { newId } from '../ids.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { RouteWish, SchemaError } from './claim-search.ts';
+import type { InstanceFeed } from './fleet/fleet-poller.ts';
 
 export interface Refusals {
   readonly ruledOut: ReadonlyMap<string, RuledOut>;

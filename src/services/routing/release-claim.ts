@@ -1,5 +1,5 @@
-import type { Claim } from '../../db/attempt.ts';
-import type { AttemptLanes } from './attempt-lanes.ts';
+import type { Claim } from '../../db/attempt/attempt.ts';
+import type { AttemptLanes } from './attempt-writer.ts';
 
 /** Gives back a claim for which nothing was sent. It never rejects: what cannot be given back ends with its lease. */
 export function releaseClaim(

@@ -1,8 +1,8 @@
 import { createNameSuggester } from '../../core/nearest-name.ts';
-import { isCapabilityName, listCapabilityNames } from '../../db/capability-names.ts';
 import type { Db } from '../../db/connect.ts';
-import { AppError } from '../../errors.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
+import { isCapabilityName, listCapabilityNames } from '../../db/spec/capability-names.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { InstanceFeed } from './fleet/fleet-poller.ts';
 
 export interface CapabilityLookup {
   readonly db: Db;

@@ -2,20 +2,20 @@
 import type { Logger } from 'pino';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run.ts';
-import type { Verdict } from '../../core/delivery/judge.ts';
-import type { CallOutcome } from '../../core/delivery/outcome.ts';
+import type { Verdict } from '../../core/call/judge.ts';
+import type { CallOutcome } from '../../core/call/outcome.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { settle } from '../../core/money/price.ts';
-import type { AttemptEnd, Claim } from '../../db/attempt.ts';
-import { insist } from '../insist.ts';
-import type { InstanceFeed } from '../registry/instance-feed.ts';
+import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
+import { insist } from '../delivery/retry-until.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
-import type { AttemptLanes } from './attempt-lanes.ts';
+import type { AttemptLanes } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import type { CallEnd, SuccessfulAttempt } from './call-capability.ts';
 import type { Claimed } from './claim-instance.ts';
 import type { Delivery } from './deliver-call.ts';
+import type { InstanceFeed } from './fleet/fleet-poller.ts';
 
 export interface SettleDependencies {
   readonly lanes: Pick<AttemptLanes, 'settle' | 'follow'>;

@@ -4,8 +4,8 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Db } from '../../db/connect.ts';
-import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
-import { AppError } from '../../errors.ts';
+import { findAnswer, insertAnswer } from '../../db/idempotency/idempotency.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 export interface Idempotency {
   readonly key: string;

@@ -6,10 +6,10 @@ import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import type { CancelRequest } from '../../contracts/run.ts';
 import type { Db } from '../../db/connect.ts';
-import { cancelRunEscalations } from '../../db/escalation.ts';
-import { cancelRunReviews } from '../../db/review-delivery.ts';
-import { finishRun } from '../../db/run.ts';
-import { requestCancelOfChildren } from '../../db/run-control.ts';
+import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
+import { cancelRunReviews } from '../../db/review/review-delivery.ts';
+import { finishRun } from '../../db/run/run.ts';
+import { requestCancelOfChildren } from '../../db/run/run-control.ts';
 
 export interface LostRun {
   readonly run_id: string;

@@ -3,12 +3,12 @@ import type { Failure, Json } from '../../contracts/primitives.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
 import type { Db } from '../../db/connect.ts';
-import { cancelRunEscalations } from '../../db/escalation.ts';
-import { cancelRunReviews } from '../../db/review-delivery.ts';
-import { finishRun } from '../../db/run.ts';
-import { evaluateInRun } from '../steps/evaluate-in-run.ts';
-import type { RunContext, RunContexts } from '../steps/run-context.ts';
-import { mentionsOf, type StepResults } from '../steps/step-results.ts';
+import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
+import { cancelRunReviews } from '../../db/review/review-delivery.ts';
+import { finishRun } from '../../db/run/run.ts';
+import { evaluateInRun } from '../run-data/evaluate-in-run.ts';
+import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import { mentionsOf, type StepResults } from '../run-data/step-results.ts';
 
 export interface RunClosing {
   readonly run_id: string;

@@ -4,8 +4,8 @@
  */
 import type { CancelRequest, Run, RunState } from '../../contracts/run.ts';
 import type { Db } from '../../db/connect.ts';
-import { pauseRun, type RunKey, requestCancel, resumeRun } from '../../db/run-control.ts';
-import { AppError } from '../../errors.ts';
+import { pauseRun, type RunKey, requestCancel, resumeRun } from '../../db/run/run-control.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { raiseRun } from '../money/raise-limit.ts';
 import type { RunDelivery } from './deliver-run.ts';
 

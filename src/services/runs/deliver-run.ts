@@ -7,8 +7,9 @@ import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { planRun } from '../../core/run/plan-run.ts';
-import type { ControlSignal, RunPipelineInput } from '../../core/run/workflow-input.ts';
+import type { ControlSignal, RunPipelineInput } from '../../core/workflow-payloads/run-input.ts';
 import type { Db } from '../../db/connect.ts';
+import { lockRun } from '../../db/run/run-control.ts';
 import {
   type DeliveryRow,
   listEndedUnstarted,
@@ -20,9 +21,8 @@ import {
   markControlDelivered,
   markStartDelivered,
   readDelivery,
-} from '../../db/delivery.ts';
-import { lockRun } from '../../db/run-control.ts';
-import { createDeliveries } from '../deliveries.ts';
+} from '../../db/run/run-delivery.ts';
+import { createDeliveries } from '../delivery/deliveries.ts';
 import { closeLostRun, type LostRun } from './close-lost-run.ts';
 
 export interface RunDelivery {

@@ -7,16 +7,16 @@ import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
 import type { Db } from '../../db/connect.ts';
+import { admitRuns, listTurns, lockTurn, type TurnKey } from '../../db/run/run-admission.ts';
 import {
   type DueWork as DueRow,
   listUntoldParents,
   markParentTold,
   readDueWork,
   type UntoldRow,
-} from '../../db/delivery.ts';
-import { admitRuns, listTurns, lockTurn, type TurnKey } from '../../db/run-turn.ts';
-import { clearWake, listWakes, type WakeRow } from '../../db/step-wait.ts';
-import { createDeliveries } from '../deliveries.ts';
+} from '../../db/run/run-delivery.ts';
+import { clearWake, listWakes, type WakeRow } from '../../db/step/step-wait.ts';
+import { createDeliveries } from '../delivery/deliveries.ts';
 import type { DeliveryCount, RunDelivery } from './deliver-run.ts';
 
 export interface DueWorkDependencies {

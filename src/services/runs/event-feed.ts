@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino';
 import type { RunEvent } from '../../contracts/event.ts';
-import type { StopSignal } from '../../core/stop.ts';
+import type { StopSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type EventRow,
@@ -12,7 +12,7 @@ import {
   listNewEvents,
   type NumberedEventRow,
   readHorizon,
-} from '../../db/event.ts';
+} from '../../db/run/event.ts';
 
 export interface EventFeed {
   /** Events after number `after`, then new ones as they happen, until `signal` aborts. */

@@ -2,9 +2,9 @@
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
 import type { Db } from '../../db/connect.ts';
-import { findJob, jobExists } from '../../db/job.ts';
-import type { NewRun, RunOrigin } from '../../db/run.ts';
-import { AppError } from '../../errors.ts';
+import { findJob, jobExists } from '../../db/run/job.ts';
+import type { NewRun, RunOrigin } from '../../db/run/run.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs/bind-job-media.ts';
 import { choiceOf, type KnownDefinition, type KnownDefinitions } from './known-definitions.ts';

@@ -7,7 +7,7 @@
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { Db } from '../../db/connect.ts';
-import { listOpenAmong, type OpenRunRow, readOldestOpen } from '../../db/run-open.ts';
+import { listOpenAmong, type OpenRunRow, readOldestOpen } from '../../db/run/run-open.ts';
 import { closeLostRun, type LostEnd } from './close-lost-run.ts';
 
 export interface ReconcileDependencies {

@@ -3,8 +3,8 @@
  * what came later. Better a clear answer at submission than a run that does something else.
  */
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import { waitingVersion } from '../../core/run/workflow-input.ts';
-import { AppError } from '../../errors.ts';
+import { waitingVersion } from '../../core/workflow-payloads/run-input.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 /** Keys of steps that engine version 2 does not know, and the values that mean nothing. */
 const newerKeys: Readonly<Partial<Record<keyof StepDefinition, unknown>>> = {

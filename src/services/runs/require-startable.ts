@@ -4,7 +4,7 @@
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { planRun } from '../../core/run/plan-run.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 /** Temporal refuses payloads of 2 MiB. */
 const largestPlanBytes = 1_500_000;

@@ -6,8 +6,8 @@ import type { MediaStore } from '../../clients/media/media-store.ts';
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { type RerunPreview, type RerunRequest, type Run, terminalRunStates } from '../../contracts/run.ts';
+import { compileDefinition } from '../../core/definition/compile/compile-definition.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
-import { compileDefinition } from '../../core/pipeline/compile-definition.ts';
 import { type Choice, chooseReused, type Repetition } from '../../core/run/choose-reused.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -16,11 +16,11 @@ import {
   type RepeatedRun,
   readRepeatedRun,
   readStepStates,
-} from '../../db/run-reuse.ts';
-import { AppError } from '../../errors.ts';
+} from '../../db/run/run-reuse.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
+import { placeRun } from './insert-admitted-runs.ts';
 import type { KnownDefinition } from './known-definitions.ts';
-import { placeRun } from './place-runs.ts';
 import { newJob, type PrepareDependencies, prepareRun, type RunJob } from './prepare-run.ts';
 import { newRunView } from './run-view.ts';
 import type { Submission } from './submit-run.ts';

@@ -8,11 +8,11 @@ import {
   type StepDetail,
   terminalRunStates,
 } from '../../contracts/run.ts';
-import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
-import { listEvents } from '../../db/event.ts';
-import { listRuns, type RunDetailRow, readRun } from '../../db/run-list.ts';
-import { listRunSteps } from '../../db/step.ts';
-import { AppError } from '../../errors.ts';
+import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import { listEvents } from '../../db/run/event.ts';
+import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
+import { listRunSteps } from '../../db/step/step.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import type { Idempotency } from './answer-once.ts';
 import { createRunControl } from './control-run.ts';

@@ -1,13 +1,13 @@
 /** Runs, steps and attempts as the wire shows them. */
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Attempt, Run, RunStep, RunSummary, StepRevision } from '../../contracts/run.ts';
+import { kindFieldsOf } from '../../core/definition/step-kind.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { kindFieldsOf } from '../../core/pipeline/step-kind.ts';
-import type { AttemptRow } from '../../db/attempt.ts';
-import type { NewRun } from '../../db/run.ts';
-import type { RunDetailRow, RunRow } from '../../db/run-list.ts';
-import type { RunStepRow } from '../../db/step.ts';
-import type { StepRevisionRow } from '../../db/step-revision.ts';
+import type { AttemptRow } from '../../db/attempt/attempt.ts';
+import type { NewRun } from '../../db/run/run.ts';
+import type { RunDetailRow, RunRow } from '../../db/run/run-list.ts';
+import type { RunStepRow } from '../../db/step/step.ts';
+import type { StepRevisionRow } from '../../db/step/step-revision.ts';
 
 function toIso(time: Date | null): string | null {
   return time?.toISOString() ?? null;

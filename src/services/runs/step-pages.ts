@@ -2,16 +2,16 @@
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { RunStep, StepDetail, StepState } from '../../contracts/run.ts';
-import { listStepAttempts } from '../../db/attempt.ts';
+import { listStepAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import type { RunDetailRow } from '../../db/run-list.ts';
-import { listRunSteps, listStepItems, type RunStepRow, readStepOutput } from '../../db/step.ts';
-import { listStepRevisions } from '../../db/step-revision.ts';
-import { AppError } from '../../errors.ts';
+import type { RunDetailRow } from '../../db/run/run-list.ts';
+import { listRunSteps, listStepItems, type RunStepRow, readStepOutput } from '../../db/step/step.ts';
+import { listStepRevisions } from '../../db/step/step-revision.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
-import type { RunContexts } from '../steps/run-context.ts';
-import type { StepResults } from '../steps/step-results.ts';
-import { resolveInput } from '../steps/step-unit.ts';
+import type { RunContexts } from '../run-data/run-context.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+import { resolveInput } from '../run-data/step-unit.ts';
 import { toAttempt, toRunStep, toStepRevision } from './run-view.ts';
 
 export interface StepPageDependencies {

@@ -1,7 +1,7 @@
 /** A run that something else than a request asks for, at most once for its origin: written here, started by a server. */
 import type { RunRequest } from '../../contracts/run.ts';
-import type { RunOrigin } from '../../db/run.ts';
-import { placeRun } from './place-runs.ts';
+import type { RunOrigin } from '../../db/run/run.ts';
+import { placeRun } from './insert-admitted-runs.ts';
 import { type PrepareDependencies, prepareRun, readRequest } from './prepare-run.ts';
 
 /** @returns the run's id @throws AppError `state_conflict` when the origin has one already; else as a request */

@@ -5,13 +5,13 @@
 import type { Problem } from '../../contracts/problem.ts';
 import type { BulkAnswer, Run, RunRequest } from '../../contracts/run.ts';
 import type { Db } from '../../db/connect.ts';
-import type { NewRun } from '../../db/run.ts';
-import { AppError, toAppError } from '../../errors.ts';
-import { digestDefinition } from '../pipelines/definition-digest.ts';
+import type { NewRun } from '../../db/run/run.ts';
+import { digestDefinition } from '../../definitions/definition-digest.ts';
+import { AppError, toAppError } from '../../errors/app-error.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
 import type { RunToStart } from './deliver-run.ts';
+import { type PlacedRun, placeRun, placeRuns } from './insert-admitted-runs.ts';
 import type { KnownDefinition, KnownDefinitions } from './known-definitions.ts';
-import { type PlacedRun, placeRun, placeRuns } from './place-runs.ts';
 import {
   type CheckForRun,
   type PrepareDependencies,

@@ -1,6 +1,6 @@
-import type { CancelRunRequest } from '../../core/run/scheduled-input.ts';
+import type { CancelRunRequest } from '../../core/workflow-payloads/scheduled-input.ts';
 import type { Db } from '../../db/connect.ts';
-import { requestCancel } from '../../db/run-control.ts';
+import { requestCancel } from '../../db/run/run-control.ts';
 
 const reason = 'its schedule asked it to stop';
 

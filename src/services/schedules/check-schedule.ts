@@ -3,13 +3,13 @@ import type { ProblemItem } from '../../contracts/problem.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
-import { readCron } from '../../core/schedule/cron.ts';
+import { isKnownTimezone } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
-import { listAliases } from '../../db/pipeline-alias.ts';
-import { listPipelineNames, listVersionNames } from '../../db/pipeline-names.ts';
-import { isKnownTimezone } from '../../db/project.ts';
-import { AppError } from '../../errors.ts';
+import { listAliases } from '../../db/pipeline/pipeline-alias.ts';
+import { listPipelineNames, listVersionNames } from '../../db/pipeline/pipeline-names.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { choiceOf, type KnownDefinition, type KnownDefinitions } from '../runs/known-definitions.ts';
+import { readCron } from './cron.ts';
 
 export interface ScheduleCheck {
   readonly db: Db;

@@ -5,16 +5,16 @@
 import type { Logger } from 'pino';
 import type { ScheduleOrder, Schedules } from '../../clients/temporal/schedules.ts';
 import { parseDuration } from '../../core/duration.ts';
-import { readCron } from '../../core/schedule/cron.ts';
 import type { Db } from '../../db/connect.ts';
-import type { ScheduleRow } from '../../db/schedule.ts';
+import type { ScheduleRow } from '../../db/schedule/schedule.ts';
 import {
   listUndeliveredSchedules,
   markScheduleDelivered,
   readUndeliveredSchedule,
   tryScheduleTurn,
-} from '../../db/schedule-delivery.ts';
-import { createDeliveries } from '../deliveries.ts';
+} from '../../db/schedule/schedule-delivery.ts';
+import { createDeliveries } from '../delivery/deliveries.ts';
+import { readCron } from './cron.ts';
 
 export interface ScheduleDelivery {
   /** Resolves when it was tried, or after two seconds; it goes on in the background. */

@@ -10,9 +10,9 @@ import {
   readSchedule,
   type ScheduleRow,
   updateSchedule,
-} from '../../db/schedule.ts';
-import { markScheduleForgotten } from '../../db/schedule-delivery.ts';
-import { AppError } from '../../errors.ts';
+} from '../../db/schedule/schedule.ts';
+import { markScheduleForgotten } from '../../db/schedule/schedule-delivery.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
 import { checkSchedule, type ScheduleCheck } from './check-schedule.ts';

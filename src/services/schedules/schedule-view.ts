@@ -1,5 +1,5 @@
 import type { Schedule } from '../../contracts/schedule.ts';
-import type { ScheduleRow } from '../../db/schedule.ts';
+import type { ScheduleRow } from '../../db/schedule/schedule.ts';
 
 const shownTimes = 5;
 

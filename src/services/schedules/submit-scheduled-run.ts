@@ -4,11 +4,11 @@
  */
 import type { RunRequest } from '../../contracts/run.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
-import type { ScheduledStart, ScheduledSubmission } from '../../core/run/scheduled-input.ts';
+import type { ScheduledStart, ScheduledSubmission } from '../../core/workflow-payloads/scheduled-input.ts';
 import type { Db } from '../../db/connect.ts';
-import type { RunOrigin } from '../../db/run.ts';
-import { findScheduledRun, readSchedule } from '../../db/schedule.ts';
-import { AppError } from '../../errors.ts';
+import type { RunOrigin } from '../../db/run/run.ts';
+import { findScheduledRun, readSchedule } from '../../db/schedule/schedule.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 export interface ScheduledRunDependencies {
   readonly db: Db;

@@ -1,10 +1,10 @@
 /** Changes of a skill, each in the caller's transaction and each audited. Versions stay; a retired skill keeps its id. */
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { SkillPatch, SkillTrust } from '../../contracts/skill.ts';
-import { insertAudit } from '../../db/audit.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { findSkill, keepSkill, retireSkill, reviseSkill, type SkillRow } from '../../db/skill.ts';
-import { AppError } from '../../errors.ts';
+import { findSkill, keepSkill, retireSkill, reviseSkill, type SkillRow } from '../../db/skill/skill.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { writeSkillText } from './skill-content.ts';
 
 export interface SkillPlace {

@@ -7,7 +7,7 @@ import { readPatterns } from '../../core/skills/pattern.ts';
 import { findUnguardedChange } from '../../core/skills/template/guards.ts';
 import { parseTemplate } from '../../core/skills/template/template.ts';
 import { findTextFault } from '../../core/skills/text-rules.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 
 /** Absent parts are not looked at. */
 export interface UncheckedSkill {

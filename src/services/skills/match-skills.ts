@@ -10,7 +10,7 @@ import { confidenceRules, mayApplyAtLevel0, rankSkills } from '../../core/skills
 import { matchSkill, type SkillJob, type SkillMatch } from '../../core/skills/match.ts';
 import { type PatternReading, readPatterns } from '../../core/skills/pattern.ts';
 import type { Db } from '../../db/connect.ts';
-import { listSkills } from '../../db/skill.ts';
+import { listSkills } from '../../db/skill/skill.ts';
 import { toSkill } from './skill-view.ts';
 
 /** The best ones; the others are not tried. */

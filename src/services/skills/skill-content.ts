@@ -1,7 +1,7 @@
 /** What tells two skills of a job type apart: everything a version says. Signals are a set, patterns are tried in order. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical-json.ts';
-import type { SkillText } from '../../db/skill.ts';
+import type { SkillText } from '../../db/skill/skill.ts';
 
 export type SkillContent = Omit<SkillText, 'content_sha256' | 'author'>;
 

@@ -5,11 +5,11 @@
  */
 import type { Skill, SkillPatch, SkillRequest, SkillState, SkillUse } from '../../contracts/skill.ts';
 import { listSkills as orderSkills } from '../../core/skills/confidence.ts';
-import { insertAudit } from '../../db/audit.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { cancelSkillReviews } from '../../db/review-delivery.ts';
-import { countSkillAgain, listSkills, storeSkill } from '../../db/skill.ts';
-import { listSkillUses, type SkillUseRow } from '../../db/skill-use.ts';
+import { cancelSkillReviews } from '../../db/review/review-delivery.ts';
+import { countSkillAgain, listSkills, storeSkill } from '../../db/skill/skill.ts';
+import { listSkillUses, type SkillUseRow } from '../../db/skill/skill-use.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';

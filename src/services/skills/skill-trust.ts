@@ -1,6 +1,6 @@
 /** Only admin keys vouch for what they send: what others send or change is a candidate, which models see as a hint. */
 import type { SkillPatch, SkillTrust } from '../../contracts/skill.ts';
-import { AppError } from '../../errors.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 
 export function isAdmin({ scopes }: Caller): boolean {

@@ -1,15 +1,15 @@
 /** What became of skills that were used. One that does more harm than good is flagged, and a person is asked about it. */
 import type { ReviewPayload } from '../../contracts/review.ts';
 import { confidenceOf, formatConfidence, shouldFlag } from '../../core/skills/confidence.ts';
-import { insertAudit } from '../../db/audit.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { findSkill, flagSkill, type SkillRow } from '../../db/skill.ts';
+import { findSkill, flagSkill, type SkillRow } from '../../db/skill/skill.ts';
 import {
   addSkillUses,
   type CountedSkillRow,
   type NewSkillUse,
   type SkillOccasion,
-} from '../../db/skill-use.ts';
+} from '../../db/skill/skill-use.ts';
 import { openReview } from '../reviews/open-review.ts';
 
 /** Nobody waits for it, and until then the skill is a hint only. */

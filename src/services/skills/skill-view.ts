@@ -1,6 +1,6 @@
 import type { Skill } from '../../contracts/skill.ts';
 import { confidenceOf } from '../../core/skills/confidence.ts';
-import type { SkillRow } from '../../db/skill.ts';
+import type { SkillRow } from '../../db/skill/skill.ts';
 
 function unixSeconds(at: Date): number {
   return at.getTime() / 1_000;

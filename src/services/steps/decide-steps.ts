@@ -4,15 +4,15 @@
  * here; asked again, the answer is the same and nothing is written twice.
  */
 import type { Failure } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
-import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
 import type { Verdict } from '../../core/run/machine.ts';
 import type { Db } from '../../db/connect.ts';
-import { recordDecisions, type StepDecision } from '../../db/step-progress.ts';
-import { evaluateInRun, readItems } from './evaluate-in-run.ts';
-import type { RunContext, RunContexts } from './run-context.ts';
-import type { StepResults } from './step-results.ts';
-import { stepOf } from './step-unit.ts';
+import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
+import { evaluateInRun, readItems } from '../run-data/evaluate-in-run.ts';
+import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+import { stepOf } from '../run-data/step-unit.ts';
 
 export interface DecideRequest {
   readonly run_id: string;

@@ -1,12 +1,12 @@
 /** A step that only waits. Its end is by the clock of the database. */
 
 import { parseDuration } from '../../core/duration.ts';
-import type { StepKey } from '../../db/attempt.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import type { StandingStep } from '../../db/step.ts';
-import { answerStep, keepWaiting } from '../../db/step-hold.ts';
+import type { StandingStep } from '../../db/step/step.ts';
+import { answerStep, keepWaiting } from '../../db/step/step-open.ts';
+import type { StepUnit } from '../run-data/step-unit.ts';
 import { readEnd, type StepExecution } from './run-step.ts';
-import type { StepUnit } from './step-unit.ts';
 import type { WaitingStep } from './wait-for-call.ts';
 
 export async function executePause(

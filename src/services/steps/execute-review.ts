@@ -3,14 +3,14 @@ import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { parseDuration } from '../../core/duration.ts';
 import type { Db } from '../../db/connect.ts';
-import { findLastReview, type ReviewRow } from '../../db/review.ts';
-import { endStep, type StandingStep } from '../../db/step.ts';
-import { answerStep, keepWaiting, logStep } from '../../db/step-hold.ts';
+import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
+import { endStep, type StandingStep } from '../../db/step/step.ts';
+import { answerStep, keepWaiting, logStep } from '../../db/step/step-open.ts';
 import { expireOverdueReviews } from '../reviews/expire-reviews.ts';
 import { openReview } from '../reviews/open-review.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+import { resolveInput, type StepUnit } from '../run-data/step-unit.ts';
 import { readEnd, type StepExecution } from './run-step.ts';
-import type { StepResults } from './step-results.ts';
-import { resolveInput, type StepUnit } from './step-unit.ts';
 import type { WaitingStep } from './wait-for-call.ts';
 
 export interface ReviewStepDependencies {

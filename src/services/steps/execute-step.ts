@@ -5,20 +5,23 @@
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
-import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
-import { type ResolvedEscalation, resolveEscalation } from '../../core/pipeline/escalation-settings.ts';
-import { capabilityOf } from '../../core/pipeline/step-kind.ts';
-import type { LadderPlace } from '../../core/run/escalate-input.ts';
-import type { StepKey } from '../../db/attempt.ts';
+import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
+import {
+  type ResolvedEscalation,
+  resolveEscalation,
+} from '../../core/definition/compile/escalation-settings.ts';
+import { capabilityOf } from '../../core/definition/step-kind.ts';
+import type { LadderPlace } from '../../core/workflow-payloads/escalate-input.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { endStep, readStep } from '../../db/step.ts';
-import { findRevisionFailure, readStepRevision } from '../../db/step-revision.ts';
-import { AppError } from '../../errors.ts';
-import type { SubmitSubRun } from '../runs/submit-sub-run.ts';
+import { endStep, readStep } from '../../db/step/step.ts';
+import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import { resolveInput, type StepUnit, stepOf } from '../run-data/step-unit.ts';
 import { executePause } from './execute-pause.ts';
 import { executeReview } from './execute-review.ts';
 import { executeSubRun } from './execute-sub-run.ts';
-import type { RunContext, RunContexts } from './run-context.ts';
 import {
   callKeyOf,
   type RunStepDependencies,
@@ -27,7 +30,7 @@ import {
   type StepControl,
   type StepExecution,
 } from './run-step.ts';
-import { resolveInput, type StepUnit, stepOf } from './step-unit.ts';
+import type { SubmitSubRun } from './submit-sub-run.ts';
 import { type WaitingStep, waitForCall } from './wait-for-call.ts';
 import { waitForRest } from './wait-for-rest.ts';
 

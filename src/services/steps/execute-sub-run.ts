@@ -4,16 +4,16 @@
  */
 import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
 import type { Failure } from '../../contracts/primitives.ts';
-import { resolveStepSettings } from '../../core/pipeline/step-settings.ts';
+import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
 import type { Db } from '../../db/connect.ts';
-import { type EndedRun, readRunEnd } from '../../db/run.ts';
-import { requestCancel } from '../../db/run-control.ts';
-import { endStep, type StandingStep } from '../../db/step.ts';
-import { answerStep, keepWaiting } from '../../db/step-hold.ts';
-import type { SubmitSubRun } from '../runs/submit-sub-run.ts';
+import { type EndedRun, readRunEnd } from '../../db/run/run.ts';
+import { requestCancel } from '../../db/run/run-control.ts';
+import { endStep, type StandingStep } from '../../db/step/step.ts';
+import { answerStep, keepWaiting } from '../../db/step/step-open.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+import { resolveInput, type StepUnit } from '../run-data/step-unit.ts';
 import { readEnd, type StepExecution } from './run-step.ts';
-import type { StepResults } from './step-results.ts';
-import { resolveInput, type StepUnit } from './step-unit.ts';
+import type { SubmitSubRun } from './submit-sub-run.ts';
 import type { WaitingStep } from './wait-for-call.ts';
 
 export interface SubRunDependencies {

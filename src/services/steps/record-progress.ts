@@ -1,6 +1,6 @@
 /** Writes ends of steps that the workflow decided: what no attempt, ladder or wait has written. */
 import type { Db } from '../../db/connect.ts';
-import { recordChanges, type StepChange } from '../../db/step-progress.ts';
+import { recordChanges, type StepChange } from '../../db/step/step-progress.ts';
 
 export interface ProgressReport {
   readonly run_id: string;

@@ -4,19 +4,19 @@
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CompiledStep } from '../../core/pipeline/compile-definition.ts';
-import { routeOfStep } from '../../core/pipeline/step-route.ts';
-import { resolveStepSettings, type StepSettings } from '../../core/pipeline/step-settings.ts';
-import { onStop, Stop, type StopSignal } from '../../core/stop.ts';
-import type { StepKey } from '../../db/attempt.ts';
+import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
+import { routeOfStep } from '../../core/definition/compile/step-route.ts';
+import { resolveStepSettings, type StepSettings } from '../../core/definition/compile/step-settings.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { readRunEnd } from '../../db/run.ts';
-import { endStep, readStep } from '../../db/step.ts';
-import { holdStep } from '../../db/step-hold.ts';
+import { readRunEnd } from '../../db/run/run.ts';
+import { endStep, readStep } from '../../db/step/step.ts';
+import { holdStep } from '../../db/step/step-open.ts';
 import type { CallRequest, CallRouter, SuccessfulAttempt } from '../routing/call-capability.ts';
-import { longestWaitMs } from '../routing/waiting-line.ts';
-import type { RunContext } from './run-context.ts';
-import type { StepResults } from './step-results.ts';
+import { longestWaitMs } from '../routing/wait-queue.ts';
+import type { RunContext } from '../run-data/run-context.ts';
+import type { StepResults } from '../run-data/step-results.ts';
 
 export type StepExecution =
   | {

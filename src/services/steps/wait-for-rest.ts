@@ -2,9 +2,9 @@
  * A workflow's timer is an image of the database's clock, and fires too early when the other one is ahead. Told to wait
  * until the same moment it would come back at once, again and again: the rest is waited for by coming again later.
  */
-import type { StepKey } from '../../db/attempt.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { readStep } from '../../db/step.ts';
+import { readStep } from '../../db/step/step.ts';
 import type { StepExecution } from './run-step.ts';
 import type { WaitingStep } from './wait-for-call.ts';
 

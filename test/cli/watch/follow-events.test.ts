@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createApiClient } from '../../../src/cli/api-client.ts';
+import { createApiClient } from '../../../src/cli/client/api-client.ts';
 import { ProblemError } from '../../../src/cli/errors.ts';
 import { followEvents } from '../../../src/cli/watch/follow-events.ts';
 import type { EventType, RunEvent } from '../../../src/contracts/event.ts';

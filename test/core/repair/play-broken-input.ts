@@ -2,7 +2,7 @@ import type { Json } from '../../../src/contracts/primitives.ts';
 import { canonicalJson } from '../../../src/core/canonical-json.ts';
 import { applyRepair } from '../../../src/core/repair/operation.ts';
 import { proposeRepairs, type Repairs } from '../../../src/core/repair/propose-repairs.ts';
-import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
+import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { type BrokenInput, inputSchemas } from './broken-inputs.ts';
 
 export interface Played {

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { nameDistance } from '../../../src/core/repair/near-name.ts';
 import { applyRepair } from '../../../src/core/repair/operation.ts';
 import { proposeRepairs, type RepairQuestion } from '../../../src/core/repair/propose-repairs.ts';
-import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
+import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { brokenInputs } from './broken-inputs.ts';
 import { inputChecks, playBrokenInput } from './play-broken-input.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { StopSignal } from '../../../src/core/stop.ts';
+import type { StopSignal } from '../../../src/core/cancellation.ts';
 import { createOpenCalls } from '../../../src/services/calls/open-calls.ts';
 
 function untilStopped(signal: StopSignal): Promise<unknown> {

@@ -1,7 +1,7 @@
 /** The ladder of a step where no model is there: rules, and people. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
-import type { Advanced } from '../../../src/services/escalation/place.ts';
+import type { Advanced } from '../../../src/services/escalation/ladder/ladder-position.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 
 let world: LadderWorld;

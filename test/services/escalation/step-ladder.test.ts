@@ -1,8 +1,8 @@
 /** The ladder of a step, by the real router, with models that answer as the test says. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { SkillCreated } from '../../../src/contracts/skill.ts';
-import type { EscalationRow } from '../../../src/db/escalation.ts';
-import type { Advanced } from '../../../src/services/escalation/place.ts';
+import type { EscalationRow } from '../../../src/db/escalation/escalation.ts';
+import type { Advanced } from '../../../src/services/escalation/ladder/ladder-position.ts';
 import { answer } from '../../support/fleet.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 

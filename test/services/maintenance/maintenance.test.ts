@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { insertEscalation, readEscalation } from '../../../src/db/escalation.ts';
-import { finishRun } from '../../../src/db/run.ts';
+import { insertEscalation, readEscalation } from '../../../src/db/escalation/escalation.ts';
+import { finishRun } from '../../../src/db/run/run.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createDuties } from '../../../src/services/maintenance/duties.ts';
 import { createMaintenance } from '../../../src/services/maintenance/maintenance.ts';

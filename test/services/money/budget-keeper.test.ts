@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { setProjectLimit } from '../../../src/db/budget.ts';
-import { findDrift } from '../../../src/db/budget-drift.ts';
+import { setProjectLimit } from '../../../src/db/money/budget.ts';
+import { findDrift } from '../../../src/db/money/budget-drift.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
 import { budgetsOf } from '../../support/budgets.ts';
 import { useDatabase } from '../../support/database.ts';

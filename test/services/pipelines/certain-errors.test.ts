@@ -2,12 +2,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
+import { checkDefinition } from '../../../src/core/definition/checks/check-definition.ts';
+import { compileDefinition } from '../../../src/core/definition/compile/compile-definition.ts';
 import { ExpressionError } from '../../../src/core/expression/errors.ts';
 import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
-import { checkDefinition } from '../../../src/core/pipeline/check-definition.ts';
-import { compileDefinition } from '../../../src/core/pipeline/compile-definition.ts';
-import { createInputForms } from '../../../src/services/pipelines/input-forms.ts';
-import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
+import { createInputForms } from '../../../src/definitions/input-forms.ts';
+import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { names, type Schema, someObjectSchema, someSchema } from './some-schemas.ts';
 
 const compiler = createSchemaCompiler();

@@ -1,9 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { insertSpec } from '../../../src/db/capability-spec.ts';
-import { setAlias } from '../../../src/db/pipeline-alias.ts';
-import { digestDefinition } from '../../../src/services/pipelines/definition-digest.ts';
+import { setAlias } from '../../../src/db/pipeline/pipeline-alias.ts';
+import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
+import { digestDefinition } from '../../../src/definitions/definition-digest.ts';
 import {
   createPipelineService,
   type PipelineService,

@@ -2,13 +2,16 @@
 import { expect, it, test } from 'vitest';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import type { DefinitionFacts, PipelineForm } from '../../../src/core/pipeline/definition-facts.ts';
-import { findingCodes } from '../../../src/core/pipeline/finding.ts';
-import { createReferenceJudge, type PipelineNode } from '../../../src/core/pipeline/pipeline-tree.ts';
-import { createInputForms } from '../../../src/services/pipelines/input-forms.ts';
-import { readDefinition } from '../../../src/services/pipelines/read-definition.ts';
-import { shapeCodes } from '../../../src/services/pipelines/shape-findings.ts';
-import { sourceCodes } from '../../../src/services/pipelines/source-node.ts';
+import type { DefinitionFacts, PipelineForm } from '../../../src/core/definition/checks/definition-facts.ts';
+import { findingCodes } from '../../../src/core/definition/checks/finding.ts';
+import {
+  createReferenceJudge,
+  type PipelineNode,
+} from '../../../src/core/definition/checks/pipeline-tree.ts';
+import { createInputForms } from '../../../src/definitions/input-forms.ts';
+import { readDefinition } from '../../../src/definitions/read-definition.ts';
+import { shapeCodes } from '../../../src/definitions/shape-findings.ts';
+import { sourceCodes } from '../../../src/definitions/source/source-node.ts';
 
 function aSpec(input: JsonObject, output: JsonObject): CapabilitySpec {
   return {

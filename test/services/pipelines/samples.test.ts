@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { capability as audioMix } from '../../../capabilities/audio-mix/index.ts';
 import { capability as concat } from '../../../capabilities/concat/index.ts';
 import { capability as thumbnail } from '../../../capabilities/thumbnail/index.ts';
-import { createInputForms } from '../../../src/services/pipelines/input-forms.ts';
-import { readDefinition } from '../../../src/services/pipelines/read-definition.ts';
+import { createInputForms } from '../../../src/definitions/input-forms.ts';
+import { readDefinition } from '../../../src/definitions/read-definition.ts';
 
 const forms = createInputForms();
 const samples = new Map(

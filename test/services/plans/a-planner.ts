@@ -4,20 +4,20 @@ import { beforeAll } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { engineVersion } from '../../../src/core/run/workflow-input.ts';
-import { insertSpec } from '../../../src/db/capability-spec.ts';
+import { engineVersion } from '../../../src/core/workflow-payloads/run-input.ts';
 import type { Db } from '../../../src/db/connect.ts';
-import type { InstanceColumns } from '../../../src/db/instance.ts';
-import { insertVersion } from '../../../src/db/pipeline.ts';
+import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
+import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
+import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
 import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
-import { createInstanceFeed } from '../../../src/services/registry/instance-feed.ts';
 import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
 import {
   createDecisionService,
   type DecisionService,
 } from '../../../src/services/routing/decision-service.ts';
+import { createInstanceFeed } from '../../../src/services/routing/fleet/fleet-poller.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
 

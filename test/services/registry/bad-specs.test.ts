@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
+import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { waitFor } from '../../support/wait.ts';
 import { aSpec } from './fake-instance.ts';
 import { aHeavySchema } from './heavy-schema.ts';

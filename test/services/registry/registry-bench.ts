@@ -4,12 +4,12 @@ import { pino } from 'pino';
 import { createCapabilityProbe } from '../../../src/clients/capability-probe.ts';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { type InstanceRow, instanceColumns } from '../../../src/db/instance.ts';
+import { type InstanceRow, instanceColumns } from '../../../src/db/instance/instance.ts';
+import { createSchemaVetter } from '../../../src/schemas/schema-vetter.ts';
 import {
   createRegistryService,
   type RegistryService,
 } from '../../../src/services/registry/registry-service.ts';
-import { createSchemaVetter } from '../../../src/services/registry/schema-vetter.ts';
 import { aGuard, aPolicy } from '../../support/address-policy.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { type FakeInstance, startFakeInstance } from './fake-instance.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { insertSpec } from '../../../src/db/capability-spec.ts';
-import { createSchemaCompiler } from '../../../src/services/registry/schema-compiler.ts';
+import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
+import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aSpec } from './fake-instance.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { cancelSkillReviews } from '../../../src/db/review-delivery.ts';
-import { flagSkill } from '../../../src/db/skill.ts';
+import { cancelSkillReviews } from '../../../src/db/review/review-delivery.ts';
+import { flagSkill } from '../../../src/db/skill/skill.ts';
 import { createDecideReview } from '../../../src/services/reviews/decide-review.ts';
 import { openReview, type ReviewOpening } from '../../../src/services/reviews/open-review.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

@@ -2,11 +2,11 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflows.ts';
-import type { ReviewedSignal } from '../../../src/core/run/escalate-input.ts';
-import { listAudit } from '../../../src/db/audit.ts';
+import type { ReviewedSignal } from '../../../src/core/workflow-payloads/escalate-input.ts';
+import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { insertEscalation, markEscalationDelivered } from '../../../src/db/escalation.ts';
-import { type ReviewRow, readReview } from '../../../src/db/review.ts';
+import { insertEscalation, markEscalationDelivered } from '../../../src/db/escalation/escalation.ts';
+import { type ReviewRow, readReview } from '../../../src/db/review/review.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createReviewDelivery } from '../../../src/services/reviews/deliver-review.ts';
 import { openReview, reopenReview, reviewDueMs } from '../../../src/services/reviews/open-review.ts';

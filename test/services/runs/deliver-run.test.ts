@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { RunPipelineInput } from '../../../src/core/run/workflow-input.ts';
-import { requestCancel } from '../../../src/db/run-control.ts';
+import type { RunPipelineInput } from '../../../src/core/workflow-payloads/run-input.ts';
+import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
-import { finishRun } from '../../../src/db/run.ts';
-import { requestCancel } from '../../../src/db/run-control.ts';
-import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step-wait.ts';
+import { finishRun } from '../../../src/db/run/run.ts';
+import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
 import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
 import { createDueWork } from '../../../src/services/runs/due-work.ts';
 import { createReconcileRuns } from '../../../src/services/runs/reconcile-runs.ts';

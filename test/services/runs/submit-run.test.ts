@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
-import type { RunPipelineInput } from '../../../src/core/run/workflow-input.ts';
-import { insertVersion } from '../../../src/db/pipeline.ts';
-import { requestCancel } from '../../../src/db/run-control.ts';
+import type { RunPipelineInput } from '../../../src/core/workflow-payloads/run-input.ts';
+import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
+import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
 import { createRunDelivery, type RunToStart } from '../../../src/services/runs/deliver-run.ts';

@@ -9,7 +9,7 @@ import {
   readSchedule,
   type ScheduleKey,
   updateSchedule,
-} from '../../../src/db/schedule.ts';
+} from '../../../src/db/schedule/schedule.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createScheduleDelivery } from '../../../src/services/schedules/deliver-schedule.ts';
 import { useDatabase } from '../../support/database.ts';

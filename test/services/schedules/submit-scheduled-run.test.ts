@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
-import type { ScheduledStart } from '../../../src/core/run/scheduled-input.ts';
-import { engineVersion } from '../../../src/core/run/workflow-input.ts';
-import { insertVersion } from '../../../src/db/pipeline.ts';
-import { setAlias } from '../../../src/db/pipeline-alias.ts';
+import { engineVersion } from '../../../src/core/workflow-payloads/run-input.ts';
+import type { ScheduledStart } from '../../../src/core/workflow-payloads/scheduled-input.ts';
+import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
+import { setAlias } from '../../../src/db/pipeline/pipeline-alias.ts';
 import {
   deleteSchedule,
   insertSchedule,
   type ScheduleKey,
   updateSchedule,
-} from '../../../src/db/schedule.ts';
+} from '../../../src/db/schedule/schedule.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { SkillOutcome } from '../../../src/contracts/skill.ts';
-import { listAudit } from '../../../src/db/audit.ts';
+import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { listReviews } from '../../../src/db/review-list.ts';
-import { findSkill } from '../../../src/db/skill.ts';
+import { listReviews } from '../../../src/db/review/review-list.ts';
+import { findSkill } from '../../../src/db/skill/skill.ts';
 import { keepSkillAsItIs } from '../../../src/services/skills/change-skill.ts';
 import { recordSkillUses } from '../../../src/services/skills/skill-uses.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

@@ -3,23 +3,23 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ConfigSchema } from '../../../src/config.ts';
 import { Registration } from '../../../src/contracts/capability.ts';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { Stop } from '../../../src/core/cancellation.ts';
 import { startLadder } from '../../../src/core/ladder/machine.ts';
-import { Stop } from '../../../src/core/stop.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { insertEscalation } from '../../../src/db/escalation.ts';
-import { storeStepRevision } from '../../../src/db/step-revision.ts';
+import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
+import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
 import { createRouterRuntime } from '../../../src/runtime.ts';
-import { newStoredLadder } from '../../../src/services/escalation/stored-ladder.ts';
+import { newStoredLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../src/services/ids.ts';
-import type { SubmitSubRun } from '../../../src/services/runs/submit-sub-run.ts';
+import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
+import { createStepResults } from '../../../src/services/run-data/step-results.ts';
 import {
   createExecuteRevision,
   createExecuteStep,
   type FailedStep,
   type OpenForStep,
 } from '../../../src/services/steps/execute-step.ts';
-import { createRunContexts } from '../../../src/services/steps/run-context.ts';
-import { createStepResults } from '../../../src/services/steps/step-results.ts';
+import type { SubmitSubRun } from '../../../src/services/steps/submit-sub-run.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import { listEvents } from '../../../src/db/event.ts';
-import { listItemResults, listRunSteps, listStepItems } from '../../../src/db/step.ts';
-import { recordChanges } from '../../../src/db/step-progress.ts';
+import { listEvents } from '../../../src/db/run/event.ts';
+import { listItemResults, listRunSteps, listStepItems } from '../../../src/db/step/step.ts';
+import { recordChanges } from '../../../src/db/step/step-progress.ts';
+import { createStepResults } from '../../../src/services/run-data/step-results.ts';
 import { toRunEvent } from '../../../src/services/runs/event-feed.ts';
-import { createStepResults } from '../../../src/services/steps/step-results.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';

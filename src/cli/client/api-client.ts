@@ -1,0 +1,186 @@
+/**
+ * The API over fetch. Every JSON answer is checked by its contract and handed back together with the text
+ * as it came, which is what `--json` prints. Every failure is a ProblemError (the API said no) or an
+ * UnreachableError (nobody that speaks Capstan answered).
+ */
+import type { z } from 'zod';
+import { Problem } from '../../contracts/problem.ts';
+import { type ProblemAnswer, ProblemError, UnreachableError } from '../errors.ts';
+import type { Connection } from './connection.ts';
+
+export interface Answer<Value> {
+  readonly value: Value;
+  /** The body as it came. */
+  readonly text: string;
+}
+
+type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface RequestBody {
+  readonly text: string;
+  /** Content-Type. */
+  readonly type: string;
+  readonly idempotencyKey?: string;
+  /** Version that the request is made for. */
+  readonly ifMatch?: string;
+  /** How long the answer may take; default 60 s. */
+  readonly timeoutMs?: number;
+}
+
+interface StreamOptions {
+  readonly query?: Query;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+export interface ApiClient {
+  readonly connection: Connection;
+  readonly get: <Value>(path: string, schema: z.ZodType<Value>, query?: Query) => Promise<Answer<Value>>;
+  readonly post: <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody) => Promise<Answer<Value>>;
+  readonly put: <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody) => Promise<Answer<Value>>;
+  /** Answers the body's text, which may be empty. */
+  readonly remove: (path: string) => Promise<string>;
+  /** Any answer as it comes, for event streams and files. */
+  readonly open: (path: string, options?: StreamOptions) => Promise<Response>;
+}
+
+const requestTimeoutMs = 60_000;
+/** Longer than this, fetch does not wait for an answer to begin. */
+const fetchLimitMs = 300_000;
+
+/** For fetch, without a limit of its own. */
+async function waitLong(): Promise<RequestInit> {
+  const { Agent } = await import('undici');
+  return { dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0 }) } as object;
+}
+
+export function jsonBody(value: unknown, idempotencyKey?: string): RequestBody {
+  return {
+    text: JSON.stringify(value),
+    type: 'application/json',
+    idempotencyKey,
+  };
+}
+
+export function authorisation({ key, project }: Connection): Record<string, string> {
+  return {
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    ...(project === undefined ? {} : { 'x-project-id': project }),
+  };
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;
+  return code ?? codeOf(thrown.cause);
+}
+
+/** Turns what fetch throws into words; anything else than a network fault passes unchanged. */
+export function toUnreachable(url: string, thrown: unknown, timeoutMs = requestTimeoutMs): unknown {
+  if (!(thrown instanceof Error) || thrown.name === 'AbortError') return thrown;
+  if (thrown.name === 'TimeoutError') {
+    return new UnreachableError(`${url} did not answer within ${timeoutMs / 1_000}s`);
+  }
+  const code = codeOf(thrown);
+  if (code === 'ECONNREFUSED') {
+    return new UnreachableError(`no Capstan at ${url}; start one with \`capstan dev\``);
+  }
+  if (code === undefined && thrown.message !== 'fetch failed') return thrown;
+  const reason = code ?? (thrown.cause instanceof Error ? thrown.cause.message : thrown.message);
+  return new UnreachableError(`cannot talk to ${url}: ${reason}`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Reads a refusal. Answers of proxies in between (HTML, nothing) become `http_<status>`. */
+export function readProblem(status: number, text: string, retryAfter: string | null): ProblemAnswer {
+  const seen = parseJson(text);
+  const body = isObject(seen) ? seen : {};
+  const items = Problem.shape.errors.safeParse(body.errors);
+  return {
+    status,
+    code: typeof body.code === 'string' ? body.code : `http_${status}`,
+    detail:
+      typeof body.detail === 'string' ? body.detail : text.trim().slice(0, 200) || 'no explanation given',
+    errors: items.success ? (items.data ?? []) : [],
+    request_id: typeof body.request_id === 'string' ? body.request_id : undefined,
+    retry_after_s: retryAfter !== null && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
+  };
+}
+
+function parseAnswer<Value>(url: string, schema: z.ZodType<Value>, text: string): Answer<Value> {
+  const parsed = schema.safeParse(parseJson(text));
+  if (parsed.success) return { value: parsed.data, text };
+  const [issue] = parsed.error.issues;
+  throw new UnreachableError(
+    `${url} answered something that this version of capstan does not understand: ` +
+      `/${issue?.path.join('/') ?? ''} ${issue?.message ?? ''}`,
+  );
+}
+
+function withQuery(path: string, query: Query = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) parameters.set(name, String(value));
+  }
+  return parameters.size === 0 ? path : `${path}?${parameters}`;
+}
+
+export function createApiClient(connection: Connection): ApiClient {
+  const send = async (path: string, init: RequestInit): Promise<Response> => {
+    const headers = { accept: 'application/json', ...authorisation(connection), ...init.headers };
+    const response = await fetch(`${connection.url}${path}`, { ...init, headers });
+    if (response.ok) return response;
+    throw new ProblemError(
+      readProblem(response.status, await response.text(), response.headers.get('retry-after')),
+    );
+  };
+  const reach = async <Result>(work: () => Promise<Result>, timeoutMs?: number): Promise<Result> => {
+    try {
+      return await work();
+    } catch (thrown) {
+      throw toUnreachable(connection.url, thrown, timeoutMs);
+    }
+  };
+  const sendForText = (path: string, init: RequestInit, timeoutMs = requestTimeoutMs): Promise<string> =>
+    reach(
+      async () => (await send(path, { ...init, signal: AbortSignal.timeout(timeoutMs) })).text(),
+      timeoutMs,
+    );
+
+  const submit =
+    (method: 'POST' | 'PUT') =>
+    async <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody): Promise<Answer<Value>> => {
+      const { idempotencyKey, ifMatch } = body;
+      const headers = {
+        'content-type': body.type,
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+        ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+      };
+      const { timeoutMs = requestTimeoutMs } = body;
+      const patience = timeoutMs < fetchLimitMs ? {} : await waitLong();
+      const init = { method, headers, body: body.text, ...patience };
+      const text = await sendForText(path, init, timeoutMs);
+      return parseAnswer(connection.url, schema, text);
+    };
+
+  return {
+    connection,
+    get: async (path, schema, query) =>
+      parseAnswer(connection.url, schema, await sendForText(withQuery(path, query), {})),
+    post: submit('POST'),
+    put: submit('PUT'),
+    remove: (path) => sendForText(path, { method: 'DELETE' }),
+    open: (path, { query, ...options } = {}) => reach(() => send(withQuery(path, query), options)),
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * Where the API is and who asks. Each part is taken from its flag, then the environment, then the stack
+ * file that a running `capstan dev` leaves. The stack file's key and project never go to another server
+ * than its own: a key is only sent where it belongs.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { StackFile } from '../../contracts/stack.ts';
+import { UnreachableError, UsageError } from '../errors.ts';
+
+export interface ConnectionFlags {
+  readonly url?: string;
+  readonly key?: string;
+  readonly project?: string;
+  /** Folder of the embedded stack. Default `.capstan`. */
+  readonly data?: string;
+}
+
+export interface Connection {
+  /** Without a trailing slash. */
+  readonly url: string;
+  readonly key: string | undefined;
+  readonly project: string | undefined;
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}
+
+function normaliseUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(`the API's URL must start with http:// or https://, not "${text}"`);
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+}
+
+function isMissing(thrown: unknown): boolean {
+  return (
+    thrown instanceof Error && 'code' in thrown && (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR')
+  );
+}
+
+function parseStack(file: string, text: string): StackFile {
+  try {
+    return StackFile.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new UsageError(`${file} is not a stack file; remove it or start the stack again`, { cause });
+  }
+}
+
+async function readStack(folder: string): Promise<StackFile | undefined> {
+  const file = join(folder, 'stack.json');
+  try {
+    return parseStack(file, await readFile(file, 'utf8'));
+  } catch (thrown) {
+    if (isMissing(thrown)) return undefined;
+    if (thrown instanceof UsageError) throw thrown;
+    throw new UsageError(`cannot read ${file}: ${String(thrown)}`);
+  }
+}
+
+/**
+ * @throws UnreachableError when nothing says where Capstan is
+ * @throws UsageError when the URL or the stack file cannot be used
+ */
+export async function resolveConnection(
+  flags: ConnectionFlags,
+  environment: NodeJS.ProcessEnv,
+): Promise<Connection> {
+  const givenUrl = nonEmpty(flags.url) ?? nonEmpty(environment.CAPSTAN_URL);
+  const givenKey = nonEmpty(flags.key) ?? nonEmpty(environment.CAPSTAN_API_KEY);
+  const givenProject = nonEmpty(flags.project) ?? nonEmpty(environment.CAPSTAN_PROJECT);
+  const url = givenUrl === undefined ? undefined : normaliseUrl(givenUrl);
+  if (url !== undefined && givenKey !== undefined) return { url, key: givenKey, project: givenProject };
+
+  const folder = flags.data ?? '.capstan';
+  const stack = await readStack(folder);
+  if (url === undefined && stack === undefined) {
+    throw new UnreachableError(
+      `no Capstan runs from ${folder}; start one with \`capstan dev\`, or say where one is with --url`,
+    );
+  }
+  const own = stack !== undefined && (url ?? normaliseUrl(stack.api_url)) === normaliseUrl(stack.api_url);
+  const usesStackKey = own && givenKey === undefined;
+  return {
+    url: url ?? normaliseUrl(stack?.api_url ?? ''),
+    key: givenKey ?? (own ? stack.api_key : undefined),
+    project: givenProject ?? (usesStackKey ? stack.project_id : undefined),
+  };
+}

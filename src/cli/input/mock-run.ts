@@ -1,0 +1,133 @@
+/** `capstan run FILE --mock MOCKS`: a run without a server, and the test that the mocks file makes of it. */
+import { readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { findDifferences } from '../../mock-run/check-expectation.ts';
+import { MockFault } from '../../mock-run/mock-fault.ts';
+import type { Mocks } from '../../mock-run/mocks.ts';
+import { preparePipeline, readSubPipeline } from '../../mock-run/prepare-run.ts';
+import { readMocks } from '../../mock-run/read-mocks.ts';
+import { type LocalResult, runLocally } from '../../mock-run/run-locally.ts';
+import { UsageError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { countFindings, renderFindings } from '../render/findings.ts';
+import { showMockRun } from '../render/mock-run-view.ts';
+import { createPrinter, type Printer } from '../render/print.ts';
+import type { Shell } from '../shell.ts';
+import { readJob } from './run-request.ts';
+import { isFileArgument, readSource, type SourceFile } from './source-file.ts';
+
+export interface MockRunArguments {
+  /** A file. */
+  readonly target: string;
+  readonly mock: string;
+  readonly job?: string;
+  readonly json?: boolean;
+}
+
+/** @throws UsageError with the findings shown */
+function refuseFindings(
+  print: Printer,
+  source: SourceFile,
+  findings: Parameters<typeof renderFindings>[0],
+): UsageError {
+  renderFindings(findings, source, print).forEach(print.remark);
+  return new UsageError(`${source.name} has ${countFindings(findings)}`);
+}
+
+async function readMocksFile(path: string, shell: Shell, print: Printer): Promise<Mocks> {
+  const source = await readSource(path, shell.stdin);
+  const { mocks, findings } = readMocks(source.text, source.type);
+  if (mocks === null) throw refuseFindings(print, source, findings);
+  return mocks;
+}
+
+async function readPipelineFile(
+  { target }: MockRunArguments,
+  mocks: Mocks,
+  pipelines: readonly PipelineDefinition[],
+  shell: Shell,
+  print: Printer,
+): Promise<PipelineDefinition> {
+  if (!(await isFileArgument(target))) throw new UsageError(`--mock goes with a file; ${target} is none`);
+  const source = await readSource(target, shell.stdin);
+  const { definition, findings } = preparePipeline(source, mocks, pipelines);
+  if (definition === null) throw refuseFindings(print, source, findings);
+  renderFindings(findings, source, print).forEach(print.remark);
+  return definition;
+}
+
+function isDefinitionFile(name: string): boolean {
+  return /\.(ya?ml|json)$/i.test(name);
+}
+
+const mostFiles = 200;
+
+/** Those that the mocks name, and those in the folder of the pipeline. */
+async function readSubPipelines(
+  { target, mock }: MockRunArguments,
+  { pipelines = [] }: Mocks,
+  shell: Shell,
+): Promise<PipelineDefinition[]> {
+  const folder = dirname(target);
+  const names = target === '-' ? [] : await readdir(folder);
+  const beside = names.filter(isDefinitionFile).sort().slice(0, mostFiles);
+  const found = await Promise.all(
+    beside.map(async (name) => readSubPipeline(await readSource(join(folder, name), shell.stdin))),
+  );
+  const named = await Promise.all(
+    pipelines.map(async (one) => {
+      if (typeof one !== 'string') return one;
+      const definition = readSubPipeline(await readSource(join(dirname(mock), one), shell.stdin));
+      if (definition === null)
+        throw new UsageError(`${one} is no sound pipeline; see capstan validate ${one}`);
+      return definition;
+    }),
+  );
+  return [...found.filter((one) => one !== null), ...named];
+}
+
+function exitCodeOf({ outcome }: LocalResult): number {
+  switch (outcome) {
+    case 'succeeded':
+      return exitCodes.ok;
+    case 'cancelled':
+      return exitCodes.cancelled;
+    case 'waiting':
+      return exitCodes.unknown;
+    case 'failed':
+    case 'refused':
+      return exitCodes.failed;
+  }
+}
+
+async function run(
+  definition: PipelineDefinition,
+  job: JsonObject,
+  mocks: Mocks,
+  pipelines: readonly PipelineDefinition[],
+): Promise<LocalResult> {
+  try {
+    return await runLocally(definition, job, mocks, { pipelines });
+  } catch (error) {
+    if (error instanceof MockFault) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+export async function runWithMocks(given: MockRunArguments, shell: Shell): Promise<void> {
+  const print = createPrinter(shell);
+  const mocks = await readMocksFile(given.mock, shell, print);
+  const pipelines = await readSubPipelines(given, mocks, shell);
+  const definition = await readPipelineFile(given, mocks, pipelines, shell, print);
+  const job = (given.job === undefined ? (mocks.job ?? {}) : await readJob({ shell }, given)) as JsonObject;
+  const result = await run(definition, job, mocks, pipelines);
+  const differences = mocks.expect === undefined ? null : findDifferences(mocks.expect, result);
+  if (given.json === true) {
+    const shown = differences === null ? result : { ...result, differences };
+    print.json(JSON.stringify(shown as unknown as Json, null, 2));
+  } else showMockRun(print, definition, result, differences);
+  if (differences === null) return shell.exitWith(exitCodeOf(result));
+  if (differences.length > 0) shell.exitWith(exitCodes.failed);
+}

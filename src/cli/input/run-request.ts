@@ -1,0 +1,128 @@
+/**
+ * Builds the body of `POST /v1/runs` from a command line. A file is validated by the API first, so that its
+ * errors show line and caret. With files to upload the job is created first, because media live under a
+ * job's id; the author writes `media://job/<name>` for them and the server fills the id in.
+ */
+import { access, constants } from 'node:fs/promises';
+import { formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
+import { jsonBody, type RequestBody } from '../client/api-client.ts';
+import { uploadMedia } from '../client/media-transfer.ts';
+import type { Session } from '../client/session.ts';
+import { ProblemError, UsageError } from '../errors.ts';
+import { countFindings } from '../render/findings.ts';
+import { showFindings, validateSource } from './pipeline-check.ts';
+import { isFileArgument, parseSource, readSource, type SourceFile } from './source-file.ts';
+
+export interface RunArguments {
+  /** A file, `-`, or the name of a stored pipeline. */
+  readonly target: string;
+  /** Path, `-` or inline JSON. */
+  readonly job?: string;
+  readonly files: Readonly<Record<string, string>>;
+  readonly version?: string;
+  readonly alias?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly priority?: string;
+  readonly budgetUsd?: number;
+  readonly idempotencyKey?: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** @throws ProblemError `definition_invalid` after its findings are shown */
+async function readDefinition(session: Session, source: SourceFile): Promise<unknown> {
+  const { value } = await validateSource(session, source, false);
+  if (!value.valid || !session.json) showFindings(session, value.findings, source, 'remark');
+  if (!value.valid) {
+    const detail = `${source.name} has ${countFindings(value.findings)}`;
+    throw new ProblemError({ status: 422, code: 'definition_invalid', detail, errors: [] });
+  }
+  return parseSource(source);
+}
+
+/** The fields that say what runs: of a file, or of a stored pipeline. @throws UsageError, ProblemError */
+export async function readPipeline(
+  session: Session,
+  { target, version, alias }: Pick<RunArguments, 'target' | 'version' | 'alias'>,
+): Promise<Fields> {
+  if (!(await isFileArgument(target))) return { pipeline: target, version, alias };
+  const option = version !== undefined ? '--version' : alias !== undefined ? '--alias' : undefined;
+  if (option !== undefined) throw new UsageError(`${option} goes with a pipeline name; ${target} is a file`);
+  return { definition: await readDefinition(session, await readSource(target, session.shell.stdin)) };
+}
+
+function readInlineJob(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new UsageError(`--job is not valid JSON: ${cause instanceof Error ? cause.message : ''}`, {
+      cause,
+    });
+  }
+}
+
+/** @throws UsageError */
+export async function readJob(
+  { shell }: Pick<Session, 'shell'>,
+  { job, target }: Pick<RunArguments, 'job' | 'target'>,
+): Promise<Fields> {
+  if (job === undefined) return {};
+  if (job === '-' && target === '-')
+    throw new UsageError('only one of FILE and --job can be read from stdin');
+  const inline = job.trimStart().startsWith('{');
+  const value = inline ? readInlineJob(job) : await parseSource(await readSource(job, shell.stdin));
+  if (!isObject(value)) throw new UsageError('the job must be a JSON object');
+  return value;
+}
+
+/** Answers the new job's id. */
+async function createJobWithFiles(
+  session: Session,
+  job: Fields,
+  files: RunArguments['files'],
+): Promise<string> {
+  const { value } = await session.client.post('/v1/jobs', JobCreated, jsonBody({ job }));
+  for (const [name, path] of Object.entries(files)) {
+    const to = parseMediaPath(`${value.job_id}/${name}`);
+    if (to === null) throw new UsageError(`the server's job id ${value.job_id} does not fit a media path`);
+    await uploadMedia(session, path, to);
+    session.print.remark(`uploaded ${path} as ${formatMediaReference(to)}`);
+  }
+  return value.job_id;
+}
+
+/** Before anything is created: what would fail later fails now. */
+async function checkFiles(files: RunArguments['files']): Promise<void> {
+  for (const [name, path] of Object.entries(files)) {
+    if (parseMediaPath(`job/${name}`) === null) {
+      throw new UsageError(`"${name}" cannot name a media file: use letters, digits, ".", "_", "-" and "/"`);
+    }
+    await access(path, constants.R_OK).catch((cause: unknown) => {
+      throw new UsageError(`cannot read ${path}`, { cause });
+    });
+  }
+}
+
+/**
+ * The request's body; every local file is uploaded when it returns.
+ *
+ * @throws UsageError, ProblemError, UnreachableError
+ */
+export async function prepareRun(session: Session, given: RunArguments): Promise<RequestBody> {
+  const { files, labels, priority, budgetUsd, idempotencyKey } = given;
+  const withFiles = Object.keys(files).length > 0;
+  if (withFiles && idempotencyKey !== undefined) {
+    throw new UsageError('--idempotency-key does not go with --file: uploading makes a new job every time');
+  }
+  await checkFiles(files);
+  const pipeline = await readPipeline(session, given);
+  const job = await readJob(session, given);
+  const work = withFiles ? { job_id: await createJobWithFiles(session, job, files) } : { job };
+  const labelled = Object.keys(labels).length === 0 ? {} : { labels };
+  const body = { ...pipeline, ...work, ...labelled, priority, budget_ceiling_usd: budgetUsd };
+  return jsonBody(body, idempotencyKey);
+}

@@ -1,0 +1,58 @@
+/** A plan for people: a row per step, what it costs in all, and what it waits for longest. */
+import type { Finding } from '../../contracts/pipeline.ts';
+import type { Plan, PlannedStepView } from '../../contracts/plan.ts';
+import { formatDuration, formatUsd } from './amounts.ts';
+import type { Printer } from './print.ts';
+import type { Style } from './style.ts';
+import type { Column } from './table.ts';
+
+const columns: readonly Column[] = [
+  { header: 'STEP' },
+  { header: 'WHAT', shrinks: true },
+  { header: 'HAPPENS' },
+  { header: 'ITEMS', align: 'right' },
+  { header: 'CHOSEN', shrinks: true },
+  { header: 'TIME', align: 'right' },
+  { header: 'MIN', align: 'right' },
+  { header: 'EXPECTED', align: 'right' },
+  { header: 'WORST', align: 'right' },
+];
+
+const happensWords = { yes: 'yes', no: 'no', unknown: 'maybe' } as const;
+
+function describeItems(items: PlannedStepView['items']): string {
+  return items === undefined ? '' : items === null ? '?' : String(items);
+}
+
+function renderStep(step: PlannedStepView): string[] {
+  const { id, happens, items, chosen, cost_usd, duration_ms } = step;
+  const what = step.capability ?? step.pipeline ?? (step.wait === undefined ? 'review' : `wait ${step.wait}`);
+  const name = [id, what, happensWords[happens], describeItems(items)];
+  if (happens === 'no') return [...name, '', '', '', '', ''];
+  const { min, expected, worst } = cost_usd;
+  const nobody = step.capability === undefined ? '' : 'nobody';
+  return [...name, chosen ?? nobody, formatDuration(duration_ms), ...[min, expected, worst].map(formatUsd)];
+}
+
+const colours = { error: 'red', warning: 'yellow', note: 'blue' } as const;
+
+function renderFinding({ severity, code, pointer, message }: Finding, style: Style): string {
+  return `${style[colours[severity]](severity)} ${code} ${message}${pointer === '' ? '' : ` (at ${pointer})`}`;
+}
+
+export function showPlan(plan: Plan, print: Printer): void {
+  const { pipeline, version, cost_usd, critical_path, missing, findings } = plan;
+  print.line(`${pipeline}@${version}`);
+  print.table(columns, plan.steps.map(renderStep));
+  const { min, expected, worst } = cost_usd;
+  const ceiling = plan.within_ceiling ? '' : ', which is above the ceiling';
+  print.line(
+    `cost: at least ${formatUsd(min)}, about ${formatUsd(expected)}, at worst ${formatUsd(worst)}${ceiling}`,
+  );
+  const { steps, duration_ms } = critical_path;
+  print.line(
+    `time: about ${formatDuration(duration_ms)}${steps.length === 0 ? '' : `: ${steps.join(' → ')}`}`,
+  );
+  if (missing.length > 0) print.line(`nobody has registered: ${missing.join(', ')}`);
+  print.lines(findings.map((finding) => renderFinding(finding, print.style)));
+}

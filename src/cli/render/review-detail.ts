@@ -1,0 +1,147 @@
+/** Everything that a person needs to decide: what failed and why, what is proposed, what was tried before. */
+import type { Json } from '../../contracts/primitives.ts';
+import type { Review, ReviewPayload, ReviewProposal } from '../../contracts/review.ts';
+import { readPlace } from '../input/json-edit.ts';
+import { indentJson } from '../watch/outcome.ts';
+import { formatDuration } from './amounts.ts';
+import { formatState } from './states.ts';
+import type { StepLayout } from './step-detail.ts';
+import type { Style } from './style.ts';
+
+/** `due in 23h00m`, `overdue by 5m00s`; nothing once it is over. */
+export function formatDue({ state, due_at }: Pick<Review, 'state' | 'due_at'>, now: number): string {
+  if (state !== 'open' && state !== 'claimed') return '';
+  const left = Date.parse(due_at) - now;
+  return left >= 0 ? `due in ${formatDuration(left)}` : `overdue by ${formatDuration(-left)}`;
+}
+
+export function formatSubject(review: Review): string {
+  if (review.run_id !== undefined) return `${review.run_id} ${review.step_id ?? ''}`.trimEnd();
+  return review.skill_id ?? review.escalation_id ?? review.payload.job_type ?? '';
+}
+
+function show(value: Json | undefined): string {
+  return JSON.stringify(value) ?? '';
+}
+
+/** One or two lines for each operation of a JSON Patch, with what stood there before. */
+function renderOperation(operation: ReviewProposal['patch'][number], input: Json | undefined, style: Style) {
+  const { op, path, from, value } = operation;
+  const place = String(path);
+  const removed = (at: string) => style.red(`- ${at || '/'} ${show(readPlace(input, at))}`);
+  const added = (was: Json | undefined) => style.green(`+ ${place || '/'} ${show(was)}`);
+  switch (op) {
+    case 'test':
+      return [];
+    case 'remove':
+      return [removed(place)];
+    case 'move':
+    case 'copy': {
+      const old = readPlace(input, String(from));
+      return op === 'move' ? [removed(String(from)), added(old)] : [added(old)];
+    }
+    default:
+      return readPlace(input, place) === undefined || op === 'add'
+        ? [added(value)]
+        : [removed(place), added(value)];
+  }
+}
+
+function renderProposal(
+  { source, note, patch }: ReviewProposal,
+  index: number,
+  input: Json | undefined,
+  style: Style,
+): string[] {
+  return [
+    `  ${index}  ${source}${note === undefined ? '' : `: ${note}`}`,
+    ...patch.flatMap((operation) => renderOperation(operation, input, style)).map((line) => `     ${line}`),
+  ];
+}
+
+function section(style: Style, title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [style.bold(title), ...lines];
+}
+
+function renderPayload(payload: ReviewPayload, style: Style): string[] {
+  const { input, error, validation_errors = [], proposals = [], history = [], advice = [], schema } = payload;
+  return [
+    ...section(style, 'error', error === undefined ? [] : error.split('\n').map((line) => `  ${line}`)),
+    ...section(style, 'input', input === undefined ? [] : indentJson(input)),
+    ...section(
+      style,
+      'findings',
+      validation_errors.map(({ pointer, message }) => `  ${pointer || '/'} ${message}`),
+    ),
+    ...section(
+      style,
+      'proposals',
+      proposals.flatMap((proposal, index) => renderProposal(proposal, index, input, style)),
+    ),
+    ...section(
+      style,
+      'history',
+      history.map(({ level, label, attempted_at, error: text }) => {
+        const at = new Date(attempted_at * 1_000).toISOString();
+        return `  ${at}  level ${level} ${label}: ${text.split('\n')[0]}`;
+      }),
+    ),
+    ...section(
+      style,
+      'advice',
+      advice.map(({ from_level, label, instructions, suggested_executor_level: next }) => {
+        const suggests = next === undefined ? '' : ` (suggests level ${next})`;
+        return `  level ${from_level} ${label}: ${instructions}${suggests}`;
+      }),
+    ),
+    ...section(style, 'details', payload.details === undefined ? [] : indentJson(payload.details)),
+    ...section(style, 'schema of the output', schema === undefined ? [] : indentJson(schema)),
+  ];
+}
+
+/** How to say what has no command of its own. */
+function renderUsage({ review_id, actions }: Review): string[] {
+  return (
+    [
+      ['output', '"output": …'],
+      ['raise', '"budget_ceiling_usd": …'],
+    ] as const
+  ).flatMap(([action, field]) =>
+    actions.includes(action)
+      ? [`capstan review decide ${review_id} -d '{"action": "${action}", ${field}}'`]
+      : [],
+  );
+}
+
+function renderDecision({ decision, decided_by, decided_at, delivered_at }: Review): string[] {
+  if (decision === undefined) return [];
+  const note = decision.note === undefined ? '' : `: ${decision.note}`;
+  const waiting = delivered_at === undefined ? ', not delivered yet' : '';
+  return [`  ${decision.action} by ${decided_by} at ${decided_at}${waiting}${note}`];
+}
+
+export function renderReview(review: Review, { style, now }: StepLayout): string[] {
+  const { review_id, state, kind, version, round, run_id, step_id, assignee } = review;
+  const head = [
+    style.bold(review_id),
+    formatState(state, style),
+    kind,
+    formatDue(review, now),
+    `version ${version}`,
+    round === 1 ? '' : `round ${round}`,
+    assignee === undefined ? '' : `claimed by ${assignee} until ${review.claim_expires_at}`,
+  ].filter((part) => part !== '');
+  const subject = formatSubject(review);
+  const look =
+    run_id === undefined || step_id === undefined ? '' : `capstan show ${run_id} --step ${step_id}`;
+  const isWaiting = state === 'open' || state === 'claimed';
+  return [
+    head.join('  '),
+    review.reason,
+    ...(subject === '' ? [] : [`about ${subject}`]),
+    ...(look === '' ? [] : [style.dim(look)]),
+    ...renderPayload(review.payload, style),
+    ...section(style, 'decision', renderDecision(review)),
+    ...(isWaiting ? [`takes ${review.actions.join(', ')}`, ...renderUsage(review).map(style.dim)] : []),
+  ];
+}

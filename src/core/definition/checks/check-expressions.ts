@@ -1,0 +1,149 @@
+/** Every expression of a definition: its syntax, and that the roots, steps and fields it names exist. */
+import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
+import { formatPath } from '../../expression/format-path.ts';
+import { expressionLimits } from '../../expression/limits.ts';
+import type { Reference } from '../../expression/references.ts';
+import { runFields, stepFields } from '../../expression/roots.ts';
+import type { TemplateReading } from '../../expression/template.ts';
+import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
+import type { DefinitionTemplates, ReferencingTemplate } from '../definition-templates.ts';
+import type { DefinitionFinding, FindingCode } from './finding.ts';
+
+export function checkExpressions(
+  definition: PipelineDefinition,
+  templates: DefinitionTemplates,
+  suggestStep: SuggestName,
+): DefinitionFinding[] {
+  const known = new Set(definition.steps.map(({ id }) => id));
+  const places = listPlaces(definition, templates);
+  return [
+    ...checkCount(places),
+    ...places.flatMap((place) => [
+      ...place.reading.errors.map(toFinding),
+      ...place.reading.references.flatMap((reference) =>
+        checkReference(reference, { known, suggestStep, place }),
+      ),
+    ]),
+  ];
+}
+
+/** Where expressions stand, and what they may name there. */
+interface Place {
+  readonly reading: ReferencingTemplate;
+  /** The step whose template it is. */
+  readonly ownStep?: string;
+  /** `item` and `index` have values. */
+  readonly isPerItem?: boolean;
+  /** No step has run yet. */
+  readonly isBeforeRun?: boolean;
+}
+
+function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): Place[] {
+  const { output, concurrencyKey } = templates;
+  const ofSteps = templates.steps.flatMap(({ input, when, items }, index): Place[] => {
+    const ownStep = steps[index]?.id ?? '';
+    const once = [when, items].flatMap((reading) => (reading === null ? [] : [{ reading, ownStep }]));
+    return [...once, { reading: input, ownStep, isPerItem: items !== null }];
+  });
+  return [
+    ...(concurrencyKey === null ? [] : [{ reading: concurrencyKey, isBeforeRun: true }]),
+    ...ofSteps,
+    ...(output === null ? [] : [{ reading: output }]),
+  ];
+}
+
+function checkCount(places: readonly Place[]): DefinitionFinding[] {
+  const limit = expressionLimits.expressionsPerDefinition;
+  const count = places.reduce((sum, { reading }) => sum + reading.template.expressions, 0);
+  if (count <= limit) return [];
+  const message = `the definition holds ${count} expressions, at most ${limit} are allowed`;
+  return [{ severity: 'error', code: 'expression_limit', pointer: '', message }];
+}
+
+function toFinding(error: TemplateReading['errors'][number]): DefinitionFinding {
+  return {
+    severity: 'error',
+    code: error.code,
+    pointer: error.pointer,
+    offset: error.offset,
+    message: error.message,
+    suggestion: error.suggestion,
+  };
+}
+
+interface ReferenceContext {
+  readonly known: ReadonlySet<string>;
+  readonly suggestStep: SuggestName;
+  readonly place: Place;
+}
+
+function checkReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
+  const { isPerItem = false, isBeforeRun = false } = context.place;
+  if (isBeforeRun && reference.root !== 'job' && reference.root !== 'run') {
+    const message = `${reference.root} has no value before a run; job and run have`;
+    return [problem(reference, 'root_unavailable', message)];
+  }
+  switch (reference.root) {
+    case 'job':
+      return [];
+    case 'run':
+      return checkField(reference, 0, runFields);
+    case 'steps':
+      return checkStepReference(reference, context);
+    case 'item':
+    case 'index':
+      if (isPerItem) return [];
+      return [
+        problem(
+          reference,
+          'root_unavailable',
+          `${reference.root} has a value only in the input of a step with for_each`,
+        ),
+      ];
+  }
+}
+
+function checkStepReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
+  const [id] = reference.segments;
+  if (typeof id !== 'string') {
+    return [problem(reference, 'step_unknown', 'steps is followed by the id of a step: steps.<id>.output')];
+  }
+  if (!context.known.has(id)) {
+    const suggestion = context.suggestStep(id);
+    return [problem(reference, 'step_unknown', `there is no step ${id.slice(0, 64)}`, suggestion)];
+  }
+  const own =
+    id === context.place.ownStep
+      ? [problem(reference, 'expression_own_step', `the step ${id} mentions itself`)]
+      : [];
+  return [...own, ...checkField(reference, 1, stepFields)];
+}
+
+function checkField(reference: Reference, position: number, allowed: readonly string[]): DefinitionFinding[] {
+  const field = reference.segments[position];
+  if (typeof field === 'string' && allowed.includes(field)) return [];
+  const owner = formatPath(reference.root, reference.segments.slice(0, position));
+  const message =
+    field === undefined
+      ? `${owner} is followed by one of ${allowed.join(', ')}`
+      : `${formatPath(owner, [field]).slice(0, 200)} does not exist; ${owner} has ${allowed.join(', ')}`;
+  return [problem(reference, 'field_unknown', message, suggestField(field, allowed, owner))];
+}
+
+function suggestField(field: unknown, allowed: readonly string[], owner: string): string | undefined {
+  if (typeof field !== 'string') return undefined;
+  const near = createNameSuggester(allowed)(field);
+  return (
+    near ??
+    (owner.startsWith('steps') ? `fields of the output are written ${owner}.output.<field>` : undefined)
+  );
+}
+
+function problem(
+  { pointer, offset }: Reference,
+  code: FindingCode,
+  message: string,
+  suggestion?: string,
+): DefinitionFinding {
+  return { severity: 'error', code, pointer, offset, message, suggestion };
+}

@@ -1,0 +1,207 @@
+/**
+ * What is passed between steps, by the schemas of those who answer and those who take it: that paths exist, that
+ * operators and filters get what they work on, that inputs fit. Types are wider than what they stand for, so an error
+ * is certain; where nobody can tell, nothing is said, or a warning or note.
+ */
+import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
+import type { JsonObject } from '../../../contracts/primitives.ts';
+import type { Graph } from '../../dag/graph.ts';
+import type { TemplateReading } from '../../expression/template.ts';
+import { intersectionOf } from '../../schema-types/combine-types.ts';
+import { describeType } from '../../schema-types/describe-type.ts';
+import { itemTypeOf } from '../../schema-types/json-value-type.ts';
+import type { Effort } from '../../schema-types/overlap.ts';
+import { typeOfSchema } from '../../schema-types/schema-type.ts';
+import { type TemplateTypes, typeOfNode, typeTemplate } from '../../schema-types/template-type.ts';
+import {
+  anyType,
+  booleanKinds,
+  isKind,
+  kinds,
+  listOf,
+  objectType,
+  scalarKinds,
+  type ValueType,
+} from '../../schema-types/value-type.ts';
+import type { DefinitionTemplates, StepTemplates } from '../definition-templates.ts';
+import { checkInput } from './check-input.ts';
+import type { DefinitionFacts } from './definition-facts.ts';
+import type { DefinitionFinding } from './finding.ts';
+import { consumerOf, producedBy } from './step-forms.ts';
+import { findLacks, needsAll, type StepLacks } from './step-outcomes.ts';
+import { startOf, type TypeScope } from './type-scope.ts';
+
+export interface TypedDefinition {
+  readonly definition: PipelineDefinition;
+  readonly templates: DefinitionTemplates;
+  readonly graph: Graph;
+  readonly facts: DefinitionFacts;
+  /** Whether a schema of the definition may be read. */
+  readonly isSound: (schema: JsonObject) => boolean;
+}
+
+interface Checking extends TypedDefinition {
+  readonly job: ValueType;
+  readonly outputs: Map<string, ValueType>;
+  readonly indexes: ReadonlyMap<string, number>;
+  readonly lacks: StepLacks;
+  /** For comparing types. */
+  readonly effort: Effort;
+  /** For judging values. */
+  readonly work: Effort;
+  readonly report: (finding: DefinitionFinding) => void;
+}
+
+const allEffort = 1_000_000;
+/** About half a second. */
+const allWork = 100_000_000;
+const mostItems = 10_000;
+
+export function checkTypes(typed: TypedDefinition): DefinitionFinding[] {
+  const findings: DefinitionFinding[] = [];
+  const { definition, templates, graph } = typed;
+  const checking: Checking = {
+    ...typed,
+    job: readJob(typed),
+    outputs: new Map(),
+    indexes: new Map(definition.steps.map(({ id }, index) => [id, index])),
+    lacks: findLacks(definition, graph),
+    effort: { left: allEffort },
+    work: { left: allWork },
+    report: (finding) => findings.push(finding),
+  };
+  for (const index of graph.order) checkStep(index, checking);
+  checkRest(templates, checking);
+  if (checking.effort.left < 0 || checking.work.left < 0) findings.push(cutShort);
+  return findings;
+}
+
+const cutShort: DefinitionFinding = {
+  severity: 'note',
+  code: 'types_limit',
+  pointer: '',
+  message: 'the schemas and inputs are so large that not all of them were compared',
+};
+
+function readJob({ definition: { job_schema }, isSound }: TypedDefinition): ValueType {
+  return job_schema === undefined || !isSound(job_schema)
+    ? objectType
+    : intersectionOf([objectType, typeOfSchema(job_schema)]);
+}
+
+function checkStep(index: number, checking: Checking): void {
+  const { definition, templates, graph, facts, isSound, outputs } = checking;
+  const step = definition.steps[index];
+  const readings = templates.steps[index];
+  if (step === undefined || readings === undefined) return;
+  const pointer = `/steps/${index}`;
+  const before = graph.predecessors[index] ?? [];
+  const isWhole = needsAll(step, before.length);
+  const scope = scopeFor(checking, isWhole);
+  if (isWhole && before.some((other) => checking.lacks[other]?.isOwn)) noteSkipped(index, readings, checking);
+  checkWhen(readings.when, scope, pointer, checking);
+  const items = checkItems(readings.items, scope, pointer, checking);
+  const inputScope = { ...scope, item: items === null ? null : itemTypeOf(items) };
+  const types = read(readings.input, inputScope, checking);
+  const consumer = consumerOf(step, facts);
+  if (consumer !== null) {
+    const { effort, work, report } = checking;
+    const input = { written: step.input ?? {}, root: readings.input.template.root, types };
+    checkInput({ consumer, input, pointer: `${pointer}/input`, effort, work, report });
+  }
+  const produced = producedBy(step, facts, isSound);
+  outputs.set(step.id, items === null ? produced : listOf(produced, items.list));
+}
+
+/** @param isWhole what is mentioned is there, or the place is never reached */
+function scopeFor({ job, outputs, indexes, lacks }: Checking, isWhole: boolean): TypeScope {
+  return {
+    job,
+    outputs,
+    whyMissing: (id) => (isWhole ? undefined : lacks[indexes.get(id) ?? -1]?.reason),
+    item: null,
+  };
+}
+
+function read(reading: TemplateReading, scope: TypeScope, { effort, report }: Checking): TemplateTypes {
+  return typeTemplate(reading.template.root, {
+    startOf: (path) => startOf(path, scope),
+    effort,
+    report: (pointer, fault) => report({ ...fault, pointer }),
+  });
+}
+
+function typeOf(reading: TemplateReading, scope: TypeScope, checking: Checking): ValueType {
+  return typeOfNode(reading.template.root, read(reading, scope, checking));
+}
+
+/** The steps whose end without output skips this one too, before it looks at anything: `??` has no use there. */
+function noteSkipped(index: number, { input, when, items }: StepTemplates, checking: Checking): void {
+  const { definition, lacks, indexes, report } = checking;
+  const told = new Set<string>();
+  for (const reading of [when, items, input]) {
+    for (const { root, segments, pointer, offset } of reading?.references ?? []) {
+      const [id, field] = segments;
+      if (root !== 'steps' || typeof id !== 'string' || field !== 'output' || told.has(id)) continue;
+      told.add(id);
+      const lack = lacks[indexes.get(id) ?? -1];
+      if (!lack?.isOwn) continue;
+      const message = `${lack.reason}, then ${definition.steps[index]?.id} is skipped too`;
+      const suggestion = 'with run_if: all_done it runs all the same; then add ?? with a default';
+      report({ severity: 'note', code: 'step_may_be_skipped', pointer, offset, message, suggestion });
+    }
+  }
+}
+
+function checkWhen(
+  reading: TemplateReading | null,
+  scope: TypeScope,
+  pointer: string,
+  checking: Checking,
+): void {
+  if (reading === null) return;
+  const type = typeOf(reading, scope, checking);
+  if (type.kinds === 0 || isKind(type, booleanKinds)) return;
+  const message = `when takes a boolean, not ${describeType(type)}`;
+  const suggestion = 'compare instead: a == b';
+  checking.report({
+    severity: 'error',
+    code: 'operand_invalid',
+    pointer: `${pointer}/when`,
+    message,
+    suggestion,
+  });
+}
+
+/** The list that `for_each` goes through; null without one. */
+function checkItems(
+  reading: TemplateReading | null,
+  scope: TypeScope,
+  pointer: string,
+  checking: Checking,
+): ValueType | null {
+  if (reading === null) return null;
+  const type = typeOf(reading, scope, checking);
+  const at = `${pointer}/for_each/items`;
+  if (!isKind(type, kinds.list) && type.kinds !== 0) {
+    const message = `for_each.items takes a list, not ${describeType(type)}`;
+    checking.report({ severity: 'error', code: 'type_mismatch', pointer: at, message });
+    return anyType;
+  }
+  if (type.list.least > mostItems) {
+    const message = `for_each takes at most ${mostItems} items, not ${type.list.least}`;
+    checking.report({ severity: 'error', code: 'items_limit', pointer: at, message });
+  }
+  return type;
+}
+
+/** What belongs to no step. */
+function checkRest({ output, concurrencyKey }: DefinitionTemplates, checking: Checking): void {
+  const scope = scopeFor(checking, false);
+  if (output !== null) read(output, scope, checking);
+  if (concurrencyKey === null) return;
+  const type = typeOf(concurrencyKey, scope, checking);
+  if (type.kinds === 0 || isKind(type, scalarKinds)) return;
+  const message = `concurrency.key is a string, number or boolean, not ${describeType(type)}`;
+  checking.report({ severity: 'error', code: 'type_mismatch', pointer: '/concurrency/key', message });
+}

@@ -1,0 +1,34 @@
+/** What a step asks of the router, whoever makes its call. */
+import type { StepDefinition } from '../../../contracts/pipeline.ts';
+import type { Priority } from '../../../contracts/primitives.ts';
+import type { RouteRequest } from '../../routing/types.ts';
+import { capabilityOf } from '../step-kind.ts';
+import type { StepSettings } from './step-settings.ts';
+
+export interface RouteOfRun {
+  readonly priority: Priority;
+  /** The most that the run may cost, USD; null = no ceiling. */
+  readonly ceilingUsd: number | null;
+  /** What is left of the step's time. */
+  readonly remainingMs: number;
+}
+
+export function routeOfStep(
+  { capability, capability_version, tags }: StepDefinition,
+  settings: StepSettings,
+  run: RouteOfRun,
+): Pick<RouteRequest, 'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'> {
+  return {
+    capability: capabilityOf({ capability }),
+    versionRange: capability_version ?? null,
+    tags: tags ?? [],
+    priority: settings.priority ?? run.priority,
+    ceilingUsd: lowestCeiling(settings.ceilingUsd, run.ceilingUsd),
+    timeoutMs: Math.max(1, Math.min(settings.timeoutMs, run.remainingMs)),
+  };
+}
+
+/** Of two ceilings, of which null is none. */
+export function lowestCeiling(one: number | null, other: number | null): number | null {
+  return one === null ? other : other === null ? one : Math.min(one, other);
+}

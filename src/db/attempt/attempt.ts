@@ -1,0 +1,190 @@
+/** Queries on attempts. The two on the hot path are functions of the database: see migration 0005. */
+import type { CostModel } from '../../contracts/capability.ts';
+import type { Decision } from '../../contracts/decision.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Ambiguity, AttemptState, StepState } from '../../contracts/run.ts';
+import type { Db } from '../connect.ts';
+import { toJsonb } from '../jsonb.ts';
+import { runPrepared } from '../prepared.ts';
+
+/** The step that an attempt works for; null for a direct call. */
+export interface StepKey {
+  readonly run_id: string;
+  readonly step_id: string;
+  readonly item: number;
+  readonly revision: number;
+}
+
+export interface Claim {
+  readonly attempt_id: string;
+  readonly token: string;
+  readonly key: string;
+  /** No other attempt of this key was ever made, and nobody else makes one. */
+  readonly is_first: boolean;
+  readonly project_id: string;
+  readonly step: StepKey | null;
+  readonly capability: string;
+  readonly instance_id: string;
+  readonly must_be_idle: boolean;
+  /** For a call that may come: refused where money is short. */
+  readonly is_ahead: boolean;
+  /** The price that the reservation was worked out from. */
+  readonly cost_type: CostModel['type'];
+  readonly rate_usd: number;
+  readonly lease_ms: number;
+  readonly reserved_nano: bigint;
+  readonly decision: Decision;
+  /** What the choice was made from. */
+  readonly inputs: JsonObject;
+}
+
+/** The scope that has no room for a reservation. */
+export interface BudgetShortage {
+  readonly scope: 'run' | 'project' | 'global';
+  /** Of scope run: the run of the call, or one above it. */
+  readonly run_id: string | null;
+  readonly limit_nano: string;
+  readonly spent_nano: string;
+  readonly reserved_nano: string;
+  readonly resets_at: string | null;
+}
+
+interface Claimed {
+  readonly outcome: 'claimed';
+  readonly number: number;
+  /** Counted failures of the key before this attempt. */
+  readonly counted: number;
+}
+
+export type ClaimResult =
+  | Claimed
+  /** The step has its result. */
+  | { readonly outcome: 'answered'; readonly output: Json }
+  /** closed: the step or its run ended otherwise. full, gone: not this instance; gone also when its price is another. */
+  | { readonly outcome: 'closed' | 'full' | 'gone' }
+  | { readonly outcome: 'over_budget'; readonly output: BudgetShortage };
+
+export interface AttemptEnd {
+  readonly attempt_id: string;
+  readonly token: string;
+  readonly state: AttemptState;
+  readonly ambiguity: Ambiguity | null;
+  readonly counted: boolean;
+  readonly settled_nano: bigint;
+  readonly certainty: 'exact' | 'estimated';
+  readonly duration_ms: number;
+  readonly error: Failure | null;
+  /** What becomes of the step. */
+  readonly step_state: StepState;
+  /** Kept with the step. */
+  readonly output: Json | undefined;
+  readonly event_data: Json;
+  /** Whether the attempt worked for a step. */
+  readonly is_step: boolean;
+}
+
+/** superseded: a later attempt has taken over, and nothing but money was written. */
+export type EndResult = 'settled' | 'superseded';
+
+function toClaimRequest({ step, reserved_nano, ...claim }: Claim) {
+  return {
+    ...claim,
+    ...step,
+    reserved_nano: reserved_nano.toString(),
+  };
+}
+
+function toAttemptEnd({ output, settled_nano, ...end }: AttemptEnd) {
+  return {
+    ...end,
+    settled_nano: settled_nano.toString(),
+  };
+}
+
+export interface Turn {
+  readonly ends: readonly AttemptEnd[];
+  /** Made after the ends are written. */
+  readonly claims: readonly Claim[];
+}
+
+/**
+ * Ends and claims by one statement, one result for each.
+ * @param isDurable false: a crash of the database may take it back; all ends are of free calls without a step
+ */
+export async function takeTurn(
+  db: Db,
+  { ends, claims }: Turn,
+  isDurable: boolean,
+): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> {
+  const rows = await runPrepared<ClaimResult | { outcome: EndResult }>(db, {
+    name: 'take_turn',
+    text: 'select * from take_turn($1, $2, $3, $4)',
+    values: [
+      toJsonb(ends.map(toAttemptEnd)),
+      ends.map(({ output = null }) => JSON.stringify(output)),
+      toJsonb(claims.map(toClaimRequest)),
+      isDurable,
+    ],
+  });
+  const endRows = rows.slice(0, ends.length) as { outcome: EndResult }[];
+  return {
+    ends: endRows.map(({ outcome }) => outcome),
+    claims: rows.slice(ends.length) as ClaimResult[],
+  };
+}
+
+/** Renews the leases of one process at once. @returns ids that are still its own */
+export async function renewLeases(
+  db: Db,
+  held: readonly { attempt_id: string; token: string }[],
+  leaseMs: number,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await db.raw<{ rows: { attempt_id: string }[] }>(
+    `with held as (
+       select a.attempt_id from unnest(?::text[], ?::uuid[]) h (attempt_id, token)
+       join attempt a on a.attempt_id = h.attempt_id and a.token = h.token
+       where a.state in ('reserved', 'dispatched') order by a.attempt_id for update of a
+     )
+     update attempt a set lease_until = clock_timestamp() + ? * interval '1 millisecond'
+     from held where a.attempt_id = held.attempt_id returning a.attempt_id`,
+    [held.map(({ attempt_id }) => attempt_id), held.map(({ token }) => token), leaseMs],
+  );
+  return new Set(rows.map(({ attempt_id }) => attempt_id));
+}
+
+/** Closes attempts whose lease ran out: their process is gone. Those being renewed are left. @returns how many */
+export async function loseExpiredAttempts(db: Db): Promise<number> {
+  const { rows } = await db.raw<{ rows: { lost: number }[] }>(
+    `select lose_attempts(array(
+       select attempt_id from attempt
+       where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '5 seconds'
+       limit 500 for update skip locked
+     )) as lost`,
+  );
+  return rows[0]?.lost ?? 0;
+}
+
+export interface AttemptRow {
+  readonly attempt_id: string;
+  readonly number: number;
+  readonly endpoint: string;
+  readonly state: AttemptState;
+  readonly ambiguity: Ambiguity | null;
+  readonly started_at: Date;
+  readonly duration_ms: number | null;
+  readonly reserved_nano: string;
+  readonly settled_nano: string | null;
+  readonly certainty: 'exact' | 'estimated' | null;
+  readonly error: Failure | null;
+  readonly decision: Decision;
+}
+
+/** @param item 0 = of a step without items */
+export function listStepAttempts(
+  db: Db,
+  runId: string,
+  stepId: string,
+  item = 0,
+): Promise<readonly AttemptRow[]> {
+  return db('attempt').where({ run_id: runId, step_id: stepId, item }).orderBy('started_at').select('*');
+}

@@ -1,0 +1,298 @@
+/**
+ * Queries on escalations. `transition` fences every change: it is stored only on top of the state it was worked out
+ * from, so of two workers with the same command one writes.
+ */
+import type {
+  EscalationAdvice,
+  EscalationAttempt,
+  EscalationState,
+  ModelSpec,
+} from '../../contracts/escalation.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Db } from '../connect.ts';
+import { toJsonb } from '../jsonb.ts';
+
+/** The state of the ladder's machine (core/ladder), as it was stored. */
+type StoredLadder = object;
+
+/** The step that a ladder is of. */
+export interface EscalatedStep {
+  readonly run_id: string;
+  readonly step_id: string;
+  readonly item: number;
+}
+
+export interface NewEscalation {
+  readonly escalation_id: string;
+  readonly project_id: string;
+  readonly job_type: string;
+  readonly prompt: string;
+  readonly context: Json | undefined;
+  readonly repo_context: string;
+  readonly signals: readonly string[];
+  readonly result_schema: JsonObject | null;
+  readonly step: EscalatedStep | null;
+  readonly previous_id: string | null;
+  readonly ladder: StoredLadder;
+  readonly escalation_level: number;
+  readonly escalation_history: readonly EscalationAttempt[];
+  readonly escalation_advice: readonly EscalationAdvice[];
+  readonly model_spec: ModelSpec;
+  readonly fingerprint: string | null;
+  readonly max_usd: number | null;
+}
+
+/** @returns false when it exists, or its step has an open one; nothing was written */
+export async function insertEscalation(db: Db, { step, ...escalation }: NewEscalation): Promise<boolean> {
+  const { context, result_schema, ladder, escalation_history, escalation_advice, model_spec } = escalation;
+  const written = await db('escalation')
+    .insert({
+      ...escalation,
+      ...step,
+      context: context === undefined ? null : JSON.stringify(context),
+      result_schema: result_schema === null ? null : JSON.stringify(result_schema),
+      ladder: JSON.stringify(ladder),
+      escalation_history: toJsonb(escalation_history),
+      escalation_advice: toJsonb(escalation_advice),
+      model_spec: toJsonb(model_spec),
+    })
+    .onConflict()
+    .ignore()
+    .returning('escalation_id');
+  return written.length === 1;
+}
+
+export interface EscalationRow {
+  readonly escalation_id: string;
+  readonly project_id: string;
+  readonly job_type: string;
+  readonly prompt: string;
+  readonly context: Json;
+  /** Tells a context of null from none. */
+  readonly has_context: boolean;
+  readonly repo_context: string;
+  readonly signals: readonly string[];
+  readonly result_schema: JsonObject | null;
+  /** Null, with step_id and item: by itself. */
+  readonly run_id: string | null;
+  readonly step_id: string | null;
+  readonly item: number | null;
+  readonly previous_id: string | null;
+  readonly ladder: StoredLadder;
+  readonly transition: number;
+  readonly escalation_level: number;
+  readonly escalation_history: readonly EscalationAttempt[];
+  readonly escalation_advice: readonly EscalationAdvice[];
+  readonly model_spec: ModelSpec;
+  readonly active_skills: readonly string[];
+  readonly state: EscalationState;
+  readonly result: Json;
+  readonly has_result: boolean;
+  readonly error: Failure | null;
+  readonly fingerprint: string | null;
+  readonly leader_id: string | null;
+  readonly review_id: string | null;
+  readonly skill_id: string | null;
+  /** numeric as text */
+  readonly max_usd: string | null;
+  readonly start_delivered_at: Date | null;
+  readonly created_at: Date;
+  readonly finished_at: Date | null;
+  /** Of its model calls; bigint as text. */
+  readonly cost_nano: string;
+  readonly reserved_nano: string;
+}
+
+const open = `('running', 'in_review')`;
+
+/** Its attempts have keys `<escalation_id>.<transition>…`; '/' follows '.'. */
+const select = `select e.*, e.context is not null as has_context, e.result is not null as has_result,
+    coalesce(a.cost_nano, 0) as cost_nano, coalesce(a.reserved_nano, 0) as reserved_nano
+  from escalation e left join lateral (
+    select sum(settled_nano) as cost_nano,
+      sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
+    from attempt where key like 'esc\\_%' and key ~>=~ (e.escalation_id || '.') and key ~<~ (e.escalation_id || '/')
+      and attempt.project_id = e.project_id
+  ) a on true`;
+
+async function readOne(
+  db: Db,
+  condition: string,
+  bindings: readonly (string | number)[],
+): Promise<EscalationRow | undefined> {
+  const { rows } = await db.raw<{ rows: EscalationRow[] }>(`${select} where ${condition}`, [...bindings]);
+  return rows[0];
+}
+
+export function findEscalation(
+  db: Db,
+  projectId: string,
+  escalationId: string,
+): Promise<EscalationRow | undefined> {
+  return readOne(db, 'e.escalation_id = ? and e.project_id = ?', [escalationId, projectId]);
+}
+
+/** For workers, which have the id from the escalation's own workflow. */
+export function readEscalation(db: Db, escalationId: string): Promise<EscalationRow | undefined> {
+  return readOne(db, 'e.escalation_id = ?', [escalationId]);
+}
+
+/** The last ladder of a step, open or ended. */
+export function findStepEscalation(
+  db: Db,
+  { run_id, step_id, item }: EscalatedStep,
+): Promise<EscalationRow | undefined> {
+  return readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? order by e.escalation_id desc limit 1`, [
+    ...[run_id, step_id, item],
+  ]);
+}
+
+export function findOpenStepEscalation(
+  db: Db,
+  { run_id, step_id, item }: EscalatedStep,
+): Promise<EscalationRow | undefined> {
+  return readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? and e.state in ${open}`, [
+    ...[run_id, step_id, item],
+  ]);
+}
+
+/** What one transition makes of an escalation. */
+export interface EscalationChange {
+  readonly escalation_id: string;
+  /** That the change was worked out from; stored is one more. */
+  readonly transition: number;
+  readonly ladder: StoredLadder;
+  readonly escalation_level: number;
+  /** Whole lists, with the stored ones as their beginning. */
+  readonly escalation_history: readonly EscalationAttempt[];
+  readonly escalation_advice: readonly EscalationAdvice[];
+  readonly model_spec: ModelSpec;
+  readonly active_skills: readonly string[];
+  readonly state: EscalationState;
+  readonly error: Failure | null;
+  readonly fingerprint: string | null;
+  readonly leader_id: string | null;
+  /** Undefined, here and below: as it was. */
+  readonly result?: Json | undefined;
+  readonly review_id?: string | undefined;
+  readonly skill_id?: string | undefined;
+}
+
+function isEnd(state: EscalationState): boolean {
+  return state !== 'running' && state !== 'in_review';
+}
+
+/**
+ * @returns false when another transition was stored, or it has ended; nothing was written
+ * @throws a database error when a list lost or changed an element
+ */
+export async function storeTransition(
+  db: Db,
+  { escalation_id, transition, ...change }: EscalationChange,
+): Promise<boolean> {
+  const updated = await db('escalation')
+    .where({ escalation_id, transition })
+    .whereIn('state', ['running', 'in_review'])
+    .update({
+      ...change,
+      transition: transition + 1,
+      ladder: JSON.stringify(change.ladder),
+      escalation_history: toJsonb(change.escalation_history),
+      escalation_advice: toJsonb(change.escalation_advice),
+      model_spec: toJsonb(change.model_spec),
+      error: change.error === null ? null : toJsonb(change.error),
+      result: change.result === undefined ? undefined : JSON.stringify(change.result),
+      finished_at: isEnd(change.state) ? db.raw('clock_timestamp()') : null,
+    });
+  return updated === 1;
+}
+
+const cancelled = `state = 'cancelled', finished_at = clock_timestamp(), transition = e.transition + 1,
+  error = coalesce(e.error, '{"code": "escalation_cancelled", "message": "the run ended"}')`;
+
+/** Ends those that a run leaves open. Their own transitions come too late then. @returns their ids */
+export async function cancelRunEscalations(db: Db, runId: string): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { escalation_id: string }[] }>(
+    `update escalation e set ${cancelled} where e.run_id = ? and e.state in ${open} returning e.escalation_id`,
+    [runId],
+  );
+  return rows.map(({ escalation_id }) => escalation_id);
+}
+
+/** Of runs that ended without knowing of them, as when a worker died between the row and its answer. @returns how many */
+export async function cancelOrphanedEscalations(db: Db): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update escalation e set ${cancelled} from run
+     where run.run_id = e.run_id and run.finished_at is not null and e.state in ${open} returning 1`,
+  );
+  return rows.length;
+}
+
+/**
+ * Whom to wait for: the first open one of the project with the same failure, if it came before this one.
+ * @param younger_than_s an older one may wait for a person, or its workflow may be gone
+ */
+export async function findLeader(
+  db: Db,
+  {
+    project_id,
+    job_type,
+    fingerprint,
+    escalation_id,
+    younger_than_s,
+  }: Pick<EscalationRow, 'project_id' | 'job_type' | 'escalation_id'> & {
+    readonly fingerprint: string;
+    readonly younger_than_s: number;
+  },
+): Promise<{ readonly escalation_id: string; readonly state: EscalationState } | undefined> {
+  const { rows } = await db.raw<{ rows: { escalation_id: string; state: EscalationState }[] }>(
+    `select escalation_id, state from escalation
+     where project_id = ? and job_type = ? and fingerprint = ? and escalation_id < ? and state in ${open}
+       and created_at > clock_timestamp() - ? * interval '1 second'
+     order by escalation_id limit 1`,
+    [project_id, job_type, fingerprint, escalation_id, younger_than_s],
+  );
+  return rows[0];
+}
+
+export interface RecentErrorRow {
+  readonly error: string;
+  readonly fingerprint: string;
+}
+
+/** Errors in the histories of the last escalations of a job type, for judging how general a pattern is. */
+export async function listRecentErrors(
+  db: Db,
+  projectId: string,
+  jobType: string,
+  escalations: number,
+): Promise<readonly RecentErrorRow[]> {
+  const { rows } = await db.raw<{ rows: RecentErrorRow[] }>(
+    `select h ->> 'error' as error, h ->> 'fingerprint' as fingerprint
+     from (select ladder from escalation where project_id = ? and job_type = ?
+       order by escalation_id desc limit ?) recent
+     cross join lateral json_array_elements(recent.ladder -> 'history') h`,
+    [projectId, jobType, escalations],
+  );
+  return rows;
+}
+
+/** Of those by themselves; a step's ladder is started by its run. */
+export async function listUndeliveredEscalations(
+  db: Db,
+  olderThanMs: number,
+  limit: number,
+): Promise<readonly { readonly escalation_id: string; readonly project_id: string }[]> {
+  const { rows } = await db.raw<{ rows: { escalation_id: string; project_id: string }[] }>(
+    `select escalation_id, project_id from escalation
+     where run_id is null and start_delivered_at is null and finished_at is null
+       and created_at < clock_timestamp() - ? * interval '1 millisecond'
+     order by created_at limit ?`,
+    [olderThanMs, limit],
+  );
+  return rows;
+}
+
+export async function markEscalationDelivered(db: Db, escalationId: string): Promise<void> {
+  await db('escalation').where({ escalation_id: escalationId }).update({ start_delivered_at: db.fn.now() });
+}

@@ -1,0 +1,80 @@
+/**
+ * Idempotency-Keys whose work is under way outside of a transaction: rows with status 0 whose answer names the
+ * holder. A holder renews its rows, so one that is 10 s old, and without an open attempt, has lost its process, and
+ * the same request may take it over. Whoever lost a row that way can neither answer nor release it any more.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import type { Db } from '../connect.ts';
+import { type IdempotentRequest, insertAnswer } from './idempotency.ts';
+
+export interface KeyHold extends Omit<IdempotentRequest, 'body_sha256'> {
+  /** Unique for each hold. */
+  readonly holder: string;
+}
+
+export interface KeyRow {
+  readonly body_sha256: Buffer;
+  /** 0 = under way. */
+  readonly status: number;
+  readonly answer: Json;
+}
+
+const underWay = 0;
+const ofHolder = `project_id = ? and request = ? and key = ? and status = ${underWay} and answer::text = ?`;
+
+function holderBindings({ project_id, request, key, holder }: KeyHold): string[] {
+  return [...[project_id, request, key, JSON.stringify(holder)]];
+}
+
+/** @returns false when the key is taken */
+export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> {
+  return insertAnswer(db, { ...hold, body_sha256 }, underWay, hold.holder);
+}
+
+export function findKey(db: Db, { project_id, request, key }: KeyHold): Promise<KeyRow | undefined> {
+  return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'status', 'answer');
+}
+
+/** @param attemptKey of the attempts that are made for the request @returns false when its holder is alive */
+export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update idempotency set answer = ?, created_at = clock_timestamp()
+     where project_id = ? and request = ? and key = ? and status = ${underWay}
+       and created_at < clock_timestamp() - interval '10 seconds'
+       and not exists (select 1 from attempt a where a.key = ?
+         and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp())`,
+    [JSON.stringify(hold.holder), hold.project_id, hold.request, hold.key, attemptKey],
+  );
+  return rowCount === 1;
+}
+
+/** @returns the holders whose rows are still theirs */
+export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> {
+  const { rows } = await db.raw<{ rows: { holder: string }[] }>(
+    `update idempotency i set created_at = clock_timestamp()
+     from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as held (project_id, request, key, holder)
+     where i.project_id = held.project_id and i.request = held.request and i.key = held.key
+       and i.status = ${underWay} and i.answer #>> '{}' = held.holder
+     returning held.holder`,
+    [
+      holds.map(({ project_id }) => project_id),
+      holds.map(({ request }) => request),
+      holds.map(({ key }) => key),
+      holds.map(({ holder }) => holder),
+    ],
+  );
+  return new Set(rows.map(({ holder }) => holder));
+}
+
+/** Stores the answer, kept for 24 h from now. Repeated, it changes nothing. */
+export async function answerKey(db: Db, hold: KeyHold, status: number, answer: Json): Promise<void> {
+  await db.raw(
+    `update idempotency set status = ?, answer = ?, created_at = clock_timestamp() where ${ofHolder}`,
+    [status, JSON.stringify(answer), ...holderBindings(hold)],
+  );
+}
+
+/** The same request may be made again, as if it had not been. */
+export async function releaseKey(db: Db, hold: KeyHold): Promise<void> {
+  await db.raw(`delete from idempotency where ${ofHolder}`, holderBindings(hold));
+}

@@ -1,0 +1,204 @@
+/** Queries on one registered instance. Every read adds what depends on now: silence, expiry, open calls. */
+import type { CostModel, InstanceState, Registration } from '../../contracts/capability.ts';
+import type { Db } from '../connect.ts';
+
+export interface InstanceColumns {
+  readonly instance_id: string;
+  readonly owner_project: string;
+  readonly name: string;
+  /** Normalised: no trailing slash, no default port. */
+  readonly endpoint: string;
+  readonly version: string;
+  readonly spec_url: string;
+  readonly health_url: string;
+  readonly cost_type: CostModel['type'];
+  /** numeric as text, USD per second or per call */
+  readonly rate_usd: string;
+  readonly cost_notes: string | null;
+  readonly tags: readonly string[];
+  readonly max_concurrency: number;
+  readonly settle: Registration['settle'];
+  readonly state: Exclude<InstanceState, 'draining' | 'evicted'>;
+  readonly reason: string | null;
+  readonly generation: number;
+  /** Registered over a registration that was not taken back. */
+  readonly replaces: boolean;
+  readonly queue_depth: number | null;
+  readonly queue_depth_held: number;
+  readonly queue_depth_at: Date | null;
+  readonly duration_ms: number | null;
+  readonly deviation_ms: number | null;
+  readonly success_count: number;
+  readonly failure_count: number;
+  readonly spec_digest: string | null;
+  readonly failed_probes: number;
+  readonly next_probe_at: Date | null;
+  readonly registered_at: Date;
+  readonly last_heartbeat_at: Date;
+  /** Since when it is down or deregistered; else null. */
+  readonly down_since: Date | null;
+  /** What `/health` said last, and when. */
+  readonly uptime_ms: number | null;
+  readonly uptime_at: Date | null;
+  /** When an open breaker lets a call through to see; null: closed. */
+  readonly breaker_until: Date | null;
+  readonly breaker_openings: number;
+}
+
+/** A row with what depends on now. */
+export interface InstanceRow extends InstanceColumns {
+  /** Open attempts, of all routers. */
+  readonly in_flight: number;
+  readonly is_silent: boolean;
+  /** Down for so long that it is hidden and not probed any more. */
+  readonly is_evicted: boolean;
+  readonly is_breaker_open: boolean;
+  /** Time since it registered, and since `uptime_at`, by the database's clock. */
+  readonly registered_age_ms: number;
+  readonly uptime_age_ms: number | null;
+  readonly expires_at: Date;
+}
+
+export type Registered = Pick<
+  InstanceRow,
+  'version' | 'spec_url' | 'health_url' | 'cost_type' | 'cost_notes' | 'tags' | 'max_concurrency' | 'settle'
+> & { readonly rate_usd: number };
+
+export interface InstanceKey {
+  readonly name: string;
+  readonly endpoint: string;
+}
+
+/** How the state of an instance changes; `next_probe_in_ms` counts from the database's now. */
+export interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'failed_probes'> {
+  readonly next_probe_in_ms: number | null;
+}
+
+/** Heartbeats come every 60 s; this much silence is too much. */
+export const silence = `interval '75 seconds'`;
+
+const openAttempts = `(select count(*)::int from attempt a where a.instance_id = i.instance_id
+  and a.state in ('reserved', 'dispatched') and a.lease_until > now())`;
+
+function ageMs(column: string): string {
+  return `extract(epoch from now() - ${column})::double precision * 1000`;
+}
+
+/** Columns of InstanceRow, for `instance i`. */
+export const instanceColumns = `i.*, ${openAttempts} as in_flight,
+  i.last_heartbeat_at < now() - ${silence} as is_silent, i.last_heartbeat_at + ${silence} as expires_at,
+  coalesce(i.state = 'down' and i.down_since < now() - interval '15 minutes', false) as is_evicted,
+  coalesce(i.breaker_until > now(), false) as is_breaker_open,
+  ${ageMs('i.registered_at')} as registered_age_ms, ${ageMs('i.uptime_at')} as uptime_age_ms`;
+
+const probeAt = `now() + ?::double precision * interval '1 millisecond'`;
+
+export async function findInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
+  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+    `select ${instanceColumns} from instance i where i.instance_id = ?`,
+    [instanceId],
+  );
+  return rows[0] ?? null;
+}
+
+/** Locked until the transaction ends; calls to it may still be claimed by those who hold the lock already. */
+export async function lockInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
+  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+    `select ${instanceColumns} from instance i where i.instance_id = ? for no key update of i`,
+    [instanceId],
+  );
+  return rows[0] ?? null;
+}
+
+export async function lockInstanceByKey(
+  db: Db,
+  { name, endpoint }: InstanceKey,
+): Promise<InstanceRow | null> {
+  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+    `select ${instanceColumns} from instance i where i.name = ? and i.endpoint = ? for no key update of i`,
+    [name, endpoint],
+  );
+  return rows[0] ?? null;
+}
+
+/** @returns false when the key is taken; nothing was written */
+export async function insertInstance(
+  db: Db,
+  row: Registered & InstanceKey & Pick<InstanceRow, 'instance_id' | 'owner_project'>,
+  change: StateChange,
+): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `insert into instance (instance_id, owner_project, name, endpoint, version, spec_url, health_url,
+       cost_type, rate_usd, cost_notes, tags, max_concurrency, settle, state, reason, failed_probes, next_probe_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${probeAt})
+     on conflict (name, endpoint) do nothing returning 1`,
+    [
+      ...[row.instance_id, row.owner_project, row.name, row.endpoint, row.version, row.spec_url],
+      ...[row.health_url, row.cost_type, row.rate_usd, row.cost_notes, [...row.tags], row.max_concurrency],
+      row.settle,
+      ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
+    ],
+  );
+  return rows.length === 1;
+}
+
+/**
+ * Writes a repeated registration; the generation grows when it says something else. Its spec is read anew, and
+ * what is known of its process stays, until a probe shows another one.
+ */
+export async function updateRegistration(
+  db: Db,
+  instanceId: string,
+  row: Registered,
+  change: StateChange,
+): Promise<void> {
+  const fields = [
+    ...[row.version, row.spec_url, row.health_url, row.cost_type, row.rate_usd],
+    ...[row.cost_notes, [...row.tags], row.max_concurrency, row.settle],
+  ];
+  await db.raw(
+    `update instance set
+       generation = generation + ((version, spec_url, health_url, cost_type, rate_usd, cost_notes, tags,
+         max_concurrency, settle) is distinct from (?, ?, ?, ?, ?::numeric(24, 12), ?::text, ?::text[], ?::int, ?))::int,
+       version = ?, spec_url = ?, health_url = ?, cost_type = ?, rate_usd = ?, cost_notes = ?, tags = ?,
+       max_concurrency = ?, settle = ?, state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
+       replaces = state <> 'deregistered', down_since = null, spec_digest = null, registered_at = now(), last_heartbeat_at = now()
+     where instance_id = ?`,
+    [
+      ...[...fields, ...fields],
+      ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms, instanceId],
+    ],
+  );
+}
+
+/** A new state. Who was down or quarantined comes back with its spec read anew: it may be another program. */
+export async function updateInstanceState(db: Db, instanceId: string, change: StateChange): Promise<void> {
+  await db.raw(
+    `update instance set state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
+       spec_digest = case when ?::text in ('down', 'quarantined') then null else spec_digest end,
+       down_since = case when ?::text not in ('down', 'deregistered') then null
+         when state = ? then down_since else now() end
+     where instance_id = ?`,
+    [
+      ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
+      ...[change.state, change.state, change.state, instanceId],
+    ],
+  );
+}
+
+export async function updateSpecDigest(db: Db, instanceId: string, digest: string): Promise<void> {
+  await db.raw('update instance set spec_digest = ? where instance_id = ?', [digest, instanceId]);
+}
+
+export async function recordHeartbeat(db: Db, instanceId: string): Promise<void> {
+  await db.raw('update instance set last_heartbeat_at = now() where instance_id = ?', [instanceId]);
+}
+
+/** @param queueDepth what the instance says of its queue, kept with our open calls of this moment */
+export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: number): Promise<void> {
+  await db.raw(
+    `update instance i set queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${openAttempts}
+     where i.instance_id = ?`,
+    [queueDepth, instanceId],
+  );
+}

@@ -1,0 +1,125 @@
+/**
+ * Budgets of a day as people see and set them. A new limit holds from the next reservation on, in every process: it
+ * first changes where new days take it from, which waits for a day that is just being added, and then every day that
+ * exists from today on. Reservations move the rows in functions of the database: see migration 0006.
+ */
+import type { Db } from '../connect.ts';
+
+export interface BudgetRow {
+  readonly name: 'project' | 'global';
+  /** YYYY-MM-DD */
+  readonly day: string;
+  readonly timezone: string;
+  /** Null = no limit. Amounts are bigint as text. */
+  readonly limit_nano: string | null;
+  readonly spent_nano: string;
+  readonly reserved_nano: string;
+  readonly resets_at: Date;
+  readonly reached_50_at: Date | null;
+  readonly reached_80_at: Date | null;
+  readonly reached_100_at: Date | null;
+}
+
+/** Today's budgets of a project and of all projects, whether or not something was spent. */
+export async function listBudgets(db: Db, projectId: string): Promise<readonly BudgetRow[]> {
+  const { rows } = await db.raw<{ rows: BudgetRow[] }>(
+    `select t.name, t.day::text, t.timezone, day_start(t.day + 1, t.timezone) as resets_at,
+       case when b.scope is null then t.limit_nano else b.limit_nano end as limit_nano,
+       coalesce(b.spent_nano, 0) as spent_nano, coalesce(b.reserved_nano, 0) as reserved_nano,
+       b.reached_50_at, b.reached_80_at, b.reached_100_at
+     from (
+       select 1 as place, 'project' as name, 'project:' || project_id as scope, timezone,
+         (now() at time zone timezone)::date as day, nullif(daily_limit_nano, 0) as limit_nano
+       from project where project_id = ?
+       union all
+       select 2, 'global', 'global', 'UTC', (now() at time zone 'UTC')::date, limit_nano
+       from budget where scope = 'global' and window_start = '-infinity'
+     ) t left join budget b on b.scope = t.scope and b.window_start = t.day order by t.place`,
+    [projectId],
+  );
+  return rows;
+}
+
+/** Marks are those of the new limit. @param timezone of days from today on; null: of what has no day @param limitNano null = none */
+async function limitWindows(
+  trx: Db,
+  { scope, timezone, limitNano }: { scope: string; timezone: string | null; limitNano: bigint | null },
+): Promise<void> {
+  await trx.raw(
+    `with held as (
+       select scope, window_start from budget
+       where scope = :scope and case when :timezone::text is null then window_start = '-infinity'
+         else window_start >= (clock_timestamp() at time zone :timezone)::date end
+       order by window_start for update
+     )
+     update budget b set limit_nano = l.nano,
+       reached_50_at = case when b.spent_nano >= l.nano * 0.5 then coalesce(b.reached_50_at, clock_timestamp()) end,
+       reached_80_at = case when b.spent_nano >= l.nano * 0.8 then coalesce(b.reached_80_at, clock_timestamp()) end,
+       reached_100_at = case when b.spent_nano >= l.nano then coalesce(b.reached_100_at, clock_timestamp()) end,
+       announced = least(b.announced, case when b.spent_nano >= l.nano then 100
+         when b.spent_nano >= l.nano * 0.8 then 80 when b.spent_nano >= l.nano * 0.5 then 50 else 0 end)
+     from held, (select cast(:limit as bigint) as nano) l
+     where b.scope = held.scope and b.window_start = held.window_start`,
+    { scope, timezone, limit: limitNano?.toString() ?? null },
+  );
+}
+
+/** @param limitNano of every day from today on; null = none */
+export function setProjectLimit(db: Db, projectId: string, limitNano: bigint | null): Promise<void> {
+  return db.transaction(async (trx) => {
+    const { rows } = await trx.raw<{ rows: { timezone: string }[] }>(
+      'update project set daily_limit_nano = ? where project_id = ? returning timezone',
+      [(limitNano ?? 0n).toString(), projectId],
+    );
+    const timezone = rows[0]?.timezone ?? 'UTC';
+    await limitWindows(trx, { scope: `project:${projectId}`, timezone, limitNano });
+  });
+}
+
+/** @param limitNano of every day from today on; null = none */
+export function setGlobalLimit(db: Db, limitNano: bigint | null): Promise<void> {
+  return db.transaction(async (trx) => {
+    await trx.raw(`update budget set limit_nano = ? where scope = 'global' and window_start = '-infinity'`, [
+      limitNano?.toString() ?? null,
+    ]);
+    await limitWindows(trx, { scope: 'global', timezone: 'UTC', limitNano });
+  });
+}
+
+/** Of a run whose row has its new ceiling already. @param limitNano null = none */
+export async function setRunLimit(trx: Db, runId: string, limitNano: bigint | null): Promise<void> {
+  const scope = `run:${runId}`;
+  // A first claim that is just adding the row, with the old ceiling, is waited for.
+  await trx.raw(`select open_budget(?, '-infinity')`, [scope]);
+  await limitWindows(trx, { scope, timezone: null, limitNano });
+}
+
+export interface NewMarks {
+  readonly scope: string;
+  /** YYYY-MM-DD, or `-infinity` for a run. */
+  readonly day: string;
+  /** Percent of the limit, ascending. */
+  readonly percents: readonly number[];
+  readonly limit_nano: string;
+  readonly spent_nano: string;
+}
+
+/** Marks that nobody was told of yet; each is answered once. */
+export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
+  const { rows } = await db.raw<{ rows: NewMarks[] }>(
+    `with told as (
+       select scope, window_start, array_remove(array[
+           case when reached_50_at is not null and announced < 50 then 50 end,
+           case when reached_80_at is not null and announced < 80 then 80 end,
+           case when reached_100_at is not null and announced < 100 then 100 end], null) as percents
+       from budget
+       where (reached_50_at is not null and announced < 50) or (reached_80_at is not null and announced < 80)
+         or (reached_100_at is not null and announced < 100)
+       order by scope, window_start limit 500 for update
+     )
+     update budget b set announced = (select max(percent) from unnest(t.percents) percent)
+     from told t where b.scope = t.scope and b.window_start = t.window_start
+     returning b.scope, b.window_start::text as day, t.percents, b.limit_nano, b.spent_nano`,
+  );
+  return rows;
+}

@@ -1,0 +1,103 @@
+/** Reviews that are over and whose run or escalation has not learnt of it; those whose time is over; those of ended runs. */
+import type { Db } from '../connect.ts';
+
+/** What a delivery needs to know. */
+export interface EndedReviewRow {
+  readonly review_id: string;
+  readonly project_id: string;
+  readonly state: 'resolved' | 'expired';
+  readonly version: number;
+  readonly round: number;
+  readonly run_id: string | null;
+  readonly step_id: string | null;
+  readonly item: number | null;
+  readonly escalation_id: string | null;
+}
+
+const columns = 'review_id, project_id, state, version, round, run_id, step_id, item, escalation_id';
+
+export async function listUndeliveredReviews(
+  db: Db,
+  olderThanMs: number,
+  limit: number,
+): Promise<readonly EndedReviewRow[]> {
+  const { rows } = await db.raw<{ rows: EndedReviewRow[] }>(
+    `select ${columns} from review where state in ('resolved', 'expired') and delivered_at is null
+       and decided_at < clock_timestamp() - ? * interval '1 millisecond'
+     order by decided_at limit ?`,
+    [olderThanMs, limit],
+  );
+  return rows;
+}
+
+/** @param version that was delivered; of a review that was reopened since, nothing is marked */
+export async function markReviewDelivered(db: Db, reviewId: string, version: number): Promise<void> {
+  await db('review')
+    .where({ review_id: reviewId, version })
+    .whereIn('state', ['resolved', 'expired'])
+    .update({ delivered_at: db.fn.now() });
+}
+
+/**
+ * Ends reviews that nobody answered in time. A decision that comes first wins.
+ * @param reviewId only this one; null = any
+ */
+export async function expireReviews(
+  db: Db,
+  limit: number,
+  reviewId: string | null = null,
+): Promise<readonly EndedReviewRow[]> {
+  const { rows } = await db.raw<{ rows: EndedReviewRow[] }>(
+    `with due as (
+       select review_id from review where state in ('open', 'claimed') and due_at <= clock_timestamp()
+         ${reviewId === null ? '' : 'and review_id = :reviewId'}
+       order by due_at limit :limit for update skip locked
+     )
+     update review r set state = 'expired', decided_at = clock_timestamp(), version = r.version + 1,
+       claim_expires_at = null, delivered_at = case when r.kind = 'skill'
+         or (r.run_id is null and r.escalation_id is null) then clock_timestamp() end
+     from due where r.review_id = due.review_id
+     returning ${columns.replace(/\w+/g, 'r.$&')}`,
+    { limit, ...(reviewId === null ? {} : { reviewId }) },
+  );
+  return rows;
+}
+
+const cancelled = `state = 'cancelled', decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null`;
+
+/** Of a run that ends. @returns how many */
+export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update review r set ${cancelled} where r.run_id = ? and r.state in ('open', 'claimed') returning 1`,
+    [runId],
+  );
+  return rows.length;
+}
+
+/** Of an escalation that ends. @returns how many */
+export async function cancelEscalationReviews(db: Db, escalationId: string): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update review r set ${cancelled} where r.escalation_id = ? and r.state in ('open', 'claimed') returning 1`,
+    [escalationId],
+  );
+  return rows.length;
+}
+
+/** Of a skill that was changed or retired meanwhile. @returns how many */
+export async function cancelSkillReviews(db: Db, skillId: string): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
+     returning 1`,
+    [skillId],
+  );
+  return rows.length;
+}
+
+/** Of runs that ended while nobody could cancel them. @returns how many */
+export async function cancelOrphanedReviews(db: Db): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update review r set ${cancelled} from run
+     where run.run_id = r.run_id and run.finished_at is not null and r.state in ('open', 'claimed') returning 1`,
+  );
+  return rows.length;
+}

@@ -1,0 +1,45 @@
+/** Reading reviews: a page of a project's, newest first. Ids sort by time. */
+import type { ReviewKind, ReviewState } from '../../contracts/review.ts';
+import type { Db } from '../connect.ts';
+import { hasLapsed, type ReviewRow, reviewColumns } from './review.ts';
+
+export interface ReviewFilter {
+  readonly state?: ReviewState | undefined;
+  readonly kind?: ReviewKind | undefined;
+  readonly assignee?: string | undefined;
+  readonly run_id?: string | undefined;
+  /** Whether it waits past its due date. */
+  readonly overdue?: boolean | undefined;
+  /** The last review of the page before. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+const isOverdue = `(r.state in ('open', 'claimed') and r.due_at <= clock_timestamp())`;
+
+const stateConditions: Readonly<Record<ReviewState, string>> = {
+  open: `r.state in ('open', 'claimed') and (r.state = 'open' or ${hasLapsed})`,
+  claimed: `r.state = 'claimed' and not ${hasLapsed}`,
+  resolved: `r.state = 'resolved'`,
+  expired: `r.state = 'expired'`,
+  cancelled: `r.state = 'cancelled'`,
+};
+
+export async function listReviews(
+  db: Db,
+  projectId: string,
+  { state, kind, assignee, run_id, overdue, after, limit }: ReviewFilter,
+): Promise<readonly ReviewRow[]> {
+  const query = db('review as r')
+    .select(db.raw(reviewColumns))
+    .where('r.project_id', projectId)
+    .orderBy('r.review_id', 'desc')
+    .limit(limit);
+  if (state !== undefined) query.whereRaw(stateConditions[state]);
+  if (kind !== undefined) query.where('r.kind', kind);
+  if (assignee !== undefined) query.where('r.assignee', assignee).whereRaw(`not ${hasLapsed}`);
+  if (run_id !== undefined) query.where('r.run_id', run_id);
+  if (overdue !== undefined) query.whereRaw(overdue ? isOverdue : `not ${isOverdue}`);
+  if (after !== undefined) query.where('r.review_id', '<', after);
+  return query;
+}

@@ -1,0 +1,223 @@
+/**
+ * Queries on reviews. The row decides: a claim and a decision are compare-and-set, so of two people one wins. A claim
+ * whose lease ran out reads as open. Listing and maintenance are in review-list.ts and review-delivery.ts.
+ */
+import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '../../contracts/review.ts';
+import type { Db } from '../connect.ts';
+
+export interface NewReview {
+  readonly review_id: string;
+  readonly project_id: string;
+  readonly kind: ReviewKind;
+  readonly reason: string;
+  readonly run_id: string | null;
+  readonly step_id: string | null;
+  readonly item: number | null;
+  readonly escalation_id: string | null;
+  readonly skill_id: string | null;
+  /** Of kind budget: the scope that has no room. */
+  readonly subject?: string | null;
+  readonly due_in_ms: number;
+  readonly payload: ReviewPayload;
+}
+
+export interface ReviewRow {
+  readonly review_id: string;
+  readonly project_id: string;
+  readonly kind: ReviewKind;
+  readonly reason: string;
+  readonly state: ReviewState;
+  readonly run_id: string | null;
+  readonly step_id: string | null;
+  readonly item: number | null;
+  readonly escalation_id: string | null;
+  readonly skill_id: string | null;
+  readonly subject: string | null;
+  /** Who has claimed it; null when the claim ran out before it was decided. */
+  readonly assignee: string | null;
+  readonly claim_expires_at: Date | null;
+  readonly due_at: Date;
+  readonly payload: ReviewPayload;
+  readonly decision: ReviewDecision | null;
+  readonly decided_by: string | null;
+  /** When it was decided, expired or was cancelled. */
+  readonly decided_at: Date | null;
+  readonly version: number;
+  readonly round: number;
+  readonly delivered_at: Date | null;
+  readonly created_at: Date;
+}
+
+/** Of `review r`: its claim ran out. */
+export const hasLapsed = `(r.state = 'claimed' and r.claim_expires_at <= clock_timestamp())`;
+
+/** Of `review r`. */
+export const reviewColumns = `r.review_id, r.project_id, r.kind, r.reason, r.run_id, r.step_id, r.item,
+  r.escalation_id, r.skill_id, r.subject, r.due_at, r.payload, r.decision, r.decided_by, r.decided_at, r.version, r.round,
+  r.delivered_at, r.created_at, case when ${hasLapsed} then 'open' else r.state end as state,
+  case when not ${hasLapsed} then r.assignee end as assignee,
+  case when not ${hasLapsed} then r.claim_expires_at end as claim_expires_at`;
+
+/** @returns false when what it is about has an open one; nothing was written */
+export async function insertReview(db: Db, { due_in_ms, ...review }: NewReview): Promise<boolean> {
+  const written = await db('review')
+    .insert({
+      ...review,
+      payload: JSON.stringify(review.payload),
+      due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [due_in_ms]),
+    })
+    .onConflict()
+    .ignore()
+    .returning('review_id');
+  return written.length === 1;
+}
+
+export async function findReview(
+  db: Db,
+  projectId: string,
+  reviewId: string,
+): Promise<ReviewRow | undefined> {
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `select ${reviewColumns} from review r where r.review_id = ? and r.project_id = ?`,
+    [reviewId, projectId],
+  );
+  return rows[0];
+}
+
+/** For workers, which have the id from the run or the escalation. */
+export async function readReview(db: Db, reviewId: string): Promise<ReviewRow | undefined> {
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `select ${reviewColumns} from review r where r.review_id = ?`,
+    [reviewId],
+  );
+  return rows[0];
+}
+
+export type ReviewSubject =
+  | { readonly escalation_id: string }
+  | { readonly skill_id: string }
+  /** Of a budget. */
+  | { readonly project_id: string; readonly subject: string }
+  /** Of a step that is a review. */
+  | { readonly run_id: string; readonly step_id: string; readonly item: number };
+
+function conditionOf(about: ReviewSubject): readonly [string, readonly (string | number)[]] {
+  if ('escalation_id' in about) return ['r.escalation_id = ?', [about.escalation_id]];
+  if ('skill_id' in about) return [`r.kind = 'skill' and r.skill_id = ?`, [about.skill_id]];
+  if ('subject' in about) {
+    return [`r.kind = 'budget' and r.project_id = ? and r.subject = ?`, [about.project_id, about.subject]];
+  }
+  return [
+    `r.kind = 'step' and r.run_id = ? and r.step_id = ? and r.item = ?`,
+    [about.run_id, about.step_id, about.item],
+  ];
+}
+
+/** The one question that is open about something. */
+export async function findOpenReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
+  const [condition, bindings] = conditionOf(about);
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `select ${reviewColumns} from review r where ${condition} and r.state in ('open', 'claimed')`,
+    [...bindings],
+  );
+  return rows[0];
+}
+
+/** The question that was asked last. */
+export async function findLastReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
+  const [condition, bindings] = conditionOf(about);
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `select ${reviewColumns} from review r where ${condition} order by r.review_id desc limit 1`,
+    [...bindings],
+  );
+  return rows[0];
+}
+
+interface ReviewKey {
+  readonly project_id: string;
+  readonly review_id: string;
+}
+
+const isFree = `(r.state = 'open' or r.state = 'claimed' and (r.assignee = :by or ${hasLapsed}))`;
+
+/**
+ * Claims for `by`, or prolongs the claim that `by` holds, which leaves the version.
+ * @returns undefined when it is not to be had; read it to see why
+ */
+export async function claimReview(
+  db: Db,
+  { project_id, review_id, by, lease_ms }: ReviewKey & { readonly by: string; readonly lease_ms: number },
+): Promise<ReviewRow | undefined> {
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `update review r set state = 'claimed', assignee = :by,
+       claim_expires_at = clock_timestamp() + :lease_ms * interval '1 millisecond',
+       version = r.version + case when r.state = 'claimed' and r.assignee = :by then 0 else 1 end
+     where r.review_id = :review_id and r.project_id = :project_id and ${isFree} returning ${reviewColumns}`,
+    { project_id, review_id, by, lease_ms },
+  );
+  return rows[0];
+}
+
+/** @returns undefined when `by` does not hold the claim */
+export async function releaseReview(
+  db: Db,
+  { project_id, review_id, by }: ReviewKey & { readonly by: string },
+): Promise<ReviewRow | undefined> {
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `update review r set state = 'open', assignee = null, claim_expires_at = null, version = r.version + 1
+     where r.review_id = :review_id and r.project_id = :project_id and r.state = 'claimed' and r.assignee = :by
+     returning ${reviewColumns}`,
+    { project_id, review_id, by },
+  );
+  return rows[0];
+}
+
+export interface DecideRequest extends ReviewKey {
+  readonly by: string;
+  /** That was read. */
+  readonly version: number;
+  readonly decision: ReviewDecision;
+}
+
+/**
+ * Resolves a review that is open, or claimed by the same person. Nobody waits for one of a skill, or of no run and no
+ * escalation: it counts as delivered.
+ * @returns undefined when the version is another, or it is not to be had; read it to see who won
+ */
+export async function decideReview(
+  db: Db,
+  { project_id, review_id, by, version, decision }: DecideRequest,
+): Promise<ReviewRow | undefined> {
+  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+    `update review r set state = 'resolved', decision = :decision, decided_by = :by,
+       decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null,
+       assignee = case when r.assignee = :by then r.assignee end,
+       delivered_at = case when r.kind = 'skill' or (r.run_id is null and r.escalation_id is null)
+         then clock_timestamp() end
+     where r.review_id = :review_id and r.project_id = :project_id and r.version = :version and ${isFree}
+     returning ${reviewColumns}`,
+    { project_id, review_id, by, version, decision: JSON.stringify(decision) },
+  );
+  return rows[0];
+}
+
+export interface ReopenRequest {
+  readonly review_id: string;
+  /** Of the round that did not help. */
+  readonly round: number;
+  readonly reason: string;
+  readonly payload: ReviewPayload;
+  readonly due_in_ms: number;
+}
+
+/** Asks again after a decision that did not help. @returns false when that round was reopened before, or not resolved */
+export async function reopenReview(db: Db, { payload, ...request }: ReopenRequest): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update review set state = 'open', round = round + 1, version = version + 1, reason = :reason,
+       payload = :payload, due_at = clock_timestamp() + :due_in_ms * interval '1 millisecond', assignee = null,
+       claim_expires_at = null, decision = null, decided_by = null, decided_at = null, delivered_at = null
+     where review_id = :review_id and round = :round and state = 'resolved' returning 1`,
+    { ...request, payload: JSON.stringify(payload) },
+  );
+  return rows.length === 1;
+}

@@ -1,0 +1,48 @@
+import type { JsonObject } from '../../contracts/primitives.ts';
+import type { RunState } from '../../contracts/run.ts';
+import type { Db } from '../connect.ts';
+
+export interface JobKey {
+  readonly project_id: string;
+  readonly job_id: string;
+}
+
+export async function insertJob(db: Db, { project_id, job_id }: JobKey, job: JsonObject): Promise<void> {
+  await db.raw('insert into job (job_id, project_id, body) values (?, ?, ?)', [
+    job_id,
+    project_id,
+    JSON.stringify(job),
+  ]);
+}
+
+export async function findJob(
+  db: Db,
+  { project_id, job_id }: JobKey,
+): Promise<{ body: JsonObject; created_at: Date } | null> {
+  const { rows } = await db.raw<{ rows: { body: JsonObject; created_at: Date }[] }>(
+    'select body, created_at from job where job_id = ? and project_id = ?',
+    [job_id, project_id],
+  );
+  return rows[0] ?? null;
+}
+
+export async function jobExists(db: Db, { project_id, job_id }: JobKey): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    'select 1 from job where job_id = ? and project_id = ?',
+    [job_id, project_id],
+  );
+  return rows.length > 0;
+}
+
+/** Newest first. */
+export async function listRunsOfJob(
+  db: Db,
+  jobId: string,
+  limit: number,
+): Promise<{ run_id: string; state: RunState }[]> {
+  const { rows } = await db.raw<{ rows: { run_id: string; state: RunState }[] }>(
+    'select run_id, state from run where job_id = ? order by created_at desc, run_id desc limit ?',
+    [jobId, limit],
+  );
+  return rows;
+}

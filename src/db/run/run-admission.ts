@@ -1,0 +1,94 @@
+/**
+ * Runs with the same concurrency key of a project take turns: so many at once as each of them says, in the order in
+ * which they came. A lock on the key, held to the end of a transaction, makes one decision at a time.
+ */
+import type { Db } from '../connect.ts';
+
+export interface TurnKey {
+  readonly project_id: string;
+  readonly concurrency_key: string;
+}
+
+/** Sort keys before locking more than one. */
+export async function lockTurn(trx: Db, { project_id, concurrency_key }: TurnKey): Promise<void> {
+  await trx.raw(`select pg_advisory_xact_lock(hashtextextended('turn ' || ?::text || ' ' || ?::text, 0))`, [
+    project_id,
+    concurrency_key,
+  ]);
+}
+
+export interface TurnCount {
+  /** Admitted and not ended. */
+  readonly admitted: number;
+  /** Before their turn. */
+  readonly waiting: number;
+}
+
+const isWaiting = 'concurrency_key is not null and finished_at is null and admitted_at is null';
+const isInTurn = 'concurrency_key is not null and finished_at is null and admitted_at is not null';
+
+export async function countTurns(trx: Db, key: TurnKey): Promise<TurnCount> {
+  const { rows } = await trx.raw<{ rows: [TurnCount] }>(
+    `select (select count(*)::int from run where project_id = :project_id and concurrency_key = :concurrency_key
+         and ${isInTurn}) as admitted,
+       (select count(*)::int from run where project_id = :project_id and concurrency_key = :concurrency_key
+         and ${isWaiting}) as waiting`,
+    { ...key },
+  );
+  return rows[0];
+}
+
+/** Whether a run, or one above it, has this key. */
+export async function hasKeyAbove(db: Db, runId: string, concurrencyKey: string): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
+    `select exists (select 1 from run where concurrency_key = ?
+       and run_id = any ((select ancestors || run_id from run where run_id = ?)::text[])) as found`,
+    [concurrencyKey, runId],
+  );
+  return rows[0].found;
+}
+
+const head = `project_id, concurrency_key, concurrency_limit from run where state = 'queued' and ${isWaiting}`;
+const inOrder = 'order by project_id, concurrency_key, created_at, run_id limit 1';
+
+/** Keys whose next run may have its turn. Of each key that one is looked at, and as many as may be under way at once. */
+export async function listTurns(db: Db, limit: number): Promise<readonly TurnKey[]> {
+  const { rows } = await db.raw<{ rows: TurnKey[] }>(
+    `with recursive next as (
+       (select ${head} ${inOrder})
+       union all
+       select later.* from next cross join lateral (select ${head}
+         and (project_id, concurrency_key) > (next.project_id, next.concurrency_key) ${inOrder}) later
+     )
+     select project_id, concurrency_key from next where concurrency_limit > (select count(*) from (
+       select 1 from run where project_id = next.project_id and concurrency_key = next.concurrency_key and ${isInTurn}
+       limit next.concurrency_limit) under_way)
+     limit ?`,
+    [limit],
+  );
+  return rows;
+}
+
+/**
+ * Those whose turn it is, when the key is locked. A paused run keeps its place.
+ * @param limit how many are looked at: the others come next time
+ * @returns their ids
+ */
+export async function admitRuns(trx: Db, key: TurnKey, limit: number): Promise<string[]> {
+  const { rows } = await trx.raw<{ rows: { run_id: string }[] }>(
+    `with queue as (
+       select run_id, concurrency_limit, row_number() over (order by created_at, run_id) as place from run
+       where project_id = :project_id and concurrency_key = :concurrency_key and state = 'queued' and ${isWaiting}
+       order by created_at, run_id limit :limit
+     ), turn as (
+       select run_id, bool_and(place + (select count(*) from run where project_id = :project_id
+         and concurrency_key = :concurrency_key and ${isInTurn}) <= concurrency_limit)
+         over (order by place) as has_come from queue
+     )
+     update run r set admitted_at = clock_timestamp() from turn
+     where turn.has_come and r.run_id = turn.run_id and r.admitted_at is null and r.state = 'queued'
+     returning r.run_id`,
+    { ...key, limit },
+  );
+  return rows.map(({ run_id }) => run_id);
+}

@@ -1,0 +1,194 @@
+/**
+ * Starts, cancels and controls that Temporal has not taken yet: the row is the truth, delivering it is repeated. A run
+ * that waits its turn is not started.
+ */
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Priority } from '../../contracts/primitives.ts';
+import type { CancelRequest, RunState } from '../../contracts/run.ts';
+import { type Db, relaxed } from '../connect.ts';
+import { runPrepared } from '../prepared.ts';
+
+const hasTurn = '(concurrency_key is null or admitted_at is not null)';
+const isUnstarted = `start_delivered_at is null and finished_at is null and ${hasTurn}`;
+
+async function listIds(db: Db, statement: string, bindings: readonly number[]): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { run_id: string }[] }>(statement, [...bindings]);
+  return rows.map(({ run_id }) => run_id);
+}
+
+export function listUndeliveredStarts(db: Db, olderThanMs: number, limit: number): Promise<string[]> {
+  return listIds(
+    db,
+    `select run_id from run where ${isUnstarted}
+       and created_at < clock_timestamp() - ? * interval '1 millisecond' order by created_at limit ?`,
+    [olderThanMs, limit],
+  );
+}
+
+/** Of runs that no request started: whoever wrote the row cannot deliver it. */
+const startedByOthers = `${isUnstarted} and parent_workflow_id is not null`;
+
+export function listStartedByOthers(db: Db, limit: number): Promise<string[]> {
+  return listIds(db, `select run_id from run where ${startedByOthers} order by created_at limit ?`, [limit]);
+}
+
+export interface StartedRow {
+  readonly is_cancelled: boolean;
+  /** A cancel has closed it meanwhile, without waiting for its workflow. */
+  readonly is_terminated: boolean;
+  /** A pause, a resume or another ceiling came meanwhile. */
+  readonly is_changed: boolean;
+}
+
+/** A mark that a crash takes back is made again: the start meets the first one. @param version that went with it */
+export async function markStartDelivered(db: Db, runId: string, version: number): Promise<StartedRow> {
+  const [row] = await runPrepared<StartedRow>(db, {
+    name: 'mark_start_delivered',
+    text: `update run set start_delivered_at = now(), control_delivered = greatest(control_delivered, $1)
+       where run_id = $2 and ${relaxed}
+       returning cancel_requested_at is not null as is_cancelled, control_version > control_delivered as is_changed,
+         finished_at is not null and cancel_mode is not distinct from 'terminate' as is_terminated`,
+    values: [version, runId],
+  });
+  return row ?? { is_cancelled: false, is_terminated: false, is_changed: false };
+}
+
+/** Of runs whose start was delivered, or never will be; the others are started first. */
+const cancelUndelivered = `cancel_requested_at is not null and cancel_delivered_at is null
+  and finished_at is null and (start_delivered_at is not null or cancel_mode = 'terminate' or not ${hasTurn})`;
+
+export function listUndeliveredCancels(db: Db, limit: number): Promise<string[]> {
+  return listIds(
+    db,
+    `select run_id from run where ${cancelUndelivered} order by cancel_requested_at limit ?`,
+    [limit],
+  );
+}
+
+/** @param mode that was delivered: a graceful cancel may have become another one meanwhile */
+export async function markCancelDelivered(db: Db, runId: string, mode: CancelRequest['mode']): Promise<void> {
+  await db.raw(
+    `update run set cancel_delivered_at = now() where run_id = ? and coalesce(cancel_mode, 'graceful') = ?`,
+    [runId, mode],
+  );
+}
+
+/**
+ * Runs that were terminated before they were known to have started, and so long ago that nobody is still starting them.
+ * One that was started by a server that died since goes on in Temporal.
+ */
+export async function listEndedUnstarted(
+  db: Db,
+  olderThanMs: number,
+  limit: number,
+): Promise<readonly { readonly run_id: string; readonly project_id: string }[]> {
+  const { rows } = await db.raw<{ rows: { run_id: string; project_id: string }[] }>(
+    `select run_id, project_id from run
+     where finished_at < clock_timestamp() - ? * interval '1 millisecond' and start_delivered_at is null
+       and cancel_mode = 'terminate' and cancel_delivered_at is null order by finished_at limit ?`,
+    [olderThanMs, limit],
+  );
+  return rows;
+}
+
+/** Of runs whose start was delivered: that of another one takes them along. */
+const controlUndelivered = `control_version > control_delivered and finished_at is null
+  and start_delivered_at is not null`;
+
+export function listUndeliveredControls(db: Db, limit: number): Promise<string[]> {
+  return listIds(db, `select run_id from run where ${controlUndelivered} order by run_id limit ?`, [limit]);
+}
+
+export async function markControlDelivered(db: Db, runId: string, version: number): Promise<void> {
+  await db.raw('update run set control_delivered = greatest(control_delivered, ?) where run_id = ?', [
+    version,
+    runId,
+  ]);
+}
+
+const untoldParents = `parent_workflow_id is not null and parent_told_at is null and finished_at is not null`;
+
+export interface UntoldRow {
+  readonly run_id: string;
+  readonly parent_workflow_id: string;
+  readonly parent_step_id: string | null;
+  readonly parent_item: number | null;
+}
+
+/** Ended runs whose starter has not learnt of it. */
+export async function listUntoldParents(db: Db, limit: number): Promise<readonly UntoldRow[]> {
+  const { rows } = await db.raw<{ rows: UntoldRow[] }>(
+    `select run_id, parent_workflow_id, parent_step_id, parent_item from run where ${untoldParents}
+     order by finished_at limit ?`,
+    [limit],
+  );
+  return rows;
+}
+
+export async function markParentTold(db: Db, runId: string): Promise<void> {
+  await db('run').where({ run_id: runId }).update({ parent_told_at: db.fn.now() });
+}
+
+/** What a delivery needs to know of a run. */
+export interface DeliveryRow {
+  readonly run_id: string;
+  readonly project_id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly priority: Priority;
+  readonly state: RunState;
+  readonly definition: PipelineDefinition;
+  readonly start_delivered_at: Date | null;
+  readonly cancel_requested_at: Date | null;
+  readonly cancel_mode: CancelRequest['mode'] | null;
+  readonly finished_at: Date | null;
+  readonly control_version: number;
+  readonly control_delivered: number;
+  readonly budget_version: number;
+  /** Others with its concurrency key come first. */
+  readonly waits_its_turn: boolean;
+  /** Ids of steps whose results were taken from the run that it repeats. */
+  readonly reused: readonly string[];
+}
+
+export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow | undefined> {
+  const { rows } = await db
+    .raw<{ rows: DeliveryRow[] }>(
+      `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.state, r.start_delivered_at,
+         r.cancel_requested_at, r.cancel_mode, r.finished_at, r.control_version,
+         r.control_delivered, r.budget_version,
+         not ${hasTurn} as waits_its_turn, d.body as definition,
+         case when r.rerun_of is null then '{}' else array(
+           select s.step_id from step s where s.run_id = r.run_id and s.item = 0 and s.state = 'reused') end as reused
+       from run r join definition d using (digest) where r.run_id = ?`,
+      [runId],
+    )
+    .options({ name: 'read_delivery' });
+  return rows[0];
+}
+
+/** What runs wait for and nobody has done yet. */
+export interface DueWork {
+  readonly has_wakes: boolean;
+  readonly has_parents: boolean;
+  readonly has_starts: boolean;
+  readonly has_turns: boolean;
+  readonly has_controls: boolean;
+  readonly has_cancels: boolean;
+}
+
+/** Cheap: each is a look into a partial index that is empty in steady state. */
+export async function readDueWork(db: Db): Promise<DueWork> {
+  const { rows } = await db
+    .raw<{ rows: [DueWork] }>(
+      `select exists (select 1 from step where wake_requested_at is not null) as has_wakes,
+         exists (select 1 from run where ${untoldParents}) as has_parents,
+         exists (select 1 from run where ${startedByOthers}) as has_starts,
+         exists (select 1 from run where concurrency_key is not null and finished_at is null
+           and admitted_at is null) as has_turns,
+         exists (select 1 from run where ${controlUndelivered}) as has_controls,
+         exists (select 1 from run where ${cancelUndelivered}) as has_cancels`,
+    )
+    .options({ name: 'read_due_work' });
+  return rows[0];
+}

@@ -1,0 +1,223 @@
+/** Queries that move a run from one state to the next. What people ask of it is in run-control.ts. */
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
+import type { RunState } from '../../contracts/run.ts';
+import { type Db, relaxed } from '../connect.ts';
+import { toJsonb } from '../jsonb.ts';
+import { runPrepared } from '../prepared.ts';
+import { openSteps, waitOver } from '../step/step.ts';
+
+/** Who started a run that no request did: a step of another run, or a schedule; at most once for its key. */
+export interface RunOrigin {
+  readonly parent_run_id?: string;
+  readonly parent_step_id?: string;
+  readonly parent_item?: number;
+  readonly parent_revision?: number;
+  readonly schedule_id?: string;
+  /** RFC 3339 */
+  readonly scheduled_at?: string;
+  /** Is told when the run has ended. */
+  readonly parent_workflow_id?: string;
+  /** Runs above it. */
+  readonly depth?: number;
+}
+
+export interface NewRun extends RunOrigin {
+  readonly run_id: string;
+  readonly project_id: string;
+  readonly job_id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly digest: string;
+  readonly priority: Priority;
+  readonly budget_ceiling_usd: number | null;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Digest of the spec that it was checked against, by capability. */
+  readonly specs?: Readonly<Record<string, string>>;
+  readonly rerun_of?: string;
+  /** Runs with the same key take turns. */
+  readonly concurrency_key?: string;
+  readonly concurrency_limit?: number;
+  /** Its turn has come. */
+  readonly is_admitted?: boolean;
+}
+
+/** A job that is written with the first run of it. */
+export interface NewJob {
+  readonly job_id: string;
+  readonly project_id: string;
+  readonly body: JsonObject;
+}
+
+/**
+ * A run that has ended starts none: its row is held, so that whoever ends it then sees the runs that it has started.
+ * @param jobs those of them that are new
+ * @returns how many runs were new: a step, or a schedule at its time, starts one run
+ */
+export async function insertRuns(
+  db: Db,
+  runs: readonly NewRun[],
+  jobs: readonly NewJob[] = [],
+): Promise<number> {
+  // now: of the database
+  const rows = runs.map(({ is_admitted, ...run }) => (is_admitted ? { ...run, admitted_at: 'now' } : run));
+  const [written] = await runPrepared<{ count: number }>(db, {
+    name: 'insert_runs',
+    text: `with new_job as (
+       insert into job (job_id, project_id, body)
+       select j.job_id, j.project_id, j.body::json
+       from unnest($2::text[], $3::text[], $4::text[]) j (job_id, project_id, body)
+     ), taken as (
+       insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
+         specs, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
+         ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at)
+       select r.run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
+         coalesce(specs, '{}'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id, parent_item,
+         parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
+         admitted_at
+       from jsonb_populate_recordset(null::run, $1::jsonb) r
+       left join lateral (select p.ancestors || p.run_id as line from run p
+         where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
+       where parent_run_id is null or parent.line is not null
+       on conflict do nothing returning run_id, pipeline, version, job_id
+     ), logged as (
+       insert into event (run_id, type, data) select run_id, 'run.queued',
+         jsonb_build_object('pipeline', pipeline, 'version', version, 'job_id', job_id) from taken
+     )
+     select count(*)::int as count from taken`,
+    values: [
+      toJsonb(rows),
+      jobs.map(({ job_id }) => job_id),
+      jobs.map(({ project_id }) => project_id),
+      jobs.map(({ body }) => JSON.stringify(body)),
+    ],
+  });
+  return written?.count ?? 0;
+}
+
+/** Everything that a worker needs of a run; of it only the ceiling changes. */
+export interface RunContextRow {
+  readonly run_id: string;
+  readonly project_id: string;
+  readonly job_id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly digest: string;
+  readonly priority: Priority;
+  /** The lowest of its own and those of the runs above it. */
+  readonly budget_ceiling_usd: string | null;
+  /** Grows with every change of one of them. */
+  readonly budget_version: number;
+  /** Runs above it. */
+  readonly depth: number;
+  /** Digest of the spec that it was checked against, by capability. */
+  readonly specs: Readonly<Record<string, string>>;
+  readonly definition: PipelineDefinition;
+  readonly job: JsonObject;
+}
+
+/** Reads a run and, the first time, marks it as running; one that was paused meanwhile has begun, and stays paused. */
+export async function openRun(db: Db, runId: string): Promise<RunContextRow | undefined> {
+  const rows = await runPrepared<RunContextRow>(db, {
+    name: 'open_run',
+    text: `with opened as (
+       update run set state = case state when 'queued' then 'running' else state end, started_at = clock_timestamp()
+       where run_id = $1 and state in ('queued', 'paused') and started_at is null returning run_id
+     ), logged as (
+       insert into event (run_id, type) select run_id, 'run.started' from opened where ${relaxed}
+     )
+     select r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.digest, r.priority,
+       least(r.budget_ceiling_usd, (select min(p.budget_ceiling_usd) from run p where p.run_id = any (r.ancestors)))
+         as budget_ceiling_usd, r.budget_version, r.depth, r.specs, d.body as definition, j.body as job
+     from run r join definition d using (digest) join job j using (job_id) where r.run_id = $1`,
+    values: [runId],
+  });
+  return rows[0];
+}
+
+export interface EndedRun {
+  readonly run_id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly state: Extract<RunState, 'succeeded' | 'failed' | 'cancelled'>;
+  readonly output: Json;
+  readonly error: Failure | null;
+}
+
+/** Undefined while it goes on. */
+export function readRunEnd(db: Db, runId: string): Promise<EndedRun | undefined> {
+  return db('run')
+    .where({ run_id: runId })
+    .whereNotNull('finished_at')
+    .first('run_id', 'pipeline', 'version', 'state', 'output', 'error');
+}
+
+/** How many runs it repeats, one after the other. */
+export async function countReruns(db: Db, runId: string): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+    `with recursive earlier as (
+       select rerun_of from run where run_id = ? and rerun_of is not null
+       union all
+       select r.rerun_of from earlier e join run r on r.run_id = e.rerun_of where r.rerun_of is not null
+     )
+     select count(*)::int as count from earlier`,
+    [runId],
+  );
+  return rows[0].count;
+}
+
+export interface RunEnd {
+  readonly run_id: string;
+  readonly state: Extract<RunState, 'succeeded' | 'failed' | 'cancelled'>;
+  readonly output: Json | undefined;
+  readonly error: Failure | null;
+  /** Those of them that never began become skipped; cancelled when the run was cancelled. What had begun is cancelled. */
+  readonly step_ids: readonly string[];
+}
+
+const closeAll = `with finished as (
+   update run set state = $2, output = $3, error = $4, finished_at = clock_timestamp(),
+     started_at = coalesce(started_at, case when $2 = 'cancelled' then null else clock_timestamp() end)
+   where run_id = $1 and finished_at is null returning run_id, cancel_mode
+ ), leftover as (
+   insert into step (run_id, step_id, state, finished_at)
+   select f.run_id, s.step_id, $5, clock_timestamp()
+   from finished f, unnest($6::text[]) with ordinality as s (step_id, at)
+   order by s.at
+   on conflict (run_id, step_id, item) do update
+     set state = 'cancelled', finished_at = excluded.finished_at, ${waitOver}
+     where step.state in ${openSteps}
+   returning run_id, step_id, state
+ ), others as (
+   update step s set state = 'cancelled', finished_at = clock_timestamp(), ${waitOver}
+   from finished f where s.run_id = f.run_id and s.state in ${openSteps}
+     and (s.item > 0 or s.step_id <> all ($6::text[]))
+   returning s.run_id, s.step_id, s.item
+ )
+ insert into event (run_id, type, step_id, item, data)
+ (select run_id, 'step.cancelled', step_id, nullif(item, 0), '{}'::jsonb from others order by step_id, item)
+ union all
+ select run_id, 'step.' || state, step_id, null, '{}'::jsonb from leftover
+ union all
+ select run_id, 'run.' || $2, null, null, jsonb_build_object('error', $4::jsonb) from finished
+ where stop_children(run_id, coalesce(cancel_mode, 'graceful'), 'the run that started it has ended') >= 0`;
+
+/**
+ * Closes a run, and the steps and items that never came to an end; runs that they have started are asked to cancel. A
+ * run that is closed stays as it is.
+ */
+export async function finishRun(db: Db, end: RunEnd): Promise<void> {
+  const { run_id, state, output, error, step_ids } = end;
+  await runPrepared(db, {
+    name: 'finish_run',
+    text: closeAll,
+    values: [
+      run_id,
+      state,
+      output === undefined ? null : JSON.stringify(output),
+      error === null ? null : toJsonb(error),
+      state === 'cancelled' ? 'cancelled' : 'skipped',
+      step_ids,
+    ],
+  });
+}

@@ -1,0 +1,50 @@
+/** Changes of schedules that Temporal has not taken yet: the row is the truth, delivering it is repeated. */
+import type { Db } from '../connect.ts';
+import type { ScheduleRow } from './schedule.ts';
+
+export async function listUndeliveredSchedules(
+  db: Db,
+  olderThanMs: number,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { schedule_id: string }[] }>(
+    `select schedule_id from schedule where delivered_version < version
+       and updated_at < clock_timestamp() - ? * interval '1 millisecond'
+     order by updated_at limit ?`,
+    [olderThanMs, limit],
+  );
+  return rows.map(({ schedule_id }) => schedule_id);
+}
+
+/** Until the transaction ends nobody else delivers it. @returns false when somebody does */
+export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: { held: boolean }[] }>(
+    `select pg_try_advisory_xact_lock(hashtextextended('schedule ' || ?, 0)) as held`,
+    [scheduleId],
+  );
+  return rows[0]?.held === true;
+}
+
+/** What Temporal does not know of it yet, deleted or not. */
+export async function readUndeliveredSchedule(db: Db, scheduleId: string): Promise<ScheduleRow | undefined> {
+  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+    'select * from schedule where schedule_id = ? and delivered_version < version',
+    [scheduleId],
+  );
+  return rows[0];
+}
+
+/** Of a deleted one the row goes too. */
+export async function markScheduleDelivered(
+  db: Db,
+  { schedule_id, version, deleted_at }: ScheduleRow,
+): Promise<void> {
+  if (deleted_at === null) {
+    await db.raw('update schedule set delivered_version = ? where schedule_id = ?', [version, schedule_id]);
+  } else await db('schedule').where({ schedule_id }).delete();
+}
+
+/** Temporal has lost it: it is to be told again. */
+export async function markScheduleForgotten(db: Db, scheduleId: string): Promise<void> {
+  await db.raw('update schedule set delivered_version = 0 where schedule_id = ?', [scheduleId]);
+}

@@ -1,0 +1,74 @@
+/** Corrected inputs of steps. Revision 0, the author's own input, is in the definition. */
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Db } from '../connect.ts';
+import type { EscalatedStep } from '../escalation/escalation.ts';
+
+export interface NewStepRevision extends EscalatedStep {
+  readonly input: Json;
+  /** `repair`, the id of a skill, the label of a level, or `review:<id>`. */
+  readonly source: string;
+  readonly escalation_id: string;
+  readonly transition: number;
+  /** 0 for the first correction of the transition. */
+  readonly choice: number;
+}
+
+export interface StepRevisionRow extends NewStepRevision {
+  readonly revision: number;
+  readonly created_at: Date;
+}
+
+/** Stores the next revision; a correction that its transition has stored before stays, and is what is answered. */
+export async function storeStepRevision(db: Db, correction: NewStepRevision): Promise<StepRevisionRow> {
+  const { rows } = await db.raw<{ rows: [StepRevisionRow] }>(
+    `insert into step_revision (run_id, step_id, item, revision, input, source, escalation_id, transition, choice)
+     select :run_id, :step_id, :item, coalesce(max(revision), 0) + 1, :input, :source, :escalation_id,
+       :transition, :choice
+     from step_revision where run_id = :run_id and step_id = :step_id and item = :item
+     on conflict (escalation_id, transition, choice) do update set choice = excluded.choice
+     returning *`,
+    { ...correction, input: JSON.stringify(correction.input) },
+  );
+  return rows[0];
+}
+
+export function readStepRevision(
+  db: Db,
+  { run_id, step_id, item }: EscalatedStep,
+  revision: number,
+): Promise<StepRevisionRow | undefined> {
+  return db('step_revision').where({ run_id, step_id, item, revision }).first('*');
+}
+
+/**
+ * The failure that a revision ended with: of its last attempt, when that was final by itself, not by its number.
+ * @param key of the revision's attempts
+ */
+export async function findRevisionFailure(
+  db: Db,
+  { run_id, step_id, item }: EscalatedStep,
+  key: string,
+): Promise<Failure | undefined> {
+  const last = await db('attempt')
+    .where({ run_id, step_id, item, key })
+    .orderBy('number', 'desc')
+    .first('state', 'counted', 'error');
+  return last?.state === 'settled' && !last.counted ? (last.error ?? undefined) : undefined;
+}
+
+/** Oldest first. */
+export function listStepRevisions(
+  db: Db,
+  { run_id, step_id, item }: EscalatedStep,
+): Promise<readonly StepRevisionRow[]> {
+  return db('step_revision').where({ run_id, step_id, item }).orderBy('revision').select('*');
+}
+
+/** What a transition has corrected already, by choice. */
+export function listTransitionRevisions(
+  db: Db,
+  escalationId: string,
+  transition: number,
+): Promise<readonly StepRevisionRow[]> {
+  return db('step_revision').where({ escalation_id: escalationId, transition }).orderBy('choice').select('*');
+}

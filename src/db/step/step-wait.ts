@@ -1,0 +1,153 @@
+/**
+ * Steps that wait without taking room, and what ends their wait from outside. A wake is written with the change that
+ * makes it due, and stays until the step's run was told. Rows are locked in their order, as claims lock them.
+ */
+import type { Db } from '../connect.ts';
+
+export interface WaitingUnit {
+  readonly run_id: string;
+  readonly step_id: string;
+  /** 0 = the step as a whole. */
+  readonly item: number;
+}
+
+export interface WaitingRow extends WaitingUnit {
+  readonly project_id: string;
+  /** Of the definition of its run. */
+  readonly digest: string;
+}
+
+/** Those of a project that wait for room in a budget. */
+export async function listWaitingForBudget(
+  db: Db,
+  { project_id, scope }: { readonly project_id: string; readonly scope: string },
+): Promise<readonly WaitingRow[]> {
+  const { rows } = await db.raw<{ rows: WaitingRow[] }>(
+    `select s.run_id, s.step_id, s.item, r.project_id, r.digest from step s join run r using (run_id)
+     where s.state = 'waiting' and s.awaiting = 'budget' and s.wake_requested_at is null and s.budget_scope = ?
+       and r.project_id = ?
+     order by s.run_id, s.step_id, s.item`,
+    [scope, project_id],
+  );
+  return rows;
+}
+
+const lockUnits = `select s.run_id, s.step_id, s.item from step s
+  join unnest(:runIds::text[], :stepIds::text[], :items::int[]) u (run_id, step_id, item)
+    on s.run_id = u.run_id and s.step_id = u.step_id and s.item = u.item
+  where s.state = 'waiting' order by s.run_id, s.step_id, s.item for update of s`;
+
+function toColumns(units: readonly WaitingUnit[]) {
+  return {
+    runIds: units.map(({ run_id }) => run_id),
+    stepIds: units.map(({ step_id }) => step_id),
+    items: units.map(({ item }) => item),
+  };
+}
+
+/** Those that still wait. @returns how many */
+export async function wakeUnits(db: Db, units: readonly WaitingUnit[]): Promise<number> {
+  if (units.length === 0) return 0;
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `with due as (${lockUnits})
+     update step s set wake_requested_at = clock_timestamp() from due
+     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
+    toColumns(units),
+  );
+  return rows.length;
+}
+
+/**
+ * Steps that wait for a capability which now has an instance that could take a call; the others of them next time. Woken
+ * once, they may find it full or resting: that is waited for elsewhere, and they are woken again only when it is gone.
+ * @returns how many
+ */
+export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `with due as (
+       select run_id, step_id, item from step
+       where state = 'waiting' and awaited_capability in (select name from instance where state in ('up', 'suspect'))
+       order by run_id, step_id, item limit ? for update skip locked
+     )
+     update step s set wake_requested_at = clock_timestamp(), awaited_capability = null from due
+     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
+    [limit],
+  );
+  return rows.length;
+}
+
+/** Shared by those that take back a wake, so that none of them holds a step while others are woken. */
+const wakeLock = 7_202_611;
+
+/**
+ * Every step that waits for room in this budget, whose limit is locked: one that is locked itself is being claimed.
+ * @param trx in which the limit is locked
+ * @returns how many
+ */
+export async function wakeScope(trx: Db, scope: string): Promise<number> {
+  await trx.raw('select pg_advisory_xact_lock(?)', [wakeLock]);
+  const { rows } = await trx.raw<{ rows: unknown[] }>(
+    `with due as (
+       select run_id, step_id, item from step
+       where state = 'waiting' and awaiting = 'budget' and budget_scope = ?
+       order by run_id, step_id, item for update skip locked
+     )
+     update step s set wake_requested_at = clock_timestamp() from due
+     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
+    [scope],
+  );
+  return rows.length;
+}
+
+/** Ends steps that still wait, as skipped by a person; their runs are told. @returns how many */
+export async function skipUnits(
+  trx: Db,
+  units: readonly WaitingUnit[],
+  data: { readonly review_id: string; readonly by: string },
+): Promise<number> {
+  const { rows } = await trx.raw<{ rows: unknown[] }>(
+    `with due as (${lockUnits}), skipped as (
+       update step s set state = 'skipped', awaiting = null, wait_until = null, budget_scope = null,
+         finished_at = clock_timestamp(), wake_requested_at = clock_timestamp() from due
+       where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item
+       returning s.run_id, s.step_id, s.item
+     ), logged as (
+       insert into event (run_id, type, step_id, item, data)
+       select run_id, 'step.skipped', step_id, nullif(item, 0), cast(:data as jsonb) from skipped
+     )
+     select 1 from skipped`,
+    { ...toColumns(units), data: JSON.stringify({ reason: 'review', ...data }) },
+  );
+  return rows.length;
+}
+
+export interface WakeRow extends WaitingUnit {
+  readonly project_id: string;
+  /** When the wake was asked for, exactly. */
+  readonly asked: string;
+}
+
+/** Those whose run is to be told. */
+export async function listWakes(db: Db, limit: number): Promise<readonly WakeRow[]> {
+  const { rows } = await db.raw<{ rows: WakeRow[] }>(
+    `select s.run_id, s.step_id, s.item, r.project_id, s.wake_requested_at::text as asked
+     from step s join run r using (run_id) where s.wake_requested_at is not null limit ?`,
+    [limit],
+  );
+  return rows;
+}
+
+/** A wake that was asked for again meanwhile stays, and that of a step which is being claimed goes with the claim. */
+export async function clearWake(db: Db, { run_id, step_id, item, asked }: WakeRow): Promise<void> {
+  await db.raw(
+    `with told as (
+       select run_id, step_id, item from step
+       where run_id = ? and step_id = ? and item = ? and wake_requested_at = ?::timestamptz
+         and (select pg_advisory_xact_lock_shared(?)) is not null
+       for update skip locked
+     )
+     update step s set wake_requested_at = null from told
+     where s.run_id = told.run_id and s.step_id = told.step_id and s.item = told.item`,
+    [run_id, step_id, item, asked, wakeLock],
+  );
+}

@@ -1,0 +1,234 @@
+/** Queries on steps. A step has a row from its first claim on; before that it is pending. */
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Awaiting, StepState } from '../../contracts/run.ts';
+import type { StepKey } from '../attempt/attempt.ts';
+import type { Db } from '../connect.ts';
+import { toJsonb } from '../jsonb.ts';
+
+/** Of a step that has not ended. */
+export const openSteps = `('ready', 'running', 'retrying', 'waiting', 'in_review')`;
+
+/** Left by a step that waits no more. */
+export const waitOver = `awaiting = null, wait_since = null, wait_until = null, wake_requested_at = null,
+  budget_scope = null, awaited_capability = null`;
+
+export interface StepResultRow {
+  readonly step_id: string;
+  readonly state: StepState;
+  readonly output: Json;
+  readonly error: Failure | null;
+  /** With all its items, and all runs that it has started. */
+  readonly cost_nano: string;
+  /** Of a step with `for_each`: how many it has; its own output is null then. */
+  readonly items: number | null;
+}
+
+/** Results of some steps of a run, as a whole. */
+export async function listStepResults(
+  db: Db,
+  runId: string,
+  stepIds: readonly string[],
+): Promise<readonly StepResultRow[]> {
+  const { rows } = await db.raw<{ rows: StepResultRow[] }>(
+    `select s.step_id, s.state, s.output, s.error, s.items,
+       (select coalesce(sum(a.settled_nano), 0) from attempt a
+         where a.run_id = s.run_id and a.step_id = s.step_id)
+         + case when s.sub_run_id is not null or s.items is not null
+           then cost_below(s.run_id, s.step_id, 0) else 0 end as cost_nano
+     from step s where s.run_id = ? and s.step_id = any (?) and s.item = 0`,
+    [runId, [...stepIds]],
+  );
+  return rows;
+}
+
+export interface ItemResultRow {
+  readonly step_id: string;
+  readonly item: number;
+  /** Null also of an item that has none. */
+  readonly output: Json;
+}
+
+/** Outputs of the items of some steps, by step and item. */
+export async function listItemResults(
+  db: Db,
+  runId: string,
+  stepIds: readonly string[],
+): Promise<readonly ItemResultRow[]> {
+  const { rows } = await db.raw<{ rows: ItemResultRow[] }>(
+    `select step_id, item, output from step where run_id = ? and step_id = any (?) and item > 0
+     order by step_id, item`,
+    [runId, [...stepIds]],
+  );
+  return rows;
+}
+
+/** Size of stored outputs as JSON text, in bytes, without reading them; those of all items together. */
+export async function listOutputBytes(
+  db: Db,
+  runId: string,
+  stepIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await db.raw<{ rows: { step_id: string; bytes: string }[] }>(
+    `select step_id, coalesce(sum(octet_length(output::text)), 0) as bytes from step
+     where run_id = ? and step_id = any (?) group by step_id`,
+    [runId, [...stepIds]],
+  );
+  return new Map(rows.map(({ step_id, bytes }) => [step_id, Number(bytes)]));
+}
+
+/** A step, or an item of it, as it stands. */
+export interface StandingStep {
+  readonly state: StepState;
+  readonly output: Json;
+  readonly error: Failure | null;
+  readonly wait_until: Date | null;
+  /** By the clock of the database; null when the wait has no end of its own. */
+  readonly wait_left_ms: number | null;
+  readonly sub_run_id: string | null;
+}
+
+/** Undefined before it began. */
+export async function readStep(
+  db: Db,
+  { run_id, step_id, item }: Omit<StepKey, 'revision'>,
+): Promise<StandingStep | undefined> {
+  const { rows } = await db.raw<{ rows: StandingStep[] }>(
+    `select state, output, error, wait_until, sub_run_id,
+       (extract(epoch from wait_until - clock_timestamp()) * 1000)::float8 as wait_left_ms
+     from step where run_id = ? and step_id = ? and item = ?`,
+    [run_id, step_id, item],
+  );
+  return rows[0];
+}
+
+/** Ends a step that no attempt ends: nothing could be claimed, or its time is over. A step that ended stays. */
+export async function endStep(
+  db: Db,
+  step: StepKey,
+  state: 'failed' | 'cancelled',
+  error: Failure,
+): Promise<void> {
+  await db.raw(
+    `with ended as (
+       insert into step (run_id, step_id, item, revision, state, error, finished_at)
+       values (:run_id, :step_id, :item, :revision, :state, :error, clock_timestamp())
+       on conflict (run_id, step_id, item) do update
+         set state = excluded.state, error = excluded.error, finished_at = excluded.finished_at, ${waitOver}
+         where step.state in ${openSteps}
+       returning run_id, step_id, item
+     )
+     insert into event (run_id, type, step_id, item, data)
+     select run_id, 'step.' || :state, step_id, nullif(item, 0), jsonb_build_object('error', :error::jsonb) from ended`,
+    { ...step, state, error: toJsonb(error) },
+  );
+}
+
+export interface RunStepRow {
+  readonly step_id: string;
+  /** 0 = the step as a whole. */
+  readonly item: number;
+  readonly state: StepState;
+  readonly revision: number;
+  readonly error: Failure | null;
+  readonly awaiting: Awaiting | null;
+  readonly wait_until: Date | null;
+  readonly started_at: Date | null;
+  readonly finished_at: Date | null;
+  readonly endpoint: string | null;
+  readonly attempts: number;
+  /** With all its items, and all runs that it has started. */
+  readonly cost_nano: string;
+  /** Of its last ladder. */
+  readonly escalation_id: string | null;
+  /** That it waits for, or the last one. */
+  readonly review_id: string | null;
+  /** That it succeeded by; not one that was made of its success. */
+  readonly skill_id: string | null;
+  readonly sub_run_id: string | null;
+  readonly reused_from: string | null;
+  /** Of a step with `for_each` as a whole: how many of its items are in which state, `pending` ones too. */
+  readonly item_states: Readonly<Record<string, number>> | null;
+}
+
+const itemStates = `(select jsonb_object_agg(g.state, g.count) from (
+    select i.state, count(*)::int as count from step i
+    where i.run_id = s.run_id and i.step_id = s.step_id and i.item > 0 group by 1
+    union all
+    select 'pending', s.items - count(*)::int from step i
+    where i.run_id = s.run_id and i.step_id = s.step_id and i.item > 0 having count(*) < s.items
+  ) g)`;
+
+const budgetReviewOf = `(select r.review_id from review r join run on run.run_id = s.run_id
+      where r.project_id = run.project_id and r.kind = 'budget' and r.subject = s.budget_scope
+        and r.state in ('open', 'claimed'))`;
+
+/** @param which of `step s`; the whole of a step has the attempts of all its items */
+function selectSteps(which: string, by: string): string {
+  return `select s.step_id, s.item, s.state, s.revision, s.error, s.awaiting, s.wait_until, s.started_at, s.finished_at,
+     s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
+     coalesce(a.cost_nano, 0) + case when s.sub_run_id is not null or s.items is not null
+       then cost_below(s.run_id, s.step_id, s.item) else 0 end as cost_nano,
+     e.escalation_id, case when s.awaiting = 'budget' then ${budgetReviewOf}
+       else coalesce(e.review_id, v.review_id) end as review_id,
+     case when e.skill_id is not null and not exists (
+       select 1 from skill k where k.skill_id = e.skill_id and k.escalation_id = e.escalation_id
+     ) then e.skill_id end as skill_id,
+     case when s.items is not null then ${itemStates} end as item_states
+   from step s
+   left join (
+     select ${by}, count(*)::int as attempts, sum(coalesce(settled_nano, 0)) as cost_nano,
+       (array_agg(endpoint order by started_at desc))[1] as endpoint
+     from attempt where run_id = :runId group by ${by}
+   ) a using (${by})
+   left join (
+     select distinct on (step_id, item) step_id, item, escalation_id, review_id, skill_id
+     from escalation where run_id = :runId order by step_id, item, escalation_id desc
+   ) e using (step_id, item)
+   left join (
+     select distinct on (step_id, item) step_id, item, review_id
+     from review where run_id = :runId and kind = 'step' order by step_id, item, review_id desc
+   ) v using (step_id, item)
+   where s.run_id = :runId and ${which}`;
+}
+
+/** Every step of a run that has begun, as a whole, with its attempts summed up. */
+export async function listRunSteps(db: Db, runId: string): Promise<readonly RunStepRow[]> {
+  const { rows } = await db.raw<{ rows: RunStepRow[] }>(selectSteps('s.item = 0', 'step_id'), { runId });
+  return rows;
+}
+
+export interface ItemPage {
+  /** Only this one. */
+  readonly item?: number;
+  readonly state?: StepState | undefined;
+  /** The last item of the page before. */
+  readonly after?: number | undefined;
+  readonly limit?: number;
+}
+
+/** The items of a step that have begun, in order. */
+export async function listStepItems(
+  db: Db,
+  runId: string,
+  stepId: string,
+  { item, state, after = 0, limit = 1 }: ItemPage,
+): Promise<readonly RunStepRow[]> {
+  const which = `s.step_id = :stepId and s.item > :after and s.item = coalesce(cast(:item as int), s.item)
+     and s.state = coalesce(cast(:state as text), s.state)`;
+  const { rows } = await db.raw<{ rows: RunStepRow[] }>(
+    `${selectSteps(which, 'step_id, item')} order by s.item limit :limit`,
+    { runId, stepId, item: item ?? null, state: state ?? null, after, limit },
+  );
+  return rows;
+}
+
+/** Of a step without items, or of one item. Undefined: there is none. */
+export async function readStepOutput(
+  db: Db,
+  runId: string,
+  stepId: string,
+  item = 0,
+): Promise<Json | undefined> {
+  const row = await db('step').where({ run_id: runId, step_id: stepId, item }).first('output');
+  return row?.output ?? undefined;
+}

@@ -1,0 +1,22 @@
+import type { PipelineDefinition, Validation } from '../contracts/pipeline.ts';
+import type { AnalysedDefinition } from '../core/definition/step-graph.ts';
+
+/** Steps and edges, for drawing. */
+export function showGraph(
+  definition: PipelineDefinition,
+  { graph: { predecessors } }: AnalysedDefinition,
+): NonNullable<Validation['graph']> {
+  const ids = definition.steps.map(({ id }) => id);
+  return {
+    steps: definition.steps.map(({ id, capability, pipeline, wait, review }) => ({
+      id,
+      ...(capability === undefined ? {} : { capability }),
+      ...(pipeline === undefined ? {} : { pipeline }),
+      ...(wait === undefined ? {} : { wait }),
+      ...(review === undefined ? {} : { review: review.title }),
+    })),
+    edges: ids.flatMap((to, index) =>
+      (predecessors[index] ?? []).map((before) => ({ from: ids[before] ?? '', to })),
+    ),
+  };
+}

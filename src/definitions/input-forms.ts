@@ -1,0 +1,101 @@
+/** What takes an input, and answers: schemas read as types once, compiled only when a literal has to be judged. */
+import { LRUCache } from 'lru-cache';
+import type { CapabilitySpec } from '../contracts/capability.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type {
+  CapabilityForm,
+  FindInputFaults,
+  PipelineForm,
+} from '../core/definition/checks/definition-facts.ts';
+import { readTemplate } from '../core/expression/template.ts';
+import { intersectionOf } from '../core/schema-types/combine-types.ts';
+import { typeOfSchema } from '../core/schema-types/schema-type.ts';
+import { typeOfNode, typeTemplate } from '../core/schema-types/template-type.ts';
+import { anyType, objectType, type ValueType } from '../core/schema-types/value-type.ts';
+import {
+  type CompiledSchema,
+  createSchemaCompiler,
+  type SchemaCompiler,
+} from '../schemas/schema-compiler.ts';
+
+type FoundPipeline = Extract<PipelineForm, { kind: 'found' }>;
+
+/** What a check looks at of a stored pipeline that another one runs. */
+export interface ReferencedPipeline {
+  readonly digest: string;
+  readonly job_schema: JsonObject | null;
+  readonly has_output: boolean;
+  readonly output: Json;
+}
+
+export interface InputForms {
+  ofSpec(digest: string): CapabilityForm | undefined;
+  addSpec(digest: string, spec: CapabilitySpec): CapabilityForm;
+  ofPipeline(row: ReferencedPipeline): FoundPipeline;
+}
+
+const maxForms = 1_000;
+
+export function createInputForms(): InputForms {
+  const compiler = createSchemaCompiler();
+  const specs = new LRUCache<string, CapabilityForm>({ max: maxForms });
+  const pipelines = new LRUCache<string, FoundPipeline>({ max: maxForms });
+
+  return {
+    ofSpec: (digest) => specs.get(digest),
+    addSpec: (digest, { input, output }) => {
+      const form: CapabilityForm = {
+        digest,
+        input: typeOfSchema(input),
+        output: typeOfSchema(output),
+        findInputFaults: createFaultFinder(compiler, input),
+      };
+      specs.set(digest, form);
+      return form;
+    },
+    ofPipeline: (row) => {
+      const known = pipelines.get(row.digest);
+      if (known !== undefined) return known;
+      const form = readPipeline(compiler, row);
+      pipelines.set(row.digest, form);
+      return form;
+    },
+  };
+}
+
+function readPipeline(compiler: SchemaCompiler, row: ReferencedPipeline): FoundPipeline {
+  const { job_schema, has_output, output } = row;
+  return {
+    kind: 'found',
+    job: job_schema === null ? objectType : intersectionOf([objectType, typeOfSchema(job_schema)]),
+    output: has_output ? typeOfOutput(output) : anyType,
+    findInputFaults: job_schema === null ? () => [] : createFaultFinder(compiler, job_schema),
+  };
+}
+
+/** Of the template of an output: its keys and literals; what its expressions yield is not known here. */
+function typeOfOutput(output: Json): ValueType {
+  const { root } = readTemplate(output).template;
+  const types = typeTemplate(root, {
+    startOf: () => null,
+    report: () => undefined,
+    effort: { left: 0 },
+  });
+  return typeOfNode(root, types);
+}
+
+/** In units of work; charged whether or not it is compiled already, so that findings do not depend on that. */
+const compilation = 500_000;
+
+/** The schema was vetted when it was stored. */
+function createFaultFinder(compiler: SchemaCompiler, schema: JsonObject): FindInputFaults {
+  let check: CompiledSchema | null = null;
+  const paid = new WeakSet<object>();
+  return (value, holes, work) => {
+    if (!paid.has(work)) work.left -= compilation;
+    paid.add(work);
+    if (work.left <= 0) return [];
+    check ??= compiler.compile(schema);
+    return check.findCertain(value, holes, work);
+  };
+}

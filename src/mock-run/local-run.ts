@@ -1,0 +1,153 @@
+/** A run driven in this process: the same machine and driver as in a workflow, from its start to its output. */
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Json, JsonObject, Priority } from '../contracts/primitives.ts';
+import { Stop } from '../core/cancellation.ts';
+import { compileDefinition } from '../core/definition/compile/compile-definition.ts';
+import { parseDuration } from '../core/duration.ts';
+import { type DrivenRun, driveRun, type RunPorts } from '../core/run/drive.ts';
+import type { RunMachineEvent } from '../core/run/machine.ts';
+import { planRun } from '../core/run/plan-run.ts';
+import { carryRun } from '../core/run/snapshot.ts';
+import type { EndedRun, LocalContext, LocalWorld } from './local-context.ts';
+import { createLocalPorts } from './local-ports.ts';
+import type { MockReviewer } from './mock-reviewer.ts';
+import { refuseStart } from './refuse-start.ts';
+import { createRunBudget, type RunBudget } from './run-budget.ts';
+import { createRunJournal } from './run-journal.ts';
+import { evaluateOutput } from './run-output.ts';
+import { createRunWaits } from './run-waits.ts';
+
+export interface LocalRunRequest {
+  readonly world: LocalWorld;
+  readonly definition: PipelineDefinition;
+  readonly job: JsonObject;
+  readonly runId: string;
+  readonly jobId: string;
+  readonly depth: number;
+  readonly priority: Priority;
+  readonly ceilingUsd: number | null;
+  /** Of the run whose step started it; null = none did. */
+  readonly above: RunBudget | null;
+  readonly reviewer: MockReviewer;
+  /** Told once. */
+  readonly onEnd: () => void;
+  readonly onFault: (error: unknown) => void;
+  /** Whether the run should go on as one that was carried over, as after a long history. */
+  readonly rest: RunPorts['rest'];
+}
+
+export interface LocalRun {
+  readonly context: LocalContext;
+  /** Null while it is under way. */
+  end(): EndedRun | null;
+  send(event: RunMachineEvent): void;
+}
+
+export function startLocalRun(request: LocalRunRequest): LocalRun {
+  const { world, definition, job, onEnd, onFault, rest } = request;
+  const compiled = compileDefinition(definition);
+  const plan = planRun(definition, { compiled });
+  const indexOf = new Map(plan.steps.map(({ id }, index) => [id, index]));
+  let run: DrivenRun | null = null;
+  let ended: EndedRun | null = null;
+
+  const send = (event: RunMachineEvent): void => run?.send(event);
+  const waits = createRunWaits(world.time, ({ id, item }) =>
+    send({ type: 'step_woken', step: indexOf.get(id) ?? 0, item }),
+  );
+  const context: LocalContext = {
+    ...openContext(request, compiled),
+    isCancelled: () => run?.state.phase === 'cancelling',
+    wake: waits.wake,
+    cancelRun: () => send({ type: 'cancel_requested' }),
+  };
+  const close = (outcome: EndedRun): void => {
+    ended = outcome;
+    writeEnd(context, run, outcome);
+    onEnd();
+  };
+  const ports = createLocalPorts(context, plan, waits, {
+    onFault,
+    rest,
+    attach: (driven) => {
+      run = driven;
+      driven.ended.then((end) => close(closeRun(context, end)), onFault);
+    },
+    // Once what made it quiet is done with: the event at hand may have made it less so.
+    moveOn: () => void Promise.resolve().then(() => moveOn(run)),
+  });
+  const moveOn = (driven: DrivenRun | null): void => {
+    if (driven !== null && isQuiet(driven)) {
+      driveRun(plan, ports, JSON.parse(JSON.stringify(carryRun(driven.state))));
+    }
+  };
+
+  const refusal = refuseStart(definition, job, world.fleet);
+  if (refusal === null) {
+    context.journal.log('run.started', null);
+    limitTime(world, definition, send);
+    driveRun(plan, ports);
+  } else close({ outcome: 'refused', error: refusal });
+  return { context, send, end: () => ended };
+}
+
+function openContext(
+  { world, definition, job, runId, jobId, depth, priority, ceilingUsd, above, reviewer }: LocalRunRequest,
+  compiled: LocalContext['compiled'],
+): Omit<LocalContext, 'isCancelled' | 'wake' | 'cancelRun'> {
+  const { pipeline, version } = definition;
+  return {
+    world,
+    definition,
+    compiled,
+    runId,
+    depth,
+    priority,
+    reviewer,
+    journal: createRunJournal(world.time),
+    budget: createRunBudget(ceilingUsd, above),
+    stop: new Stop(),
+    climbing: new Stop(),
+    scope: { job, run: { id: runId, job_id: jobId, attempt: 1, pipeline, version } },
+  };
+}
+
+function isQuiet({ state }: DrivenRun): boolean {
+  return state.phase === 'running' && state.rest !== 'none' && state.inFlight + state.deciding === 0;
+}
+
+/** An output that cannot be evaluated makes a success a failure. */
+function closeRun(context: LocalContext, { outcome, error }: Awaited<DrivenRun['ended']>): EndedRun {
+  if (outcome !== 'succeeded') return { outcome, error };
+  const output = evaluateOutput(context);
+  return 'error' in output
+    ? { outcome: 'failed', error: output.error }
+    : { outcome, error, output: output.value };
+}
+
+/** Of the run, and of the steps that it has left out. */
+function writeEnd(
+  { journal, definition }: LocalContext,
+  run: DrivenRun | null,
+  { outcome, error }: EndedRun,
+): void {
+  for (const [index, { id }] of definition.steps.entries()) {
+    const state = run?.state.steps[index];
+    if (state === 'skipped' || state === 'cancelled') journal.move({ id, item: 0 }, state);
+  }
+  if (outcome !== 'succeeded' && outcome !== 'failed' && outcome !== 'cancelled') return;
+  const data: Json = error === null ? {} : { error: { ...error } };
+  journal.log(`run.${outcome}`, null, data);
+}
+
+/** Ends the run when its time is over. */
+function limitTime(
+  { time }: LocalWorld,
+  { timeout }: PipelineDefinition,
+  send: (event: RunMachineEvent) => void,
+): void {
+  if (timeout === undefined) return;
+  const ms = parseDuration(timeout);
+  const error = { code: 'run_timeout', message: `the run did not end within ${ms} ms` };
+  time.at(time.now() + ms, () => send({ type: 'timed_out', error }));
+}

@@ -1,0 +1,147 @@
+/** The mocked instances of a local run: who is registered when, what their specs say, who is busy. */
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { Stop, type StopSignal } from '../core/cancellation.ts';
+import { parseDuration } from '../core/duration.ts';
+import type { SchemaFinding } from '../core/repair/schema-finding.ts';
+import type { InstanceSnapshot } from '../core/routing/types.ts';
+import { createSchemaCompiler, type SchemaCompiler } from '../schemas/schema-compiler.ts';
+import { type AnswerCall, createMockCapability } from './mock-capability.ts';
+import { MockFault } from './mock-fault.ts';
+import type { MockCapability, MockInstance, Mocks } from './mocks.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+type FindFaults = (value: Json) => readonly SchemaFinding[];
+
+interface Fleet {
+  readonly answer: AnswerCall;
+  readonly inputSchema: JsonObject;
+  readonly findInputFaults: FindFaults;
+  readonly findOutputFaults: FindFaults;
+  readonly instances: readonly { readonly snapshot: InstanceSnapshot; readonly from: number }[];
+}
+
+export interface MockFleet {
+  /** @throws MockFault when the capability has no mock */
+  require(capability: string): void;
+  /** Registered by now. */
+  instances(capability: string): readonly InstanceSnapshot[];
+  /** When the first instance that is not registered yet will be; null = never. */
+  nextRegistration(capability: string): number | null;
+  inputSchema(capability: string): JsonObject;
+  findInputFaults(capability: string): FindFaults;
+  checkOutput(capability: string, output: Json): ReturnType<FindFaults>;
+  /** Holds a slot of the instance until `release`. */
+  take(instance: InstanceSnapshot): void;
+  release(instance: InstanceSnapshot): void;
+  /** Until a slot of one of its instances is free, at most `ms`. */
+  waitForRelease(capability: string, ms: number, stop: StopSignal): Promise<void>;
+  answer(capability: string, ...call: Parameters<AnswerCall>): ReturnType<AnswerCall>;
+  /** Calls that were received so far, by capability. */
+  readonly calls: Readonly<Record<string, number>>;
+}
+
+/** What an instance says that names no schema. */
+const anyInput: JsonObject = { type: 'object' };
+
+const anythingGoes: FindFaults = () => [];
+
+export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: VirtualTime): MockFleet {
+  let compiler: SchemaCompiler | null = null;
+  const began = time.now();
+  const fleets = new Map<string, Fleet>();
+  const waiting = new Map<string, Stop[]>();
+  const calls: Record<string, number> = {};
+
+  /** A compiler is dear, and most mocks name no schema. */
+  const compile = (schema: JsonObject | undefined): FindFaults => {
+    if (schema === undefined) return anythingGoes;
+    compiler ??= createSchemaCompiler();
+    return compiler.compile(schema).find;
+  };
+
+  for (const [name, mock] of Object.entries(capabilities)) {
+    fleets.set(name, {
+      answer: createMockCapability(name, mock),
+      inputSchema: mock.input ?? anyInput,
+      findInputFaults: compile(mock.input),
+      findOutputFaults: compile(mock.output),
+      instances: (mock.instances ?? [{}]).map((own, index) => ({
+        snapshot: toSnapshot(name, index + 1, { ...mock, ...own }),
+        from: began + parseDuration(own.registered_after ?? mock.registered_after ?? '0s'),
+      })),
+    });
+    calls[name] = 0;
+  }
+
+  const fleet = (name: string): Fleet => {
+    const known = fleets.get(name);
+    if (known !== undefined) return known;
+    const names = [...fleets.keys()].join(', ');
+    throw new MockFault(`the capability ${name} has no mock; mocked are ${names === '' ? 'none' : names}`);
+  };
+
+  /** How many of its calls are under way is the one thing that changes of an instance. */
+  const hold = (instance: InstanceSnapshot, by: 1 | -1): void => {
+    (instance as { held: number }).held += by;
+  };
+
+  return {
+    calls,
+    require: (name) => void fleet(name),
+    instances: (name) =>
+      fleet(name).instances.flatMap(({ snapshot, from }) => (from <= time.now() ? [snapshot] : [])),
+    nextRegistration: (name) => {
+      const later = fleet(name).instances.flatMap(({ from }) => (from > time.now() ? [from] : []));
+      return later.length === 0 ? null : Math.min(...later);
+    },
+    inputSchema: (name) => fleet(name).inputSchema,
+    findInputFaults: (name) => fleet(name).findInputFaults,
+    checkOutput: (name, output) => fleet(name).findOutputFaults(output),
+    take: (instance) => hold(instance, 1),
+    release: (instance) => {
+      hold(instance, -1);
+      waiting.get(instance.name)?.shift()?.abort('released');
+    },
+    waitForRelease: async (name, ms, stop) => {
+      const line = waiting.get(name) ?? [];
+      waiting.set(name, line);
+      const turn = new Stop();
+      line.push(turn);
+      const endTurn = (): void => turn.abort('stopped');
+      stop.addEventListener('abort', endTurn);
+      await time.sleep(ms, turn);
+      stop.removeEventListener('abort', endTurn);
+      if (line.includes(turn)) line.splice(line.indexOf(turn), 1);
+    },
+    answer: (name, call) => {
+      const given = fleet(name).answer(call);
+      if (given.kind !== 'refused') calls[name] = (calls[name] ?? 0) + 1;
+      return given;
+    },
+  };
+}
+
+function toSnapshot(name: string, position: number, mock: MockInstance & MockCapability): InstanceSnapshot {
+  const { tags = ['local'], cost_model = { type: 'free', rate_usd: 0 } as const } = mock;
+  return {
+    instance_id: `${name}#${position}`,
+    name,
+    version: mock.version ?? '1.0.0',
+    endpoint: `mock://${name}/${position}`,
+    cost_type: cost_model.type,
+    rate_usd: cost_model.rate_usd,
+    tags,
+    max_concurrency: mock.max_concurrency ?? 16,
+    state: 'up',
+    settle: 'computed',
+    spec_digest: name,
+    held: 0,
+    reported_extra: 0,
+    duration_ms: mock.duration === undefined ? null : parseDuration(mock.duration),
+    deviation_ms: null,
+    success_count: 0,
+    failure_count: 0,
+    breaker_until_ms: null,
+    is_local: tags.includes('local'),
+  };
+}

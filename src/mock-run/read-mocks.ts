@@ -1,0 +1,87 @@
+/** From the text of a mocks file to the mocks, or to everything that is wrong with it, with line and column. */
+import type { z } from 'zod';
+import type { Finding } from '../contracts/pipeline.ts';
+import { extendPointer } from '../core/json-pointer.ts';
+import { createNameSuggester } from '../core/nearest-name.ts';
+import { createFindingPlacer, type UnplacedFinding } from '../definitions/place-findings.ts';
+import { readJson } from '../definitions/source/read-json.ts';
+import { readYaml } from '../definitions/source/read-yaml.ts';
+import { detectFormat } from '../definitions/source/source-format.ts';
+import { createSchemaCompiler, SchemaRefused } from '../schemas/schema-compiler.ts';
+import { knownKeys } from './known-keys.ts';
+import { compileReplies } from './mock-capability.ts';
+import { Mocks } from './mocks.ts';
+
+export interface MocksReading {
+  /** null when a finding is an error. */
+  readonly mocks: Mocks | null;
+  readonly findings: Finding[];
+}
+
+export function readMocks(text: string, contentType: string | null): MocksReading {
+  const { root, problems } = detectFormat(text, contentType) === 'json' ? readJson(text) : readYaml(text);
+  const place = createFindingPlacer(text, root);
+  const found = problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem }));
+  if (root === null || found.length > 0) return { mocks: null, findings: place(found) };
+  const parsed = Mocks.safeParse(root.value ?? {});
+  const findings = parsed.success ? findFaults(parsed.data) : parsed.error.issues.flatMap(toFindings);
+  return { mocks: parsed.success && findings.length === 0 ? parsed.data : null, findings: place(findings) };
+}
+
+type Issue = z.core.$ZodIssue;
+
+function problem(
+  pointer: string,
+  code: string,
+  message: string,
+  suggestion?: string | undefined,
+): UnplacedFinding {
+  return { severity: 'error', pointer, code, message, suggestion };
+}
+
+function toFindings(issue: Issue): UnplacedFinding[] {
+  const pointer = extendPointer('', ...issue.path.map(String));
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => unknownKey(issue.path, pointer, key));
+  if (issue.code === 'invalid_union')
+    return issue.errors
+      .flat()
+      .slice(0, 1)
+      .flatMap((one) => toFindings({ ...one, path: [...issue.path, ...one.path] }));
+  if (issue.code === 'invalid_value') {
+    const allowed = issue.values.map(String);
+    return [problem(pointer, 'value_invalid', `expected one of ${allowed.join(', ')}`)];
+  }
+  return [problem(pointer, 'value_invalid', issue.message)];
+}
+
+function unknownKey(path: Issue['path'], pointer: string, key: string): UnplacedFinding {
+  const known = knownKeys(Mocks, path);
+  const message = `unknown key ${JSON.stringify(key.slice(0, 64))}; allowed are ${known.join(', ')}`;
+  return problem(extendPointer(pointer, key), 'key_unknown', message, createNameSuggester(known)(key));
+}
+
+/** What the contract cannot say: expressions and schemas. */
+function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
+  const compiler = createSchemaCompiler();
+  return Object.entries(capabilities).flatMap(([name, mock]) => {
+    const pointer = extendPointer('/capabilities', name);
+    const { errors } = compileReplies(mock.replies ?? [], `${pointer}/replies`);
+    const schemas = (['input', 'output'] as const).flatMap((side) => {
+      try {
+        compiler.compile(mock[side] ?? {});
+        return [];
+      } catch (error) {
+        if (!(error instanceof SchemaRefused)) throw error;
+        return [problem(`${pointer}/${side}`, 'schema_invalid', `no usable JSON Schema: ${error.message}`)];
+      }
+    });
+    return [
+      ...schemas,
+      ...errors.map(({ code, pointer: at, offset, message, suggestion }) => ({
+        ...problem(at, code, message, suggestion),
+        offset,
+      })),
+    ];
+  });
+}

@@ -1,0 +1,69 @@
+/**
+ * What a local run may still spend: each call reserves the most that it can cost, and settles for what it did, in its
+ * run and in those above it.
+ */
+
+import { lowestCeiling } from '../core/definition/compile/step-route.ts';
+import { fromNanoUsd, toNanoUsd } from '../core/money/nano-usd.ts';
+
+export interface Shortage {
+  readonly limitUsd: number;
+  readonly spentUsd: number;
+  readonly reservedUsd: number;
+}
+
+export interface RunBudget {
+  /** @returns why not; null = it is reserved */
+  reserve(nano: bigint): Shortage | null;
+  settle(reserved: bigint, amount: bigint): void;
+  /** @param ceilingUsd null = none */
+  raise(ceilingUsd: number | null): void;
+  /** Of the run itself, or of one above it. */
+  onRaise(listener: () => void): void;
+  /** The one that refused last: its own, or that of a run above. */
+  scarce(): RunBudget;
+  /** The lowest of its own and those above. */
+  ceilingUsd(): number | null;
+  spentUsd(): number;
+}
+
+/** @param above of the run whose step started it; null = none */
+export function createRunBudget(ceilingUsd: number | null, above: RunBudget | null): RunBudget {
+  let ceiling = ceilingUsd;
+  let spent = 0n;
+  let reserved = 0n;
+  let isOwnScarce = true;
+  const listeners: (() => void)[] = [];
+  const budget: RunBudget = {
+    reserve: (nano) => {
+      isOwnScarce = ceiling !== null && nano > 0n && spent + reserved + nano > toNanoUsd(ceiling);
+      if (ceiling !== null && isOwnScarce) {
+        return {
+          limitUsd: ceiling,
+          spentUsd: fromNanoUsd(spent),
+          reservedUsd: fromNanoUsd(reserved),
+        };
+      }
+      const refusal = above?.reserve(nano) ?? null;
+      if (refusal === null) reserved += nano;
+      return refusal;
+    },
+    settle: (held, amount) => {
+      reserved -= held;
+      spent += amount;
+      above?.settle(held, amount);
+    },
+    raise: (usd) => {
+      ceiling = usd;
+      for (const listener of listeners) listener();
+    },
+    onRaise: (listener) => {
+      listeners.push(listener);
+      above?.onRaise(listener);
+    },
+    scarce: () => (isOwnScarce || above === null ? budget : above.scarce()),
+    ceilingUsd: () => lowestCeiling(ceiling, above?.ceilingUsd() ?? null),
+    spentUsd: () => fromNanoUsd(spent),
+  };
+  return budget;
+}

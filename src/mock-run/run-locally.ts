@@ -1,0 +1,142 @@
+/**
+ * `runLocally`: a run of a pipeline without a server, against mocks, in virtual time. The same definition, job, mocks and
+ * seed give the same run, event for event.
+ */
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
+import { lowestCeiling } from '../core/definition/compile/step-route.ts';
+import { parseDuration } from '../core/duration.ts';
+import type { RunState } from '../core/run/machine.ts';
+import { findPipeline } from './find-pipeline.ts';
+import type { LocalOutcome, LocalWorld, SubRun, SubRunOrder } from './local-context.ts';
+import { type LocalRun, startLocalRun } from './local-run.ts';
+import { createMockFleet } from './mock-fleet.ts';
+import { createMockReviewer } from './mock-reviewer.ts';
+import type { Mocks } from './mocks.ts';
+import type { LocalEvent, LocalStep } from './run-journal.ts';
+import { createVirtualTime } from './virtual-time.ts';
+
+export interface LocalOptions {
+  /** Decides between instances that are equally good. Default 0. */
+  readonly seed?: number;
+  /** Definitions of sub-pipelines; of those with one name the last is its `latest`. */
+  readonly pipelines?: readonly PipelineDefinition[];
+  /** Whether the run should be carried over when it can, asked at every event. Default: never. */
+  readonly rest?: () => RunState['rest'];
+}
+
+export interface LocalResult {
+  readonly outcome: LocalOutcome;
+  readonly error: Failure | null;
+  readonly output: Json | null;
+  /** In the order of the definition, items after their step. */
+  readonly steps: readonly LocalStep[];
+  readonly events: readonly LocalEvent[];
+  /** Calls that were received, by capability; those of sub-runs included. */
+  readonly calls: Readonly<Record<string, number>>;
+  readonly cost_usd: number;
+  readonly duration_ms: number;
+}
+
+const defaultClock = '2026-01-01T00:00:00Z';
+
+/**
+ * @param definition of which no finding is an error
+ * @throws MockFault when the mocks do not say what is needed
+ */
+export async function runLocally(
+  definition: PipelineDefinition,
+  job: JsonObject,
+  mocks: Mocks = {},
+  options: LocalOptions = {},
+): Promise<LocalResult> {
+  const began = Date.parse(mocks.clock ?? defaultClock);
+  const time = createVirtualTime(began);
+  const faults: unknown[] = [];
+  const world = createWorld(mocks, options, { time, onFault: (error) => faults.push(error) });
+  const { priority, budget_ceiling_usd } = mocks.run ?? {};
+  const run = world.start({
+    definition,
+    job,
+    depth: 0,
+    above: null,
+    onEnd: () => undefined,
+    priority: priority ?? definition.priority ?? definition.defaults?.priority ?? 'standard',
+    ceilingUsd: budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
+  });
+  control(run, mocks, world.time);
+  await time.pass(() => run.end() !== null || faults.length > 0);
+  if (faults.length > 0) throw faults[0];
+  const { journal, budget } = run.context;
+  const { outcome, error, output = null } = run.end() ?? { outcome: 'waiting' as const, error: null };
+  return {
+    outcome,
+    error,
+    output,
+    steps: journal.steps(definition.steps.map(({ id }) => id)),
+    events: journal.events,
+    calls: world.fleet.calls,
+    cost_usd: budget.spentUsd(),
+    duration_ms: time.now() - began,
+  };
+}
+
+interface StartingWorld extends LocalWorld {
+  start(order: SubRunOrder): LocalRun;
+}
+
+function createWorld(
+  mocks: Mocks,
+  { seed = 0, pipelines = [], rest = () => 'none' }: LocalOptions,
+  { time, onFault }: Pick<LocalWorld, 'time'> & { readonly onFault: (error: unknown) => void },
+): StartingWorld {
+  const fleet = createMockFleet(mocks.capabilities, time);
+  const reviewer = createMockReviewer(mocks, time);
+  let runs = 0;
+  const start = (order: SubRunOrder): LocalRun => {
+    runs += 1;
+    const id = runs === 1 ? 'local' : `local_${runs}`;
+    const ids = { runId: `run_${id}`, jobId: `job_${id}` };
+    return startLocalRun({ ...order, ...ids, world, reviewer, onFault, rest });
+  };
+  const world: StartingWorld = {
+    time,
+    fleet,
+    seed,
+    start,
+    findPipeline: (reference) => findPipeline(pipelines, reference),
+    startSubRun: (order): SubRun => {
+      const ceiling = lowestCeiling(order.ceilingUsd, order.definition.budget_ceiling_usd ?? null);
+      const run = start({ ...order, ceilingUsd: ceiling });
+      return {
+        runId: run.context.runId,
+        end: run.end,
+        cancel: () => run.send({ type: 'cancel_requested' }),
+      };
+    },
+  };
+  return world;
+}
+
+/** What somebody does to the run while it is under way. */
+function control(run: LocalRun, { control: entries = [] }: Mocks, time: LocalWorld['time']): void {
+  const began = time.now();
+  for (const { at, action, budget_ceiling_usd: usd } of entries) {
+    const budget_ceiling_usd = usd ?? null;
+    time.at(began + parseDuration(at), () => {
+      switch (action) {
+        case 'cancel':
+          return run.send({ type: 'cancel_requested' });
+        case 'pause':
+          run.context.journal.log('run.paused', null);
+          return run.send({ type: 'paused' });
+        case 'resume':
+          run.context.journal.log('run.resumed', null);
+          return run.send({ type: 'resumed' });
+        case 'raise':
+          run.context.journal.log('run.budget_raised', null, { budget_ceiling_usd });
+          return run.context.budget.raise(budget_ceiling_usd);
+      }
+    });
+  }
+}

@@ -1,0 +1,76 @@
+/** A step that is a run of another pipeline: started once, waited for, its output taken. */
+import type { JsonObject } from '../contracts/primitives.ts';
+import { resolveStepSettings } from '../core/definition/compile/step-settings.ts';
+import type { StepEnd } from '../core/run/drive.ts';
+import type { Executed } from './call-unit.ts';
+import { type EndedRun, type LocalContext, type SubRun, stepOf } from './local-context.ts';
+import { MockFault } from './mock-fault.ts';
+import type { UnitName, UnitRecord } from './run-journal.ts';
+import { keyOfUnit, type UnitDesk } from './unit-desk.ts';
+
+/** Runs below a run. */
+const deepest = 5;
+
+export interface SubRunUnits {
+  execute(unit: UnitRecord, job: JsonObject): Executed;
+  /** Nobody waits for it any more. */
+  cancel(unit: UnitName): void;
+}
+
+export function createSubRunUnits(context: LocalContext, desk: UnitDesk): SubRunUnits {
+  const { world, depth } = context;
+  const known = new Map<string, SubRun>();
+
+  const start = ({ id, item }: UnitName, reference: string, job: JsonObject): SubRun => {
+    const definition = world.findPipeline(reference);
+    if (definition === undefined) {
+      throw new MockFault(`there is no pipeline ${reference}; name its file in pipelines`);
+    }
+    const step = stepOf(context, id).definition;
+    const settings = resolveStepSettings(context.definition, step);
+    const sub = world.startSubRun({
+      definition,
+      job,
+      depth: depth + 1,
+      priority: settings.priority ?? context.priority,
+      ceilingUsd: step.budget_ceiling_usd ?? null,
+      above: context.budget,
+      onEnd: () => context.wake({ id, item }),
+    });
+    known.set(keyOfUnit({ id, item }), sub);
+    return sub;
+  };
+
+  const take = (unit: UnitRecord, reference: string, run_id: string, ended: EndedRun): StepEnd => {
+    const { outcome, error, output = null } = ended;
+    if (outcome === 'succeeded') return desk.succeed(unit, output);
+    if (outcome === 'refused' && error !== null) {
+      const refusal = { code: error.code, message: `${reference}: ${error.message}` };
+      return desk.end(unit, { state: 'failed', error: refusal });
+    }
+    const why = error === null ? '' : `: ${error.message}`;
+    const details = { run_id, code: error?.code ?? 'run_cancelled' };
+    return desk.fail(
+      unit,
+      'sub_run_failed',
+      `run ${run_id} of ${reference} ended as ${outcome}${why}`,
+      details,
+    );
+  };
+
+  return {
+    execute: (unit, job) => {
+      const reference = stepOf(context, unit.id).definition.pipeline ?? '';
+      if (depth >= deepest) {
+        const message = `pipelines in pipelines: ${depth + 1} runs deep; allowed are ${deepest}`;
+        return desk.fail(unit, 'definition_invalid', `${reference}: ${message}`);
+      }
+      const sub = known.get(keyOfUnit(unit)) ?? start(unit, reference, job);
+      const ended = sub.end();
+      return ended === null
+        ? desk.wait(unit, { awaiting: 'run', until: null, ref: sub.runId })
+        : take(unit, reference, sub.runId, ended);
+    },
+    cancel: (unit) => known.get(keyOfUnit(unit))?.cancel(),
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * Time that passes only when nothing else is left to do: what is due next happens next, at once, and what is due at the
+ * same moment happens in the order in which it was asked for. Nothing here looks at a clock, so a run takes the same
+ * course every time.
+ */
+import { onStop, type StopSignal } from '../core/cancellation.ts';
+
+export interface VirtualTime {
+  /** Unix time, ms. */
+  now(): number;
+  /** @returns undoes it */
+  at(moment: number, work: () => void): () => void;
+  /** Resolves after the time, or as soon as it is stopped. */
+  sleep(ms: number, stop?: StopSignal): Promise<void>;
+  /** Lets time pass until `isOver`, or until nothing is left that could happen. */
+  pass(isOver: () => boolean): Promise<void>;
+}
+
+interface Entry {
+  readonly moment: number;
+  readonly order: number;
+  readonly work: () => void;
+  isUndone: boolean;
+}
+
+/** All that follows from what happened, before time goes on. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** @param start Unix time, ms */
+export function createVirtualTime(start: number): VirtualTime {
+  let now = start;
+  let order = 0;
+  /** What is due first comes last. */
+  const due: Entry[] = [];
+
+  const add = (entry: Entry): void => {
+    let low = 0;
+    let high = due.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBefore(entry, due[middle] as Entry)) low = middle + 1;
+      else high = middle;
+    }
+    due.splice(low, 0, entry);
+  };
+
+  const at: VirtualTime['at'] = (moment, work) => {
+    const entry: Entry = { moment: Math.max(moment, now), order: order++, work, isUndone: false };
+    add(entry);
+    return () => {
+      entry.isUndone = true;
+    };
+  };
+
+  return {
+    now: () => now,
+    at,
+    sleep: (ms, stop) =>
+      new Promise((resolve) => {
+        if (stop === undefined) at(now + ms, resolve);
+        else {
+          const undo = at(now + ms, () => {
+            stopListening();
+            resolve();
+          });
+          const stopListening = onStop(stop, () => {
+            undo();
+            resolve();
+          });
+        }
+      }),
+    pass: async (isOver) => {
+      await settle();
+      while (!isOver()) {
+        const next = due.pop();
+        if (next === undefined) return;
+        if (next.isUndone) continue;
+        now = next.moment;
+        next.work();
+        await settle();
+      }
+    },
+  };
+}
+
+function isBefore(a: Entry, b: Entry): boolean {
+  return a.moment < b.moment || (a.moment === b.moment && a.order < b.order);
+}

@@ -1,0 +1,135 @@
+/**
+ * Finds out whether a stranger's schema can be used without risking this process: what the cheap checks let pass is
+ * compiled in a thread with limits on time and memory, one schema at a time, and only what compiles there is ever
+ * compiled here. A thread that reaches a limit is ended; the next schema gets a new one.
+ */
+import { createHash } from 'node:crypto';
+import { Worker } from 'node:worker_threads';
+import { LRUCache } from 'lru-cache';
+import type { JsonObject } from '../contracts/primitives.ts';
+import { findSchemaFault } from '../core/foreign-schema/schema-limits.ts';
+
+export interface SchemaVetter {
+  /**
+   * @returns why the schema cannot be used, or null
+   * @throws Error when the thread cannot be started or is lost, the reason of `signal` when it aborts
+   */
+  vet(schema: JsonObject, signal?: AbortSignal): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+export interface SchemaVetterOptions {
+  /** For one schema. */
+  readonly timeLimitMs?: number;
+  readonly heapLimitMb?: number;
+}
+
+type Verdict = { readonly fault: string | null; readonly isFinal: boolean };
+
+const startLimitMs = 30_000;
+/** Less than that of the main thread, so that what compiles in the thread does not overflow here. */
+const stackLimitMb = 0.8;
+const maxVerdicts = 1_000;
+/** A verdict by time or memory may be the fault of a busy machine; it is tried again after this. */
+const doubtMs = 300_000;
+
+const entry = new URL(
+  import.meta.url.endsWith('.ts') ? './schema-thread.source.mjs' : './schema-thread.js',
+  import.meta.url,
+);
+
+export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVetter {
+  const { timeLimitMs = 1_000, heapLimitMb = 128 } = options;
+  const verdicts = new LRUCache<string, Verdict>({ max: maxVerdicts });
+  let thread: Worker | null = null;
+  let last: Promise<unknown> = Promise.resolve();
+
+  const start = async (signal?: AbortSignal): Promise<Worker> => {
+    const started = new Worker(entry, {
+      execArgv: [],
+      resourceLimits: {
+        maxOldGenerationSizeMb: heapLimitMb,
+        maxYoungGenerationSizeMb: 16,
+        stackSizeMb: stackLimitMb,
+      },
+    });
+    started.unref();
+    started.on('error', () => undefined); // whoever waits for an answer hears of it too
+    started.once('exit', () => {
+      if (thread === started) thread = null;
+    });
+    await hear(started, startLimitMs, signal);
+    return started;
+  };
+
+  const judge = async (schema: JsonObject, signal?: AbortSignal): Promise<Verdict> => {
+    signal?.throwIfAborted();
+    thread ??= await start(signal);
+    const answer = hear(thread, timeLimitMs, signal);
+    thread.postMessage(schema);
+    try {
+      return { fault: (await answer) as string | null, isFinal: true };
+    } catch (error) {
+      thread = null;
+      if (!(error instanceof LimitReached)) throw error;
+      const limit = error.kind === 'time' ? `${timeLimitMs} ms` : `${heapLimitMb} MiB`;
+      return { fault: `takes more than ${limit} to compile`, isFinal: false };
+    }
+  };
+
+  /** After all that came before. */
+  const judgeInTurn = (schema: JsonObject, signal?: AbortSignal): Promise<Verdict> => {
+    const verdict = last.then(() => judge(schema, signal));
+    last = verdict.catch(() => undefined);
+    return verdict;
+  };
+
+  return {
+    vet: async (schema, signal) => {
+      const fault = findSchemaFault(schema);
+      if (fault !== null) return fault;
+      const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+      const verdict = verdicts.get(key) ?? (await judgeInTurn(schema, signal));
+      if (!verdicts.has(key)) verdicts.set(key, verdict, verdict.isFinal ? {} : { ttl: doubtMs });
+      return verdict.fault;
+    },
+    close: async () => {
+      await thread?.terminate();
+    },
+  };
+}
+
+class LimitReached extends Error {
+  readonly kind: 'time' | 'memory';
+  constructor(kind: 'time' | 'memory') {
+    super(`limit of ${kind} reached`);
+    this.kind = kind;
+  }
+}
+
+/** The thread's next message. When none comes in time the thread is ended, as it is by the signal. */
+function hear(thread: Worker, limitMs: number, signal?: AbortSignal): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const end = (error: unknown): void => {
+      settle();
+      reject(error);
+      void thread.terminate();
+    };
+    const onAbort = (): void => end(signal?.reason);
+    const onMessage = (message: unknown): void => {
+      settle();
+      resolve(message);
+    };
+    const onError = (error: Error & { code?: string }): void =>
+      end(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new LimitReached('memory') : error);
+    const onExit = (): void => end(new Error('the thread that vets schemas ended'));
+    const timer = setTimeout(() => end(new LimitReached('time')), limitMs);
+    const settle = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+      thread.off('message', onMessage).off('error', onError).off('exit', onExit);
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+    thread.on('message', onMessage).on('error', onError).on('exit', onExit);
+  });
+}

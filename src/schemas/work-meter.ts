@@ -1,0 +1,148 @@
+/**
+ * Bounds what one check of a value may cost, whatever schema and value are: every schema that a value passes
+ * through charges an estimate of its work, and a check that has spent its budget ends with `TooMuchWork`. It counts
+ * work and not time, so that the same value gets the same verdict on a busy machine. One unit is about 5 ns.
+ */
+import { _, type Ajv, type AnySchemaObject, type KeywordCxt, type Name } from 'ajv';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+
+export class TooMuchWork extends Error {
+  override readonly name = 'TooMuchWork';
+}
+
+export interface WorkMeter {
+  /** Begins a check. */
+  reset(budget: number): void;
+  /** @throws TooMuchWork */
+  spend(units: number): void;
+  /** Of the budget; negative where it did not suffice. */
+  left(): number;
+}
+
+export function createWorkMeter(): WorkMeter {
+  let left = 0;
+  return {
+    reset: (budget) => {
+      left = budget;
+    },
+    spend: (units) => {
+      left -= units;
+      if (left < 0) throw new TooMuchWork();
+    },
+    left: () => left,
+  };
+}
+
+const units = {
+  /** For every schema that a value passes through. */
+  schema: 5,
+  keyword: 3,
+  /** Of anyOf and oneOf, and references: what fails there makes an error object. */
+  branch: 120,
+  division: 20,
+  /** Each value in an enum or const, where values are compared part by part. */
+  compared: 20,
+  pair: 3,
+  key: 4,
+  character: 8,
+  /** The format `regex` compiles the text as a pattern. */
+  patternCharacter: 80,
+  /** Each name that a branch adds to what counts as evaluated. */
+  evaluatedName: 40,
+} as const;
+
+/** Lets every schema that this ajv compiles charge the meter before its keywords look at the value. */
+export function meterSchemas(ajv: Ajv, meter: WorkMeter, root: JsonObject): void {
+  const keyword = 'capstan-work';
+  const charges = createCharges(meter);
+  const evaluatedNames = ajv.opts.unevaluated === true ? countMostKeys(root) : 0;
+  const code = ({ gen, data, it: { schema } }: KeywordCxt): void => {
+    const call = (charge: unknown, argument: Name | number): void => {
+      gen.code(_`${gen.scopeValue('func', { ref: charge })}(${argument})`);
+    };
+    call(meter.spend, ownUnits(schema, evaluatedNames));
+    if (schema.format === 'regex') call(charges.pattern, data);
+    else if (has(schema, textKeywords)) call(charges.text, data);
+    if (has(schema, keyKeywords)) call(charges.keys, data);
+    if (schema.uniqueItems === true) call(charges.pairs, data);
+  };
+  // Not `addKeyword`: the rule stands before all others, and applies to schemas that do not name it.
+  const implemented = Object.keys(ajv.RULES.all);
+  const definition = {
+    keyword,
+    code,
+    type: [],
+    schemaType: [],
+    allowUndefined: true,
+    implements: implemented,
+  };
+  ajv.RULES.rules.unshift({ rules: [{ keyword, definition }] });
+}
+
+function createCharges({ spend }: WorkMeter) {
+  return {
+    text: (value: Json): void => {
+      if (typeof value === 'string') spend(units.character * value.length);
+    },
+    pattern: (value: Json): void => {
+      if (typeof value === 'string') spend(units.patternCharacter * value.length);
+    },
+    keys: (value: Json): void => {
+      if (typeof value === 'object' && value !== null) spend(units.key * Object.keys(value).length);
+    },
+    /** Each two items are compared, down to their first difference. */
+    pairs: (value: Json): void => {
+      if (Array.isArray(value)) spend(units.pair * value.length * sizeOf(value, spend));
+    },
+  };
+}
+
+const textKeywords = ['format', 'minLength', 'maxLength'] as const;
+const keyKeywords = [
+  'additionalProperties',
+  'patternProperties',
+  'propertyNames',
+  'unevaluatedProperties',
+] as const;
+
+function has(schema: AnySchemaObject, keywords: readonly string[]): boolean {
+  return keywords.some((keyword) => schema[keyword] !== undefined);
+}
+
+/** What the schema itself costs; schemas inside it charge when it is their turn. */
+function ownUnits(schema: AnySchemaObject, evaluatedNames: number): number {
+  const { anyOf = [], oneOf = [], allOf = [], $ref, $dynamicRef, multipleOf } = schema;
+  const references = [$ref, $dynamicRef].filter((ref) => ref !== undefined).length;
+  const failing = anyOf.length + oneOf.length + references;
+  const entries = Object.values(schema).map((value) =>
+    typeof value === 'object' && value !== null ? 1 + Object.keys(value).length : 1,
+  );
+  return (
+    units.schema +
+    units.keyword * entries.reduce((sum, count) => sum + count, 0) +
+    units.branch * failing +
+    units.division * (multipleOf === undefined ? 0 : 1) +
+    units.compared * countCompared(schema) +
+    units.evaluatedName * evaluatedNames * (failing + allOf.length + 1)
+  );
+}
+
+/** Few texts and numbers are compared in one step; else ajv compares part by part. */
+function countCompared({ enum: allowed = [], const: constant }: AnySchemaObject): number {
+  const isWhole = allowed.length >= 200 || allowed.some((value: Json) => typeof value === 'object');
+  return (isWhole ? sizeOf(allowed) : 0) + (constant === undefined ? 0 : sizeOf(constant));
+}
+
+function countMostKeys(value: Json): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const children = Object.values(value);
+  return children.reduce<number>((most, child) => Math.max(most, countMostKeys(child)), children.length);
+}
+
+/** How many values a value holds, itself included; long texts count more. */
+function sizeOf(value: Json, visit: (units: number) => void = () => undefined): number {
+  visit(1);
+  if (typeof value === 'string') return 1 + (value.length >> 6);
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((sum, child) => sum + sizeOf(child, visit), 1);
+}

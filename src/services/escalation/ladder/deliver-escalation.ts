@@ -1,0 +1,69 @@
+/** Starts the workflows of ladders that are by themselves; the row is the truth, its start is repeated. */
+import type { Logger } from 'pino';
+import type { RunWorkflows } from '../../../clients/temporal/run-workflows.ts';
+import { engineVersion } from '../../../core/workflow-payloads/run-input.ts';
+import type { Db } from '../../../db/connect.ts';
+import {
+  listUndeliveredEscalations,
+  markEscalationDelivered,
+  readEscalation,
+} from '../../../db/escalation/escalation.ts';
+import { createDeliveries } from '../../delivery/deliveries.ts';
+import { readPlace } from './ladder-position.ts';
+
+export interface EscalationDelivery {
+  /** Delivers in the background; a failure is left to maintenance. */
+  startSoon(escalationId: string): void;
+  /** @returns how many starts it made up for */
+  deliverOverdue(): Promise<number>;
+  /** Resolves when nothing is under way. */
+  settled(): Promise<void>;
+}
+
+export interface EscalationDeliveryDependencies {
+  readonly db: Db;
+  readonly workflows: Pick<RunWorkflows, 'startEscalation'>;
+  readonly heartbeatTimeoutMs: number;
+  readonly publicUrl: () => string;
+  readonly logger: Logger;
+}
+
+interface Started {
+  readonly escalation_id: string;
+}
+
+/** The process that took an escalation starts it within this time, or never. */
+const overdueMs = 3_000;
+const batch = 200;
+
+export function createEscalationDelivery({
+  db,
+  workflows,
+  heartbeatTimeoutMs,
+  publicUrl,
+  logger,
+}: EscalationDeliveryDependencies): EscalationDelivery {
+  const start = async ({ escalation_id }: Started): Promise<void> => {
+    const row = await readEscalation(db, escalation_id);
+    if (row === undefined) return;
+    const { transition, command } = await readPlace(db, row);
+    await workflows.startEscalation(row.project_id, {
+      engine_version: engineVersion,
+      escalation_id,
+      waits_for_reviews: true,
+      from: { transition, command },
+      heartbeat_timeout_ms: heartbeatTimeoutMs,
+      url: `${publicUrl()}/v1/escalations/${escalation_id}`,
+    });
+    await markEscalationDelivered(db, escalation_id);
+  };
+  const deliveries = createDeliveries<Started>({ what: 'an escalation', deliver: start, logger });
+  return {
+    startSoon: (escalation_id) => deliveries.soon({ escalation_id }),
+    deliverOverdue: async () => {
+      const rows = await listUndeliveredEscalations(db, overdueMs, batch);
+      return deliveries.each(rows.map(({ escalation_id }) => ({ escalation_id })));
+    },
+    settled: deliveries.settled,
+  };
+}

@@ -1,0 +1,144 @@
+/** A new ladder: of a step that failed for real, or of a job by itself. What is opened at its end asks a person at once. */
+import type { EscalationRequest } from '../../../contracts/escalation.ts';
+import { humanLevel, labelOf } from '../../../core/ladder/labels.ts';
+import { createAttempt, startLadder } from '../../../core/ladder/machine.ts';
+import { signalsOfStep } from '../../../core/skills/signals.ts';
+import type { Db } from '../../../db/connect.ts';
+import {
+  type EscalationRow,
+  findStepEscalation,
+  insertEscalation,
+  type NewEscalation,
+  readEscalation,
+} from '../../../db/escalation/escalation.ts';
+import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
+import { findRepeated } from '../../../db/run/run-origin.ts';
+import { AppError } from '../../../errors/app-error.ts';
+import type { Caller } from '../../access/caller.ts';
+import { newId } from '../../ids.ts';
+import { isAdmin } from '../../skills/skill-trust.ts';
+import type { FailedStep } from '../../steps/execute-step.ts';
+import { errorText } from '../levels/execution.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import type { TaskDependencies } from './step-task.ts';
+import { storeProgress, verdictOf } from './store-progress.ts';
+import {
+  modelSpecOf,
+  newStoredLadder,
+  readLadder,
+  type StoredLadder,
+  toWireAttempt,
+} from './stored-ladder.ts';
+
+async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
+  const row = await readEscalation(db, escalationId);
+  if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
+  return row;
+}
+
+/** Told again, it is the ladder that the step has. */
+export async function openStepLadder(
+  dependencies: TaskDependencies,
+  failed: FailedStep,
+): Promise<EscalationRow> {
+  const { db } = dependencies;
+  const known = await findStepEscalation(db, failed);
+  if (known !== undefined) return askAtOnce(dependencies, known);
+  const previous = await findPrevious(db, failed);
+  const escalation = { ...newStepEscalation(failed, await readUnixTime(db)), previous_id: previous };
+  const isNew = await insertEscalation(db, escalation);
+  const row = isNew ? await requireRow(db, escalation.escalation_id) : await findStepEscalation(db, failed);
+  if (row === undefined) throw new AppError('unavailable', 'the escalation of the step is being written');
+  return askAtOnce(dependencies, row);
+}
+
+/** Of the same step in the run that this one repeats. */
+async function findPrevious(db: Db, { run_id, step_id, item }: FailedStep): Promise<string | null> {
+  const repeated = await findRepeated(db, run_id);
+  if (repeated === undefined) return null;
+  const known = await findStepEscalation(db, { run_id: repeated, step_id, item });
+  return known?.escalation_id ?? null;
+}
+
+function newStepEscalation(failed: FailedStep, now: number): NewEscalation {
+  const { policy, capability, pipeline, step_id, run_id, item, failure } = failed;
+  const error = errorText(failure);
+  const fingerprint = fingerprintOf(error);
+  const attempt = createAttempt({ level: 0, attempted_at: now, error, fingerprint });
+  const state = startLadder({
+    start_level: policy.needs_person ? humanLevel : 0,
+    lowest_level: policy.start_level,
+    max_level: policy.max_level,
+    history: [attempt],
+    advice: [],
+  });
+  const surroundings = { capability, capability_version: null, pipeline, step_id, tags: failed.tags };
+  return {
+    ...newEscalation(
+      failed.project_id,
+      newStoredLadder(state, { policy, revision: failed.revision, vouches: true }),
+    ),
+    job_type: capability,
+    prompt: `Correct the input of step ${step_id} of ${pipeline} for ${capability}.`,
+    context: failed.input,
+    signals: signalsOfStep(surroundings),
+    step: { run_id, step_id, item },
+    fingerprint,
+    max_usd: policy.max_usd,
+  };
+}
+
+export async function openJobLadder(
+  dependencies: TaskDependencies,
+  caller: Caller,
+  request: EscalationRequest,
+): Promise<EscalationRow> {
+  const { db } = dependencies;
+  const { job_type, prompt, context, repo_context = '', signals, escalation_level } = request;
+  const state = startLadder({ start_level: escalation_level, history: [], advice: [] });
+  const escalation: NewEscalation = {
+    ...newEscalation(caller.project_id, newStoredLadder(state, { vouches: isAdmin(caller) })),
+    job_type,
+    prompt,
+    context,
+    repo_context,
+    signals,
+    result_schema: request.result_schema ?? null,
+    max_usd: request.max_usd ?? null,
+  };
+  await insertEscalation(db, escalation);
+  return askAtOnce(dependencies, await requireRow(db, escalation.escalation_id));
+}
+
+function newEscalation(project_id: string, ladder: StoredLadder): NewEscalation {
+  const { history, command } = ladder;
+  const level = command.type === 'execute' ? command.level : humanLevel;
+  return {
+    escalation_id: newId('escalation'),
+    project_id,
+    job_type: '',
+    prompt: '',
+    context: undefined,
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    step: null,
+    previous_id: null,
+    ladder,
+    escalation_level: level,
+    escalation_history: history.map(toWireAttempt),
+    escalation_advice: [],
+    model_spec: modelSpecOf(level),
+    fingerprint: null,
+    max_usd: null,
+  };
+}
+
+/** A ladder that begins at its end. */
+async function askAtOnce(dependencies: TaskDependencies, row: EscalationRow): Promise<EscalationRow> {
+  const next = readLadder(row);
+  if (row.state !== 'running' || next.command.type !== 'stop' || next.decided !== null) return row;
+  const event = { kind: 'asked', level: humanLevel, label: labelOf(humanLevel) };
+  await storeProgress(dependencies, row, { next, event, verdict: verdictOf(next) });
+  return requireRow(dependencies.db, row.escalation_id);
+}

@@ -1,0 +1,56 @@
+/** What a person is shown of a ladder that needs one: everything that a decision can be made from. */
+import type { JsonObject } from '../../../contracts/primitives.ts';
+import type { ReviewPayload } from '../../../contracts/review.ts';
+import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
+import type { EscalationRow } from '../../../db/escalation/escalation.ts';
+import { reviewDueMs } from '../../reviews/open-review.ts';
+import { proposeCorrections } from '../levels/level-zero.ts';
+import { readStepTask, type TaskDependencies } from './step-task.ts';
+import { type StoredLadder, stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
+
+export interface ReviewQuestion {
+  readonly payload: ReviewPayload;
+  readonly due_in_ms: number;
+}
+
+/** @param next the ladder that stopped, with its lists */
+export async function writeQuestion(
+  dependencies: TaskDependencies,
+  row: EscalationRow,
+  next: StoredLadder,
+): Promise<ReviewQuestion> {
+  const { command, history, advice } = next;
+  const details: JsonObject = {
+    escalation_id: row.escalation_id,
+    ...(command.type === 'stop' ? { reason: command.reason } : {}),
+    ...(row.max_usd === null ? {} : { max_usd: Number(row.max_usd) }),
+    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+  };
+  const last = command.type === 'stop' ? command.error : null;
+  const common = {
+    job_type: row.job_type,
+    error: last ?? history.at(-1)?.error ?? '',
+    history: history.map(toWireAttempt),
+    advice: advice.map(toWireAdvice),
+    details,
+  };
+  if (stepOf(row) === null) {
+    const { prompt, context, has_context, repo_context } = row;
+    const input = { prompt, ...(has_context ? { context } : {}), repo_context };
+    return { payload: { ...common, input, allow_output: true }, due_in_ms: reviewDueMs('standard') };
+  }
+  // What the transition itself has corrected has failed by now.
+  const task = await readStepTask(dependencies, { ...row, transition: row.transition + 1 });
+  const { definition, spec, current, priority } = task;
+  const findings = spec?.find(current) ?? [];
+  const payload: ReviewPayload = {
+    ...common,
+    input: current,
+    validation_errors: findings.map(({ pointer, message }) => ({ pointer, message })),
+    proposals: proposeCorrections(task),
+    ...(spec === null ? {} : { schema: spec.schema }),
+    allow_output: definition.allow_output ?? false,
+    optional: definition.optional ?? false,
+  };
+  return { payload, due_in_ms: reviewDueMs(priority) };
+}

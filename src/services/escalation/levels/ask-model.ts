@@ -1,0 +1,138 @@
+/**
+ * A question to a level's model: an ordinary routed call, paid by the project and bounded by what the ladder may still
+ * spend. How it failed is told in the ladder's terms; a level without an instance is not a failure.
+ */
+import type { ErrorCode } from '../../../contracts/errors.ts';
+import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
+import type { RetrySettings } from '../../../core/call/retry-policy.ts';
+import type { StopSignal } from '../../../core/cancellation.ts';
+import { isPlainObject } from '../../../core/json-type.ts';
+import { classifyFailure, type FailureClass } from '../../../core/ladder/classify-failure.ts';
+import { modelOf } from '../../../core/ladder/labels.ts';
+import type { CallEnd, CallRouter } from '../../routing/call-capability.ts';
+import type { InstanceFeed } from '../../routing/fleet/fleet-poller.ts';
+import { longestWaitMs } from '../../routing/wait-queue.ts';
+import type { PromptMessage } from '../prompts/data-block.ts';
+import { type AnswerKind, answerSchemas } from './model-answer.ts';
+
+export interface ModelDependencies {
+  readonly callCapability: CallRouter['callCapability'];
+  readonly feed: Pick<InstanceFeed, 'fleet'>;
+}
+
+/** Who pays for a call, and who may end it. */
+export interface ModelCall {
+  readonly projectId: string;
+  /** Of its attempts: begins with the id of the escalation, so that they are found as its costs. */
+  readonly key: string;
+  /** What may still be spent, USD; null = only the budgets say. */
+  readonly leftUsd: number | null;
+  /** 1 for the first time that the owner comes with it. */
+  readonly round: number;
+  readonly signal: StopSignal;
+}
+
+export interface ModelQuestion {
+  readonly level: number;
+  readonly kind: AnswerKind;
+  readonly messages: readonly PromptMessage[];
+}
+
+export type ModelEnd =
+  | { readonly kind: 'answered'; readonly answer: Json; readonly model: string | null }
+  | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
+  /** The level has no instance. */
+  | { readonly kind: 'unavailable' }
+  /** Whoever asked has gone, or somebody else makes the call. */
+  | { readonly kind: 'interrupted' };
+
+/** Whether to ask again is the ladder's choice, so earlier attempts of the same key never use up a count. */
+const retry: RetrySettings = {
+  max: Number.MAX_SAFE_INTEGER,
+  initialMs: 1_000,
+  factor: 2,
+  maxDelayMs: 60_000,
+};
+const answerWithinMs = 180_000;
+
+/** Whether an instance of the level's model may be there. */
+export function hasModel({ feed }: Pick<ModelDependencies, 'feed'>, level: number): boolean {
+  const capability = modelOf(level);
+  if (capability === null) return false;
+  return feed.fleet(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
+}
+
+export async function askModel(
+  dependencies: ModelDependencies,
+  call: ModelCall,
+  { level, kind, messages }: ModelQuestion,
+): Promise<ModelEnd> {
+  const capability = modelOf(level);
+  if (capability === null || !hasModel(dependencies, level)) return { kind: 'unavailable' };
+  const end = await dependencies.callCapability({
+    projectId: call.projectId,
+    key: call.key,
+    isKeyNew: false,
+    step: null,
+    isAtMostOnce: false,
+    retry,
+    round: call.round,
+    signal: call.signal,
+    maxWaitMs: longestWaitMs,
+    input: { messages, response_schema: answerSchemas[kind] } as unknown as JsonObject,
+    route: {
+      capability,
+      tags: [],
+      priority: 'standard',
+      versionRange: null,
+      timeoutMs: answerWithinMs,
+      ceilingUsd: call.leftUsd,
+    },
+  });
+  return readEnd(end, call.signal);
+}
+
+function readEnd(end: CallEnd, signal: StopSignal): ModelEnd {
+  switch (end.kind) {
+    case 'succeeded':
+      return readOutput(end.output);
+    case 'cancelled':
+    case 'closed':
+      return { kind: 'interrupted' };
+    case 'retry':
+      return signal.aborted ? { kind: 'interrupted' } : failed(end.error);
+    case 'failed':
+    case 'unknown':
+      return failed(end.error);
+  }
+}
+
+function readOutput(output: Json): ModelEnd {
+  const { json, text, model } = isPlainObject(output) ? output : {};
+  const name = typeof model === 'string' ? model.slice(0, 256) : null;
+  if (json !== undefined) return { kind: 'answered', answer: json, model: name };
+  const answer = typeof text === 'string' ? parse(text) : undefined;
+  if (answer !== undefined) return { kind: 'answered', answer, model: name };
+  const message = 'the model answered no JSON';
+  return { kind: 'failed', class: 'malformed', error: { code: 'output_invalid', message } };
+}
+
+function parse(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** How a model's capability begins its errors, by its contract; the status before it is the router's. */
+const marked = /^HTTP (\d{3}): (?:(model_[a-z_]+):)?/;
+
+function failed(error: Failure): ModelEnd {
+  const [, status, mark] = marked.exec(error.message) ?? [];
+  const facts = { code: error.code as ErrorCode, from_model: true };
+  const known =
+    mark === 'model_config' ? 'config' : mark === 'model_answer_invalid' ? 'malformed' : undefined;
+  const seen = status === undefined ? {} : { status: Number(status) };
+  return { kind: 'failed', class: known ?? classifyFailure({ ...facts, ...seen }), error };
+}

@@ -1,0 +1,142 @@
+/**
+ * What models of the ladder may answer: the schema that they are asked by, and the answer in our terms. A model that is
+ * served by somebody else's capability may not have kept to the schema, so it is checked here, always.
+ */
+import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import { isPlainObject } from '../../../core/json-type.ts';
+import { applyPatch, readPatch } from '../../../core/skills/template/json-patch.ts';
+import { createSchemaCompiler, type SchemaCheck } from '../../../schemas/schema-compiler.ts';
+
+const usedSkills = { type: 'array', items: { type: 'string', maxLength: 128 }, maxItems: 20 };
+const giveUp = {
+  give_up: { type: 'boolean' },
+  reason: { type: 'string', maxLength: 4_000 },
+  used_skills: usedSkills,
+};
+
+export const answerSchemas = {
+  execute: {
+    type: 'object',
+    properties: { result: {}, ...giveUp },
+    additionalProperties: false,
+    anyOf: [{ required: ['result'] }, { required: ['give_up', 'reason'] }],
+  },
+  correct: {
+    type: 'object',
+    properties: {
+      input: { type: 'object' },
+      patch: { type: 'array', minItems: 1, maxItems: 100, items: { type: 'object' } },
+      ...giveUp,
+    },
+    additionalProperties: false,
+    anyOf: [{ required: ['input'] }, { required: ['patch'] }, { required: ['give_up', 'reason'] }],
+  },
+  advise: {
+    type: 'object',
+    properties: {
+      instructions: { type: 'string', minLength: 1, maxLength: 4_000 },
+      reasoning: { type: 'string', maxLength: 8_000 },
+      suggested_executor_level: { type: 'integer', minimum: 0, maximum: 5 },
+    },
+    required: ['instructions'],
+    additionalProperties: false,
+  },
+} as const satisfies Record<string, JsonObject>;
+
+export type AnswerKind = keyof typeof answerSchemas;
+
+interface Malformed {
+  readonly kind: 'malformed';
+  /** What is wrong, for the model. */
+  readonly message: string;
+}
+interface GaveUp {
+  readonly kind: 'gave_up';
+  readonly reason: string;
+}
+interface Used {
+  /** Ids as the model gave them. */
+  readonly used: readonly string[];
+}
+
+export type ExecuteReading = Malformed | GaveUp | ({ readonly kind: 'result'; readonly result: Json } & Used);
+export type CorrectReading = Malformed | GaveUp | ({ readonly kind: 'input'; readonly input: Json } & Used);
+export type AdviseReading =
+  | Malformed
+  | {
+      readonly kind: 'advice';
+      readonly instructions: string;
+      readonly reasoning: string;
+      readonly suggested: number | undefined;
+    };
+
+export interface AnswerReader {
+  readExecute(answer: Json): ExecuteReading;
+  /** @param input that a patch applies to */
+  readCorrect(answer: Json, input: Json): CorrectReading;
+  readAdvise(answer: Json): AdviseReading;
+}
+
+function malformed(message: string): Malformed {
+  return { kind: 'malformed', message };
+}
+
+function gaveUp({ give_up, reason }: JsonObject): GaveUp | null {
+  return give_up === true ? { kind: 'gave_up', reason: String(reason || 'no reason given') } : null;
+}
+
+function usedOf({ used_skills }: JsonObject): readonly string[] {
+  return (used_skills ?? []) as readonly string[];
+}
+
+function patchInput(patch: Json, input: Json): { readonly input: Json } | Malformed {
+  const reading = readPatch(patch);
+  if (!reading.ok) return malformed(`the patch is none: ${reading.message}`);
+  const patched = applyPatch(input, reading.operations);
+  return patched.ok ? { input: patched.value } : malformed(`the patch does not apply: ${patched.reason}`);
+}
+
+export function createAnswerReader(): AnswerReader {
+  const compiler = createSchemaCompiler();
+  const checks = {
+    execute: compiler.compile(answerSchemas.execute),
+    correct: compiler.compile(answerSchemas.correct),
+    advise: compiler.compile(answerSchemas.advise),
+  } satisfies Record<AnswerKind, SchemaCheck>;
+
+  const faultOf = (kind: AnswerKind, answer: Json): Malformed | null => {
+    const [fault] = checks[kind](answer);
+    return fault === undefined ? null : malformed(`${fault.pointer || 'the answer'} ${fault.message}`);
+  };
+
+  return {
+    readExecute: (answer) => {
+      const fault = faultOf('execute', answer);
+      if (fault !== null) return fault;
+      const read = answer as JsonObject;
+      return gaveUp(read) ?? { kind: 'result', result: read.result ?? null, used: usedOf(read) };
+    },
+    readCorrect: (answer, input) => {
+      const fault = faultOf('correct', answer);
+      if (fault !== null) return fault;
+      const read = answer as JsonObject;
+      const end = gaveUp(read);
+      if (end !== null) return end;
+      const corrected = isPlainObject(read.input)
+        ? { input: read.input }
+        : patchInput(read.patch ?? [], input);
+      return 'kind' in corrected ? corrected : { kind: 'input', ...corrected, used: usedOf(read) };
+    },
+    readAdvise: (answer) => {
+      const fault = faultOf('advise', answer);
+      if (fault !== null) return fault;
+      const { instructions, reasoning = '', suggested_executor_level } = answer as JsonObject;
+      return {
+        kind: 'advice',
+        instructions: instructions as string,
+        reasoning: reasoning as string,
+        suggested: suggested_executor_level as number | undefined,
+      };
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** What the capability of a step takes as its input now: of the first instance; while there is none, the last one known. */
+import { LRUCache } from 'lru-cache';
+import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import type { SchemaFinding } from '../../../core/repair/schema-finding.ts';
+import type { Db } from '../../../db/connect.ts';
+import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
+import { listPresentSpecs, type SpecTarget } from '../../registry/present-specs.ts';
+import type { SchemaValidator } from '../../registry/schema-validator.ts';
+import type { InstanceFeed } from '../../routing/fleet/fleet-poller.ts';
+
+export interface PresentSpec {
+  readonly version: string;
+  readonly schema: JsonObject;
+  /** What an input does wrong; empty when it is valid. */
+  readonly find: (input: Json) => readonly SchemaFinding[];
+}
+
+export interface PresentSpecs {
+  /** Null while no instance has said what it takes. */
+  read(target: SpecTarget): Promise<PresentSpec | null>;
+}
+
+export interface SpecDependencies {
+  readonly db: Db;
+  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly validator: Pick<SchemaValidator, 'spec'>;
+}
+
+export function createPresentSpecs({ db, feed, validator }: SpecDependencies): PresentSpecs {
+  const compiler = createSchemaCompiler();
+  const compiled = new LRUCache<string, PresentSpec>({ max: 200 });
+
+  return {
+    read: async (target) => {
+      const { specs, arePresent } = await listPresentSpecs({ db, feed }, target);
+      const chosen = arePresent ? specs[0] : specs.at(-1);
+      if (chosen === undefined) return null;
+      const { version, digest } = chosen;
+      const known = compiled.get(digest);
+      if (known !== undefined) return known;
+      const { input: schema } = await validator.spec(digest);
+      const spec: PresentSpec = { version, schema, find: compiler.compile(schema).find };
+      compiled.set(digest, spec);
+      return spec;
+    },
+  };
+}

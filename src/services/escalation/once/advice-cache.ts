@@ -1,0 +1,139 @@
+/**
+ * One answer to one request for advice: kept for 24 hours, and asked for once however many want it at the same time, in
+ * all processes. A process holds the request as it would an Idempotency-Key; when it dies, another one takes over.
+ * Nobody gets what is about another caller: only those who may spend the same share a failure, and the question goes on
+ * until the last of them has left.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { AdviseAnswer } from '../../../contracts/escalation.ts';
+import type { Json } from '../../../contracts/primitives.ts';
+import { onStop, Stop, type StopSignal } from '../../../core/cancellation.ts';
+import type { Db } from '../../../db/connect.ts';
+import { findAdviceAnswer, insertAdviceAnswer } from '../../../db/escalation/advice-answer.ts';
+import {
+  holdKey,
+  type KeyHold,
+  releaseKey,
+  renewKeys,
+  takeOverKey,
+} from '../../../db/idempotency/idempotency-hold.ts';
+import { createHoldKeeper } from '../../delivery/lease-renewer.ts';
+import { newToken } from '../../ids.ts';
+
+/** An answer of `/advise`, and the level that gave it. */
+export interface LevelAdvice extends AdviseAnswer {
+  readonly from_level: number;
+}
+
+export interface AdviceQuestion {
+  readonly projectId: string;
+  readonly digest: Buffer;
+  /** What the caller may still spend, USD; null = only the budgets say. */
+  readonly leftUsd: number | null;
+  /** Stops when the caller has left. */
+  readonly signal: StopSignal;
+}
+
+/** @param signal stops when all callers have left */
+type FindAdvice = (signal: StopSignal) => Promise<{ readonly advice: LevelAdvice; readonly isKept: boolean }>;
+
+export interface AdviceCache {
+  answer(question: AdviceQuestion, find: FindAdvice): Promise<LevelAdvice>;
+  /** Another request that is to be answered with the same. */
+  keep(projectId: string, digest: Buffer, advice: LevelAdvice): Promise<void>;
+  stop(): void;
+}
+
+interface Flight {
+  readonly answer: Promise<LevelAdvice>;
+  readonly stop: Stop<unknown>;
+  callers: number;
+}
+
+const request = 'POST /advise';
+const renewalMs = 2_500;
+const pollMs = 200;
+
+export function createAdviceCache({ db, logger }: { readonly db: Db; readonly logger: Logger }): AdviceCache {
+  const flights = new Map<string, Flight>();
+  const keeper = createHoldKeeper<KeyHold>({
+    renew: (held) => renewKeys(db, held),
+    idOf: ({ holder }) => holder,
+    intervalMs: renewalMs,
+    retryMs: renewalMs,
+    logger,
+  });
+
+  /** @returns the answer that somebody else gave meanwhile, or null when it is ours to give */
+  const takeTurn = async (hold: KeyHold, digest: Buffer): Promise<Json | null> => {
+    for (;;) {
+      const known = await findAdviceAnswer(db, hold.project_id, digest);
+      if (known !== undefined) return known;
+      if ((await holdKey(db, hold, digest)) || (await takeOverKey(db, hold, hold.key))) return null;
+      await sleep(pollMs);
+    }
+  };
+
+  const keep: AdviceCache['keep'] = (projectId, digest, advice) =>
+    insertAdviceAnswer(db, projectId, digest, advice as unknown as Json);
+
+  const fly = async (
+    { projectId: project_id, digest }: AdviceQuestion,
+    find: () => ReturnType<FindAdvice>,
+  ): Promise<LevelAdvice> => {
+    const hold: KeyHold = {
+      project_id,
+      request,
+      key: `advice:${digest.toString('hex')}`,
+      holder: newToken(),
+    };
+    const known = await takeTurn(hold, digest);
+    if (known !== null) return known as unknown as LevelAdvice;
+    const release = keeper.hold(hold, () => undefined);
+    try {
+      const { advice, isKept } = await find();
+      if (isKept) await keep(project_id, digest, advice);
+      return advice;
+    } finally {
+      release();
+      await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself
+    }
+  };
+
+  const forget = (key: string, { stop }: Pick<Flight, 'stop'>): void => {
+    if (flights.get(key)?.stop === stop) flights.delete(key);
+  };
+
+  const launch = (key: string, question: AdviceQuestion, find: FindAdvice): Flight => {
+    const stop = new Stop<unknown>();
+    const answer = fly(question, () => find(stop)).finally(() => forget(key, { stop }));
+    const flight = { answer, stop, callers: 0 };
+    flights.set(key, flight);
+    return flight;
+  };
+
+  const answer: AdviceCache['answer'] = async (question, find) => {
+    const { projectId, digest, leftUsd, signal } = question;
+    const key = `${projectId} ${digest.toString('hex')} ${leftUsd}`;
+    const flight = flights.get(key) ?? launch(key, question, find);
+    flight.callers += 1;
+    const stay = onStop(signal, () => {
+      flight.callers -= 1;
+      if (flight.callers > 0) return;
+      forget(key, flight); // who comes now asks anew
+      flight.stop.abort(signal.reason);
+    });
+    try {
+      return await flight.answer;
+    } finally {
+      stay();
+    }
+  };
+
+  return {
+    answer,
+    keep,
+    stop: () => keeper.stop(),
+  };
+}

@@ -1,0 +1,168 @@
+/** What `/execute` answers: a result, a failure with advice and the level to come back at, or a person's turn. */
+import type { EscalationAttempt, ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalation.ts';
+import type { Failure, Json } from '../../../contracts/primitives.ts';
+import type { ReviewKind } from '../../../contracts/review.ts';
+import type { Skill } from '../../../contracts/skill.ts';
+import { exhaustedText, humanLevel, labelOf, topLevel } from '../../../core/ladder/labels.ts';
+import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
+import type { Db } from '../../../db/connect.ts';
+import { readCallCost, readUnixTime } from '../../../db/escalation/escalation-transition.ts';
+import { findSkill } from '../../../db/skill/skill.ts';
+import { AppError } from '../../../errors/app-error.ts';
+import { openReview, reviewDueMs } from '../../reviews/open-review.ts';
+import { crystallise } from '../../skills/learn-skill.ts';
+import { toSkill } from '../../skills/skill-view.ts';
+import { fingerprintOf } from '../ladder/fingerprint.ts';
+import { modelSpecOf } from '../ladder/stored-ladder.ts';
+import { activeSkillsOf, type Execution, errorText } from '../levels/execution.ts';
+import type { LevelAdvice } from './advice-cache.ts';
+import type { AdviseOnce, Asker } from './advise-once.ts';
+
+export interface AnswerDependencies {
+  readonly db: Db;
+  readonly adviseOnce: AdviseOnce;
+}
+
+/** One call of `/execute`. */
+export interface ExecuteCall {
+  readonly asker: Asker;
+  readonly request: ExecuteRequest;
+  /** The caller may vouch for the advice that it sends. */
+  readonly vouches: boolean;
+}
+
+async function costOf(db: Db, { projectId, owner }: Asker): Promise<number> {
+  return fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
+}
+
+function factsOf(execution: Execution) {
+  return {
+    model_spec: modelSpecOf(execution.level, execution.model),
+    active_skills: [...activeSkillsOf(execution)],
+  };
+}
+
+/** Opens a review. */
+export async function answerHuman(
+  { db }: Pick<AnswerDependencies, 'db'>,
+  { asker, request }: ExecuteCall,
+  { why, kind = 'escalation' }: { readonly why: string; readonly kind?: ReviewKind },
+): Promise<ExecuteAnswer> {
+  const { job_type, prompt, context, escalation_history, escalation_advice } = request;
+  const { review_id } = await openReview(db, {
+    project_id: asker.projectId,
+    kind,
+    due_in_ms: reviewDueMs('standard'),
+    reason: `a job of type ${job_type} needs a person: ${why}`,
+    payload: {
+      job_type,
+      error: escalation_history.at(-1)?.error ?? '',
+      input: { prompt, ...(context === undefined ? {} : { context }) },
+      history: escalation_history,
+      advice: escalation_advice,
+    },
+  });
+  return {
+    success: false,
+    result: null,
+    error: exhaustedText,
+    new_level: humanLevel,
+    review_id,
+    model_spec: modelSpecOf(humanLevel),
+    active_skills: [],
+    cost_usd: await costOf(db, asker),
+  };
+}
+
+/** Null: none is to be had for now; the caller asks `/advise` later. */
+async function adviseAfter(
+  { adviseOnce }: AnswerDependencies,
+  { asker, request }: ExecuteCall,
+  failed: EscalationAttempt,
+): Promise<LevelAdvice | null> {
+  const { job_type, prompt, context, signals, repo_context = '', escalation_advice } = request;
+  try {
+    return await adviseOnce(asker, {
+      from_level: failed.level + 1,
+      job_type,
+      error: failed.error,
+      prompt,
+      context,
+      signals,
+      repo_context,
+      escalation_advice,
+      escalation_history: [...request.escalation_history, failed],
+    });
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
+  }
+}
+
+export async function answerFailure(
+  dependencies: AnswerDependencies,
+  call: ExecuteCall,
+  { execution, failure }: { readonly execution: Execution; readonly failure: Failure },
+): Promise<ExecuteAnswer> {
+  const { level } = execution;
+  const error = errorText(failure);
+  const attempted_at = await readUnixTime(dependencies.db);
+  const failed = { level, label: labelOf(level), attempted_at, error };
+  const advice = level >= topLevel ? null : await adviseAfter(dependencies, call, failed);
+  const isHuman = level >= topLevel || advice?.from_level === humanLevel;
+  const next =
+    advice === null || isHuman
+      ? {}
+      : {
+          advice: { ...advice, label: labelOf(advice.from_level) },
+          new_level: advice.suggested_executor_level,
+        };
+  return {
+    success: false,
+    result: null,
+    error,
+    ...(isHuman ? { new_level: humanLevel } : next),
+    ...factsOf(execution),
+    cost_usd: await costOf(dependencies.db, call.asker),
+  };
+}
+
+export async function answerSuccess(
+  { db }: Pick<AnswerDependencies, 'db'>,
+  call: ExecuteCall,
+  { execution, result }: { readonly execution: Execution; readonly result: Json },
+): Promise<ExecuteAnswer> {
+  const skill = execution.solved_by === null ? await learn(db, call) : null;
+  return {
+    success: true,
+    result,
+    ...(skill === null ? {} : { skill_candidate: skill }),
+    ...factsOf(execution),
+    cost_usd: await costOf(db, call.asker),
+  };
+}
+
+/** The last advice as a skill for the error that it answered. */
+async function learn(db: Db, { asker, request, vouches }: ExecuteCall): Promise<Skill | null> {
+  const { projectId } = asker;
+  const { job_type, signals, escalation_history, escalation_advice } = request;
+  const advice = escalation_advice.at(-1);
+  const attempt = escalation_history.at(-1);
+  if (advice === undefined || attempt === undefined) return null;
+  const skillId = await db.transaction((trx) =>
+    crystallise(trx, {
+      project_id: projectId,
+      job_type,
+      escalation_id: null,
+      signals,
+      correction: null,
+      error: attempt.error,
+      fingerprint: fingerprintOf(attempt.error),
+      from_level: advice.from_level,
+      instructions: advice.instructions,
+      trust: vouches ? 'trusted' : 'candidate',
+    }),
+  );
+  const row = skillId === null ? undefined : await findSkill(db, projectId, skillId);
+  return row === undefined ? null : toSkill(row);
+}

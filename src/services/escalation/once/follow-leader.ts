@@ -1,0 +1,62 @@
+/**
+ * Many jobs that fail alike at once learn from one of them. Before the first advice is asked for, a ladder waits for an
+ * earlier one of the same project, job type and error; when that one has ended, or a skill was made otherwise, it goes
+ * back once to where the skill is of use: level 0 for a template, the first model for instructions alone.
+ */
+import { mayApplyAtLevel0 } from '../../../core/skills/confidence.ts';
+import type { Db } from '../../../db/connect.ts';
+import type { EscalationRow } from '../../../db/escalation/escalation.ts';
+import { findLeader } from '../../../db/escalation/escalation.ts';
+import { noteLeader } from '../../../db/escalation/escalation-transition.ts';
+import type { SkillMatcher } from '../../skills/match-skills.ts';
+import type { StoredLadder } from '../ladder/stored-ladder.ts';
+
+interface Follower {
+  readonly row: EscalationRow;
+  readonly ladder: StoredLadder;
+}
+
+/** Of a leader that waits for a person, say, or whose workflow is gone. */
+const longestWaitS = 600;
+/** A leader is most often done within seconds; whoever has waited for a while can wait a quarter longer. */
+const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];
+
+function mayFollow({ has_followed, advice }: StoredLadder): boolean {
+  return !has_followed && advice.length === 0;
+}
+
+/**
+ * @param now Unix seconds
+ * @returns after how many milliseconds to look again; null when there is nobody to wait for
+ */
+export async function waitForLeader(
+  db: Db,
+  { row, ladder, now }: Follower & { readonly now: number },
+): Promise<number | null> {
+  const { project_id, job_type, escalation_id, fingerprint } = row;
+  if (fingerprint === null || !mayFollow(ladder)) return null;
+  const followed = { project_id, job_type, escalation_id, fingerprint, younger_than_s: longestWaitS };
+  const leader = await findLeader(db, followed);
+  if (leader === undefined) return null;
+  if (row.leader_id !== leader.escalation_id) await noteLeader(db, escalation_id, leader.escalation_id);
+  const ageMs = now * 1_000 - row.created_at.getTime();
+  const delayMs = Math.max(shortestDelayMs, ageMs * delayPerAge) * (0.8 + 0.4 * Math.random());
+  return Math.min(Math.round(delayMs), longestDelayMs);
+}
+
+/** @returns the level to execute at before any advice; null when no skill is of use */
+export async function findWayBack(
+  matcher: SkillMatcher,
+  { row, ladder, signals }: Follower & { readonly signals: readonly string[] },
+): Promise<number | null> {
+  if (!mayFollow(ladder)) return null;
+  const { project_id, job_type, active_skills } = row;
+  const error = ladder.history.at(-1)?.error ?? null;
+  const skills = (await matcher.match({ project_id, job_type, signals, error })).map(({ skill }) => skill);
+  const useful = skills.filter(({ trust, flagged }) => trust === 'trusted' && !flagged);
+  if (useful.some((skill) => mayApplyAtLevel0(skill) && !ladder.seen_skills.includes(skill.id))) return 0;
+  const unread = useful.filter(({ id }) => !active_skills.includes(id));
+  const { lowest_level, max_level } = ladder.rules;
+  if (unread.length === 0 || max_level === 0) return null;
+  return Math.min(Math.max(1, lowest_level), max_level);
+}

@@ -1,0 +1,84 @@
+/**
+ * Values of a run's expressions: from the job, the stored results and, for an item, the list it comes from. What cannot
+ * be worked out is a failure of the step, never of the process.
+ */
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
+import { ExpressionError } from '../../core/expression/errors.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import { describeValue, type ExpressionScope } from '../../core/expression/evaluation.ts';
+import type { CompiledTemplate } from '../../core/expression/template.ts';
+import type { Evaluated } from './item-lists.ts';
+import type { RunContext } from './run-context.ts';
+import { mentionsOf, type StepResults } from './step-results.ts';
+
+const largestItemCount = 10_000;
+
+function unresolved(message: string): { readonly error: Failure } {
+  return {
+    error: { code: 'expression_unresolved', message },
+  };
+}
+
+async function evaluateWith<Value>(
+  results: StepResults,
+  context: RunContext,
+  template: CompiledTemplate,
+  evaluate: (scope: ExpressionScope) => Value,
+): Promise<Evaluated<Value>> {
+  const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
+  if (failure !== null) return { error: failure };
+  try {
+    return { value: evaluate({ ...context.scope, steps }) };
+  } catch (error) {
+    if (error instanceof ExpressionError) return unresolved(error.message);
+    throw error;
+  }
+}
+
+/** Outside of any item. */
+export function evaluateInRun<Value>(
+  results: StepResults,
+  context: RunContext,
+  template: CompiledTemplate,
+  evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
+): Promise<Evaluated<Value>> {
+  return evaluateWith(results, context, template, (scope) => evaluate(template, scope));
+}
+
+/** The list of a step's `for_each`; null for a step without. */
+export async function readItems(
+  results: StepResults,
+  context: RunContext,
+  { definition, items }: CompiledStep,
+): Promise<Evaluated<readonly Json[] | null>> {
+  if (items === null) return { value: null };
+  return context.lists.of(definition.id, async () => {
+    const list = await evaluateInRun(results, context, items, evaluateTemplate);
+    if ('error' in list) return list;
+    const { value } = list;
+    if (!Array.isArray(value)) {
+      return unresolved(`a list is needed, not ${describeValue(value)}`);
+    }
+    if (value.length <= largestItemCount) return { value };
+    const message = `${value.length} items; at most ${largestItemCount} are allowed`;
+    return { error: { code: 'too_many_items', message } };
+  });
+}
+
+/** The value of a template of a step. @param item 0 = of the step as a whole */
+export async function evaluateInStep(
+  results: StepResults,
+  context: RunContext,
+  { step, item }: { readonly step: CompiledStep; readonly item: number },
+  template: CompiledTemplate,
+): Promise<Evaluated<Json>> {
+  if (item === 0) return evaluateInRun(results, context, template, evaluateTemplate);
+  const items = await readItems(results, context, step);
+  if ('error' in items) return items;
+  const own = items.value?.[item - 1];
+  if (own === undefined) return unresolved(`step ${step.definition.id} has no item ${item}`);
+  return evaluateWith(results, context, template, (scope) =>
+    evaluateTemplate(template, { ...scope, item: own, index: item - 1 }),
+  );
+}

@@ -1,0 +1,98 @@
+/**
+ * What a worker needs of a run, read once per process and kept: the definition, compiled, and the job. Of it only the
+ * ceiling changes, with a version, so that whoever knows of a newer one has the run read again.
+ */
+import { LRUCache } from 'lru-cache';
+import {
+  type CompiledDefinition,
+  compileDefinition,
+} from '../../core/definition/compile/compile-definition.ts';
+import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { references } from '../../core/expression/references.ts';
+import type { Db } from '../../db/connect.ts';
+import { countReruns, openRun, type RunContextRow } from '../../db/run/run.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createItemLists, type ItemLists } from './item-lists.ts';
+
+export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
+  readonly ceilingUsd: number | null;
+  readonly compiled: CompiledDefinition;
+  /** Index of a step by its id. */
+  readonly indexOf: ReadonlyMap<string, number>;
+  /** The roots `job` and `run` of expressions. */
+  readonly scope: Pick<ExpressionScope, 'job' | 'run'>;
+  /** Of its steps with `for_each`, by id. */
+  readonly lists: ItemLists;
+}
+
+export interface RunContexts {
+  /**
+   * @param budgetVersion the newest that is known; default: any
+   * @throws AppError `not_found`
+   */
+  open(runId: string, budgetVersion?: number): Promise<RunContext>;
+}
+
+interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled' | 'indexOf'> {
+  /** Some expression reads `run.attempt`. */
+  readonly countsReruns: boolean;
+}
+
+function countsReruns({ steps, output }: CompiledDefinition): boolean {
+  return [output, ...steps.flatMap(({ input, when, items }) => [input, when, items])].some(
+    (template) =>
+      template !== null &&
+      references(template).some(
+        ({ root, segments: [field] }) => root === 'run' && (field === undefined || field === 'attempt'),
+      ),
+  );
+}
+
+export function createRunContexts(db: Db): RunContexts {
+  const definitions = new LRUCache<string, CompiledEntry>({ max: 200 });
+  const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000 });
+  const lists = createItemLists();
+
+  const compile = ({ digest, definition }: RunContextRow): CompiledEntry => {
+    const known = definitions.get(digest);
+    if (known !== undefined) return known;
+    const compiled = compileDefinition(definition);
+    const indexOf = new Map(compiled.steps.map((step, index) => [step.definition.id, index]));
+    const entry = { definition, compiled, indexOf, countsReruns: countsReruns(compiled) };
+    definitions.set(digest, entry);
+    return entry;
+  };
+
+  const read = async (runId: string): Promise<RunContext> => {
+    const row = await openRun(db, runId);
+    if (row === undefined) throw new AppError('not_found', `there is no run ${runId}`);
+    const { run_id, job_id, pipeline, version } = row;
+    const { countsReruns: isCounted, ...compiled } = compile(row);
+    const attempt = isCounted ? 1 + (await countReruns(db, runId)) : 1;
+    return {
+      ...row,
+      ...compiled,
+      ceilingUsd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
+      scope: { job: row.job, run: { id: run_id, job_id, attempt, pipeline, version } },
+      lists: { of: (stepId, make) => lists.of(`${run_id}/${stepId}`, make) },
+    };
+  };
+
+  const readAndKeep = (runId: string): Promise<RunContext> => {
+    const opening = read(runId);
+    contexts.set(runId, opening);
+    opening.catch(() => contexts.delete(runId));
+    return opening;
+  };
+
+  const open: RunContexts['open'] = async (runId, budgetVersion = 0) => {
+    const known = contexts.get(runId);
+    if (known === undefined) return readAndKeep(runId);
+    const context = await known;
+    if (context.budget_version >= budgetVersion) return context;
+    // Whoever comes first with the news reads it for all.
+    const newer = contexts.get(runId);
+    return newer === undefined || newer === known ? readAndKeep(runId) : newer;
+  };
+  return { open };
+}

@@ -1,0 +1,139 @@
+/**
+ * Results of finished steps. Small ones stay in memory where they were made, so that a chain of steps on one worker reads
+ * nothing back; the others come from the database, all that is mentioned by one query. The output of a step with items is
+ * the list of theirs, put together when it is read and kept in memory only when the step has ended.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { StepState } from '../../contracts/run.ts';
+import type { StepScope } from '../../core/expression/evaluation.ts';
+import { references } from '../../core/expression/references.ts';
+import type { CompiledTemplate } from '../../core/expression/template.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Db } from '../../db/connect.ts';
+import { listItemResults, listOutputBytes, listStepResults, type StepResultRow } from '../../db/step/step.ts';
+
+/** A step that expressions mention. */
+export interface StepMention {
+  readonly step_id: string;
+  /** Not only its state, error or cost. */
+  readonly reads_output: boolean;
+}
+
+export interface MentionedSteps {
+  /** The root `steps` of expressions, with the steps asked for. */
+  readonly steps: Readonly<Record<string, StepScope>>;
+  /** Why an output that was asked for is not among them: all items together are too large. */
+  readonly failure: Failure | null;
+}
+
+export interface StepResults {
+  scopeOf(runId: string, mentions: readonly StepMention[]): Promise<MentionedSteps>;
+  remember(runId: string, stepId: string, output: Json, costUsd: number): void;
+  /** How much the outputs of some steps, with those of their items, take together, as JSON text in bytes. */
+  bytesOf(runId: string, stepIds: readonly string[]): Promise<number>;
+}
+
+const cacheBytes = 64 * 1_048_576;
+const largestKept = 262_144;
+const largestOutput = 16 * 1_048_576;
+
+/** Each once. */
+export function mentionsOf(template: CompiledTemplate): StepMention[] {
+  const reads = new Map<string, boolean>();
+  for (const { root, segments } of references(template)) {
+    const [step, field] = segments;
+    if (root !== 'steps' || typeof step !== 'string') continue;
+    reads.set(step, reads.get(step) === true || field === undefined || field === 'output');
+  }
+  return [...reads].map(([step_id, reads_output]) => ({ step_id, reads_output }));
+}
+
+const succeeded: ReadonlySet<StepState> = new Set(['succeeded', 'reused']);
+const failed: ReadonlySet<StepState> = new Set(['failed', 'unknown', 'skipped', 'cancelled']);
+
+function toScope(row: StepResultRow): StepScope {
+  return {
+    status: row.state,
+    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+    ...(succeeded.has(row.state) && row.items === null ? { output: row.output } : {}),
+    ...(row.error === null ? {} : { error: row.error }),
+  };
+}
+
+function tooLarge(stepId: string, bytes: number): Failure {
+  return {
+    code: 'output_too_large',
+    message: `the outputs of all items of step ${stepId} take ${bytes} bytes; at most ${largestOutput} are allowed`,
+  };
+}
+
+export function createStepResults(db: Db): StepResults {
+  const kept = new LRUCache<string, { value: StepScope; size: number }>({
+    maxSize: cacheBytes,
+    sizeCalculation: ({ size }) => size,
+  });
+  const nameOf = (runId: string, stepId: string): string => `${runId}/${stepId}`;
+
+  /** What is missing is null: an item that failed and was tolerated, or was skipped. */
+  const gather = async (
+    runId: string,
+    rows: readonly StepResultRow[],
+    scope: Record<string, StepScope>,
+  ): Promise<Failure | null> => {
+    const ids = rows.map(({ step_id }) => step_id);
+    const bytes = await listOutputBytes(db, runId, ids);
+    const sizeOf = ({ step_id, items }: StepResultRow): number =>
+      (bytes.get(step_id) ?? 0) + 5 * (items ?? 0);
+    const large = rows.find((row) => sizeOf(row) > largestOutput);
+    if (large !== undefined) return tooLarge(large.step_id, sizeOf(large));
+    const outputs = new Map(rows.map(({ step_id, items }) => [step_id, Array<Json>(items ?? 0).fill(null)]));
+    for (const { step_id, item, output } of await listItemResults(db, runId, ids)) {
+      const list = outputs.get(step_id);
+      if (list !== undefined && item <= list.length) list[item - 1] = output;
+    }
+    for (const row of rows) {
+      const value = { ...scope[row.step_id], output: outputs.get(row.step_id) ?? [] };
+      scope[row.step_id] = value;
+      const size = sizeOf(row) + 100;
+      if (succeeded.has(row.state) && size <= largestKept)
+        kept.set(nameOf(runId, row.step_id), { value, size });
+    }
+    return null;
+  };
+
+  return {
+    scopeOf: async (runId, mentions) => {
+      const steps: Record<string, StepScope> = {};
+      const missing: StepMention[] = [];
+      for (const mention of mentions) {
+        const known = kept.get(nameOf(runId, mention.step_id));
+        if (known === undefined) missing.push(mention);
+        else steps[mention.step_id] = known.value;
+      }
+      if (missing.length === 0) return { steps, failure: null };
+      const rows = await listStepResults(
+        db,
+        runId,
+        missing.map(({ step_id }) => step_id),
+      );
+      for (const row of rows) steps[row.step_id] = toScope(row);
+      const read = new Set(missing.flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : [])));
+      const lists = rows.filter(
+        ({ step_id, items, state }) => items !== null && read.has(step_id) && !failed.has(state),
+      );
+      return { steps, failure: lists.length === 0 ? null : await gather(runId, lists, steps) };
+    },
+    bytesOf: async (runId, stepIds) => {
+      const sizes = stepIds.map((stepId) => kept.get(nameOf(runId, stepId))?.size ?? null);
+      const missing = stepIds.filter((_, index) => sizes[index] === null);
+      const stored = missing.length === 0 ? [] : (await listOutputBytes(db, runId, missing)).values();
+      return [...sizes, ...stored].reduce<number>((sum, size) => sum + (size ?? 0), 0);
+    },
+    remember: (runId, stepId, output, costUsd) => {
+      const size = Buffer.byteLength(JSON.stringify(output)) + 100;
+      if (size > largestKept) return;
+      kept.set(nameOf(runId, stepId), { value: { status: 'succeeded', cost_usd: costUsd, output }, size });
+    },
+  };
+}

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { isExhausted, judgeOutcome, type Verdict } from '../../../src/core/call/judge.ts';
+import type { CallOutcome } from '../../../src/core/call/outcome.ts';
+
+type Shared = Omit<Verdict, 'next' | 'error' | 'counted'> & { readonly counted?: boolean };
+type End = [next: Verdict['next'], code: string | null, message?: string];
+
+const once = 'retry.max is 0, so it is not sent again';
+
+/** What holds however often it happened. */
+const answered: Shared = { ambiguity: 'answered', attemptState: 'settled', settlement: 'answered' };
+const refused: Shared = { ambiguity: 'rejected', attemptState: 'settled', settlement: 'failed' };
+const broken: Shared = {
+  ambiguity: 'answered',
+  attemptState: 'settled',
+  settlement: 'failed',
+  counted: true,
+};
+const lost: Shared = { ambiguity: 'ambiguous', attemptState: 'lost', settlement: 'lost', counted: true };
+function unread(ambiguity: Verdict['ambiguity']): Shared {
+  return {
+    ambiguity,
+    attemptState: 'released',
+    settlement: 'not_sent',
+  };
+}
+
+function same(...end: End): [End, End, End] {
+  return [end, end, end];
+}
+
+/** Outcome, what holds always, and the end with retry.max 0, with a retry left, and with none left. */
+const table: [CallOutcome, Shared, [never: End, left: End, exhausted: End]][] = [
+  [{ kind: 'answered', body: { a: 1 } }, answered, same('succeeded', null)],
+  [
+    { kind: 'rejected', status: 422, message: 'no such codec' },
+    refused,
+    same('failed', 'input_rejected', 'HTTP 422: no such codec'),
+  ],
+  [
+    { kind: 'output_invalid', message: '/a is missing' },
+    answered,
+    same('failed', 'output_invalid', '/a is missing'),
+  ],
+  [
+    { kind: 'too_large', limitBytes: 16 },
+    answered,
+    same(
+      'failed',
+      'output_too_large',
+      'the answer is larger than 16 bytes; write large data to the media store',
+    ),
+  ],
+  [
+    { kind: 'failed', status: 500, message: 'out of memory' },
+    broken,
+    [
+      ['failed', 'capability_failed', 'HTTP 500: out of memory'],
+      ['failover', 'capability_failed', 'HTTP 500: out of memory'],
+      ['failed', 'capability_failed', 'HTTP 500: out of memory'],
+    ],
+  ],
+  [
+    { kind: 'invalid', message: 'HTML' },
+    broken,
+    [
+      ['failed', 'response_invalid', 'HTML'],
+      ['failover', 'response_invalid', 'HTML'],
+      ['failed', 'response_invalid', 'HTML'],
+    ],
+  ],
+  [
+    { kind: 'malformed', message: 'a list' },
+    { ...broken, counted: false },
+    same('failed', 'response_invalid', 'a list'),
+  ],
+  [
+    { kind: 'lost', message: 'it broke' },
+    lost,
+    [
+      ['unknown', 'delivery_unknown', `it broke; ${once}`],
+      ['retry', 'contact_lost', 'it broke'],
+      ['failed', 'contact_lost', 'it broke'],
+    ],
+  ],
+  [
+    { kind: 'timeout', timeoutMs: 500 },
+    lost,
+    [
+      ['unknown', 'delivery_unknown', `no answer within 500 ms; ${once}`],
+      ['retry', 'attempt_timeout', 'no answer within 500 ms'],
+      ['failed', 'attempt_timeout', 'no answer within 500 ms'],
+    ],
+  ],
+  [
+    { kind: 'overloaded', status: 429, retryAfterMs: 1_000 },
+    unread('overloaded'),
+    same('failover', 'overloaded', 'the instance refuses work for now (HTTP 429)'),
+  ],
+  [
+    { kind: 'not_sent', message: 'no connection (ECONNREFUSED)' },
+    unread('not_sent'),
+    same('failover', 'connect_failed', 'no connection (ECONNREFUSED)'),
+  ],
+  [
+    { kind: 'cancelled' },
+    { ...lost, counted: false },
+    same('cancelled', 'run_cancelled', 'the call was cancelled'),
+  ],
+];
+
+const positions: [where: string, facts: { countedBefore: number; retryMax: number }, column: 0 | 1 | 2][] = [
+  ['delivered at most once', { countedBefore: 0, retryMax: 0 }, 0],
+  ['with all retries left', { countedBefore: 0, retryMax: 3 }, 1],
+  ['with one retry left', { countedBefore: 2, retryMax: 3 }, 1],
+  ['with no retry left', { countedBefore: 3, retryMax: 3 }, 2],
+  ['after more failures than retries', { countedBefore: 9, retryMax: 3 }, 2],
+];
+
+function verdict(shared: Shared, [next, code, message]: End) {
+  return {
+    counted: false,
+    ...shared,
+    next,
+    error: code === null ? null : { code, message },
+  };
+}
+
+describe('judgeOutcome', () => {
+  describe.each(positions)('%s', (_, facts, column) => {
+    it.each(table)('$kind', (outcome, shared, ends) => {
+      expect(judgeOutcome(outcome, facts)).toEqual(verdict(shared, ends[column]));
+    });
+  });
+
+  it.each([
+    [{ countedBefore: 1, retryMax: 0 }, 'unknown', 'delivery_unknown'],
+    [{ countedBefore: 4, retryMax: 3 }, 'failed', 'contact_lost'],
+  ] as const)('a call whose lost attempts used up the retries (%j) is withheld', (facts, next, code) => {
+    expect(isExhausted(facts)).toBe(true);
+    expect(judgeOutcome({ kind: 'withheld' }, facts)).toMatchObject({
+      ambiguity: 'not_sent',
+      attemptState: 'released',
+      settlement: 'not_sent',
+      counted: false,
+      next,
+      error: { code },
+    });
+  });
+
+  it.each(positions)('an abandoned call %s is not held against the capability', (_, facts, column) => {
+    const error = 'the worker that made the call stopped';
+    expect(judgeOutcome({ kind: 'abandoned' }, facts)).toEqual(
+      column === 0
+        ? verdict(lost, ['unknown', 'delivery_unknown', `${error}; ${once}`])
+        : verdict({ ...lost, counted: false }, ['retry', 'contact_lost', error]),
+    );
+  });
+});

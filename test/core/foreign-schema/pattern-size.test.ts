@@ -1,0 +1,24 @@
+import { RE2JS } from 're2js';
+import { expect, it } from 'vitest';
+import { estimatePatternSize } from '../../../src/core/foreign-schema/pattern-size.ts';
+
+it.each([
+  '^a$',
+  'a{1000}',
+  '(a{30}){30}',
+  '(?:[a-z\\]]{5,20}-?){2,}',
+  '\\{3\\}(x|yy)*',
+  '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$',
+  '((a{9}b){9}c){9}',
+])('is near what %s compiles to', (pattern) => {
+  const size = RE2JS.compile(pattern).programSize();
+  const estimate = estimatePatternSize(pattern);
+  expect(estimate).toBeGreaterThan(size / 2);
+  expect(estimate).toBeLessThan(size * 2 + 10);
+});
+
+it.each(['[[[[[', '(((((', '{{{{{', '\\\\\\', ')))))'])('reads %s in linear time', (piece) => {
+  const begin = performance.now();
+  estimatePatternSize(piece.repeat(12_000));
+  expect(performance.now() - begin).toBeLessThan(3_000);
+});

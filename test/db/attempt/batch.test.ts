@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { type Claim, takeTurn } from '../../../src/db/attempt/attempt.ts';
+import { newId } from '../../../src/services/ids.ts';
+import { useDatabase } from '../../support/database.ts';
+import { aClaim, anEnd, anInstance, aRun, claimAttempts } from '../../support/factories.ts';
+
+const { db } = useDatabase(2);
+
+describe('a turn', () => {
+  it('reads no more rows when there are many attempts', async () => {
+    const [run, instance] = [
+      await aRun(db),
+      await anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 9 }),
+    ];
+    const aPaid = (): Claim => aClaim(run, instance, { step: null, key: newId('call'), reserved_nano: 5n });
+    /** Rows of all tables that one turn with an end and a claim reads. */
+    const readRows = (ended: Claim): Promise<number> =>
+      db.transaction(async (trx) => {
+        const readSoFar = async (): Promise<number> => {
+          const { rows } = await trx.raw(
+            'select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int as read from pg_stat_xact_user_tables',
+          );
+          return rows[0].read;
+        };
+        const before = await readSoFar();
+        const turn = { ends: [anEnd(ended, { settled_nano: 5n })], claims: [aPaid()] };
+        expect((await takeTurn(trx, turn, true)).ends).toEqual(['settled']);
+        return (await readSoFar()) - before;
+      });
+    const [first, second] = [aPaid(), aPaid()];
+    await claimAttempts(db, [first, second]);
+    const few = await readRows(first);
+    expect(few).toBeLessThan(60);
+    await db.raw(
+      `insert into attempt select (jsonb_populate_record(a, jsonb_build_object('attempt_id', 'att_many_' || n,
+         'key', 'many ' || n, 'state', 'settled', 'settled_nano', 5))).*
+       from attempt a, generate_series(1, 3000) n where a.attempt_id = ?`,
+      [second.attempt_id],
+    );
+    expect(await readRows(second)).toBeLessThan(60);
+  });
+});

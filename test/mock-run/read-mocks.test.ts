@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { readMocks } from '../../src/mock-run/read-mocks.ts';
+
+function findings(text: string) {
+  return readMocks(text, 'application/yaml').findings;
+}
+
+describe('reading a mocks file', () => {
+  it('finds every unknown key where it is, and says what was meant', () => {
+    const text = ['capabilitys: {}', 'capabilities:', '  x:', '    replies:', '      - delai: 1s'].join('\n');
+    expect(findings(text)).toMatchObject([
+      { code: 'key_unknown', pointer: '/capabilitys', line: 1, suggestion: 'did you mean "capabilities"?' },
+      {
+        code: 'key_unknown',
+        pointer: '/capabilities/x/replies/0/delai',
+        line: 5,
+        suggestion: 'did you mean "delay"?',
+      },
+    ]);
+  });
+
+  it('finds keys that are unknown in an expected step, and in an inline pipeline', () => {
+    const text = [
+      'expect: { steps: { a: { stat: failed } } }',
+      'pipelines: [{ pipeline: p, version: "1", steps: [{ id: a, capabilty: x }] }]',
+    ].join('\n');
+    expect(findings(text).map(({ pointer, suggestion }) => [pointer, suggestion])).toEqual([
+      ['/expect/steps/a/stat', 'did you mean "state"?'],
+      ['/pipelines/0/steps/0/capabilty', 'did you mean "capability"?'],
+    ]);
+  });
+
+  it('reads conditions and outputs over input, and nothing else', () => {
+    const text = [
+      'capabilities:',
+      '  x:',
+      '    replies:',
+      '      - { when: job.n == 1 }',
+      '      - { output: "{{ steps.a.output }}" }',
+      '      - { when: "input.n =" }',
+    ].join('\n');
+    expect(findings(text).map(({ code, pointer }) => [code, pointer])).toEqual([
+      ['root_unknown', '/capabilities/x/replies/0/when'],
+      ['root_unknown', '/capabilities/x/replies/1/output'],
+      ['expression_syntax', '/capabilities/x/replies/2/when'],
+    ]);
+  });
+
+  it('refuses two ends of one call, and a schema that is none', () => {
+    const text = [
+      'capabilities:',
+      '  x: { replies: [{ output: 1, lost: true }] }',
+      '  y: { input: { type: nonsense } }',
+    ].join('\n');
+    expect(findings(text)).toMatchObject([
+      { message: 'a reply has at most one of output, error, garbage, lost and refused' },
+    ]);
+    expect(findings('capabilities: { y: { input: { type: nonsense } } }')).toMatchObject([
+      { code: 'schema_invalid', pointer: '/capabilities/y/input' },
+    ]);
+  });
+
+  it('takes an empty file', () => {
+    expect(readMocks('', 'application/yaml')).toEqual({ mocks: {}, findings: [] });
+  });
+});

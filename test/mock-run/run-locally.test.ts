@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
+import { MockFault } from '../../src/mock-run/mock-fault.ts';
+import type { Mocks } from '../../src/mock-run/mocks.ts';
+import { runLocally } from '../../src/mock-run/run-locally.ts';
+
+function pipeline(steps: readonly StepDefinition[], rest: object = {}): PipelineDefinition {
+  return {
+    pipeline: 'p',
+    version: '1',
+    steps: [...steps],
+    ...rest,
+  };
+}
+
+function run(steps: readonly StepDefinition[], mocks: Mocks, job = {}) {
+  return runLocally(pipeline(steps), job, mocks);
+}
+
+const a = { id: 'a', capability: 'x' };
+
+describe('virtual time', () => {
+  it('lets days pass at once, and tells when things happened', async () => {
+    const before = performance.now();
+    const { steps, duration_ms } = await run(
+      [
+        { ...a, timeout: '12h', total_timeout: '7d', retry: { max: 1, initial: '3h', max_delay: '24h' } },
+        { id: 'w', wait: '2d', depends_on: ['a'] },
+      ],
+      { capabilities: { x: { replies: [{ times: 1, delay: '24h' }, { delay: '1h' }] } } },
+    );
+    const hour = 3_600_000;
+    expect(steps.map(({ id, finished_at_ms }) => [id, finished_at_ms])).toEqual([
+      ['a', (12 + 3 + 1) * hour],
+      ['w', (16 + 48) * hour],
+    ]);
+    expect(duration_ms).toBe(64 * hour);
+    expect(performance.now() - before).toBeLessThan(2_000);
+  });
+});
+
+describe('routing', () => {
+  const prices = [0.3, 0.1, 0.2].map((rate_usd) => ({ cost_model: { type: 'per_call', rate_usd } as const }));
+
+  it('takes the cheapest instance that fits, and counts what it costs', async () => {
+    const instances = [{ ...prices[0], tags: ['gpu'] }, prices[1] ?? {}, { ...prices[2], tags: ['gpu'] }];
+    const { cost_usd, events } = await run([a, { id: 'b', capability: 'x', tags: ['gpu'] }], {
+      capabilities: { x: { instances } },
+    });
+    const routed = events.filter(({ type }) => type === 'step.routed');
+    expect(routed.map(({ step_id, data }) => [step_id, (data as { endpoint: string }).endpoint])).toEqual([
+      ['a', 'mock://x/2'],
+      ['b', 'mock://x/3'],
+    ]);
+    expect(cost_usd).toBe(0.3);
+  });
+
+  it('goes to another instance when one cannot be reached', async () => {
+    const { steps, calls } = await run([a], {
+      capabilities: { x: { instances: [{}, {}], replies: [{ times: 1, refused: true }, {}] } },
+    });
+    expect(steps).toMatchObject([{ state: 'succeeded', attempts: 2, finished_at_ms: 0 }]);
+    expect(calls).toEqual({ x: 1 });
+  });
+
+  it('waits for a slot of an instance that is full', async () => {
+    const { steps } = await run([a, { id: 'b', capability: 'x' }], {
+      capabilities: { x: { max_concurrency: 1, replies: [{ delay: '500ms' }] } },
+    });
+    expect(steps.map(({ finished_at_ms }) => finished_at_ms)).toEqual([500, 1_000]);
+  });
+});
+
+describe('the budget of a run', () => {
+  it('holds the worst case of a call under way, so that two do not spend it twice', async () => {
+    const rate = { type: 'per_second', rate_usd: 0.1 } as const;
+    const steps = ['a', 'b'].map((id) => ({ id, capability: 'x', timeout: '10s' }));
+    const result = await runLocally(
+      pipeline(steps, { budget_ceiling_usd: 1.5 }),
+      {},
+      { capabilities: { x: { cost_model: rate, duration: '2s', replies: [{ delay: '2s' }] } } },
+    );
+    expect(result).toMatchObject({ outcome: 'succeeded', cost_usd: 0.4 });
+    expect(result.steps[1]?.started_at_ms).toBe(0);
+    expect(result.steps[1]?.finished_at_ms).toBeGreaterThan(4_000);
+  });
+
+  it('is waited for without end when nobody raises it', async () => {
+    const cost_model = { type: 'per_call', rate_usd: 1 } as const;
+    const two = [a, { id: 'b', capability: 'x', depends_on: ['a'] }];
+    const result = await runLocally(
+      pipeline(two, { budget_ceiling_usd: 1.5 }),
+      {},
+      { capabilities: { x: { cost_model } } },
+    );
+    expect(result).toMatchObject({
+      outcome: 'waiting',
+      steps: [{ state: 'succeeded' }, { state: 'waiting' }],
+    });
+  });
+});
+
+describe('mocks that do not say enough', () => {
+  it('name the capability that has none, and those that have', async () => {
+    await expect(run([{ id: 'a', capability: 'y' }], { capabilities: { x: {} } })).rejects.toThrow(
+      new MockFault('the capability y has no mock; mocked are x'),
+    );
+  });
+
+  it('name the call that no reply matches', async () => {
+    const mocks = { capabilities: { x: { replies: [{ when: 'input.n == 1' }] } } };
+    await expect(run([{ ...a, input: { n: 2 } }], mocks)).rejects.toThrow(
+      new MockFault('no reply of the mock x matches the call of step a with the input {"n":2}'),
+    );
+  });
+
+  it('do not pass a decision that the review does not take', async () => {
+    const mocks: Mocks = {
+      capabilities: { x: { replies: [{ error: { status: 422, message: 'no' } }] } },
+      reviews: { a: [{ action: 'skip' }] },
+    };
+    await expect(run([a], mocks)).rejects.toThrow('the review of step a does not take skip');
+  });
+});
+
+describe('a review that did not help', () => {
+  it('is asked again, three times in all', async () => {
+    const edit = { action: 'edit', input: { n: 1 } } as const;
+    const { steps, calls, error } = await run([a], {
+      capabilities: { x: { replies: [{ error: { status: 422, message: 'still wrong' } }] } },
+      reviews: { a: [edit, edit, edit, edit] },
+    });
+    expect(steps).toMatchObject([{ state: 'failed', error: { code: 'ladder_exhausted' } }]);
+    expect(calls).toEqual({ x: 4 });
+    expect(error?.message).toContain('still wrong');
+  });
+
+  it('ends the step when nobody comes for a day', async () => {
+    const { steps, duration_ms } = await run([a], {
+      capabilities: { x: { replies: [{ error: { status: 422, message: 'wrong' } }] } },
+    });
+    expect(steps).toMatchObject([{ state: 'failed', error: { code: 'ladder_exhausted' } }]);
+    expect(duration_ms).toBe(86_400_000);
+  });
+});
+
+describe('pipelines in pipelines', () => {
+  const nested = (depth: number): PipelineDefinition => ({
+    pipeline: `p${depth}`,
+    version: '1',
+    steps: [depth === 9 ? a : { id: 'a', pipeline: `p${depth + 1}@latest` }],
+  });
+
+  it('are five deep at most', async () => {
+    const pipelines = Array.from({ length: 10 }, (_, depth) => nested(depth));
+    const from = (depth: number) => runLocally(nested(depth), {}, { capabilities: { x: {} } }, { pipelines });
+    expect((await from(4)).outcome).toBe('succeeded');
+    const result = await from(3);
+    expect(result.outcome).toBe('failed');
+    expect(result.error?.message).toContain('6 runs deep');
+  });
+
+  it('are cancelled with the run', async () => {
+    const sub = pipeline([{ id: 'w', wait: '1h' }]);
+    const result = await runLocally(
+      pipeline([{ id: 'a', pipeline: 'p@1' }]),
+      {},
+      { control: [{ at: '1m', action: 'cancel' }] },
+      { pipelines: [sub] },
+    );
+    expect(result).toMatchObject({
+      outcome: 'cancelled',
+      duration_ms: 60_000,
+      steps: [{ state: 'cancelled' }],
+    });
+  });
+});

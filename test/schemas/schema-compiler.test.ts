@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
+import { createSchemaCompiler } from '../../src/schemas/schema-compiler.ts';
+
+const { compile } = createSchemaCompiler();
+function list<Item>(length: number, item: (at: number) => Item): Item[] {
+  return Array.from({ length }, (_, at) => item(at));
+}
+function inside(levels: number): Json {
+  return levels === 0 ? 1 : { a: inside(levels - 1) };
+}
+const mebibyte = 1_048_576;
+const noise = `c${list(mebibyte, (at) => 'ab'[(at * at + (at >> 3)) % 2]).join('')}`;
+/** Definitions that each go into `a` twice. */
+const doubling: JsonObject = {
+  $ref: '#/$defs/d0',
+  $defs: Object.fromEntries(
+    list(40, (at) => {
+      const next = { properties: { a: { $ref: `#/$defs/d${at + 1}` } } };
+      return [`d${at}`, (at < 39 ? { anyOf: [next, next] } : { type: 'string' }) as JsonObject];
+    }),
+  ),
+};
+
+const tooMuch = 'is too much work to check against the schema; it must be smaller';
+
+describe('a check', () => {
+  it.each<[string, JsonObject, Json]>([
+    ['references that double with the depth', doubling, inside(60)],
+    [
+      'two keywords for one field',
+      { properties: { a: { $ref: '#' } }, patternProperties: { a: { $ref: '#' } } },
+      inside(60),
+    ],
+    [
+      'many branches for many items',
+      { items: { anyOf: list(600, () => ({ type: 'string' })) } },
+      [...list(100_000, () => ''), 1],
+    ],
+    ['many branches that measure a long text', { anyOf: list(500, (at) => ({ maxLength: at })) }, noise],
+    ['many branches of a format', { anyOf: list(300, () => ({ format: 'regex' })) }, `${noise}(`],
+    ['a pattern of many states', { pattern: '[ab]*a[ab]{900}c' }, noise],
+    [
+      'many patterns',
+      { items: { anyOf: list(300, (at) => ({ pattern: `[ab]*a[ab]{9}c${at}` })) } },
+      list(1_000, () => noise.slice(0, 1_000)),
+    ],
+    [
+      'many pairs of large items',
+      { uniqueItems: true, maxItems: 1_000 },
+      list(1_000, (at) => ({ z: list(200, () => 1), at })),
+    ],
+    [
+      'merged branches',
+      {
+        items: {
+          anyOf: list(100, (at) => ({ properties: { [`k${at}`]: {} } })),
+          unevaluatedProperties: false,
+        },
+      },
+      list(100_000, () => ({ k1: 1 })),
+    ],
+  ])('ends within seconds whatever it is given: %s', (_, schema, value) => {
+    const check = compile(schema);
+    const begin = process.cpuUsage();
+    const [error] = check(value);
+    const { user, system } = process.cpuUsage(begin);
+    expect((user + system) / 1_000).toBeLessThan(3_000);
+    expect(error).toEqual({ pointer: expect.any(String), message: expect.any(String) });
+  });
+
+  it('says that it gave up', () => {
+    expect(compile(doubling)(inside(60))).toEqual([{ pointer: '', message: tooMuch }]);
+  });
+
+  it.each<[string, JsonObject, Json]>([
+    ['16 MiB of numbers', { type: 'array', items: { type: 'number' } }, list(8_000_000, () => 1)],
+    [
+      '2,000,000 points',
+      { items: { minItems: 2, items: { type: 'number' } } },
+      list(2_000_000, () => [1, 2]),
+    ],
+    [
+      '100,000 items of ten kinds',
+      { items: { oneOf: list(10, (at) => ({ properties: { kind: { const: at } }, required: ['kind'] })) } },
+      list(100_000, (at) => ({ kind: at % 10, text: 'x' })),
+    ],
+    ['a text of 1 MiB with a pattern', { pattern: '^[abc]+$' }, noise],
+  ])('is not in the way of large values: %s', (_, schema, value) => {
+    expect(compile(schema)(value)).toEqual([]);
+  });
+
+  it('ends at the first error of a value that is too large to look for all', () => {
+    const errors = compile({ items: { type: 'string' } })(list(1_000_000, (at) => at));
+    expect(errors).toEqual([{ pointer: '/0', message: 'must be string, got 0' }]);
+  });
+
+  it('refuses a value that is nested too deeply', () => {
+    const deep = JSON.parse(`${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`);
+    const errors = compile({ properties: { a: { $ref: '#' } } })(deep);
+    expect(errors).toEqual([{ pointer: '', message: 'is nested too deeply to be checked' }]);
+  });
+});

@@ -1,0 +1,64 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import {
+  createSchemaVetter,
+  type SchemaVetter,
+  type SchemaVetterOptions,
+} from '../../src/schemas/schema-vetter.ts';
+import { aHeavySchema } from '../services/registry/heavy-schema.ts';
+
+const vetters: SchemaVetter[] = [];
+function aVetter(options?: SchemaVetterOptions): SchemaVetter {
+  const vetter = createSchemaVetter(options);
+  vetters.push(vetter);
+  return vetter;
+}
+afterEach(() => Promise.all(vetters.splice(0).map((vetter) => vetter.close())));
+
+const good: JsonObject = { type: 'object', properties: { a: { type: 'string' } } };
+
+describe('vet', () => {
+  it('accepts what compiles, and says why something does not', async () => {
+    const vetter = aVetter();
+    expect(await vetter.vet(good)).toBeNull();
+    expect(await vetter.vet({ type: 'objekt' })).toMatch(/type/);
+    expect(await vetter.vet({ $ref: '#/$defs/none' })).toMatch(/none/);
+  });
+
+  it('refuses what overflows the stack, which is smaller in the thread than here', async () => {
+    const names = Array.from({ length: 490 }, (_, at) => [`d${at}`, { not: { $ref: `#/$defs/d${at + 1}` } }]);
+    const $defs = Object.fromEntries([...names, ['d490', {}]]);
+    expect(await aVetter().vet({ $ref: '#/$defs/d0', $defs })).toBe(
+      'its references lead too far from each other',
+    );
+  });
+
+  it('ends what takes too long, and goes on with the next schema', async () => {
+    const vetter = aVetter({ timeLimitMs: 60 });
+    expect(await vetter.vet(aHeavySchema())).toBe('takes more than 60 ms to compile');
+    expect(await vetter.vet(good)).toBeNull();
+  });
+
+  it('ends what takes too much memory, and goes on with the next schema', async () => {
+    const vetter = aVetter({ timeLimitMs: 20_000, heapLimitMb: 40 });
+    expect(await vetter.vet(aHeavySchema())).toBe('takes more than 40 MiB to compile');
+    expect(await vetter.vet(good)).toBeNull();
+  });
+
+  it('answers many at once, each its own', async () => {
+    const vetter = aVetter();
+    const schemas = Array.from({ length: 20 }, (_, at): JsonObject => (at % 2 ? good : { type: `t${at}` }));
+    const faults = await Promise.all(schemas.map((schema) => vetter.vet(schema)));
+    expect(faults.map((fault) => fault === null)).toEqual(schemas.map((schema) => schema === good));
+  });
+
+  it('ends with the caller’s signal, and serves others afterwards', async () => {
+    const vetter = aVetter({ timeLimitMs: 20_000 });
+    await vetter.vet(good);
+    const abort = new AbortController();
+    const vetting = vetter.vet(aHeavySchema(), abort.signal);
+    abort.abort(new Error('enough'));
+    await expect(vetting).rejects.toThrow('enough');
+    expect(await vetter.vet({ type: 'string' })).toBeNull();
+  });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { compileCondition } from '../../../src/core/expression/condition.ts';
+import { compileTemplate } from '../../../src/core/expression/template.ts';
+import { createForesight } from '../../../src/services/plans/partial-evaluation.ts';
+
+const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'trailer', version: '1' };
+const facts = {
+  job: { fast: false, clips: ['a', 'b'] },
+  run,
+  stepIds: ['open', 'left_out'],
+  endOf: (index: number) => (index === 1 ? { status: 'skipped' } : null),
+};
+const known = createForesight(facts);
+const withoutJob = createForesight({ ...facts, job: null });
+
+const unknown = { kind: 'unknown' };
+function value(of: unknown) {
+  return { kind: 'known', value: of };
+}
+
+describe('before a run', () => {
+  it.each([
+    ['job.fast', value(false)],
+    ['job.fast && steps.open.output.ok', value(false)],
+    ['!job.fast || steps.open.output.ok', value(true)],
+    ['steps.open.output.ok && job.fast', unknown],
+    ['steps.open.status == "succeeded"', unknown],
+    ['steps.left_out.status == "skipped"', value(true)],
+    ['(steps.left_out.output.ok ?? true)', value(true)],
+    ['(steps.open.output.ok ?? true)', unknown],
+    ['run.pipeline == "trailer"', value(true)],
+    ['job.slow', { kind: 'wrong', pointer: '/w', message: expect.stringContaining('job.slow') }],
+    ['steps.left_out.output.ok', { kind: 'wrong', pointer: '/w', message: expect.any(String) }],
+  ])('%s is %o', (text, expected) => {
+    expect(known.condition(compileCondition(text, '/w'))).toEqual(expected);
+  });
+
+  it('knows a value when all of its parts are known', () => {
+    const template = compileTemplate({
+      clips: '{{ job.clips }}',
+      at: '{{ index }}',
+      clip: '{{ item.path }}',
+    });
+    expect(known.value(template, { item: { path: 'x' }, index: 3 })).toEqual(
+      value({ clips: ['a', 'b'], at: 3, clip: 'x' }),
+    );
+    expect(known.value(template)).toEqual(unknown);
+  });
+
+  it('knows nothing of a job that is not given', () => {
+    expect(withoutJob.condition(compileCondition('(job.fast ?? false)'))).toEqual(unknown);
+    expect(withoutJob.value(compileTemplate({ all: '{{ job }}' }))).toEqual(unknown);
+  });
+});

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest';
+import { readCron } from '../../../src/services/schedules/cron.ts';
+
+it.each([
+  ['*/5 0-6,18-23 1,15 * *', ['*/5 0-6,18-23 1,15 * *']],
+  ['  30   4 * JAN,mar Mon-Fri ', ['30 4 * JAN,mar Mon-Fri']],
+  ['@daily', ['0 0 * * *']],
+  ['0 0 */2 * 1', ['0 0 */2 * 1']],
+  ['5/15 0 29 2 *', ['5/15 0 29 2 *']],
+])('takes %s', (text, lines) => {
+  expect(readCron(text)).toEqual(lines);
+});
+
+it('means either where day and weekday are both given', () => {
+  expect(readCron('0 12 13 * fri')).toEqual(['0 12 13 * *', '0 12 * * fri']);
+});
+
+it.each([
+  ['60 * * * *', 'minute holds "60"; allowed is 0 to 59'],
+  ['0 0 0 * *', 'day holds "0"; allowed is 1 to 31'],
+  ['0 0 * foo *', 'month holds "foo"; allowed is 1 to 12 or jan to dec'],
+  ['0 0 * * 1-8', 'weekday holds "8"; allowed is 0 to 7 or sun to sat'],
+  ['0 17-9 * * *', 'hour holds "17-9", which ends before it begins'],
+  ['*/0 * * * *', 'minute holds "*/0"; a step is at least 1'],
+  ['0 0 1- * *', 'day holds "1-"; write *, 5, 1-5 or */5'],
+  ['0 0 1,,2 * *', 'day holds ""; write *, 5, 1-5 or */5'],
+  ['0 0 L * *', 'day holds "L"; allowed is 1 to 31'],
+  ['0 0 * *', '4 fields; five are needed: minute, hour, day, month, weekday, such as "30 4 * * mon-fri"'],
+  ['0 0 30 2 *', 'no month 2 has a day 30; it would never start'],
+  ['0 0 31 4,6,9,11 *', 'no month 4,6,9,11 has a day 31; it would never start'],
+  [
+    'TZ=UTC 0 0 * * *',
+    '6 fields; five are needed: minute, hour, day, month, weekday, such as "30 4 * * mon-fri"',
+  ],
+])('refuses %s and says what is allowed', (text, message) => {
+  expect(() => readCron(text)).toThrow(new RangeError(message));
+});
+
+it('refuses an unknown macro with the list of those there are', () => {
+  expect(() => readCron('@every 5m')).toThrow(/"@every 5m" is no calendar; allowed are @hourly, @daily/);
+});

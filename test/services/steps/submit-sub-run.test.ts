@@ -1,0 +1,121 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
+import { createSubmitSubRun, type SubRunOrder } from '../../../src/services/steps/submit-sub-run.ts';
+import { useDatabase } from '../../support/database.ts';
+import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';
+
+const { db } = useDatabase();
+let parent: StoredRun;
+beforeAll(async () => {
+  parent = await aRun(db);
+  await anInstance(db, { name: 'x' });
+  const { submit } = createPipelineService(db);
+  const job_schema = { type: 'object', properties: { n: { type: 'integer' } } };
+  const definition = {
+    pipeline: 'below',
+    steps: [{ id: 'a', capability: 'x' }],
+    job_schema,
+    budget_ceiling_usd: 2,
+  };
+  for (const version of ['1', '2']) {
+    const text = JSON.stringify({ ...definition, version });
+    await submit(parent.project_id, { text, contentType: 'application/json' });
+  }
+});
+
+async function keyed(pipeline: string, key: string): Promise<void> {
+  const concurrency = { key, limit: 1, on_limit: 'reject' };
+  const definition = { pipeline, version: '1', steps: [{ id: 'a', capability: 'x' }], concurrency };
+  await createPipelineService(db).submit(parent.project_id, {
+    text: JSON.stringify(definition),
+    contentType: 'application/json',
+  });
+}
+
+function submit(order: Partial<SubRunOrder> = {}) {
+  const pipelines = createPipelineService(db);
+  const definitions = createKnownDefinitions({ db, pipelines, engineVersion: 3 });
+  return createSubmitSubRun({ db, definitions, checkForRun: pipelines.checkForRun })({
+    parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
+    project_id: parent.project_id,
+    reference: 'below@1',
+    job: { n: 1 },
+    priority: 'interactive',
+    ceilingUsd: 5,
+    depth: 1,
+    parentWorkflowId: 'run/p/parent',
+    ...order,
+  });
+}
+function at(item: number): Partial<SubRunOrder> {
+  return {
+    parent: { run_id: parent.run_id, step_id: 'a', item, revision: 0 },
+  };
+}
+
+describe('a step that starts a run', () => {
+  it('starts one, however often and at once it is executed', async () => {
+    const answers = await Promise.all(Array.from({ length: 6 }, () => submit()));
+    const ids = new Set(answers.map((answer) => ('run_id' in answer ? answer.run_id : answer)));
+    expect(ids.size).toBe(1);
+    const [run_id] = ids;
+    expect(await db('run').where({ parent_run_id: parent.run_id }).select('*')).toMatchObject([
+      {
+        run_id,
+        state: 'queued',
+        version: '1',
+        priority: 'interactive',
+        depth: 1,
+        parent_step_id: 'a',
+        parent_item: 0,
+        parent_workflow_id: 'run/p/parent',
+      },
+    ]);
+    expect(await db('job').count('* as n').first()).toEqual({ n: '2' }); // its own and the parent's
+  });
+
+  it('starts one per item, under the lower ceiling, of the version that an alias means', async () => {
+    const answer = await submit({ ...at(1), reference: 'below@latest', ceilingUsd: 1 });
+    const row = await db('run')
+      .where('run_id', 'run_id' in answer ? answer.run_id : '')
+      .first('*');
+    expect([row?.version, Number(row?.budget_ceiling_usd)]).toEqual(['2', 1]);
+    const free = await submit({ ...at(2), ceilingUsd: null });
+    const other = await db('run')
+      .where('run_id', 'run_id' in free ? free.run_id : '')
+      .first('*');
+    expect(Number(other?.budget_ceiling_usd)).toBe(2);
+  });
+
+  it('starts it in the turn of a run above it that has its key', async () => {
+    await keyed('same', 'k');
+    await keyed('other', 'l');
+    await db('run')
+      .where({ run_id: parent.run_id })
+      .update({ concurrency_key: 'k', concurrency_limit: 1, admitted_at: new Date() });
+    const start = async (run_id: string, item: number, reference: string) => {
+      const answer = await submit({ parent: { run_id, step_id: 'a', item, revision: 0 }, reference });
+      return db('run')
+        .where('run_id', 'run_id' in answer ? answer.run_id : '')
+        .first('run_id', 'concurrency_key');
+    };
+    const below = await start(parent.run_id, 3, 'other@1');
+    expect(below.concurrency_key).toBe('l');
+    expect(await start(parent.run_id, 4, 'same@1')).toMatchObject({ concurrency_key: null });
+    expect(await start(below.run_id, 1, 'same@1')).toMatchObject({ concurrency_key: null });
+    expect(await start(parent.run_id, 5, 'other@1')).toBeUndefined();
+  });
+
+  it.each<[string, Partial<SubRunOrder>, string]>([
+    ['of a pipeline that there is not', { reference: 'nothing@1' }, 'not_found'],
+    ['of a version that there is not', { reference: 'below@9' }, 'not_found'],
+    ['with a job that does not fit', { job: { n: 'one' } }, 'job_invalid'],
+    ['too deep', { depth: 6 }, 'definition_invalid'],
+  ])('fails when it is %s', async (_, order, code) => {
+    expect(await submit({ ...at(9), ...order })).toEqual({
+      error: { code, message: expect.stringMatching(/^(below|nothing)@/) },
+    });
+    expect(await db('run').where({ parent_item: 9 })).toEqual([]);
+  });
+});
