@@ -1,0 +1,81 @@
+/**
+ * The layers of src/, bottom to top: one row each says what it may import of Capstan and which packages it may use.
+ * What a row does not name is forbidden, and a folder without a row too. `types` are imported as types alone.
+ */
+export interface Layer {
+  readonly imports: readonly string[];
+  readonly types?: readonly string[];
+  /** Packages; `node:` stands for all that Node brings. */
+  readonly packages: readonly string[];
+}
+
+export const layers: Readonly<Record<string, Layer>> = {
+  contracts: { imports: [], packages: ['zod'] },
+  errors: { imports: ['contracts'], packages: [] },
+  core: { imports: ['contracts'], packages: ['re2js', 'semver'] },
+  schemas: {
+    imports: ['contracts', 'core'],
+    packages: ['ajv', 'ajv-formats', 'lru-cache', 'node:', 're2js'],
+  },
+  definitions: {
+    imports: ['contracts', 'core', 'errors', 'schemas'],
+    packages: ['lru-cache', 'node:', 'yaml', 'zod'],
+  },
+  db: { imports: [], types: ['contracts'], packages: ['knex', 'pg'] },
+  clients: {
+    imports: ['contracts', 'core', 'errors'],
+    packages: [
+      '@temporalio/client',
+      '@temporalio/common',
+      '@temporalio/envconfig',
+      '@temporalio/worker',
+      'node:',
+      'undici',
+      'zod',
+    ],
+  },
+  services: {
+    imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'schemas'],
+    packages: ['lru-cache', 'node:', 'pino', 'semver', 'uuid', 'zod'],
+  },
+  activities: {
+    imports: ['errors'],
+    types: ['contracts', 'core', 'services'],
+    packages: ['@temporalio/activity'],
+  },
+  workflows: {
+    imports: ['core'],
+    types: ['activities', 'contracts'],
+    packages: ['@temporalio/common', '@temporalio/workflow'],
+  },
+  api: {
+    imports: ['contracts', 'core', 'definitions', 'errors', 'services'],
+    types: ['config'],
+    packages: ['find-my-way', 'node:', 'pino', 'zod', 'zod-openapi'],
+  },
+  config: { imports: ['clients', 'core'], packages: ['zod'] },
+  runtime: {
+    imports: ['clients', 'db', 'schemas', 'services'],
+    types: ['config'],
+    packages: ['pino'],
+  },
+  'bundle-workflows': { imports: [], packages: ['@temporalio/worker', 'node:'] },
+  server: { imports: ['api', 'config', 'runtime', 'services'], packages: [] },
+  worker: {
+    imports: ['activities', 'bundle-workflows', 'config', 'runtime'],
+    packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
+  },
+  'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
+  capability: { imports: ['clients', 'contracts'], packages: ['ajv', 'node:', 'zod'] },
+  dev: {
+    imports: ['contracts', 'core', 'services'],
+    packages: ['@temporalio/client', '@temporalio/envconfig', '@temporalio/worker', 'node:', 'pg', 'semver'],
+  },
+  cli: {
+    imports: ['capability', 'contracts', 'dev', 'mock-run'],
+    packages: ['commander', 'node:', 'undici', 'yaml', 'zod'],
+  },
+};
+
+/** Folders whose own folders may import one another in one direction only. */
+export const oneWayFolders: readonly string[] = ['src/services'];

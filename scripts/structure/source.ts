@@ -1,0 +1,91 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import ts from 'typescript';
+
+/** One file of TypeScript, parsed. */
+export interface Source {
+  readonly file: string;
+  readonly tree: ts.SourceFile;
+}
+
+/** What one file imports, or hands on, from a module. */
+export interface Import {
+  /** A path in the repository, or a package: `zod`, `@temporalio/client`, `node:`. */
+  readonly module: string;
+  readonly isLocal: boolean;
+  readonly isType: boolean;
+  readonly line: number;
+}
+
+/** What a rule found. Its `subject` is what an exception names. */
+export interface Violation {
+  readonly rule: string;
+  readonly subject: string;
+  readonly message: string;
+}
+
+export function parseSource(file: string, text: string): Source {
+  return { file, tree: ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true) };
+}
+
+/** @param folders whose sources git knows or would know */
+export function readSources(folders: readonly string[]): Source[] {
+  const patterns = folders.map((folder) => `${folder}/**/*.ts`);
+  return execFileSync('git', [
+    'ls-files',
+    '-co',
+    '--exclude-standard',
+    '--',
+    ...patterns.map((p) => `:(glob)${p}`),
+  ])
+    .toString()
+    .split('\n')
+    .filter((file) => file !== '' && !file.endsWith('.test.ts') && existsSync(file))
+    .map((file) => parseSource(file, readFileSync(file, 'utf8')));
+}
+
+export function lineOf({ tree }: Source, node: ts.Node): number {
+  return tree.getLineAndCharacterOfPosition(node.getStart(tree)).line + 1;
+}
+
+function packageOf(specifier: string): string {
+  if (specifier.startsWith('node:')) return 'node:';
+  const parts = specifier.split('/');
+  return specifier.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? specifier);
+}
+
+interface Reference {
+  readonly specifier: ts.Node | undefined;
+  readonly isType: boolean;
+}
+
+function referenceOf(node: ts.Node): Reference | null {
+  if (ts.isImportDeclaration(node)) {
+    return { specifier: node.moduleSpecifier, isType: node.importClause?.isTypeOnly === true };
+  }
+  if (ts.isExportDeclaration(node)) return { specifier: node.moduleSpecifier, isType: node.isTypeOnly };
+  if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) {
+    return { specifier: node.argument.literal, isType: true };
+  }
+  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+    return { specifier: node.arguments[0], isType: false };
+  }
+  return null;
+}
+
+export function listImports(source: Source): Import[] {
+  const imports: Import[] = [];
+  const visit = (node: ts.Node): void => {
+    const reference = referenceOf(node);
+    if (reference?.specifier !== undefined && ts.isStringLiteralLike(reference.specifier)) {
+      const { text } = reference.specifier;
+      const isLocal = text.startsWith('.');
+      const module = isLocal ? posix.join(posix.dirname(source.file), text) : packageOf(text);
+      imports.push({ module, isLocal, isType: reference.isType, line: lineOf(source, node) });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source.tree);
+  return imports;
+}

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest';
+import {
+  checkDeclarations,
+  checkFunctionLength,
+  checkParameters,
+} from '../../scripts/structure/check-functions.ts';
+import { checkLayers, checkOneWay } from '../../scripts/structure/check-layers.ts';
+import { checkTypeNames } from '../../scripts/structure/check-type-names.ts';
+import { compareWithExceptions } from '../../scripts/structure/exceptions.ts';
+import { layers } from '../../scripts/structure/layers.ts';
+import { parseSource, type Source, type Violation } from '../../scripts/structure/source.ts';
+
+function subjectsOf(
+  check: (sources: readonly Source[]) => Violation[],
+  files: Record<string, string>,
+): string[] {
+  return check(Object.entries(files).map(([file, text]) => parseSource(file, text))).map(
+    ({ subject }) => subject,
+  );
+}
+
+function linesOf(count: number): string {
+  return Array.from({ length: count }, (_, index) => `  take(${index});`).join('\n');
+}
+
+describe('layers', () => {
+  test.each([
+    ['an arrow back up', 'src/core/a.ts', "import { x } from '../db/x.ts';", 'src/db/x.ts'],
+    ['a package that a layer may not use', 'src/core/a.ts', "import { z } from 'zod';", 'zod'],
+    ['a part of such a package', 'src/core/a.ts', "import fs from 'node:fs/promises';", 'node:'],
+    [
+      'values where types are allowed',
+      'src/db/a.ts',
+      "import { x } from '../contracts/x.ts';",
+      'src/contracts/x.ts',
+    ],
+    ['a type of a forbidden layer', 'src/db/a.ts', "import type { X } from '../core/x.ts';", 'src/core/x.ts'],
+    ['a type named in place', 'src/db/a.ts', "let x: import('../core/x.ts').X;", 'src/core/x.ts'],
+    ['an import at run time', 'src/db/a.ts', "await import('../core/x.ts');", 'src/core/x.ts'],
+    ['what is handed on', 'src/db/a.ts', "export * from '../core/x.ts';", 'src/core/x.ts'],
+    ['a folder that the table does not know', 'src/new/a.ts', "import { z } from 'zod';", 'zod'],
+  ])('refuses %s', (_, file, text, module) => {
+    expect(subjectsOf(checkLayers, { [file]: text })).toEqual([`${file} -> ${module}`]);
+  });
+
+  test('takes what the row names', () => {
+    const text =
+      "import type { X } from '../contracts/x.ts';\nimport { knex } from 'knex';\nimport './own.ts';";
+    expect(subjectsOf(checkLayers, { 'src/db/a.ts': text })).toEqual([]);
+  });
+
+  test('the table itself has no circle', () => {
+    const open = new Map(
+      Object.entries(layers).map(([name, row]) => [name, [...row.imports, ...(row.types ?? [])]]),
+    );
+    for (let progress = true; progress; ) {
+      progress = false;
+      for (const [name, targets] of open) {
+        if (targets.some((target) => open.has(target))) continue;
+        open.delete(name);
+        progress = true;
+      }
+    }
+    expect([...open.keys()]).toEqual([]);
+  });
+
+  test('folders of services that import one another in a circle are refused, a way through is not', () => {
+    const files = {
+      'src/services/runs/a.ts': "import '../steps/b.ts';",
+      'src/services/steps/b.ts': "import '../money/c.ts';",
+      'src/services/money/c.ts': '',
+    };
+    expect(subjectsOf(checkOneWay, files)).toEqual([]);
+    expect(
+      subjectsOf(checkOneWay, { ...files, 'src/services/money/c.ts': "import '../runs/a.ts';" }),
+    ).toEqual(['src/services: runs -> steps', 'src/services: steps -> money', 'src/services: money -> runs']);
+  });
+});
+
+describe('functions', () => {
+  test('41 lines are too long, 40 are not, and the function is named by what holds it', () => {
+    const text = [
+      `function fits() {\n${linesOf(38)}\n}`,
+      `function tooLong() {\n${linesOf(39)}\n}`,
+      `export const held = { arrow: () => {\n${linesOf(39)}\n} };`,
+      `class Made { constructor() {\n${linesOf(39)}\n} }`,
+    ].join('\n');
+    expect(subjectsOf(checkFunctionLength, { 'src/a.ts': text })).toEqual([
+      'src/a.ts tooLong',
+      'src/a.ts arrow',
+      'src/a.ts constructor',
+    ]);
+  });
+
+  test('four parameters are too many, three are not, and types of functions are not functions', () => {
+    const text =
+      'function three(a, b, c) {}\nfunction four(a, b, c, d) {}\ntype Four = (a: 1, b: 2, c: 3, d: 4) => void;';
+    expect(subjectsOf(checkParameters, { 'src/a.ts': text })).toEqual(['src/a.ts four']);
+  });
+
+  test('a function at the top of a file is a declaration, or has a declared type', () => {
+    const text =
+      'const arrow = () => 1;\nexport const old = function () {};\nconst typed: Rule = () => 1;\nfunction fine() { const inner = () => 1; }';
+    expect(subjectsOf(checkDeclarations, { 'src/a.ts': text })).toEqual(['src/a.ts arrow', 'src/a.ts old']);
+  });
+});
+
+test('a type name is declared once, exported or not', () => {
+  expect(
+    subjectsOf(checkTypeNames, {
+      'src/a.ts':
+        'export interface Turn {}\ninterface Own {}\nexport const Shape = z.object({});\nexport type Shape = 1;',
+      'src/b.ts': "type Turn = 1;\nexport type { Own } from './a.ts';",
+    }),
+  ).toEqual(['Turn']);
+});
+
+test('an exception lets its subject pass, and fails when nothing needs it any more', () => {
+  const violations = ['a', 'b'].map((subject) => ({ rule: 'parameters', subject, message: subject }));
+  expect(compareWithExceptions(violations, { parameters: ['a', 'gone'], declarations: ['b'] })).toEqual({
+    broken: [{ rule: 'parameters', subject: 'b', message: 'b' }],
+    unneeded: ['parameters: gone', 'declarations: b'],
+    needed: { parameters: ['a'], declarations: [] },
+  });
+});
