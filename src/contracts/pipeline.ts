@@ -2,7 +2,9 @@
  * A pipeline definition: the specification's closed core (pipeline, version, steps[id, capability,
  * depends_on, input]) plus optional keys. Unknown keys are errors.
  */
+
 import { z } from 'zod';
+import { mostItems, mostSteps, showCount } from './bounds.ts';
 import {
   CapabilityName,
   Duration,
@@ -81,13 +83,12 @@ const stepSettings = {
 export const ForEach = z
   .strictObject({
     items: Json.meta({
-      description:
-        'An expression that yields a list, or a list that may hold expressions; at most 10,000 items.',
+      description: `An expression that yields a list, or a list that may hold expressions; at most ${showCount(mostItems)} items.`,
     }),
     max_parallel: z.number().int().min(1).max(200).optional().meta({
       description: 'Items that run at once. Default: as many as the run allows.',
     }),
-    tolerate: z.number().int().min(0).max(10_000).optional().meta({
+    tolerate: z.number().int().min(0).max(mostItems).optional().meta({
       description: 'Items that may fail; the output of one that failed is null. Default 0.',
     }),
   })
@@ -136,7 +137,7 @@ export const StepDefinition = z
     }),
     ...stepKinds,
     description: z.string().max(10_000).optional().meta({ description: 'For people.' }),
-    depends_on: z.array(StepId).max(10_000).optional().meta({
+    depends_on: z.array(StepId).max(mostSteps).optional().meta({
       description: 'Ids of steps that end first; those that its expressions mention are added.',
     }),
     when: z.string().min(1).max(65_536).optional().meta({
@@ -220,7 +221,7 @@ export const PipelineDefinition = z
     labels: z.record(z.string().max(64), z.string().max(256)).optional().meta({
       description: 'Text by name, carried by its runs.',
     }),
-    steps: z.array(StepDefinition).min(1).max(10_000).meta({
+    steps: z.array(StepDefinition).min(1).max(mostSteps).meta({
       description: 'A step starts as soon as what it depends on allows; their order here says nothing.',
     }),
     output: Json.optional().meta({

@@ -79,7 +79,7 @@ export const Plan = z
     critical_path: z.strictObject({ steps: z.array(StepId), duration_ms: z.number() }),
     /** Capabilities that it needs and nobody has registered. */
     missing: z.array(z.string()),
-    /** Whether the worst case fits under the run's ceiling, with 10,000 items where their number is not known. */
+    /** Whether the worst case fits under the run's ceiling, with as many items as a step may have where their number is not known. */
     within_ceiling: z.boolean(),
     findings: z.array(Finding),
   })

@@ -1,5 +1,7 @@
 /** Runs, their steps and attempts, as submitted and as shown. */
+
 import { z } from 'zod';
+import { mostSteps } from './bounds.ts';
 import { Decision } from './decision.ts';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import {
@@ -223,7 +225,7 @@ export type CancelRequest = z.infer<typeof CancelRequest>;
 export const RerunRequest = z
   .strictObject({
     /** These steps and all that depends on them happen again; the others keep their results. */
-    from: z.array(StepId).min(1).max(10_000).optional(),
+    from: z.array(StepId).min(1).max(mostSteps).optional(),
     /** Steps that succeeded keep their results. */
     only_failed: z.boolean().optional(),
     /** Another job; steps that mention what differs happen again. */

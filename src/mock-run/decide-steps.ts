@@ -1,4 +1,5 @@
 /** Whether the steps of a local run happen, and how often; items are kept for their own inputs. */
+import { mostItems } from '../contracts/bounds.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
 import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
 import { evaluateCondition } from '../core/expression/condition.ts';
@@ -6,8 +7,6 @@ import { evaluateTemplate } from '../core/expression/evaluate.ts';
 import type { Verdict } from '../core/run/machine.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
 import { explain, fullScope } from './step-scope.ts';
-
-const mostItems = 10_000;
 
 export function decideStep(context: LocalContext, id: string): Verdict {
   const { journal } = context;

@@ -1,4 +1,5 @@
 /** A step that is a run of another pipeline: started once, waited for, its output taken. */
+import { deepestSubRun } from '../contracts/bounds.ts';
 import type { JsonObject } from '../contracts/primitives.ts';
 import { resolveStepSettings } from '../core/definition/compile/step-settings.ts';
 import type { StepEnd } from '../core/run/drive.ts';
@@ -7,9 +8,6 @@ import { type EndedRun, type LocalContext, type SubRun, stepOf } from './local-c
 import { MockFault } from './mock-fault.ts';
 import type { UnitName, UnitRecord } from './run-journal.ts';
 import { keyOfUnit, type UnitDesk } from './unit-desk.ts';
-
-/** Runs below a run. */
-const deepest = 5;
 
 export interface SubRunUnits {
   execute(unit: UnitRecord, job: JsonObject): Executed;
@@ -61,8 +59,8 @@ export function createSubRunUnits(context: LocalContext, desk: UnitDesk): SubRun
   return {
     execute: (unit, job) => {
       const reference = stepOf(context, unit.id).definition.pipeline ?? '';
-      if (depth >= deepest) {
-        const message = `pipelines in pipelines: ${depth + 1} runs deep; allowed are ${deepest}`;
+      if (depth >= deepestSubRun) {
+        const message = `pipelines in pipelines: ${depth + 1} runs deep; allowed are ${deepestSubRun}`;
         return desk.fail(unit, 'definition_invalid', `${reference}: ${message}`);
       }
       const sub = known.get(keyOfUnit(unit)) ?? start(unit, reference, job);

@@ -3,6 +3,7 @@
  * people, a wait in between that carries all that is needed to go on. What the run does not wait for any more is
  * written as the unit's end here.
  */
+
 import { WorkflowIdReusePolicy } from '@temporalio/common';
 import {
   type CancellationScope,
@@ -20,6 +21,7 @@ import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 import type { escalate } from './escalate.ts';
 import { summaryOf } from './execute-step.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
+import { expiryGraceMs } from './review-waits.ts';
 import { describeCommand } from './web-ui/ladder-table.ts';
 
 /** How a unit stands that escalated. */
@@ -57,9 +59,6 @@ export interface StepEscalations {
 /** The one that the unit's row has: what waits for people carries no texts from history to history. */
 const keptFailure: Failure = { code: 'ladder_exhausted', message: 'its last failure stays' };
 
-/** The expiry is somebody else's work, and told by the signal; this is for when that never comes. */
-const graceMs = 60_000;
-
 export function createStepEscalations(dependencies: EscalationDependencies): StepEscalations {
   const { input, recorder, climbing, remark } = dependencies;
   const begun = new Map<string, Escalation>();
@@ -94,7 +93,7 @@ export function createStepEscalations(dependencies: EscalationDependencies): Ste
         const { review_id, due_at } = result;
         remark(unit, `due ${due_at}, ${review_id}`);
         const ref = { escalation_id, rounds, review_id };
-        const until = Date.parse(due_at) + graceMs;
+        const until = Date.parse(due_at) + expiryGraceMs;
         return Promise.resolve({ state: 'waiting', wait: { awaiting: 'review', until, ladder: true, ref } });
       }
       case 'succeeded':

@@ -13,7 +13,7 @@ export interface ReviewWaits {
 }
 
 /** The expiry is somebody else's work, and told by the signal; this is for when that never comes. */
-const graceMs = 60_000;
+export const expiryGraceMs = 60_000;
 
 interface Entry {
   /** Highest version that was told. */
@@ -53,7 +53,7 @@ export function createReviewWaits(): ReviewWaits {
         };
         if (entry.told > entry.taken) return entry.wake();
         timer
-          .run(() => sleep(Math.max(0, Date.parse(due_at) - Date.now()) + graceMs))
+          .run(() => sleep(Math.max(0, Date.parse(due_at) - Date.now()) + expiryGraceMs))
           .then(() => entry.wake?.(), reject);
       });
     },

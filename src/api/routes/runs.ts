@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mostItems } from '../../contracts/bounds.ts';
 import { Instant, ListQuery, PipelineName } from '../../contracts/primitives.ts';
 import {
   BulkAnswer,
@@ -45,7 +46,7 @@ const RunQuery = ListQuery.extend({
 }).strict();
 
 const StepQuery = z.strictObject({
-  item: z.coerce.number().int().min(0).max(10_000).default(0).meta({
+  item: z.coerce.number().int().min(0).max(mostItems).default(0).meta({
     description: 'From 1 on; 0 is the step as a whole.',
   }),
 });

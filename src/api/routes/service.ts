@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
 import type { Services } from '../../services/services.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from '../limits.ts';
@@ -22,7 +23,7 @@ function showLimits(config: ApiConfig): Limits {
     body_timeout_ms: httpLimits.bodyTimeoutMs,
     wait_seconds: httpLimits.waitSeconds,
     list_items: 200,
-    pipeline_steps: 10_000,
+    pipeline_steps: mostSteps,
     idempotency_hours: 24,
   };
 }

@@ -4,6 +4,9 @@
  */
 import type { Logger } from 'pino';
 
+/** Whoever wrote a row delivers it within this time, or never does: maintenance looks for what is older. */
+export const overdueMs = 3_000;
+
 export interface Deliveries<Item> {
   /**
    * In the background; a failure is left to maintenance. Resolves when it was tried, which nobody has to wait for.

@@ -1,7 +1,8 @@
 /** The pipelines that a definition runs, and those that they run: one query for each level. */
+import { deepestSubRun } from '../../contracts/bounds.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { PipelineForm } from '../../core/definition/checks/definition-facts.ts';
-import { createReferenceJudge, deepestPipelines } from '../../core/definition/checks/pipeline-tree.ts';
+import { createReferenceJudge } from '../../core/definition/checks/pipeline-tree.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import type { Db } from '../../db/connect.ts';
 import { listPipelineNames, listVersionNames } from '../../db/pipeline/pipeline-names.ts';
@@ -58,7 +59,7 @@ async function followReferences(
   const rows = new Map<string, ReferencedRow>();
   const asked = new Set<string>();
   let level = [...own];
-  for (let depth = 0; depth <= deepestPipelines && level.length > 0; depth++) {
+  for (let depth = 0; depth <= deepestSubRun && level.length > 0; depth++) {
     for (const reference of level) asked.add(reference);
     if (asked.size > mostReferences) return null;
     const found = await findReferenced(db, projectId, level);

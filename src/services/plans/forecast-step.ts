@@ -1,4 +1,5 @@
 /** A step with all its items. An input is looked at where it is known, so that an input that is refused is told. */
+import { mostItems } from '../../contracts/bounds.ts';
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
@@ -16,8 +17,6 @@ export interface StepTask {
   /** Items that run at once. */
   readonly maxParallel: number;
 }
-
-const mostItems = 10_000;
 
 export async function forecastStep(
   context: PlanContext,

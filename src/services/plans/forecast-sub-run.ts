@@ -1,4 +1,5 @@
 /** A step that is a run of another pipeline: planned like any run, its job the step's input. */
+import { deepestSubRun } from '../../contracts/bounds.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
@@ -10,7 +11,6 @@ import type { PlanContext, RunTask, UnitForecast } from './forecast.ts';
 import type { PlannedUnit } from './forecast-unit.ts';
 
 /** Runs below the first one. */
-const deepest = 5;
 
 export async function forecastSubRun(
   context: PlanContext,
@@ -19,11 +19,11 @@ export async function forecastSubRun(
 ): Promise<UnitForecast> {
   const reference = unit.step.definition.pipeline ?? '';
   const pointer = `${unit.pointer}/pipeline`;
-  if (task.depth >= deepest) {
+  if (task.depth >= deepestSubRun) {
     return refuse(
       pointer,
       'pipeline_depth',
-      `${reference} would be more than ${deepest} runs below the first`,
+      `${reference} would be more than ${deepestSubRun} runs below the first`,
     );
   }
   try {

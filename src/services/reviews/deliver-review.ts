@@ -15,7 +15,7 @@ import {
   markReviewDelivered,
 } from '../../db/review/review-delivery.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createDeliveries } from '../delivery/deliveries.ts';
+import { createDeliveries, overdueMs } from '../delivery/deliveries.ts';
 import { expireOverdueReviews } from './expire-reviews.ts';
 
 export interface ReviewDelivery {
@@ -35,8 +35,6 @@ export interface ReviewDeliveryDependencies {
   readonly logger: Logger;
 }
 
-/** The process that took a decision delivers it within this time, or never. */
-const overdueMs = 3_000;
 const batch = 200;
 
 type Ended = Pick<EndedReviewRow, 'review_id'>;

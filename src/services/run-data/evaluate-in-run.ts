@@ -2,6 +2,7 @@
  * Values of a run's expressions: from the job, the stored results and, for an item, the list it comes from. What cannot
  * be worked out is a failure of the step, never of the process.
  */
+import { mostItems } from '../../contracts/bounds.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { ExpressionError } from '../../core/expression/errors.ts';
@@ -11,8 +12,6 @@ import type { CompiledTemplate } from '../../core/expression/template.ts';
 import type { Evaluated } from './item-lists.ts';
 import type { RunContext } from './run-context.ts';
 import { mentionsOf, type StepResults } from './step-results.ts';
-
-const largestItemCount = 10_000;
 
 function unresolved(message: string): { readonly error: Failure } {
   return {
@@ -60,8 +59,8 @@ export async function readItems(
     if (!Array.isArray(value)) {
       return unresolved(`a list is needed, not ${describeValue(value)}`);
     }
-    if (value.length <= largestItemCount) return { value };
-    const message = `${value.length} items; at most ${largestItemCount} are allowed`;
+    if (value.length <= mostItems) return { value };
+    const message = `${value.length} items; at most ${mostItems} are allowed`;
     return { error: { code: 'too_many_items', message } };
   });
 }

@@ -22,7 +22,7 @@ import {
   markStartDelivered,
   readDelivery,
 } from '../../db/run/run-delivery.ts';
-import { createDeliveries } from '../delivery/deliveries.ts';
+import { createDeliveries, overdueMs } from '../delivery/deliveries.ts';
 import { closeLostRun, type LostRun } from './close-lost-run.ts';
 
 export interface RunDelivery {
@@ -49,8 +49,6 @@ export interface DeliveryCount {
   readonly delivered: number;
 }
 
-/** The process that took a run delivers it within this time, or never. */
-const overdueMs = 3_000;
 /** A start that is under way has ended by then. */
 const startOverMs = 60_000;
 const batch = 200;

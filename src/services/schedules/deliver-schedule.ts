@@ -13,7 +13,7 @@ import {
   readUndeliveredSchedule,
   tryScheduleTurn,
 } from '../../db/schedule/schedule-delivery.ts';
-import { createDeliveries } from '../delivery/deliveries.ts';
+import { createDeliveries, overdueMs } from '../delivery/deliveries.ts';
 import { readCron } from './cron.ts';
 
 export interface ScheduleDelivery {
@@ -25,8 +25,6 @@ export interface ScheduleDelivery {
   settled(): Promise<void>;
 }
 
-/** The process that took a change delivers it within this time, or never. */
-const overdueMs = 3_000;
 const patienceMs = 2_000;
 const batch = 200;
 /** Each holds a connection to the database while Temporal is told. */

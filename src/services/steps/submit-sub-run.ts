@@ -2,6 +2,7 @@
  * The run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the step; a
  * server starts it. What is wrong with it is the step's failure.
  */
+import { deepestSubRun } from '../../contracts/bounds.ts';
 import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
 import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
 import { readRunEnd } from '../../db/run/run.ts';
@@ -9,8 +10,6 @@ import { findSubRun } from '../../db/run/run-origin.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { placeRun } from '../runs/insert-admitted-runs.ts';
 import { newJob, type PrepareDependencies, prepareRun } from '../runs/prepare-run.ts';
-
-const deepest = 5;
 
 export interface SubRunOrder {
   readonly parent: {
@@ -45,10 +44,10 @@ function isPassing({ code }: AppError): boolean {
 
 async function create(dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> {
   const { parent, project_id, reference, depth, parentWorkflowId } = order;
-  if (depth > deepest) {
+  if (depth > deepestSubRun) {
     throw new AppError(
       'definition_invalid',
-      `pipelines in pipelines: ${depth} runs deep; allowed are ${deepest}`,
+      `pipelines in pipelines: ${depth} runs deep; allowed are ${deepestSubRun}`,
     );
   }
   const at = reference.indexOf('@');

@@ -3,6 +3,7 @@
  * operators and filters get what they work on, that inputs fit. Types are wider than what they stand for, so an error
  * is certain; where nobody can tell, nothing is said, or a warning or note.
  */
+import { mostItems } from '../../../contracts/bounds.ts';
 import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
 import type { JsonObject } from '../../../contracts/primitives.ts';
 import type { Graph } from '../../dag/graph.ts';
@@ -55,7 +56,6 @@ interface Checking extends TypedDefinition {
 const allEffort = 1_000_000;
 /** About half a second. */
 const allWork = 100_000_000;
-const mostItems = 10_000;
 
 export function checkTypes(typed: TypedDefinition): DefinitionFinding[] {
   const findings: DefinitionFinding[] = [];

@@ -2,9 +2,8 @@
  * Pipelines that run pipelines: what a reference leads to, followed through stored definitions. A run may start runs
  * five deep; one that leads back to itself would never end.
  */
+import { deepestSubRun } from '../../../contracts/bounds.ts';
 import type { PipelineForm } from './definition-facts.ts';
-
-export const deepestPipelines = 5;
 
 export interface PipelineNode {
   readonly pipeline: string;
@@ -31,7 +30,7 @@ export function createReferenceJudge(
     if (node === undefined) return unknown(reference, path);
     const name = nameOf(node);
     if (path.includes(name)) return cycle([...path, name]);
-    if (path.length > deepestPipelines) return tooDeep([...path, name]);
+    if (path.length > deepestSubRun) return tooDeep([...path, name]);
     const key = `${path.length} ${name}`;
     const before = judged.get(key);
     if (before !== undefined) return before;
@@ -78,6 +77,6 @@ function tooDeep(path: readonly string[]): Refused {
   return {
     kind: 'refused',
     code: 'pipeline_depth',
-    message: `pipelines run pipelines at most ${deepestPipelines} deep: ${path.join(' -> ')}`,
+    message: `pipelines run pipelines at most ${deepestSubRun} deep: ${path.join(' -> ')}`,
   };
 }

@@ -8,7 +8,7 @@ import {
   markEscalationDelivered,
   readEscalation,
 } from '../../../db/escalation/escalation.ts';
-import { createDeliveries } from '../../delivery/deliveries.ts';
+import { createDeliveries, overdueMs } from '../../delivery/deliveries.ts';
 import { readPlace } from './ladder-position.ts';
 
 export interface EscalationDelivery {
@@ -32,8 +32,6 @@ interface Started {
   readonly escalation_id: string;
 }
 
-/** The process that took an escalation starts it within this time, or never. */
-const overdueMs = 3_000;
 const batch = 200;
 
 export function createEscalationDelivery({

@@ -1,0 +1,20 @@
+/**
+ * How large a definition, a run and what follows from them may become, wherever a schema, a check, a plan or a message
+ * says so. A bound that an author or a client is told of stands here once, because everything else may import contracts;
+ * the clock of one mechanism stands beside that mechanism. Nothing is imported here, not even zod, so that the workflows
+ * may read it.
+ */
+
+/** Steps of a definition, and of all that are executed again at once. */
+export const mostSteps = 10_000;
+
+/** Items of a step with `for_each`. */
+export const mostItems = 10_000;
+
+/** How many runs deep a pipeline may run pipelines, the first run not counted. */
+export const deepestSubRun = 5;
+
+/** A count as descriptions and messages for people write it. */
+export function showCount(count: number): string {
+  return count.toLocaleString('en-US');
+}
