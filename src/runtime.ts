@@ -45,7 +45,7 @@ import { createAttemptLanes } from './services/routing/attempt-writer.ts';
 import { createBreakers } from './services/routing/breakers.ts';
 import { createCallCapability } from './services/routing/call-capability.ts';
 import { createDecisionService } from './services/routing/decision-service.ts';
-import { createInstanceFeed } from './services/routing/fleet/fleet-poller.ts';
+import { createFleetPoller } from './services/routing/fleet/fleet-poller.ts';
 import { createRunContexts } from './services/run-data/run-context.ts';
 import { createStepResults } from './services/run-data/step-results.ts';
 import { createCloseRun } from './services/runs/close-run.ts';
@@ -132,7 +132,7 @@ function createRouter(
   { db, guard, registry }: { readonly db: Db; readonly guard: DialGuard; readonly registry: RegistryService },
 ) {
   const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: 10_000 });
-  const feed = createInstanceFeed({ db, intervalMs: pollMs, logger });
+  const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
   const speed = createSpeedRecorder({ db, logger });
   const { LEASE_MS: leaseMs } = config;
   const leases = createHoldKeeper<Claim>({
@@ -147,7 +147,7 @@ function createRouter(
   const lanes = createAttemptLanes(db);
   const calls = createCallCapability({
     client,
-    feed,
+    fleet,
     registry,
     validator,
     speed,
@@ -159,12 +159,12 @@ function createRouter(
   });
   return {
     callCapability: calls.callCapability,
-    feed,
+    fleet,
     validator,
-    start: () => feed.start(),
+    start: () => fleet.start(),
     close: async (): Promise<void> => {
       calls.close();
-      await feed.stop();
+      await fleet.stop();
       leases.stop();
       await Promise.all([lanes.settled(), speed.stop(), breakers.settled(), client.close()]);
     },
@@ -176,13 +176,13 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const { db, contexts, results } = foundation;
   const router = createRouter(config, logger, foundation);
-  const { callCapability, feed, validator } = router;
+  const { callCapability, fleet, validator } = router;
   const steps = { db, contexts, results, callCapability };
-  const intake = createIntake(db, config, { feed, vet: foundation.vetter.vet });
+  const intake = createIntake(db, config, { fleet, vet: foundation.vetter.vet });
   const escalations = createLadderService({
     db,
     contexts,
-    feed,
+    fleet,
     validator,
     callCapability,
     executeRevision: createExecuteRevision(steps),
@@ -216,7 +216,7 @@ export async function createRouterRuntime(config: Config, logger: Logger) {
   await router.start();
   return {
     callCapability: router.callCapability,
-    feed: router.feed,
+    fleet: router.fleet,
     registry: foundation.registry,
     close: async (): Promise<void> => {
       await router.close();
@@ -230,14 +230,14 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   const foundation = await createFoundation(config, logger);
   const { db, contexts, results, registry } = foundation;
   const router = createRouter(config, logger, foundation);
-  const { feed, validator, callCapability } = router;
-  const calls = createCallService({ db, feed, callCapability, logger });
+  const { fleet, validator, callCapability } = router;
+  const calls = createCallService({ db, fleet, callCapability, logger });
   const temporal = await connectTemporal();
   const bounded = createBoundedCalls(temporal);
   const workflows = createRunWorkflows(temporal, config.TASK_QUEUE, bounded);
   const media = createMediaStore(config.MEDIA_URL);
   const jobs = createJobService(db, media);
-  const intake = createIntake(db, config, { feed, vet: foundation.vetter.vet });
+  const intake = createIntake(db, config, { fleet, vet: foundation.vetter.vet });
   const { pipelines, definitions } = intake;
   const delivery = createRunDelivery({
     db,
@@ -258,7 +258,7 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   const escalations = createEscalationService({
     db,
     contexts,
-    feed,
+    fleet,
     validator,
     callCapability,
     logger,
@@ -266,7 +266,7 @@ export async function createServerRuntime(config: Config, logger: Logger, public
     startSoon: starts.startSoon,
   });
   const reviewDelivery = createReviewDelivery({ db, workflows, logger });
-  const checkDecision = createCheckDecision({ db, feed, validator, contexts });
+  const checkDecision = createCheckDecision({ db, fleet, validator, contexts });
   const events = createEventFeed({ db, intervalMs: pollMs, logger });
   const schedules = createSchedules(temporal, config.TASK_QUEUE, bounded);
   const scheduleDelivery = createScheduleDelivery({ db, schedules, logger });
@@ -299,9 +299,9 @@ export async function createServerRuntime(config: Config, logger: Logger, public
       audit: createAuditService(db),
       registry,
       calls,
-      decisions: createDecisionService({ db, feed, validator }),
+      decisions: createDecisionService({ db, fleet, validator }),
       pipelines,
-      plans: createPlanService({ ...intake, feed, validator }),
+      plans: createPlanService({ ...intake, fleet, validator }),
       aliases: createAliasService(db),
       jobs,
       media,

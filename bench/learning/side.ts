@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pino } from 'pino';
 import { ConfigSchema } from '../../src/config.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import { Stop } from '../../src/core/cancellation.ts';
+import { CancelSource } from '../../src/core/cancellation.ts';
 import { insertProject } from '../../src/db/access/project.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { insertRuns } from '../../src/db/run/run.ts';
@@ -92,13 +92,13 @@ async function insertFailingRun(db: Db, project_id: string, failure: Failure): P
 type Worker = Awaited<ReturnType<typeof createWorkerRuntime>>;
 
 async function climb({ services }: Worker, run_id: string): Promise<Advanced> {
-  const control = { round: 1, remainingMs: 60_000, signal: new Stop() };
+  const control = { round: 1, remainingMs: 60_000, signal: new CancelSource() };
   const request = { run_id, step_id: 'step', revision: 0, escalates: true };
   const end = await services.executeStep(request, control);
   if (end.kind !== 'escalated') throw new Error(`a step was to escalate: ${JSON.stringify(end)}`);
   let at: Advanced = end.place;
   while (at.command.type !== 'end') {
-    at = await services.escalations.advance({ ...at, signal: new Stop() });
+    at = await services.escalations.advance({ ...at, signal: new CancelSource() });
     if (at.delay_ms !== undefined) throw new Error(`a ladder was held up: ${JSON.stringify(at)}`);
   }
   return at;

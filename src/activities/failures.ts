@@ -3,7 +3,7 @@ import { ApplicationFailure, log } from '@temporalio/activity';
 import type { Failure } from '../contracts/primitives.ts';
 import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
 import { AppError, toAppError } from '../errors/app-error.ts';
-import { isAway } from '../errors/is-unavailable.ts';
+import { isUnavailable } from '../errors/is-unavailable.ts';
 
 const halfPairs = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
@@ -49,7 +49,7 @@ const mostTries = 20;
 
 /** Whether trying again cures nothing: what it is, or that it failed so often although every part was there. */
 export function isHopeless(thrown: unknown, attempt: number): boolean {
-  if (isAway(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')) return false;
+  if (isUnavailable(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')) return false;
   return isDataFault(thrown) || attempt >= mostTries;
 }
 

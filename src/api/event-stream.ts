@@ -5,13 +5,13 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import type { RunEvent } from '../contracts/event.ts';
-import { type StopSignal, toAbortSignal } from '../core/cancellation.ts';
+import { type CancelSignal, toAbortSignal } from '../core/cancellation.ts';
 
 function toFrame(event: RunEvent): string {
   return `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-async function copy(events: AsyncIterable<RunEvent>, out: PassThrough, signal: StopSignal): Promise<void> {
+async function copy(events: AsyncIterable<RunEvent>, out: PassThrough, signal: CancelSignal): Promise<void> {
   const stopped = toAbortSignal(signal);
   for await (const event of events) {
     if (!out.write(toFrame(event))) await once(out, 'drain', { signal: stopped });
@@ -22,7 +22,7 @@ async function copy(events: AsyncIterable<RunEvent>, out: PassThrough, signal: S
 /** @param signal ends the stream early; a failing source cuts it off, so that the client comes back */
 export function streamEvents(
   events: AsyncIterable<RunEvent>,
-  { signal, commentMs }: { signal: StopSignal; commentMs: number },
+  { signal, commentMs }: { signal: CancelSignal; commentMs: number },
 ): Readable {
   const out = new PassThrough();
   out.write(': open\n\n');

@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { Scope } from '../contracts/access.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
-import type { StopSignal } from '../core/cancellation.ts';
+import type { CancelSignal } from '../core/cancellation.ts';
 import type { Caller } from '../services/access/caller.ts';
 import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
 import { Nothing, type RawInput, validateInput } from './validation.ts';
@@ -60,7 +60,7 @@ export interface RawCall extends RawInput {
   readonly bytes: Buffer;
   readonly requestHeaders: IncomingHttpHeaders;
   /** Aborted when the client goes away or, unless the route is long, the server is closing. */
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
   /** For headers that an error answer carries too. */
   readonly setHeader: (name: string, value: string) => void;
 }

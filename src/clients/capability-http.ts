@@ -7,7 +7,7 @@ import type { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { CallOutcome } from '../core/call/outcome.ts';
-import { onStop, Stop, type StopSignal } from '../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { readAnswer } from './read-answer.ts';
 
@@ -20,7 +20,7 @@ export interface CapabilityCall {
   readonly attempt: number;
   readonly timeoutMs: number;
   /** Aborted with the reason `cancelled` when nobody wants the result any more. */
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 export interface CapabilityClient {
@@ -47,7 +47,7 @@ const neverSent = new Set([
 type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
 
 /** Who aborts a call says whether the result is unwanted, or only this process out of time. */
-function whyAborted(signal: StopSignal): 'cancelled' | 'abandoned' {
+function whyAborted(signal: CancelSignal): 'cancelled' | 'abandoned' {
   return signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
 }
 
@@ -73,8 +73,8 @@ async function exec(
 ): Promise<CallOutcome> {
   if (call.signal.aborted) return { kind: 'unsent' };
   const url = new URL(call.endpoint);
-  const stop = new Stop<AbortReason>();
-  const stopListening = onStop(call.signal, () => stop.abort(whyAborted(call.signal)));
+  const stop = new CancelSource<AbortReason>();
+  const stopListening = onCancel(call.signal, () => stop.abort(whyAborted(call.signal)));
   const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
   const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
   try {
@@ -102,7 +102,11 @@ async function exec(
   }
 }
 
-function explainFailure(error: unknown, { reason }: Stop<AbortReason>, timeoutMs: number): CallOutcome {
+function explainFailure(
+  error: unknown,
+  { reason }: CancelSource<AbortReason>,
+  timeoutMs: number,
+): CallOutcome {
   if (reason !== undefined) {
     switch (reason) {
       case 'timeout':

@@ -1,15 +1,15 @@
 /**
- * Asks work to stop, once and with a reason. A `Stop` does what a call needs of an AbortSignal at a tenth of its price,
- * and several are made per call; wherever a `StopSignal` is asked for, an AbortSignal does as well.
+ * Asks work to stop, once and with a reason. A `CancelSource` does what a call needs of an AbortSignal at a tenth of its price,
+ * and several are made per call; wherever a `CancelSignal` is asked for, an AbortSignal does as well.
  */
-export interface StopSignal {
+export interface CancelSignal {
   readonly aborted: boolean;
   readonly reason: unknown;
   addEventListener(type: 'abort', listener: () => void): void;
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-export class Stop<Reason = unknown> implements StopSignal {
+export class CancelSource<Reason = unknown> implements CancelSignal {
   aborted = false;
   reason: Reason | undefined;
   #listeners: (() => void)[] = [];
@@ -35,16 +35,16 @@ export class Stop<Reason = unknown> implements StopSignal {
 }
 
 /** Runs `listener` when the signal stops, also when it already has. @returns ends that */
-export function onStop(signal: StopSignal, listener: () => void): () => void {
+export function onCancel(signal: CancelSignal, listener: () => void): () => void {
   if (signal.aborted) listener();
   else signal.addEventListener('abort', listener);
   return () => signal.removeEventListener('abort', listener);
 }
 
 /** For what takes nothing else. */
-export function toAbortSignal(signal: StopSignal): AbortSignal {
+export function toAbortSignal(signal: CancelSignal): AbortSignal {
   if (signal instanceof AbortSignal) return signal;
   const controller = new AbortController();
-  onStop(signal, () => controller.abort(signal.reason));
+  onCancel(signal, () => controller.abort(signal.reason));
   return controller.signal;
 }

@@ -8,7 +8,7 @@ import { type CallExecution, executeCall } from './execute-call.ts';
 import { followDecision } from './follow-decision.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
 import type { UnitName, UnitRecord } from './run-journal.ts';
-import { cancelledEnd, keyOfUnit, type UnitDesk } from './unit-desk.ts';
+import { cancelledEnd, keyOfUnit, type UnitResults } from './unit-results.ts';
 
 export type Executed = StepEnd | StepWaits | { readonly state: 'escalated' };
 
@@ -29,7 +29,7 @@ const correctable: ReadonlySet<string> = new Set<ErrorCode>([
   'output_invalid',
 ]);
 
-export function createCallUnits(context: LocalContext, desk: UnitDesk): CallUnits {
+export function createCallUnits(context: LocalContext, results: UnitResults): CallUnits {
   const { journal, stop, climbing } = context;
   const ladders = new Map<string, StepLadder>();
   const money = createBudgetWaits(context);
@@ -38,16 +38,16 @@ export function createCallUnits(context: LocalContext, desk: UnitDesk): CallUnit
   const finish = (unit: UnitRecord, ended: CallExecution): Executed => {
     switch (ended.kind) {
       case 'succeeded':
-        return desk.succeed(unit, ended.output);
+        return results.succeed(unit, ended.output);
       case 'failed':
       case 'unknown':
-        return desk.end(unit, { state: ended.kind, error: ended.error });
+        return results.end(unit, { state: ended.kind, error: ended.error });
       case 'cancelled':
-        return desk.end(unit, cancelledEnd);
+        return results.end(unit, cancelledEnd);
       case 'waiting':
         if (ended.wait.awaiting === 'budget') money.begin(unit);
         else wakeAtRegistration(context, unit);
-        return desk.wait(unit, ended.wait);
+        return results.wait(unit, ended.wait);
     }
   };
 
@@ -64,12 +64,12 @@ export function createCallUnits(context: LocalContext, desk: UnitDesk): CallUnit
   const close = ({ unit, failure }: StepLadder, ended: StepEnd | StepWaits): StepEnd | StepWaits => {
     if (ended.state === 'waiting') return ended;
     const isGivenUp = ended.state === 'cancelled' && !context.isCancelled();
-    return desk.end(unit, isGivenUp ? { state: 'failed', error: failure } : ended);
+    return results.end(unit, isGivenUp ? { state: 'failed', error: failure } : ended);
   };
 
   return {
     execute: async (unit, input, escalates) => {
-      if (money.take(unit)) return desk.end(unit, { state: 'skipped' });
+      if (money.take(unit)) return results.end(unit, { state: 'skipped' });
       const step = stepOf(context, unit.id);
       const done = await executeCall(context, step, unit, input, stop);
       if (!escalates || done.kind !== 'failed' || !correctable.has(done.error.code))

@@ -1,7 +1,7 @@
 /** Finds an instance for a local call by the router's own rules, and holds a slot and the money for it. */
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import type { StopSignal } from '../core/cancellation.ts';
+import type { CancelSignal } from '../core/cancellation.ts';
 import { worstCase } from '../core/money/price.ts';
 import { choose } from '../core/routing/choose.ts';
 import { enforcedTimeout, priorDuration } from '../core/routing/estimate.ts';
@@ -38,7 +38,7 @@ export async function claimMock(
   wish: RouteWish,
   input: JsonObject,
   tried: ReadonlySet<string>,
-  stop: StopSignal,
+  stop: CancelSignal,
 ): Promise<LocalClaim> {
   const { time, fleet } = context.world;
   const deadline = time.now() + longestWaitMs;

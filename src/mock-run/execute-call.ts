@@ -1,7 +1,7 @@
 /** The call of a step, with all its attempts: until it ends, has to wait, or its time is over. */
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import type { StopSignal } from '../core/cancellation.ts';
+import type { CancelSignal } from '../core/cancellation.ts';
 import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
 import { routeOfStep } from '../core/definition/compile/step-route.ts';
 import { resolveStepSettings } from '../core/definition/compile/step-settings.ts';
@@ -26,7 +26,7 @@ export async function executeCall(
   step: CompiledStep,
   unit: UnitRecord,
   input: JsonObject,
-  stop: StopSignal,
+  stop: CancelSignal,
 ): Promise<CallExecution> {
   const { world, definition, journal } = context;
   const missing = findMissing(context, step, unit);

@@ -1,7 +1,7 @@
 /** What the parts of a local run share; the world is shared with its sub-runs. */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
-import type { Stop } from '../core/cancellation.ts';
+import type { CancelSource } from '../core/cancellation.ts';
 import type { CompiledDefinition, CompiledStep } from '../core/definition/compile/compile-definition.ts';
 import type { MockFleet } from './mock-fleet.ts';
 import type { MockReviewer } from './mock-reviewer.ts';
@@ -39,7 +39,7 @@ export interface EndedRun {
   readonly output?: Json;
 }
 
-export interface LocalWorld {
+export interface MockWorld {
   readonly time: VirtualTime;
   readonly fleet: MockFleet;
   readonly seed: number;
@@ -49,7 +49,7 @@ export interface LocalWorld {
 }
 
 export interface LocalContext {
-  readonly world: LocalWorld;
+  readonly world: MockWorld;
   readonly definition: PipelineDefinition;
   readonly compiled: CompiledDefinition;
   readonly runId: string;
@@ -61,9 +61,9 @@ export interface LocalContext {
   readonly budget: RunBudget;
   readonly reviewer: MockReviewer;
   /** Of every step that is under way. */
-  readonly stop: Stop;
+  readonly stop: CancelSource;
   /** Of the ladders among them. */
-  readonly climbing: Stop;
+  readonly climbing: CancelSource;
   /** Whether somebody has cancelled the run. */
   isCancelled(): boolean;
   /** What the unit waits for may be there. */

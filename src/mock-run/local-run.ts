@@ -1,14 +1,14 @@
 /** A run driven in this process: the same machine and driver as in a workflow, from its start to its output. */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject, Priority } from '../contracts/primitives.ts';
-import { Stop } from '../core/cancellation.ts';
+import { CancelSource } from '../core/cancellation.ts';
 import { compileDefinition } from '../core/definition/compile/compile-definition.ts';
 import { parseDuration } from '../core/duration.ts';
 import { type DrivenRun, driveRun, type RunPorts } from '../core/run/drive.ts';
 import type { RunMachineEvent } from '../core/run/machine.ts';
 import { planRun } from '../core/run/plan-run.ts';
 import { carryRun } from '../core/run/snapshot.ts';
-import type { EndedRun, LocalContext, LocalWorld } from './local-context.ts';
+import type { EndedRun, LocalContext, MockWorld } from './local-context.ts';
 import { createLocalPorts } from './local-ports.ts';
 import type { MockReviewer } from './mock-reviewer.ts';
 import { refuseStart } from './refuse-start.ts';
@@ -18,7 +18,7 @@ import { evaluateOutput } from './run-output.ts';
 import { createRunWaits } from './run-waits.ts';
 
 export interface LocalRunRequest {
-  readonly world: LocalWorld;
+  readonly world: MockWorld;
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
   readonly runId: string;
@@ -106,8 +106,8 @@ function openContext(
     reviewer,
     journal: createRunJournal(world.time),
     budget: createRunBudget(ceilingUsd, above),
-    stop: new Stop(),
-    climbing: new Stop(),
+    stop: new CancelSource(),
+    climbing: new CancelSource(),
     scope: { job, run: { id: runId, job_id: jobId, attempt: 1, pipeline, version } },
   };
 }
@@ -142,7 +142,7 @@ function writeEnd(
 
 /** Ends the run when its time is over. */
 function limitTime(
-  { time }: LocalWorld,
+  { time }: MockWorld,
   { timeout }: PipelineDefinition,
   send: (event: RunMachineEvent) => void,
 ): void {

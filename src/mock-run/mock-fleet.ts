@@ -1,6 +1,6 @@
 /** The mocked instances of a local run: who is registered when, what their specs say, who is busy. */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { Stop, type StopSignal } from '../core/cancellation.ts';
+import { type CancelSignal, CancelSource } from '../core/cancellation.ts';
 import { parseDuration } from '../core/duration.ts';
 import type { SchemaFinding } from '../core/repair/schema-finding.ts';
 import type { InstanceSnapshot } from '../core/routing/types.ts';
@@ -34,7 +34,7 @@ export interface MockFleet {
   take(instance: InstanceSnapshot): void;
   release(instance: InstanceSnapshot): void;
   /** Until a slot of one of its instances is free, at most `ms`. */
-  waitForRelease(capability: string, ms: number, stop: StopSignal): Promise<void>;
+  waitForRelease(capability: string, ms: number, stop: CancelSignal): Promise<void>;
   answer(capability: string, ...call: Parameters<AnswerCall>): ReturnType<AnswerCall>;
   /** Calls that were received so far, by capability. */
   readonly calls: Readonly<Record<string, number>>;
@@ -49,7 +49,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
   let compiler: SchemaCompiler | null = null;
   const began = time.now();
   const fleets = new Map<string, Fleet>();
-  const waiting = new Map<string, Stop[]>();
+  const waiting = new Map<string, CancelSource[]>();
   const calls: Record<string, number> = {};
 
   /** A compiler is dear, and most mocks name no schema. */
@@ -105,7 +105,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     waitForRelease: async (name, ms, stop) => {
       const line = waiting.get(name) ?? [];
       waiting.set(name, line);
-      const turn = new Stop();
+      const turn = new CancelSource();
       line.push(turn);
       const endTurn = (): void => turn.abort('stopped');
       stop.addEventListener('abort', endTurn);

@@ -9,12 +9,15 @@ import { MockFault } from './mock-fault.ts';
 import type { MockReview } from './mock-reviewer.ts';
 import type { MockDecision } from './mocks.ts';
 import type { UnitRecord } from './run-journal.ts';
-import { keyOfUnit, type UnitDesk } from './unit-desk.ts';
+import { keyOfUnit, type UnitResults } from './unit-results.ts';
 
 const defaultTimeout = '24h';
 
 /** @returns asks, or follows what was answered */
-export function createReviewUnits(context: LocalContext, desk: UnitDesk): (unit: UnitRecord) => Executed {
+export function createReviewUnits(
+  context: LocalContext,
+  results: UnitResults,
+): (unit: UnitRecord) => Executed {
   const { world, journal, reviewer } = context;
   const reviews = new Map<string, MockReview>();
 
@@ -26,22 +29,22 @@ export function createReviewUnits(context: LocalContext, desk: UnitDesk): (unit:
   };
 
   const expire = (unit: UnitRecord, { review }: StepDefinition): Executed => {
-    if (review?.on_timeout === 'skip') return desk.end(unit, { state: 'skipped' });
-    return desk.fail(unit, 'step_timeout', `nobody decided within ${review?.timeout ?? defaultTimeout}`);
+    if (review?.on_timeout === 'skip') return results.end(unit, { state: 'skipped' });
+    return results.fail(unit, 'step_timeout', `nobody decided within ${review?.timeout ?? defaultTimeout}`);
   };
 
   const follow = (unit: UnitRecord, step: StepDefinition, decision: MockDecision): Executed => {
     journal.log('step.reviewed', unit, { action: decision.action });
     if (decision.action === 'reject') {
-      return desk.end(unit, { state: 'failed', error: rejection(decision) });
+      return results.end(unit, { state: 'failed', error: rejection(decision) });
     }
-    if (decision.action === 'skip' && step.optional === true) return desk.end(unit, { state: 'skipped' });
+    if (decision.action === 'skip' && step.optional === true) return results.end(unit, { state: 'skipped' });
     if (decision.action !== 'output') {
       throw new MockFault(`the review of step ${unit.id} does not take ${decision.action}`);
     }
     const output = decision.output ?? null;
     const faults = createSchemaCompiler().compile(step.review?.schema ?? {})(output);
-    if (faults.length === 0) return desk.succeed(unit, output);
+    if (faults.length === 0) return results.succeed(unit, output);
     const seen = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
     throw new MockFault(`the output decided for step ${unit.id} does not match its schema: ${seen}`);
   };
@@ -52,6 +55,6 @@ export function createReviewUnits(context: LocalContext, desk: UnitDesk): (unit:
     const { decision, dueAt, review_id } = review;
     if (decision !== null) return follow(unit, definition, decision);
     if (dueAt !== null && world.time.now() >= dueAt) return expire(unit, definition);
-    return desk.wait(unit, { awaiting: 'review', until: dueAt, ref: review_id });
+    return results.wait(unit, { awaiting: 'review', until: dueAt, ref: review_id });
   };
 }

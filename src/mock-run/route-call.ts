@@ -6,7 +6,7 @@ import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { isExhausted, judgeOutcome, type Verdict } from '../core/call/judge.ts';
 import type { CallOutcome } from '../core/call/outcome.ts';
 import { backoffMs, type RetrySettings } from '../core/call/retry-policy.ts';
-import type { StopSignal } from '../core/cancellation.ts';
+import type { CancelSignal } from '../core/cancellation.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
 import { settle } from '../core/money/price.ts';
 import { claimMock, type LocalClaim, type RouteWish } from './claim-mock.ts';
@@ -21,7 +21,7 @@ export interface LocalCall {
   readonly retry: RetrySettings;
   /** How often the step has come with this call. */
   readonly round: number;
-  readonly stop: StopSignal;
+  readonly stop: CancelSignal;
 }
 
 export type LocalCallEnd =

@@ -8,7 +8,7 @@ import { lowestCeiling } from '../core/definition/compile/step-route.ts';
 import { parseDuration } from '../core/duration.ts';
 import type { RunState } from '../core/run/machine.ts';
 import { findPipeline } from './find-pipeline.ts';
-import type { LocalOutcome, LocalWorld, SubRun, SubRunOrder } from './local-context.ts';
+import type { LocalOutcome, MockWorld, SubRun, SubRunOrder } from './local-context.ts';
 import { type LocalRun, startLocalRun } from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';
@@ -81,14 +81,14 @@ export async function runLocally(
   };
 }
 
-interface StartingWorld extends LocalWorld {
+interface StartingWorld extends MockWorld {
   start(order: SubRunOrder): LocalRun;
 }
 
 function createWorld(
   mocks: Mocks,
   { seed = 0, pipelines = [], rest = () => 'none' }: LocalOptions,
-  { time, onFault }: Pick<LocalWorld, 'time'> & { readonly onFault: (error: unknown) => void },
+  { time, onFault }: Pick<MockWorld, 'time'> & { readonly onFault: (error: unknown) => void },
 ): StartingWorld {
   const fleet = createMockFleet(mocks.capabilities, time);
   const reviewer = createMockReviewer(mocks, time);
@@ -119,7 +119,7 @@ function createWorld(
 }
 
 /** What somebody does to the run while it is under way. */
-function control(run: LocalRun, { control: entries = [] }: Mocks, time: LocalWorld['time']): void {
+function control(run: LocalRun, { control: entries = [] }: Mocks, time: MockWorld['time']): void {
   const began = time.now();
   for (const { at, action, budget_ceiling_usd: usd } of entries) {
     const budget_ceiling_usd = usd ?? null;

@@ -1,7 +1,7 @@
 /** Who waits for what in a local run; a call that comes before anybody waits for it is remembered. */
 import type { Wait } from '../core/run/wait.ts';
 import type { UnitName } from './run-journal.ts';
-import { keyOfUnit } from './unit-desk.ts';
+import { keyOfUnit } from './unit-results.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 export interface RunWaits {

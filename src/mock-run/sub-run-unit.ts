@@ -7,7 +7,7 @@ import type { Executed } from './call-unit.ts';
 import { type EndedRun, type LocalContext, type SubRun, stepOf } from './local-context.ts';
 import { MockFault } from './mock-fault.ts';
 import type { UnitName, UnitRecord } from './run-journal.ts';
-import { keyOfUnit, type UnitDesk } from './unit-desk.ts';
+import { keyOfUnit, type UnitResults } from './unit-results.ts';
 
 export interface SubRunUnits {
   execute(unit: UnitRecord, job: JsonObject): Executed;
@@ -15,7 +15,7 @@ export interface SubRunUnits {
   cancel(unit: UnitName): void;
 }
 
-export function createSubRunUnits(context: LocalContext, desk: UnitDesk): SubRunUnits {
+export function createSubRunUnits(context: LocalContext, results: UnitResults): SubRunUnits {
   const { world, depth } = context;
   const known = new Map<string, SubRun>();
 
@@ -41,14 +41,14 @@ export function createSubRunUnits(context: LocalContext, desk: UnitDesk): SubRun
 
   const take = (unit: UnitRecord, reference: string, run_id: string, ended: EndedRun): StepEnd => {
     const { outcome, error, output = null } = ended;
-    if (outcome === 'succeeded') return desk.succeed(unit, output);
+    if (outcome === 'succeeded') return results.succeed(unit, output);
     if (outcome === 'refused' && error !== null) {
       const refusal = { code: error.code, message: `${reference}: ${error.message}` };
-      return desk.end(unit, { state: 'failed', error: refusal });
+      return results.end(unit, { state: 'failed', error: refusal });
     }
     const why = error === null ? '' : `: ${error.message}`;
     const details = { run_id, code: error?.code ?? 'run_cancelled' };
-    return desk.fail(
+    return results.fail(
       unit,
       'sub_run_failed',
       `run ${run_id} of ${reference} ended as ${outcome}${why}`,
@@ -61,12 +61,12 @@ export function createSubRunUnits(context: LocalContext, desk: UnitDesk): SubRun
       const reference = stepOf(context, unit.id).definition.pipeline ?? '';
       if (depth >= deepestSubRun) {
         const message = `pipelines in pipelines: ${depth + 1} runs deep; allowed are ${deepestSubRun}`;
-        return desk.fail(unit, 'definition_invalid', `${reference}: ${message}`);
+        return results.fail(unit, 'definition_invalid', `${reference}: ${message}`);
       }
       const sub = known.get(keyOfUnit(unit)) ?? start(unit, reference, job);
       const ended = sub.end();
       return ended === null
-        ? desk.wait(unit, { awaiting: 'run', until: null, ref: sub.runId })
+        ? results.wait(unit, { awaiting: 'run', until: null, ref: sub.runId })
         : take(unit, reference, sub.runId, ended);
     },
     cancel: (unit) => known.get(keyOfUnit(unit))?.cancel(),

@@ -11,7 +11,7 @@ import { createReviewUnits } from './review-unit.ts';
 import type { UnitName, UnitRecord } from './run-journal.ts';
 import { evaluate } from './step-scope.ts';
 import { createSubRunUnits } from './sub-run-unit.ts';
-import { cancelledEnd, createUnitDesk } from './unit-desk.ts';
+import { cancelledEnd, createUnitResults } from './unit-results.ts';
 
 export type UnitPorts = Pick<RunPorts, 'executeStep' | 'escalateStep' | 'resumeStep' | 'giveUpStep'>;
 
@@ -21,16 +21,16 @@ function nameOf({ step, item }: Unit): UnitName {
 
 export function createUnitPorts(context: LocalContext): UnitPorts {
   const { journal, scope, world } = context;
-  const desk = createUnitDesk(journal);
-  const calls = createCallUnits(context, desk);
-  const subRuns = createSubRunUnits(context, desk);
-  const askPerson = createReviewUnits(context, desk);
+  const results = createUnitResults(journal);
+  const calls = createCallUnits(context, results);
+  const subRuns = createSubRunUnits(context, results);
+  const askPerson = createReviewUnits(context, results);
 
   const pause = (unit: UnitRecord): Executed => {
     const { wait = '0s' } = stepOf(context, unit.id).definition;
     const until = (unit.startedAt ?? 0) + parseDuration(wait);
-    if (world.time.now() >= until) return desk.succeed(unit, null);
-    return desk.wait(unit, { awaiting: 'time', until, ref: null });
+    if (world.time.now() >= until) return results.succeed(unit, null);
+    return results.wait(unit, { awaiting: 'time', until, ref: null });
   };
 
   const execute = async (planned: Unit): Promise<Executed> => {
@@ -38,7 +38,7 @@ export function createUnitPorts(context: LocalContext): UnitPorts {
     const { kind, input } = stepOf(context, unit.id);
     if (kind === 'wait') return pause(unit);
     const resolved = evaluate(input, scope, journal, unit);
-    if ('error' in resolved) return desk.end(unit, { state: 'failed', error: resolved.error });
+    if ('error' in resolved) return results.end(unit, { state: 'failed', error: resolved.error });
     const value = resolved.value as JsonObject;
     switch (kind) {
       case 'call':
@@ -58,7 +58,7 @@ export function createUnitPorts(context: LocalContext): UnitPorts {
       const unit = nameOf(planned);
       subRuns.cancel(unit);
       const error = calls.failureOf(unit);
-      return desk.end(
+      return results.end(
         unit,
         context.isCancelled() || error === undefined ? cancelledEnd : { state: 'failed', error },
       );

@@ -3,7 +3,7 @@
  * same moment happens in the order in which it was asked for. Nothing here looks at a clock, so a run takes the same
  * course every time.
  */
-import { onStop, type StopSignal } from '../core/cancellation.ts';
+import { type CancelSignal, onCancel } from '../core/cancellation.ts';
 
 export interface VirtualTime {
   /** Unix time, ms. */
@@ -11,7 +11,7 @@ export interface VirtualTime {
   /** @returns undoes it */
   at(moment: number, work: () => void): () => void;
   /** Resolves after the time, or as soon as it is stopped. */
-  sleep(ms: number, stop?: StopSignal): Promise<void>;
+  sleep(ms: number, stop?: CancelSignal): Promise<void>;
   /** Lets time pass until `isOver`, or until nothing is left that could happen. */
   pass(isOver: () => boolean): Promise<void>;
 }
@@ -65,7 +65,7 @@ export function createVirtualTime(start: number): VirtualTime {
             stopListening();
             resolve();
           });
-          const stopListening = onStop(stop, () => {
+          const stopListening = onCancel(stop, () => {
             undo();
             resolve();
           });

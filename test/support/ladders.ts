@@ -11,7 +11,7 @@ import type { Decision } from '../../src/contracts/decision.ts';
 import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import { Stop } from '../../src/core/cancellation.ts';
+import { CancelSource } from '../../src/core/cancellation.ts';
 import { createWorkerRuntime } from '../../src/runtime.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/ladder-position.ts';
 import { type CallOptions, startTestApi, type TestApi } from './api.ts';
@@ -110,7 +110,7 @@ function definitionOf(step: Partial<StepDefinition>, input: JsonObject): Pipelin
 }
 
 function control(round: number) {
-  return { round, remainingMs: 30_000, signal: new Stop() };
+  return { round, remainingMs: 30_000, signal: new CancelSource() };
 }
 
 /** @param models level (`fast`, …) to rate in USD per call */
@@ -135,7 +135,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
   };
 
   const advance: LadderWorld['advance'] = ({ escalation_id, transition }) =>
-    escalations.advance({ escalation_id, transition, signal: new Stop() });
+    escalations.advance({ escalation_id, transition, signal: new CancelSource() });
 
   const escalate = async (run_id: string, round: number): Promise<FailedRun> => {
     const request = { run_id, step_id: 'a', revision: 0, escalates: true };
@@ -182,7 +182,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
       const created = await call(projectId, '/v1/escalations', { body });
       if (created.status !== 202) throw new Error(await created.text());
       const { escalation_id } = (await created.json()) as Escalation;
-      return escalations.advance({ escalation_id, transition: -1, signal: new Stop() });
+      return escalations.advance({ escalation_id, transition: -1, signal: new CancelSource() });
     },
     decided: (review_id) => escalations.applyDecision({ review_id }),
     escalation: async (projectId, id) =>

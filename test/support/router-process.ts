@@ -87,7 +87,7 @@ async function runAll(id: number, orders: readonly CallOrder[], concurrency: num
 process.on('message', async (message: ToRouter) => {
   switch (message.kind) {
     case 'refresh':
-      await router.feed.refresh();
+      await router.fleet.refresh();
       return tell({ kind: 'done', id: message.id });
     case 'run':
       return runAll(message.id, message.orders, message.concurrency);

@@ -8,7 +8,7 @@ import { ConfigSchema } from '../../src/config.ts';
 import { Registration } from '../../src/contracts/capability.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
-import { Stop } from '../../src/core/cancellation.ts';
+import { CancelSource } from '../../src/core/cancellation.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createRouterRuntime } from '../../src/runtime.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
@@ -89,7 +89,7 @@ export function useSteps(): StepWorld {
   return {
     db,
     projectId: () => project,
-    statesOf: (capability) => router.feed.fleet(capability).instances.map(({ state }) => state),
+    statesOf: (capability) => router.fleet.of(capability).instances.map(({ state }) => state),
     newWorker: (refusal) => {
       const [contexts, results, subRuns] = [
         createRunContexts(db),
@@ -112,7 +112,7 @@ export function useSteps(): StepWorld {
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;
           const { round = 1, remainingMs = 20_000, ...request } = asked;
-          const control = { round, remainingMs, signal: new Stop() };
+          const control = { round, remainingMs, signal: new CancelSource() };
           return executeStep({ run_id, revision: 0, waits: true, ...request }, control);
         },
       };
@@ -122,10 +122,10 @@ export function useSteps(): StepWorld {
         const answered = await router.registry.register(project, Registration.parse(body));
         return { status: 201, headers: new Headers(), body: answered as unknown as Body };
       };
-      const before = router.feed.fleet(options.name).instances.length;
+      const before = router.fleet.of(options.name).instances.length;
       const instance = await startInstance({ request }, options);
       instances.push(instance);
-      await waitFor('the router to know it', () => router.feed.fleet(options.name).instances.length > before);
+      await waitFor('the router to know it', () => router.fleet.of(options.name).instances.length > before);
       return instance;
     },
     eventsOf: async ({ run_id }) => {

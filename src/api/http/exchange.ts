@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { Stop } from '../../core/cancellation.ts';
+import { CancelSource } from '../../core/cancellation.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { Route } from '../route.ts';
 
@@ -35,7 +35,7 @@ export class Exchange {
   readonly path: string;
   /** Set for the answer, whatever it will be. */
   readonly headers: Record<string, string>;
-  readonly gone = new Stop<'gone'>();
+  readonly gone = new CancelSource<'gone'>();
   route: Route | null = null;
   caller: Caller | null = null;
   readonly #startedAt = performance.now();

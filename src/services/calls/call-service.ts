@@ -1,7 +1,7 @@
 /** Direct calls as the API offers them. */
 import type { Logger } from 'pino';
 import type { ExecRequest } from '../../contracts/decision.ts';
-import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency/idempotency-hold.ts';
 import { createHoldKeeper } from '../delivery/lease-renewer.ts';
 import type { CallRouter } from '../routing/call-capability.ts';
@@ -16,7 +16,7 @@ export interface CallOrder {
   readonly request: ExecRequest;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
   /** Aborts when the caller goes away; without an Idempotency-Key nobody wants the result then. */
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 export interface CallService {
@@ -35,9 +35,9 @@ export interface CallServiceDependencies extends CapabilityLookup {
 const keyRenewalMs = 2_500;
 
 /** Stops when one of the two does, with its reason. */
-function stopWith(one: StopSignal, other: StopSignal): StopSignal {
-  const stop = new Stop();
-  for (const signal of [one, other]) onStop(signal, () => stop.abort(signal.reason));
+function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
+  const stop = new CancelSource();
+  for (const signal of [one, other]) onCancel(signal, () => stop.abort(signal.reason));
   return stop;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import type { RetrySettings } from '../../core/call/retry-policy.ts';
-import type { StopSignal } from '../../core/cancellation.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import { newId } from '../ids.ts';
 import type { CallRouter } from '../routing/call-capability.ts';
 import { longestWaitMs } from '../routing/wait-queue.ts';
@@ -16,7 +16,7 @@ export interface ExecCall {
   readonly request: ExecRequest;
   /** Of its attempts; null makes one that nobody has used. */
   readonly key: string | null;
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 /** @throws AppError of the routing table */

@@ -8,7 +8,7 @@ import type { ExecAnswer } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
-import { Stop, type StopSignal } from '../../core/cancellation.ts';
+import { type CancelSignal, CancelSource } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import type { IdempotentRequest } from '../../db/idempotency/idempotency.ts';
 import {
@@ -39,7 +39,7 @@ export interface ExecOutcome {
 export type IdempotentCall = (
   request: IdempotentRequest,
   attemptKey: string,
-  work: (lost: StopSignal) => Promise<ExecAnswer>,
+  work: (lost: CancelSignal) => Promise<ExecAnswer>,
 ) => Promise<ExecOutcome>;
 
 export interface IdempotentDependencies {
@@ -60,7 +60,7 @@ export function createIdempotentCall({ db, keeper, logger }: IdempotentDependenc
     const hold: KeyHold = { ...request, holder: newToken() };
     const stored = await takeKey(db, hold, body_sha256, attemptKey);
     if (stored !== null) return { answer: readStored(stored), isReplayed: true };
-    const lost = new Stop();
+    const lost = new CancelSource();
     const release = keeper.hold(hold, () => lost.abort('abandoned'));
     const keep = (status: number, answer: object): Promise<void> =>
       insist(() => answerKey(db, hold, status, answer as Json), logger).catch((error: unknown) =>

@@ -1,20 +1,20 @@
 /** Calls under way in this process, so that it can stop without leaving one behind that is not settled. */
-import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 
 export interface OpenCalls {
   /** @param leaving stops when nobody wants the result any more: the call is cancelled. Null: it goes on */
-  run<Result>(leaving: StopSignal | null, work: (signal: StopSignal) => Promise<Result>): Promise<Result>;
+  run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
   /** Abandons what is under way; resolves when all of it has ended. */
   close(): Promise<void>;
 }
 
 export function createOpenCalls(): OpenCalls {
-  const open = new Map<Stop, Promise<unknown>>();
+  const open = new Map<CancelSource, Promise<unknown>>();
   let isClosed = false;
   return {
     run: async (leaving, work) => {
-      const own = new Stop();
-      const stopListening = leaving === null ? null : onStop(leaving, () => own.abort('cancelled'));
+      const own = new CancelSource();
+      const stopListening = leaving === null ? null : onCancel(leaving, () => own.abort('cancelled'));
       if (isClosed) own.abort('abandoned');
       const task = work(own);
       open.set(own, task);

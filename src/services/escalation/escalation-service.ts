@@ -9,7 +9,7 @@ import type {
   ExecuteRequest,
 } from '../../contracts/escalation.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import type { StopSignal } from '../../core/cancellation.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import { findEscalation } from '../../db/escalation/escalation.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
@@ -30,7 +30,7 @@ import { createExecuteOnce } from './once/execute-once.ts';
 
 export interface EscalationDependencies extends SpecDependencies, ModelDependencies {
   readonly contexts: RunContexts;
-  readonly feed: SpecDependencies['feed'];
+  readonly fleet: SpecDependencies['fleet'];
   /** Says why a stranger's schema cannot be used, or null. */
   readonly vet: (schema: JsonObject) => Promise<string | null>;
   /** Starts the workflow of a ladder by itself, in the background. */
@@ -44,7 +44,7 @@ export interface EscalationService {
   /** @throws AppError `not_found` */
   get(projectId: string, escalationId: string): Promise<Escalation>;
   /** @throws AppError of the routing table, when the level could not be asked */
-  execute(caller: Caller, request: ExecuteRequest, signal: StopSignal): Promise<ExecuteAnswer>;
+  execute(caller: Caller, request: ExecuteRequest, signal: CancelSignal): Promise<ExecuteAnswer>;
   /** Goes on when the caller leaves, who then finds the answer. @throws AppError of the routing table */
   advise(caller: Caller, request: AdviseRequest): Promise<AdviseAnswer>;
   /** Ends and settles what is under way. */

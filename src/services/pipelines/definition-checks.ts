@@ -13,11 +13,11 @@ import type { Db } from '../../db/connect.ts';
 import { type VetSchema, vetOwnSchemas } from '../../definitions/own-schemas.ts';
 import { refuseFindings } from '../../definitions/refuse-findings.ts';
 import { createSchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
-import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 import { createFactGatherer } from './definition-facts.ts';
 
 export interface CheckTools {
-  readonly feed?: Pick<InstanceFeed, 'fleet'>;
+  readonly fleet?: Pick<FleetPoller, 'of'>;
   readonly vet?: VetSchema;
 }
 
@@ -30,8 +30,8 @@ export interface RunCheck {
 
 const keptChecks = 1_000;
 
-export function createDefinitionChecks(db: Db, { feed = nobody, vet = compileHere() }: CheckTools) {
-  const { gather } = createFactGatherer({ db, feed, vet });
+export function createDefinitionChecks(db: Db, { fleet = nobody, vet = compileHere() }: CheckTools) {
+  const { gather } = createFactGatherer({ db, fleet, vet });
   const known = new LRUCache<string, readonly Finding[]>({ max: keptChecks });
 
   return {
@@ -73,7 +73,7 @@ export function createDefinitionChecks(db: Db, { feed = nobody, vet = compileHer
   };
 }
 
-const nobody: Pick<InstanceFeed, 'fleet'> = { fleet: () => ({ instances: [], priorMs: 0 }) };
+const nobody: Pick<FleetPoller, 'of'> = { of: () => ({ instances: [], priorMs: 0 }) };
 
 function compileHere(): VetSchema {
   const compiler = createSchemaCompiler();

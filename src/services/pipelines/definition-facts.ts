@@ -5,13 +5,13 @@ import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/spec/capability-names.ts';
 import { createInputForms, type InputForms } from '../../definitions/input-forms.ts';
 import { type VetSchema, vetOwnSchemas } from '../../definitions/own-schemas.ts';
-import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 import { findPipelineForms } from './pipeline-forms.ts';
 import { type Calls, findSpecDigests, listCalls, readSpecForms, type SpecDigests } from './spec-forms.ts';
 
 export interface FactSources {
   readonly db: Db;
-  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly fleet: Pick<FleetPoller, 'of'>;
   readonly vet: VetSchema;
 }
 
@@ -34,7 +34,7 @@ interface Asked {
   readonly calls: Calls;
 }
 
-export function createFactGatherer({ db, feed, vet }: FactSources): FactGatherer {
+export function createFactGatherer({ db, fleet, vet }: FactSources): FactGatherer {
   const forms: InputForms = createInputForms();
   const known = new WeakMap<PipelineDefinition, Asked>();
 
@@ -50,9 +50,9 @@ export function createFactGatherer({ db, feed, vet }: FactSources): FactGatherer
   return {
     gather: async (projectId, definition) => {
       const { names, calls } = readAsked(definition);
-      const digests = await findSpecDigests({ db, feed }, calls);
+      const digests = await findSpecDigests({ db, fleet }, calls);
       const pipelines = await findPipelineForms({ db, forms }, projectId, definition);
-      const knownCapabilities = await findRegistered({ db, feed }, names);
+      const knownCapabilities = await findRegistered({ db, fleet }, names);
       const unknown = names.filter((name) => !knownCapabilities.has(name));
       return {
         key: JSON.stringify([[...digests.byCall.values()], pipelines.digests, unknown]),
@@ -72,10 +72,10 @@ export function createFactGatherer({ db, feed, vet }: FactSources): FactGatherer
 
 /** Memory tells of those that are there; whether one that it does not know has come just now, the database does. */
 async function findRegistered(
-  { db, feed }: Pick<FactSources, 'db' | 'feed'>,
+  { db, fleet }: Pick<FactSources, 'db' | 'fleet'>,
   names: readonly string[],
 ): Promise<ReadonlySet<string>> {
   const isRegistered = (name: string): boolean =>
-    feed.fleet(name).instances.some(({ state }) => state !== 'deregistered');
+    fleet.of(name).instances.some(({ state }) => state !== 'deregistered');
   return names.every(isRegistered) ? new Set(names) : listCapabilityNames(db);
 }

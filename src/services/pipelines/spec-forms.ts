@@ -9,7 +9,7 @@ import type { Db } from '../../db/connect.ts';
 import { findSpecs, listKnownSpecs } from '../../db/spec/known-specs.ts';
 import type { InputForms } from '../../definitions/input-forms.ts';
 import { isWanted, pickPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
-import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 
 export interface SpecDigests {
   /** Of each kind of call, by `callOf`. */
@@ -20,7 +20,7 @@ export interface SpecDigests {
 
 interface SpecSources {
   readonly db: Db;
-  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly fleet: Pick<FleetPoller, 'of'>;
 }
 
 /** Steps with the same are served by the same instances. */
@@ -28,11 +28,11 @@ function callOf({ capability, capability_version, tags = [] }: StepDefinition): 
   return JSON.stringify([capability, capability_version ?? null, tags]);
 }
 
-export async function findSpecDigests({ db, feed }: SpecSources, calls: Calls): Promise<SpecDigests> {
+export async function findSpecDigests({ db, fleet }: SpecSources, calls: Calls): Promise<SpecDigests> {
   const byCall = new Map<string, readonly string[]>();
   const absent = new Map<string, SpecTarget>();
   for (const [call, target] of calls) {
-    const present = pickPresentSpecs(feed, target);
+    const present = pickPresentSpecs(fleet, target);
     if (present.length > 0)
       byCall.set(
         call,

@@ -9,8 +9,8 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import { findPriceRange } from '../../core/routing/price-range.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { RouteWish } from '../routing/claim-search.ts';
-import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
+import type { RouteConstraints } from '../routing/claim-search.ts';
+import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 import { explainNoClaim } from '../routing/no-claim.ts';
 import {
   type ChoicePreview,
@@ -39,7 +39,7 @@ export interface CallForecast {
 }
 
 export interface PlannedCall {
-  readonly wish: RouteWish;
+  readonly wish: RouteConstraints;
   /** Deliveries after the first. */
   readonly retryMax: number;
   /** Null = not known before the run. */
@@ -49,28 +49,28 @@ export interface PlannedCall {
 export type ForecastCall = (call: PlannedCall) => Promise<CallForecast>;
 
 export interface CallDependencies {
-  readonly feed: Pick<InstanceFeed, 'fleet' | 'nowMs'>;
+  readonly fleet: Pick<FleetPoller, 'of' | 'nowMs'>;
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
 }
 
 /** For one plan. @param headroomUsd what the budgets of the day leave; null = no limit */
 export function createForecastCall(
-  { feed, validator }: CallDependencies,
+  { fleet, validator }: CallDependencies,
   headroomUsd: number | null,
 ): ForecastCall {
   const known = new Map<string, CallForecast>();
   return async ({ wish, retryMax, input }) => {
-    const { instances } = feed.fleet(wish.capability);
+    const { instances } = fleet.of(wish.capability);
     const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
     const key = JSON.stringify([wish, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
-    const forecast = known.get(key) ?? forecastCall(feed, { wish, retryMax, refusals, headroomUsd });
+    const forecast = known.get(key) ?? forecastCall(fleet, { wish, retryMax, refusals, headroomUsd });
     known.set(key, forecast);
     return forecast;
   };
 }
 
 function forecastCall(
-  feed: CallDependencies['feed'],
+  fleet: CallDependencies['fleet'],
   {
     wish,
     retryMax,
@@ -79,10 +79,10 @@ function forecastCall(
   }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroomUsd: number | null },
 ): CallForecast {
   const { ruledOut } = refusals;
-  const preview = previewChoice(feed, wish, { headroomUsd, ruledOut });
+  const preview = previewChoice(fleet, wish, { headroomUsd, ruledOut });
   const { request, choice, decision } = preview;
   const { chosen, reason, candidates } = decision;
-  const prices = findPriceRange(feed.fleet(wish.capability).instances, request);
+  const prices = findPriceRange(fleet.of(wish.capability).instances, request);
   const worst = (prices?.mostNano ?? 0n) * BigInt(1 + retryMax);
   const least = toNanoUsd(prices?.leastUsd ?? 0);
   const expected = choice.best === null ? least : toNanoUsd(choice.best.costUsd);

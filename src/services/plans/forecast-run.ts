@@ -16,7 +16,7 @@ import { newId } from '../ids.ts';
 import { addCosts, type CostRange, noCost } from './cost-range.ts';
 import type { PlanContext, RunForecast, RunTask, StepForecast } from './forecast.ts';
 import { forecastStep } from './forecast-step.ts';
-import { createForesight, type Foresight } from './partial-evaluation.ts';
+import { createPartialEvaluation, type PartialEvaluation } from './partial-evaluation.ts';
 import { type Condition, type Rehearsal, rehearseRun } from './rehearse.ts';
 
 export async function forecastRun(context: PlanContext, task: RunTask): Promise<RunForecast> {
@@ -65,7 +65,7 @@ function createStage(task: RunTask, { steps }: CompiledDefinition) {
   /** It is certain that a step is left out; how one ends that happens, only the run will know. */
   const endOf = (index: number): StepScope | null => (isSkipped(index) ? { status: 'skipped' } : null);
 
-  const foresight: Foresight = createForesight({
+  const foresight: PartialEvaluation = createPartialEvaluation({
     job,
     endOf,
     stepIds: steps.map(({ definition: { id } }) => id),

@@ -7,13 +7,13 @@ import { references } from '../../core/expression/references.ts';
 import { addCosts, multiplyCost, noCost } from './cost-range.ts';
 import type { PlanContext, RunTask, StepForecast, UnitForecast } from './forecast.ts';
 import { forecastUnit } from './forecast-unit.ts';
-import type { Foreseen, Foresight, Item } from './partial-evaluation.ts';
+import type { Item, PartialEvaluation, PartialValue } from './partial-evaluation.ts';
 
 export interface StepTask {
   readonly step: CompiledStep;
   /** JSON Pointer of the step in its definition. */
   readonly pointer: string;
-  readonly foresight: Foresight;
+  readonly foresight: PartialEvaluation;
   /** Items that run at once. */
   readonly maxParallel: number;
 }
@@ -40,7 +40,7 @@ type ListReading =
   | { readonly kind: 'known'; readonly value: readonly Json[] }
   | { readonly kind: 'unknown'; readonly finding: Finding };
 
-function readList(items: Foreseen<Json>, pointer: string): ListReading {
+function readList(items: PartialValue<Json>, pointer: string): ListReading {
   const unknown = (severity: Finding['severity'], code: string, message: string): ListReading => ({
     kind: 'unknown',
     finding: { severity, code, pointer, message },
@@ -94,9 +94,9 @@ async function forecastItems(
   list: readonly Json[],
 ): Promise<StepForecast> {
   const wanted = dependsOnItem(task.step) ? list.length : Math.min(1, list.length);
-  const looked = Math.min(wanted, context.room.left);
-  context.room.left -= looked;
-  if (looked < wanted) context.room.isShort = true;
+  const looked = Math.min(wanted, context.inputBudget.left);
+  context.inputBudget.left -= looked;
+  if (looked < wanted) context.inputBudget.isShort = true;
   const units: UnitForecast[] = [];
   for (let index = 0; index < looked; index++) {
     units.push(await forecastOne(context, run, task, { item: list[index] ?? null, index }));

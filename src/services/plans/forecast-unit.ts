@@ -24,7 +24,7 @@ export async function forecastUnit(
   unit: PlannedUnit,
 ): Promise<UnitForecast> {
   const { definition, kind } = unit.step;
-  await context.breathe();
+  await context.yieldToEventLoop();
   switch (kind) {
     case 'call':
       return forecastCallOf(context, task, unit);

@@ -53,7 +53,7 @@ export interface PlanContext {
   /** Grows: capabilities that may be called and that nobody has registered. */
   readonly missing: Set<string>;
   /** Inputs of items, and steps of runs that steps start, that may still be looked at one by one. */
-  readonly room: { left: number; isShort: boolean };
+  readonly inputBudget: { left: number; isShort: boolean };
   /** Lets others work now and then. */
-  readonly breathe: () => Promise<void>;
+  readonly yieldToEventLoop: () => Promise<void>;
 }

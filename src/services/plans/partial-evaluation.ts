@@ -10,7 +10,7 @@ import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope, StepScope } from '../../core/expression/evaluation.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
 
-export type Foreseen<Value> =
+export type PartialValue<Value> =
   | { readonly kind: 'known'; readonly value: Value }
   | { readonly kind: 'unknown' }
   /** It is certain to fail. */
@@ -22,10 +22,10 @@ export interface Item {
   readonly index: number;
 }
 
-export interface Foresight {
-  condition(template: CompiledTemplate): Foreseen<boolean>;
+export interface PartialEvaluation {
+  condition(template: CompiledTemplate): PartialValue<boolean>;
   /** @param item of a `for_each`; absent = there is none, or it is not known which */
-  value(template: CompiledTemplate, item?: Item): Foreseen<Json>;
+  value(template: CompiledTemplate, item?: Item): PartialValue<Json>;
 }
 
 export interface KnownFacts {
@@ -46,7 +46,7 @@ function require<Value>(value: Value | null | undefined): Value {
   return value;
 }
 
-export function createForesight({ job, run, stepIds, endOf }: KnownFacts): Foresight {
+export function createPartialEvaluation({ job, run, stepIds, endOf }: KnownFacts): PartialEvaluation {
   const steps: Record<string, StepScope> = Object.create(null);
   for (const [index, id] of stepIds.entries()) {
     Object.defineProperty(steps, id, { enumerable: true, get: () => require(endOf(index)) });
@@ -65,12 +65,12 @@ export function createForesight({ job, run, stepIds, endOf }: KnownFacts): Fores
     },
   });
   return {
-    condition: (template) => foresee(() => evaluateCondition(template, scopeOf(undefined))),
-    value: (template, item) => foresee(() => evaluateTemplate(template, scopeOf(item))),
+    condition: (template) => evaluatePartially(() => evaluateCondition(template, scopeOf(undefined))),
+    value: (template, item) => evaluatePartially(() => evaluateTemplate(template, scopeOf(item))),
   };
 }
 
-function foresee<Value>(evaluate: () => Value): Foreseen<Value> {
+function evaluatePartially<Value>(evaluate: () => Value): PartialValue<Value> {
   try {
     return { kind: 'known', value: evaluate() };
   } catch (error) {

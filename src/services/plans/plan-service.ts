@@ -38,7 +38,7 @@ export interface PlanDependencies extends CallDependencies {
 type Wish = Omit<PlanDefinitionRequest, 'definition'>;
 
 /** So that a plan takes no longer than a request may. */
-const roomForInputs = 10_000;
+const mostInputs = 10_000;
 
 export function createPlanService(dependencies: PlanDependencies): PlanService {
   const { definitions } = dependencies;
@@ -107,18 +107,18 @@ async function readJob(
 }
 
 async function createContext(
-  { db, feed, validator, definitions }: PlanDependencies,
+  { db, fleet, validator, definitions }: PlanDependencies,
   projectId: string,
   headroomUsd: number | null,
 ): Promise<PlanContext> {
   const runs = new Map<string, Promise<RunForecast>>();
   const pipelines = new Map<string, Promise<KnownDefinition>>();
   const context: PlanContext = {
-    forecastCall: createForecastCall({ feed, validator }, headroomUsd),
+    forecastCall: createForecastCall({ fleet, validator }, headroomUsd),
     registered: await listCapabilityNames(db),
     missing: new Set(),
-    room: { left: roomForInputs, isShort: false },
-    breathe: createBreath(),
+    inputBudget: { left: mostInputs, isShort: false },
+    yieldToEventLoop: createYield(),
     findPipeline: (reference) => {
       const at = reference.indexOf('@');
       const choice = { reference: reference.slice(at + 1) };
@@ -129,7 +129,7 @@ async function createContext(
     forecastRun: (asked) => {
       const known = runs.get(nameTask(asked));
       if (known !== undefined) return known;
-      const task = makeRoom(context.room, asked);
+      const task = spendInputBudget(context.inputBudget, asked);
       const forecast = runs.get(nameTask(task)) ?? forecastRun(context, task);
       runs.set(nameTask(task), forecast);
       return forecast;
@@ -138,12 +138,12 @@ async function createContext(
   return context;
 }
 
-const unitsPerBreath = 100;
+const unitsPerTurn = 100;
 
-function createBreath(): PlanContext['breathe'] {
+function createYield(): PlanContext['yieldToEventLoop'] {
   let units = 0;
   return async () => {
-    if (++units % unitsPerBreath === 0) await setImmediate();
+    if (++units % unitsPerTurn === 0) await setImmediate();
   };
 }
 
@@ -153,7 +153,7 @@ function nameTask({ definition, job, priority, ceilingUsd, depth }: RunTask): st
 }
 
 /** A run whose job cannot be looked at any more is one with any job. */
-function makeRoom(room: PlanContext['room'], task: RunTask): RunTask {
+function spendInputBudget(room: PlanContext['inputBudget'], task: RunTask): RunTask {
   if (task.job === null) return task;
   const { length } = task.definition.steps;
   if (length <= room.left) {

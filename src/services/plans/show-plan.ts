@@ -8,7 +8,7 @@ import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
 const mostFindings = 1_000;
 
 export interface PlannedRun {
-  readonly context: Pick<PlanContext, 'missing' | 'room'>;
+  readonly context: Pick<PlanContext, 'missing' | 'inputBudget'>;
   readonly task: RunTask;
   readonly forecast: RunForecast;
   /** What the budgets of the day leave; null = no limit. */
@@ -56,7 +56,7 @@ function judge({ context, task: { ceilingUsd }, forecast, headroomUsd }: Planned
   if (!isWithin(forecast, headroomUsd)) {
     say('warning', 'budget_low', `${worst}; the budgets of today leave ${headroomUsd} USD`);
   }
-  if (context.room.isShort) {
+  if (context.inputBudget.isShort) {
     const message = 'not every input of so many items was looked at; the others are taken to be like them';
     say('note', 'items_not_looked_at', message);
   }

@@ -2,7 +2,7 @@
 import { isInRange, readRange } from '../../core/routing/version-range.ts';
 import type { Db } from '../../db/connect.ts';
 import { listSpecs } from '../../db/spec/capability-spec.ts';
-import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 
 export interface SpecTarget {
   readonly capability: string;
@@ -23,22 +23,19 @@ export interface FoundSpecs {
 }
 
 export async function listPresentSpecs(
-  { db, feed }: { readonly db: Db; readonly feed: Pick<InstanceFeed, 'fleet'> },
+  { db, fleet }: { readonly db: Db; readonly fleet: Pick<FleetPoller, 'of'> },
   target: SpecTarget,
 ): Promise<FoundSpecs> {
-  const present = pickPresentSpecs(feed, target);
+  const present = pickPresentSpecs(fleet, target);
   if (present.length > 0) return { specs: present, arePresent: true };
   const known = (await listSpecs(db, target.capability)).filter(({ version }) => isWanted(target, version));
   return { specs: known, arePresent: false };
 }
 
 /** Of the instances that are up, each once. */
-export function pickPresentSpecs(
-  feed: Pick<InstanceFeed, 'fleet'>,
-  target: SpecTarget,
-): readonly KnownSpec[] {
+export function pickPresentSpecs(fleet: Pick<FleetPoller, 'of'>, target: SpecTarget): readonly KnownSpec[] {
   const present = new Map<string, KnownSpec>();
-  for (const { state, version, spec_digest, tags } of feed.fleet(target.capability).instances) {
+  for (const { state, version, spec_digest, tags } of fleet.of(target.capability).instances) {
     const isRoutable = (state === 'up' || state === 'suspect') && isWanted(target, version);
     if (!isRoutable || spec_digest === null || !target.tags.every((tag) => tags.includes(tag))) continue;
     if (!present.has(spec_digest)) present.set(spec_digest, { version, digest: spec_digest });

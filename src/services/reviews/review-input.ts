@@ -15,12 +15,12 @@ import { createSchemaCompiler, type SchemaCompiler, SchemaRefused } from '../../
 import type { SchemaError } from '../../schemas/schema-errors.ts';
 import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { InstanceFeed } from '../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 import type { RunContexts } from '../run-data/run-context.ts';
 
 export interface InputDependencies {
   readonly db: Db;
-  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly fleet: Pick<FleetPoller, 'of'>;
   readonly validator: Pick<SchemaValidator, 'validateInput' | 'validateOutput'>;
   readonly contexts: RunContexts;
 }

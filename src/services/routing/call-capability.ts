@@ -8,7 +8,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { Verdict } from '../../core/call/judge.ts';
 import { backoffMs, type RetrySettings } from '../../core/call/retry-policy.ts';
-import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Claim } from '../../db/attempt/attempt.ts';
 import type { HoldKeeper } from '../delivery/lease-renewer.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
@@ -25,18 +25,18 @@ import {
 } from './claim-instance.ts';
 import { type CallOfStream, createClaimsAhead } from './claims-ahead.ts';
 import { type DeliverDependencies, type Delivery, deliverCall } from './deliver-call.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
-import { createTrials } from './half-open-probes.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
+import { createHalfOpenProbes } from './half-open-probes.ts';
 import { explainNoClaim } from './no-claim.ts';
 import { releaseClaim } from './release-claim.ts';
 import { type SettleDependencies, type SettledCall, settleCall } from './settle-call.ts';
-import { createWaitingLine } from './wait-queue.ts';
+import { createWaitQueue } from './wait-queue.ts';
 
 export interface CallRequest extends CallTarget {
   readonly retry: RetrySettings;
   /** How often the owner has come with this call already; spaces out what is not counted. */
   readonly round: number;
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
   /** Failures, and the cancel, after which its step stays open. Default: none. */
   readonly holdsStep?: (code: ErrorCode) => boolean;
 }
@@ -76,13 +76,13 @@ export type CallEnd =
 export interface CallDependencies
   extends Omit<
       ClaimDependencies,
-      'line' | 'trials' | 'validator' | 'registry' | 'feed' | 'lanes' | 'breakers'
+      'line' | 'trials' | 'validator' | 'registry' | 'fleet' | 'lanes' | 'breakers'
     >,
     DeliverDependencies,
-    Omit<SettleDependencies, 'registry' | 'feed' | 'lanes' | 'breakers'> {
+    Omit<SettleDependencies, 'registry' | 'fleet' | 'lanes' | 'breakers'> {
   readonly lanes: AttemptLanes;
   readonly breakers: Breakers;
-  readonly feed: InstanceFeed;
+  readonly fleet: FleetPoller;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
   readonly validator: SchemaValidator;
   readonly leases: HoldKeeper<Claim>;
@@ -102,13 +102,13 @@ export interface CallRouter {
 }
 
 export function createCallCapability(dependencies: CallDependencies): CallRouter {
-  const claiming = { ...dependencies, line: createWaitingLine(), trials: createTrials(dependencies) };
+  const claiming = { ...dependencies, line: createWaitQueue(), trials: createHalfOpenProbes(dependencies) };
   const ahead = createClaimsAhead({
     ...dependencies,
     claim: (target) => claimAhead(claiming, target),
     giveBack: ({ claim }) => {
       void releaseClaim(dependencies.lanes, claim, 'no call came for it').then(() =>
-        dependencies.feed.noteRelease(claim.instance_id),
+        dependencies.fleet.noteRelease(claim.instance_id),
       );
     },
   });
@@ -163,9 +163,9 @@ async function handle(
   request: CallRequest,
   claimed: Claimed,
 ): Promise<Handled> {
-  const stop = new Stop();
+  const stop = new CancelSource();
   const stopNow = (): void => stop.abort(request.signal.reason);
-  const stopListening = onStop(request.signal, stopNow);
+  const stopListening = onCancel(request.signal, stopNow);
   const release = dependencies.leases.hold(claimed.claim, stopNow);
   try {
     const delivery = await deliverCall(dependencies, request, claimed, stop);

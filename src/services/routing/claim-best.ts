@@ -28,7 +28,7 @@ interface Best {
 }
 
 export async function claimBest(
-  { lanes, feed, leaseMs }: Pick<ClaimDependencies, 'lanes' | 'feed' | 'leaseMs'>,
+  { lanes, fleet, leaseMs }: Pick<ClaimDependencies, 'lanes' | 'fleet' | 'leaseMs'>,
   target: CallTarget,
   { request, choice, best, instance, inputs, isTrial }: Best,
 ): Promise<BestEnd> {
@@ -54,9 +54,9 @@ export async function claimBest(
     decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
     inputs,
   };
-  feed.noteClaim(instance.instance_id);
+  fleet.noteClaim(instance.instance_id);
   const result = await lanes.claim(claim, reserved > 0n || target.isAtMostOnce).catch((error: unknown) => {
-    feed.noteRelease(instance.instance_id);
+    fleet.noteRelease(instance.instance_id);
     void releaseClaim(lanes, claim, 'the claim was not answered'); // it may have been made all the same
     throw error;
   });
@@ -72,7 +72,7 @@ export async function claimBest(
       isTrial,
     };
   }
-  feed.noteRelease(instance.instance_id);
+  fleet.noteRelease(instance.instance_id);
   switch (result.outcome) {
     case 'answered':
       return { kind: 'answered', output: result.output };

@@ -7,7 +7,7 @@
  */
 import type { Decision } from '../../contracts/decision.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { StopSignal } from '../../core/cancellation.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { toInputs } from '../../core/routing/replay.ts';
 import { halfOpenTier } from '../../core/routing/tier.ts';
@@ -19,11 +19,16 @@ import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { AttemptLanes } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import { claimBest } from './claim-best.ts';
-import { type ClaimSearch, createClaimSearch, type RouteWish, type SchemaError } from './claim-search.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
-import type { Trials } from './half-open-probes.ts';
+import {
+  type ClaimSearch,
+  createClaimSearch,
+  type RouteConstraints,
+  type SchemaError,
+} from './claim-search.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
+import type { HalfOpenProbes } from './half-open-probes.ts';
 import { mayComeBack } from './no-claim.ts';
-import type { WaitingLine } from './wait-queue.ts';
+import type { WaitQueue } from './wait-queue.ts';
 
 export interface CallTarget {
   readonly projectId: string;
@@ -32,7 +37,7 @@ export interface CallTarget {
   /** Made for this call alone, so that no earlier attempt of it exists. */
   readonly isKeyNew: boolean;
   readonly step: StepKey | null;
-  readonly route: RouteWish;
+  readonly route: RouteConstraints;
   readonly input: JsonObject;
   /** Sent at most once, so that the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
@@ -68,11 +73,11 @@ export type ClaimEnd =
     };
 
 export interface ClaimDependencies {
-  readonly feed: InstanceFeed;
-  readonly line: WaitingLine;
+  readonly fleet: FleetPoller;
+  readonly line: WaitQueue;
   readonly lanes: AttemptLanes;
   readonly breakers: Pick<Breakers, 'reopen'>;
-  readonly trials: Trials;
+  readonly trials: HalfOpenProbes;
   readonly registry: Pick<RegistryService, 'vet'>;
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
   readonly leaseMs: number;
@@ -83,9 +88,9 @@ export async function claimInstance(
   dependencies: ClaimDependencies,
   target: CallTarget,
   tried: ReadonlySet<string>,
-  signal: StopSignal,
+  signal: CancelSignal,
 ): Promise<ClaimEnd> {
-  const { feed, line } = dependencies;
+  const { fleet, line } = dependencies;
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
   const search = createClaimSearch(target.key, target.route, tried);
@@ -97,7 +102,7 @@ export async function claimInstance(
       search.forgetMoment();
       last = await tryClaim(dependencies, target, search, line.count(capability) - 1);
       if (!isWorthWaiting(last, tried)) return last;
-      await feed.waitForRelease(capability, deadline - performance.now(), signal);
+      await fleet.waitForRelease(capability, deadline - performance.now(), signal);
     }
     return last;
   };
@@ -106,10 +111,10 @@ export async function claimInstance(
 
 /** One claim for a call like this one, made without waiting; null where it could stand in somebody's way. */
 export async function claimAhead(dependencies: ClaimDependencies, like: CallTarget): Promise<Claimed | null> {
-  const { feed, line } = dependencies;
+  const { fleet, line } = dependencies;
   const target = { ...like, key: newId('call'), isAhead: true };
   const search = createClaimSearch(target.key, target.route, []);
-  const { best } = search.choose(feed, null, line.count(target.route.capability)).choice;
+  const { best } = search.choose(fleet, null, line.count(target.route.capability)).choice;
   if (best === null || best.tier > 1 || 2 * (best.instance.held + 1) > best.instance.max_concurrency)
     return null;
   const end = await tryClaim(dependencies, target, search, line.count(target.route.capability));
@@ -134,8 +139,8 @@ async function tryClaim(
   waiting: number,
 ): Promise<ClaimEnd> {
   for (;;) {
-    const { feed, trials } = dependencies;
-    const { request, choice } = search.choose(feed, target.isAtMostOnce ? null : trials, waiting);
+    const { fleet, trials } = dependencies;
+    const { request, choice } = search.choose(fleet, target.isAtMostOnce ? null : trials, waiting);
     const { best } = choice;
     if (best === null || best.isFull) {
       const decision = explainChoice(newId('decision'), request, choice, false);
@@ -164,7 +169,7 @@ async function tryClaim(
         break;
       case 'gone':
         search.noteLost(best.instance.instance_id);
-        await feed.refresh();
+        await fleet.refresh();
         break;
       case 'over_budget':
         search.noteShortage(end.shortage);
@@ -180,7 +185,7 @@ async function tryClaim(
  * is the health of an instance whose breaker is half open; then the choice is made again with what was learnt.
  */
 async function isFitting(
-  { registry, validator, feed, breakers }: ClaimDependencies,
+  { registry, validator, fleet, breakers }: ClaimDependencies,
   { instance, tier }: RankedInstance,
   input: JsonObject,
   search: ClaimSearch,
@@ -190,7 +195,7 @@ async function isFitting(
   if (isDoubtful && search.noteVetting(instance_id)) {
     const isUsable = (await registry.vet(instance_id)) === 'usable';
     if (!isUsable && tier === halfOpenTier) await breakers.reopen(instance_id);
-    if (isUsable) await feed.refresh();
+    if (isUsable) await fleet.refresh();
     else search.noteDown(instance_id);
     return false;
   }

@@ -4,11 +4,11 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { choose } from '../../core/routing/choose.ts';
 import type { Choice, RouteRequest, RuledOut } from '../../core/routing/types.ts';
 import type { BudgetShortage } from '../../db/attempt/attempt.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
-import type { Trials } from './half-open-probes.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
+import type { HalfOpenProbes } from './half-open-probes.ts';
 
 /** What the caller asks for. */
-export type RouteWish = Pick<
+export type RouteConstraints = Pick<
   RouteRequest,
   'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'
 >;
@@ -29,8 +29,8 @@ export interface ClaimSearch {
    * @param trials null: it tries no doubtful instance @param waiting other calls that wait in line
    */
   choose(
-    feed: Pick<InstanceFeed, 'fleet' | 'nowMs'>,
-    trials: Pick<Trials, 'findDue'> | null,
+    fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
+    trials: Pick<HalfOpenProbes, 'findDue'> | null,
     waiting: number,
   ): { request: RouteRequest; choice: Choice };
   /** Another router took the last slot, or the instance is no longer what it was. */
@@ -61,7 +61,7 @@ function headroomOf({ limit_nano, spent_nano, reserved_nano }: BudgetShortage): 
 }
 
 /** @param tried instances that already failed this call */
-export function createClaimSearch(key: string, wish: RouteWish, tried: Iterable<string>): ClaimSearch {
+export function createClaimSearch(key: string, wish: RouteConstraints, tried: Iterable<string>): ClaimSearch {
   const seed = seedOf(key);
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
   const busy = new Set<string>();
@@ -75,10 +75,10 @@ export function createClaimSearch(key: string, wish: RouteWish, tried: Iterable<
     get shortage() {
       return shortage;
     },
-    choose: (feed, trials, waiting) => {
-      const { instances, priorMs } = feed.fleet(wish.capability);
+    choose: (fleet, trials, waiting) => {
+      const { instances, priorMs } = fleet.of(wish.capability);
       const headroomUsd = shortage === null ? null : headroomOf(shortage);
-      const nowMs = feed.nowMs();
+      const nowMs = fleet.nowMs();
       const due = trials?.findDue(instances, nowMs) ?? noTrials;
       const request = { ...wish, headroomUsd, priorMs, nowMs, ruledOut, busy, trials: due, waiting };
       return { request, choice: choose(instances, request, seed) };

@@ -8,7 +8,7 @@
 
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { CallTarget, Claimed } from './claim-instance.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
 
 export interface ClaimsAhead {
   /** Null for a call that somebody may ask for again. */
@@ -29,7 +29,7 @@ export interface ClaimsAheadDependencies {
   /** One claim for a call like this one, without waiting; null when there is none to be had, or none to spare. */
   readonly claim: (target: CallTarget) => Promise<Claimed | null>;
   readonly giveBack: (claimed: Claimed) => void;
-  readonly feed: Pick<InstanceFeed, 'find'>;
+  readonly fleet: Pick<FleetPoller, 'find'>;
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
 }
 
@@ -138,11 +138,11 @@ export function createClaimsAhead(dependencies: ClaimsAheadDependencies): Claims
 
 /** What was known when it was claimed may have changed since. */
 async function isUsable(
-  { feed, validator }: Pick<ClaimsAheadDependencies, 'feed' | 'validator'>,
+  { fleet, validator }: Pick<ClaimsAheadDependencies, 'fleet' | 'validator'>,
   { instance }: Claimed,
   { input }: CallTarget,
 ): Promise<boolean> {
-  const now = feed.find(instance.instance_id);
+  const now = fleet.find(instance.instance_id);
   if (now === undefined || now.state !== 'up' || now.breaker_until_ms !== null) return false;
   const { name, version, spec_digest } = now;
   if (spec_digest === null || spec_digest !== instance.spec_digest) return false;

@@ -7,8 +7,8 @@ import { readHeadroom } from '../../db/money/budget-headroom.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { attemptIdOf, decisionIdOf } from '../ids.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { RouteWish } from './claim-search.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import type { RouteConstraints } from './claim-search.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
 import { findRefusals, noRefusals, previewChoice } from './preview-choice.ts';
 import { type CapabilityLookup, requireCapability } from './require-capability.ts';
 
@@ -20,19 +20,19 @@ export interface DecisionService {
 }
 
 export interface DecisionDependencies extends CapabilityLookup {
-  readonly feed: Pick<InstanceFeed, 'fleet' | 'nowMs'>;
+  readonly fleet: Pick<FleetPoller, 'of' | 'nowMs'>;
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
 }
 
 export function createDecisionService(dependencies: DecisionDependencies): DecisionService {
-  const { db, feed, validator } = dependencies;
+  const { db, fleet, validator } = dependencies;
   return {
     preview: async (projectId, { capability, input, ...wish }) => {
       await requireCapability(dependencies, capability, '/capability');
       const headroom = await readHeadroom(db, projectId);
-      const { instances } = feed.fleet(capability);
+      const { instances } = fleet.of(capability);
       const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
-      const route: RouteWish = {
+      const route: RouteConstraints = {
         capability,
         tags: wish.tags,
         priority: wish.priority,
@@ -41,7 +41,7 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
         ceilingUsd: wish.budget_ceiling_usd ?? null,
       };
       const headroomUsd = headroom === null ? null : Math.max(0, fromNanoUsd(headroom));
-      return previewChoice(feed, route, { headroomUsd, ruledOut }).decision;
+      return previewChoice(fleet, route, { headroomUsd, ruledOut }).decision;
     },
 
     get: async (projectId, decisionId) => {

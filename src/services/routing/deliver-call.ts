@@ -3,7 +3,7 @@ import type { CapabilityClient } from '../../clients/capability-http.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { isExhausted, judgeOutcome, type Verdict } from '../../core/call/judge.ts';
 import type { CallOutcome } from '../../core/call/outcome.ts';
-import type { StopSignal } from '../../core/cancellation.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import { unwrapAnswer } from '../../core/routing/unwrap-answer.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { CallRequest } from './call-capability.ts';
@@ -27,7 +27,7 @@ export async function deliverCall(
   dependencies: DeliverDependencies,
   request: CallRequest,
   claimed: Claimed,
-  signal: StopSignal,
+  signal: CancelSignal,
 ): Promise<Delivery> {
   const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
   const { outcome, durationMs } = isExhausted(facts)
@@ -42,7 +42,7 @@ async function callInstance(
   { client, validator }: DeliverDependencies,
   request: CallRequest,
   { claim, instance, number, timeoutMs }: Claimed,
-  signal: StopSignal,
+  signal: CancelSignal,
 ): Promise<{ outcome: CallOutcome; durationMs: number }> {
   const startedAt = performance.now();
   const outcome = await client.call({

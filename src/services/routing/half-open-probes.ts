@@ -8,7 +8,7 @@ import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { Breakers } from './breakers.ts';
 
-export interface Trials {
+export interface HalfOpenProbes {
   /** Instances whose trial is due. */
   findDue(instances: readonly InstanceSnapshot[], nowMs: number): ReadonlySet<string>;
   /** A call tries it now; no other call of this process does, in this window. */
@@ -23,7 +23,7 @@ interface Window {
   state: 'asked' | 'due' | 'taken';
 }
 
-export interface TrialDependencies {
+export interface ProbeDependencies {
   readonly registry: Pick<RegistryService, 'vet'>;
   readonly breakers: Pick<Breakers, 'reopen'>;
   readonly logger: Logger;
@@ -31,7 +31,7 @@ export interface TrialDependencies {
 
 const none: ReadonlySet<string> = new Set();
 
-export function createTrials({ registry, breakers, logger }: TrialDependencies): Trials {
+export function createHalfOpenProbes({ registry, breakers, logger }: ProbeDependencies): HalfOpenProbes {
   const windows = new Map<string, Window>();
 
   const ask = async (instanceId: string, window: Window): Promise<void> => {

@@ -6,8 +6,8 @@ import { explainChoice } from '../../core/routing/explain.ts';
 import type { Choice, InstanceSnapshot, RouteRequest, RuledOut } from '../../core/routing/types.ts';
 import { newId } from '../ids.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { RouteWish, SchemaError } from './claim-search.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import type { RouteConstraints, SchemaError } from './claim-search.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
 
 export interface Refusals {
   readonly ruledOut: ReadonlyMap<string, RuledOut>;
@@ -48,12 +48,12 @@ export interface ChoicePreview {
 
 /** @param headroomUsd what the budgets of the day leave; null = no limit */
 export function previewChoice(
-  feed: Pick<InstanceFeed, 'fleet' | 'nowMs'>,
-  wish: RouteWish,
+  fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
+  wish: RouteConstraints,
   { headroomUsd, ruledOut }: Pick<RouteRequest, 'headroomUsd' | 'ruledOut'>,
 ): ChoicePreview {
-  const { instances, priorMs } = feed.fleet(wish.capability);
-  const request = { ...wish, priorMs, headroomUsd, nowMs: feed.nowMs(), ruledOut, busy: new Set<string>() };
+  const { instances, priorMs } = fleet.of(wish.capability);
+  const request = { ...wish, priorMs, headroomUsd, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() };
   const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
   const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
   return { request, choice, decision };

@@ -2,11 +2,11 @@ import { createNameSuggester } from '../../core/nearest-name.ts';
 import type { Db } from '../../db/connect.ts';
 import { isCapabilityName, listCapabilityNames } from '../../db/spec/capability-names.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
 
 export interface CapabilityLookup {
   readonly db: Db;
-  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly fleet: Pick<FleetPoller, 'of'>;
 }
 
 /**
@@ -15,11 +15,11 @@ export interface CapabilityLookup {
  * @throws AppError `not_found` for a name that no instance ever registered, with the nearest that is
  */
 export async function requireCapability(
-  { db, feed }: CapabilityLookup,
+  { db, fleet }: CapabilityLookup,
   name: string,
   pointer: string,
 ): Promise<void> {
-  if (feed.fleet(name).instances.length > 0 || (await isCapabilityName(db, name))) return;
+  if (fleet.of(name).instances.length > 0 || (await isCapabilityName(db, name))) return;
   const suggestion = createNameSuggester(await listCapabilityNames(db))(name);
   const message = `no instance ever registered the capability ${name}`;
   throw new AppError('not_found', suggestion === undefined ? message : `${message}; ${suggestion}`, {

@@ -15,12 +15,12 @@ import type { Breakers } from './breakers.ts';
 import type { CallEnd, SuccessfulAttempt } from './call-capability.ts';
 import type { Claimed } from './claim-instance.ts';
 import type { Delivery } from './deliver-call.ts';
-import type { InstanceFeed } from './fleet/fleet-poller.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
 
 export interface SettleDependencies {
   readonly lanes: Pick<AttemptLanes, 'settle' | 'follow'>;
   readonly breakers: Pick<Breakers, 'record'>;
-  readonly feed: Pick<InstanceFeed, 'noteLeaving' | 'noteRelease'>;
+  readonly fleet: Pick<FleetPoller, 'noteLeaving' | 'noteRelease'>;
   readonly registry: Pick<RegistryService, 'reportRefused'>;
   readonly speed: Pick<SpeedRecorder, 'recordCall'>;
   readonly logger: Logger;
@@ -77,7 +77,7 @@ interface Ending extends Delivery {
 
 /** Writes the end of the attempt and, with it, of the step. */
 export async function settleCall(
-  { lanes, breakers, feed, registry, speed, logger }: SettleDependencies,
+  { lanes, breakers, fleet, registry, speed, logger }: SettleDependencies,
   { claim, instance, number, isTrial, timeoutMs }: Claimed,
   { outcome, verdict, durationMs, isHeld }: Ending,
 ): Promise<SettledCall> {
@@ -105,10 +105,10 @@ export async function settleCall(
   };
   const isDurable = claim.step !== null || claim.reserved_nano > 0n;
   const isPatient = mayAnswerFirst(claim, verdict);
-  if (isPatient) feed.noteLeaving(instance.instance_id, 1);
+  if (isPatient) fleet.noteLeaving(instance.instance_id, 1);
   const settling = insist(() => lanes.settle(attemptEnd, isDurable, isPatient), logger).finally(() => {
-    if (isPatient) feed.noteLeaving(instance.instance_id, -1);
-    feed.noteRelease(instance.instance_id);
+    if (isPatient) fleet.noteLeaving(instance.instance_id, -1);
+    fleet.noteRelease(instance.instance_id);
   });
   lanes.follow(settling);
   settling.catch((error: unknown) =>

@@ -7,21 +7,21 @@ import type { Priority } from '../../contracts/primitives.ts';
 /** The owner of a call lets it wait so long, for a slot or for an instance to appear. */
 export const longestWaitMs = 2_000;
 
-export interface Place {
+export interface QueuedCall {
   readonly capability: string;
   readonly priority: Priority;
   /** On the clock of `performance.now()`. */
   readonly deadline: number;
 }
 
-export interface WaitingLine {
+export interface WaitQueue {
   /** Runs `work` when it is this caller's turn; answers `late` when the turn does not come before the deadline. */
-  enter<Result>(place: Place, work: () => Promise<Result>, late: Result): Promise<Result>;
+  enter<Result>(place: QueuedCall, work: () => Promise<Result>, late: Result): Promise<Result>;
   /** Callers in all lines of the capability. */
   count(capability: string): number;
 }
 
-export function createWaitingLine(): WaitingLine {
+export function createWaitQueue(): WaitQueue {
   const tails = new Map<string, Promise<unknown>>();
   const counts = new Map<string, number>();
 

@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino';
 import type { RunEvent } from '../../contracts/event.ts';
-import type { StopSignal } from '../../core/cancellation.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type EventRow,
@@ -16,7 +16,7 @@ import {
 
 export interface EventFeed {
   /** Events after number `after`, then new ones as they happen, until `signal` aborts. */
-  watch(runId: string, after: number, signal: StopSignal): AsyncIterable<RunEvent>;
+  watch(runId: string, after: number, signal: CancelSignal): AsyncIterable<RunEvent>;
   stop(): void;
 }
 
@@ -127,7 +127,7 @@ export function createEventFeed({
   };
 }
 
-function somethingNew(watcher: Watcher, signal: StopSignal): Promise<void> {
+function somethingNew(watcher: Watcher, signal: CancelSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       signal.removeEventListener('abort', done);

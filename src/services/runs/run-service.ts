@@ -8,7 +8,7 @@ import {
   type StepDetail,
   terminalRunStates,
 } from '../../contracts/run.ts';
-import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { listEvents } from '../../db/run/event.ts';
 import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
@@ -56,7 +56,7 @@ export function createRunService(dependencies: RunDependencies) {
   const get = async (projectId: string, runId: string): Promise<Run> =>
     toRun(await require(projectId, runId), await listRunSteps(db, runId));
 
-  async function* watch(projectId: string, runId: string, after: number, signal: StopSignal) {
+  async function* watch(projectId: string, runId: string, after: number, signal: CancelSignal) {
     const { state } = await require(projectId, runId);
     const [next] = await listEvents(db, runId, { before: null, after, limit: 1 });
     if (next === undefined && terminalRunStates.has(state)) return;
@@ -131,7 +131,7 @@ export function createRunService(dependencies: RunDependencies) {
     },
 
     /** Ends after the run's last event. */
-    watch: (projectId: string, runId: string, after: number, signal: StopSignal): AsyncIterable<RunEvent> =>
+    watch: (projectId: string, runId: string, after: number, signal: CancelSignal): AsyncIterable<RunEvent> =>
       watch(projectId, runId, after, signal),
 
     /** The run when it has ended, or as it is when the time is over. */
@@ -139,10 +139,10 @@ export function createRunService(dependencies: RunDependencies) {
       projectId: string,
       runId: string,
       timeoutMs: number,
-      signal: StopSignal,
+      signal: CancelSignal,
     ): Promise<Run> => {
-      const limit = new Stop();
-      const stopListening = onStop(signal, () => limit.abort('gone'));
+      const limit = new CancelSource();
+      const stopListening = onCancel(signal, () => limit.abort('gone'));
       const timer = setTimeout(() => limit.abort('late'), timeoutMs);
       try {
         for await (const event of watch(projectId, runId, 0, limit)) {

@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import { onStop, Stop, type StopSignal } from '../../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { routeOfStep } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings, type StepSettings } from '../../core/definition/compile/step-settings.ts';
@@ -35,7 +35,7 @@ export interface StepControl {
   readonly round: number;
   /** What is left of the step's total timeout. */
   readonly remainingMs: number;
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 export interface RunStepDependencies {
@@ -155,8 +155,8 @@ const longestTimerMs = 2_147_483_647;
 
 /** A call that takes longer than there is time ends without being counted. */
 async function forAMoment<End>(control: StepControl, call: (own: StepControl) => Promise<End>): Promise<End> {
-  const stop = new Stop();
-  const stopListening = onStop(control.signal, () => stop.abort(control.signal.reason));
+  const stop = new CancelSource();
+  const stopListening = onCancel(control.signal, () => stop.abort(control.signal.reason));
   const timer = setTimeout(() => stop.abort('abandoned'), Math.min(control.remainingMs, longestTimerMs));
   try {
     return await call({ ...control, signal: stop });

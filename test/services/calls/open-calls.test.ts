@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { StopSignal } from '../../../src/core/cancellation.ts';
+import type { CancelSignal } from '../../../src/core/cancellation.ts';
 import { createOpenCalls } from '../../../src/services/calls/open-calls.ts';
 
-function untilStopped(signal: StopSignal): Promise<unknown> {
+function untilStopped(signal: CancelSignal): Promise<unknown> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(signal.reason);
     signal.addEventListener('abort', () => resolve(signal.reason));
@@ -20,7 +20,7 @@ test('a call is cancelled when its caller leaves, also one that left before', as
 test('closing abandons what is under way and what still comes, and waits until it has ended', async () => {
   const open = createOpenCalls();
   const ended: unknown[] = [];
-  const work = async (signal: StopSignal) => void ended.push(await untilStopped(signal));
+  const work = async (signal: CancelSignal) => void ended.push(await untilStopped(signal));
   void open.run(null, work);
   void open.run(new AbortController().signal, work);
   await open.close();

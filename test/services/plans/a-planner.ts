@@ -17,7 +17,7 @@ import {
   createDecisionService,
   type DecisionService,
 } from '../../../src/services/routing/decision-service.ts';
-import { createInstanceFeed } from '../../../src/services/routing/fleet/fleet-poller.ts';
+import { createFleetPoller } from '../../../src/services/routing/fleet/fleet-poller.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
 
@@ -54,12 +54,12 @@ const output = { type: 'object' };
 
 async function createPlanner(db: Db): Promise<Planner> {
   const { project_id: projectId } = await aProject(db, { daily_limit_nano: 20_000_000_000n });
-  const feed = createInstanceFeed({ db, intervalMs: 3_600_000, logger: pino({ level: 'silent' }) });
+  const fleet = createFleetPoller({ db, intervalMs: 3_600_000, logger: pino({ level: 'silent' }) });
   const validator = createSchemaValidator({ db });
-  const pipelines = createPipelineService(db, { feed });
+  const pipelines = createPipelineService(db, { fleet });
   const plans = createPlanService({
     db,
-    feed,
+    fleet,
     validator,
     pipelines,
     definitions: createKnownDefinitions({ db, pipelines, engineVersion }),
@@ -67,10 +67,10 @@ async function createPlanner(db: Db): Promise<Planner> {
   return {
     projectId,
     plans,
-    decisions: createDecisionService({ db, feed, validator }),
+    decisions: createDecisionService({ db, fleet, validator }),
     add: async (name, over) => {
       const row = await anInstance(db, { name, duration_ms: 1_000, ...over } as Over);
-      await feed.refresh();
+      await fleet.refresh();
       return row;
     },
     addSpec: async (name, input) => {

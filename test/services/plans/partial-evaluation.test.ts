@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileCondition } from '../../../src/core/expression/condition.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
-import { createForesight } from '../../../src/services/plans/partial-evaluation.ts';
+import { createPartialEvaluation } from '../../../src/services/plans/partial-evaluation.ts';
 
 const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'trailer', version: '1' };
 const facts = {
@@ -10,8 +10,8 @@ const facts = {
   stepIds: ['open', 'left_out'],
   endOf: (index: number) => (index === 1 ? { status: 'skipped' } : null),
 };
-const known = createForesight(facts);
-const withoutJob = createForesight({ ...facts, job: null });
+const known = createPartialEvaluation(facts);
+const withoutJob = createPartialEvaluation({ ...facts, job: null });
 
 const unknown = { kind: 'unknown' };
 function value(of: unknown) {

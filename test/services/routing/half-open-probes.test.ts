@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { VetVerdict } from '../../../src/services/registry/vetting.ts';
-import { createTrials } from '../../../src/services/routing/half-open-probes.ts';
+import { createHalfOpenProbes } from '../../../src/services/routing/half-open-probes.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 
@@ -11,7 +11,7 @@ const nowMs = 2_000;
 
 function someTrials(vet: (id: string) => Promise<VetVerdict>) {
   const reopened: string[] = [];
-  const trials = createTrials({
+  const trials = createHalfOpenProbes({
     registry: { vet },
     breakers: { reopen: async (id) => void reopened.push(id) },
     logger: silentLogger,

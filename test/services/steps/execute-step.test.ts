@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ConfigSchema } from '../../../src/config.ts';
 import { Registration } from '../../../src/contracts/capability.ts';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import { Stop } from '../../../src/core/cancellation.ts';
+import { CancelSource } from '../../../src/core/cancellation.ts';
 import { startLadder } from '../../../src/core/ladder/machine.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
@@ -45,7 +45,7 @@ beforeAll(async () => {
     },
     { name: 'even', output: { type: 'object', properties: { n: { type: 'integer' } } } },
   );
-  await waitFor('the router to know it', () => router.feed.fleet('even').instances.length > 0);
+  await waitFor('the router to know it', () => router.fleet.of('even').instances.length > 0);
 });
 beforeEach(() => {
   instance.handle = (_exec, response) => answer(response, 422, { ok: false, error: 'n must be even' });
@@ -61,7 +61,7 @@ const place = { escalation_id: 'esc_1', transition: 0, command: { type: 'execute
 const killed: OpenForStep = () => Promise.reject(new Error('killed'));
 const noSubRun: SubmitSubRun = () => Promise.reject(new Error('no step of these tests starts a run'));
 function control(round: number) {
-  return { round, remainingMs: 20_000, signal: new Stop() };
+  return { round, remainingMs: 20_000, signal: new CancelSource() };
 }
 
 async function aFailingRun(step: Partial<StepDefinition> = {}) {

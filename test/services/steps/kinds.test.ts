@@ -132,7 +132,7 @@ describe('a step that is a review', () => {
     const check = createCheckDecision({
       db,
       contexts: createRunContexts(db),
-      feed: { fleet: () => ({ instances: [], priorMs: 0 }) },
+      fleet: { of: () => ({ instances: [], priorMs: 0 }) },
       validator: { validateInput: neverAsked, validateOutput: neverAsked },
     });
     await check(row, { action: 'output', output: { mark: 2 } });

@@ -4,7 +4,7 @@
  * worker that is killed at any point repeats it and nothing happens twice.
  */
 import { backoffMs, defaultRetry } from '../../../core/call/retry-policy.ts';
-import type { StopSignal } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { type EscalationRow, readEscalation } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
@@ -20,7 +20,7 @@ export interface AdvanceRequest {
   readonly escalation_id: string;
   /** That is to be made: how many were stored before it. */
   readonly transition: number;
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 /** @throws AppError `not_found` */

@@ -15,7 +15,7 @@ import { type StopRequest, stopLadder } from './stop-ladder.ts';
 
 export interface LadderDependencies extends SpecDependencies, ModelDependencies {
   readonly contexts: RunContexts;
-  readonly feed: SpecDependencies['feed'];
+  readonly fleet: SpecDependencies['fleet'];
   readonly executeRevision: ExecuteRevision;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { Failure, Json } from '../../../contracts/primitives.ts';
-import type { StopSignal } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { classifyFailure } from '../../../core/ladder/classify-failure.ts';
 import type { Db } from '../../../db/connect.ts';
 import { storeStepRevision } from '../../../db/step/step-revision.ts';
@@ -46,7 +46,7 @@ export async function runCorrection(
   { db, executeRevision }: CorrectionDependencies,
   { row, step }: StepTask,
   { input, source, choice }: Correction,
-  signal: StopSignal,
+  signal: CancelSignal,
 ): Promise<{ readonly input: Json; readonly source: string; readonly end: ExecutionEnd }> {
   const stored = await storeStepRevision(db, {
     ...step,

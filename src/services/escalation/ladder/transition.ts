@@ -1,6 +1,6 @@
 /** One transition in the making: what it starts from, and what it came to. */
 
-import type { StopSignal } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { applyLadder } from '../../../core/ladder/machine.ts';
 import type { LadderEvent } from '../../../core/ladder/types.ts';
 import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
@@ -27,7 +27,7 @@ export interface Turn {
   readonly now: number;
 }
 
-export function callOf(row: EscalationRow, { command }: StoredLadder, signal: StopSignal): ModelCall {
+export function callOf(row: EscalationRow, { command }: StoredLadder, signal: CancelSignal): ModelCall {
   return {
     projectId: row.project_id,
     key: `${row.escalation_id}.${row.transition}`,

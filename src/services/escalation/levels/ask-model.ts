@@ -5,19 +5,19 @@
 import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { RetrySettings } from '../../../core/call/retry-policy.ts';
-import type { StopSignal } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { isPlainObject } from '../../../core/json-type.ts';
 import { classifyFailure, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import { modelOf } from '../../../core/ladder/labels.ts';
 import type { CallEnd, CallRouter } from '../../routing/call-capability.ts';
-import type { InstanceFeed } from '../../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../../routing/fleet/fleet-poller.ts';
 import { longestWaitMs } from '../../routing/wait-queue.ts';
 import type { PromptMessage } from '../prompts/data-block.ts';
 import { type AnswerKind, answerSchemas } from './model-answer.ts';
 
 export interface ModelDependencies {
   readonly callCapability: CallRouter['callCapability'];
-  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly fleet: Pick<FleetPoller, 'of'>;
 }
 
 /** Who pays for a call, and who may end it. */
@@ -29,7 +29,7 @@ export interface ModelCall {
   readonly leftUsd: number | null;
   /** 1 for the first time that the owner comes with it. */
   readonly round: number;
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 export interface ModelQuestion {
@@ -56,10 +56,10 @@ const retry: RetrySettings = {
 const answerWithinMs = 180_000;
 
 /** Whether an instance of the level's model may be there. */
-export function hasModel({ feed }: Pick<ModelDependencies, 'feed'>, level: number): boolean {
+export function hasModel({ fleet }: Pick<ModelDependencies, 'fleet'>, level: number): boolean {
   const capability = modelOf(level);
   if (capability === null) return false;
-  return feed.fleet(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
+  return fleet.of(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
 }
 
 export async function askModel(
@@ -92,7 +92,7 @@ export async function askModel(
   return readEnd(end, call.signal);
 }
 
-function readEnd(end: CallEnd, signal: StopSignal): ModelEnd {
+function readEnd(end: CallEnd, signal: CancelSignal): ModelEnd {
   switch (end.kind) {
     case 'succeeded':
       return readOutput(end.output);

@@ -6,7 +6,7 @@ import type { Db } from '../../../db/connect.ts';
 import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import { listPresentSpecs, type SpecTarget } from '../../registry/present-specs.ts';
 import type { SchemaValidator } from '../../registry/schema-validator.ts';
-import type { InstanceFeed } from '../../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../../routing/fleet/fleet-poller.ts';
 
 export interface PresentSpec {
   readonly version: string;
@@ -22,17 +22,17 @@ export interface PresentSpecs {
 
 export interface SpecDependencies {
   readonly db: Db;
-  readonly feed: Pick<InstanceFeed, 'fleet'>;
+  readonly fleet: Pick<FleetPoller, 'of'>;
   readonly validator: Pick<SchemaValidator, 'spec'>;
 }
 
-export function createPresentSpecs({ db, feed, validator }: SpecDependencies): PresentSpecs {
+export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
   const compiler = createSchemaCompiler();
   const compiled = new LRUCache<string, PresentSpec>({ max: 200 });
 
   return {
     read: async (target) => {
-      const { specs, arePresent } = await listPresentSpecs({ db, feed }, target);
+      const { specs, arePresent } = await listPresentSpecs({ db, fleet }, target);
       const chosen = arePresent ? specs[0] : specs.at(-1);
       if (chosen === undefined) return null;
       const { version, digest } = chosen;

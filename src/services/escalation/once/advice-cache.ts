@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { AdviseAnswer } from '../../../contracts/escalation.ts';
 import type { Json } from '../../../contracts/primitives.ts';
-import { onStop, Stop, type StopSignal } from '../../../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../../core/cancellation.ts';
 import type { Db } from '../../../db/connect.ts';
 import { findAdviceAnswer, insertAdviceAnswer } from '../../../db/escalation/advice-answer.ts';
 import {
@@ -32,11 +32,13 @@ export interface AdviceQuestion {
   /** What the caller may still spend, USD; null = only the budgets say. */
   readonly leftUsd: number | null;
   /** Stops when the caller has left. */
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 /** @param signal stops when all callers have left */
-type FindAdvice = (signal: StopSignal) => Promise<{ readonly advice: LevelAdvice; readonly isKept: boolean }>;
+type FindAdvice = (
+  signal: CancelSignal,
+) => Promise<{ readonly advice: LevelAdvice; readonly isKept: boolean }>;
 
 export interface AdviceCache {
   answer(question: AdviceQuestion, find: FindAdvice): Promise<LevelAdvice>;
@@ -47,7 +49,7 @@ export interface AdviceCache {
 
 interface Flight {
   readonly answer: Promise<LevelAdvice>;
-  readonly stop: Stop<unknown>;
+  readonly stop: CancelSource<unknown>;
   callers: number;
 }
 
@@ -106,7 +108,7 @@ export function createAdviceCache({ db, logger }: { readonly db: Db; readonly lo
   };
 
   const launch = (key: string, question: AdviceQuestion, find: FindAdvice): Flight => {
-    const stop = new Stop<unknown>();
+    const stop = new CancelSource<unknown>();
     const answer = fly(question, () => find(stop)).finally(() => forget(key, { stop }));
     const flight = { answer, stop, callers: 0 };
     flights.set(key, flight);
@@ -118,7 +120,7 @@ export function createAdviceCache({ db, logger }: { readonly db: Db; readonly lo
     const key = `${projectId} ${digest.toString('hex')} ${leftUsd}`;
     const flight = flights.get(key) ?? launch(key, question, find);
     flight.callers += 1;
-    const stay = onStop(signal, () => {
+    const stay = onCancel(signal, () => {
       flight.callers -= 1;
       if (flight.callers > 0) return;
       forget(key, flight); // who comes now asks anew

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { AdviseRequest } from '../../../contracts/escalation.ts';
 import type { Json } from '../../../contracts/primitives.ts';
-import type { StopSignal } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { canonicalJson } from '../../../core/canonical-json.ts';
 import { effectiveLevel } from '../../../core/ladder/effective-level.ts';
 import { exhaustedText, humanLevel, topLevel } from '../../../core/ladder/labels.ts';
@@ -32,7 +32,7 @@ export interface Asker {
   readonly owner: string;
   /** All calls of the owner together; null = only the budgets say. */
   readonly maxUsd: number | null;
-  readonly signal: StopSignal;
+  readonly signal: CancelSignal;
 }
 
 function humanAdvice(why: string): LevelAdvice {

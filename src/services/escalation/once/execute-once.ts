@@ -18,7 +18,7 @@ import {
 } from './execute-answer.ts';
 import type { ExecuteJob, Job } from './execute-job.ts';
 
-export interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelDependencies, 'feed'> {
+export interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelDependencies, 'fleet'> {
   readonly executeJob: ExecuteJob;
 }
 
@@ -41,7 +41,7 @@ function toJob({ projectId }: Asker, request: ExecuteRequest): Job {
 }
 
 /** The level, or the next one above it that has a model; 5 when none has. */
-function findLevel(dependencies: Pick<ModelDependencies, 'feed'>, from: number): number {
+function findLevel(dependencies: Pick<ModelDependencies, 'fleet'>, from: number): number {
   if (from === 0) return 0;
   for (let level = from; level <= topLevel; level++) if (hasModel(dependencies, level)) return level;
   return humanLevel;

@@ -3,21 +3,21 @@
  * releases. It may be a poll old; the database checks every claim again, so it only has to be good, not exact.
  */
 import type { Logger } from 'pino';
-import type { StopSignal } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { InstanceSnapshot } from '../../../core/routing/types.ts';
 import type { Db } from '../../../db/connect.ts';
 import { pollInstances } from '../../../db/instance/instance-changes.ts';
 import { createPollLoop } from '../../delivery/poll-loop.ts';
-import { createInstancePicture, type Fleet } from './fleet-view.ts';
-import { createReleaseBell } from './slot-waiters.ts';
+import { createFleetView, type Fleet } from './fleet-view.ts';
+import { createSlotWaiters } from './slot-waiters.ts';
 
-export interface InstanceFeed {
+export interface FleetPoller {
   /** Reads all instances, then goes on polling. Resolves after the first poll, also when it failed. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the database throws */
   refresh(): Promise<void>;
-  fleet(capability: string): Fleet;
+  of(capability: string): Fleet;
   find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
@@ -28,10 +28,10 @@ export interface InstanceFeed {
   /** One call less. */
   noteRelease(instanceId: string): void;
   /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
-  waitForRelease(capability: string, timeoutMs: number, signal: StopSignal): Promise<boolean>;
+  waitForRelease(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
 }
 
-export interface InstanceFeedOptions {
+export interface FleetPollerOptions {
   readonly db: Db;
   readonly intervalMs?: number;
   readonly logger: Logger;
@@ -41,20 +41,20 @@ function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
   return (state === 'up' || state === 'suspect') && held < max_concurrency;
 }
 
-export function createInstanceFeed({ db, intervalMs = 250, logger }: InstanceFeedOptions): InstanceFeed {
-  const picture = createInstancePicture();
-  const bell = createReleaseBell();
+export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {
+  const picture = createFleetView();
+  const bell = createSlotWaiters();
 
   /** Also for slots that were free before: one that was taken and released between two polls looks like those. */
   const ringWhereRoomIs = (): void => {
     for (const capability of [...bell.awaited()]) {
-      if (picture.fleet(capability).instances.some(hasRoom)) bell.ring(capability);
+      if (picture.of(capability).instances.some(hasRoom)) bell.wake(capability);
     }
   };
 
   const ringFor = (instanceId: string): void => {
     const instance = picture.find(instanceId);
-    if (instance !== undefined) bell.ring(instance.name);
+    if (instance !== undefined) bell.wake(instance.name);
   };
 
   const poll = async (): Promise<void> => {
@@ -74,7 +74,7 @@ export function createInstanceFeed({ db, intervalMs = 250, logger }: InstanceFee
 
   return {
     ...createPollLoop({ poll, intervalMs, onError }),
-    fleet: picture.fleet,
+    of: picture.of,
     find: picture.find,
     nowMs: picture.nowMs,
     noteClaim: (instanceId) => picture.note(instanceId, 1),

@@ -15,8 +15,8 @@ export interface Fleet {
   readonly priorMs: number;
 }
 
-export interface InstancePicture {
-  fleet(capability: string): Fleet;
+export interface FleetView {
+  of(capability: string): Fleet;
   find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
@@ -54,7 +54,7 @@ function count(entry: Entry): void {
   entry.snapshot.held = Math.max(0, entry.polledHeld + entry.notes + entry.notesBeforePoll - entry.leaving);
 }
 
-export function createInstancePicture(): InstancePicture {
+export function createFleetView(): FleetView {
   const entries = new Map<string, Entry>();
   let fleets = new Map<string, Fleet>();
   let horizon = '0';
@@ -105,7 +105,7 @@ export function createInstancePicture(): InstancePicture {
   };
 
   return {
-    fleet: (capability) => fleets.get(capability) ?? noFleet,
+    of: (capability) => fleets.get(capability) ?? noFleet,
     find: (instanceId) => entries.get(instanceId)?.snapshot,
     nowMs: () => clock.databaseMs + performance.now() - clock.ownMs,
     note: (instanceId, by) => {

@@ -1,15 +1,15 @@
 /** Wakes those who wait for room on a capability. */
-import type { StopSignal } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 
-export interface ReleaseBell {
+export interface SlotWaiters {
   /** True when rung; false when the time is over or `signal` aborts. */
-  wait(capability: string, timeoutMs: number, signal: StopSignal): Promise<boolean>;
-  ring(capability: string): void;
+  wait(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
+  wake(capability: string): void;
   /** Capabilities that somebody waits for. */
   awaited(): Iterable<string>;
 }
 
-export function createReleaseBell(): ReleaseBell {
+export function createSlotWaiters(): SlotWaiters {
   const waiting = new Map<string, Set<() => void>>();
 
   const leave = (capability: string, wake: () => void): void => {
@@ -37,7 +37,7 @@ export function createReleaseBell(): ReleaseBell {
         signal.addEventListener('abort', giveUp);
         waiting.set(capability, (waiting.get(capability) ?? new Set()).add(wake));
       }),
-    ring: (capability) => {
+    wake: (capability) => {
       for (const wake of [...(waiting.get(capability) ?? [])]) wake();
     },
     awaited: () => waiting.keys(),

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Stop, type StopSignal } from '../../../../src/core/cancellation.ts';
+import { type CancelSignal, CancelSource } from '../../../../src/core/cancellation.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import {
   type AdviceCache,
@@ -34,8 +34,8 @@ async function aQuestion() {
   const answered = new Promise<void>((resolve) => {
     answer = resolve;
   });
-  const seen: StopSignal[] = [];
-  const ask = (signal: StopSignal) =>
+  const seen: CancelSignal[] = [];
+  const ask = (signal: CancelSignal) =>
     cache.answer({ projectId, digest, leftUsd: null, signal }, async (all) => {
       seen.push(all);
       await answered;
@@ -48,7 +48,7 @@ async function aQuestion() {
 
 it('goes on as long as one of those who ask is there, and ends with the last', async () => {
   const { ask, asked, answer } = await aQuestion();
-  const [first, second] = [new Stop(), new Stop()];
+  const [first, second] = [new CancelSource(), new CancelSource()];
   const answers = Promise.allSettled([ask(first), ask(second)]);
   const all = await asked();
   first.abort('cancelled');
@@ -61,11 +61,11 @@ it('goes on as long as one of those who ask is there, and ends with the last', a
 
 it('asks anew for who comes after all have left', async () => {
   const { ask, asked, seen, answer } = await aQuestion();
-  const first = new Stop();
+  const first = new CancelSource();
   const left = Promise.allSettled([ask(first)]);
   await asked();
   first.abort('cancelled');
-  const later = ask(new Stop());
+  const later = ask(new CancelSource());
   answer();
   await left;
   expect(await later).toEqual(advice);

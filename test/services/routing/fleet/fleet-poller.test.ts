@@ -1,9 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase } from '../../../../src/db/connect.ts';
-import {
-  createInstanceFeed,
-  type InstanceFeed,
-} from '../../../../src/services/routing/fleet/fleet-poller.ts';
+import { createFleetPoller, type FleetPoller } from '../../../../src/services/routing/fleet/fleet-poller.ts';
 import { useDatabase } from '../../../support/database.ts';
 import { waitFor } from '../../../support/wait.ts';
 import { project, silentLogger } from '../../registry/registry-bench.ts';
@@ -46,11 +43,11 @@ function insertAttempt(instance_id: string, lease: string): Promise<unknown> {
 }
 
 /** Polls only when told to. */
-function aFeed(): InstanceFeed {
-  return createInstanceFeed({ db, intervalMs: 3_600_000, logger: silentLogger });
+function aPoller(): FleetPoller {
+  return createFleetPoller({ db, intervalMs: 3_600_000, logger: silentLogger });
 }
-function held(feed: InstanceFeed, name: string): number | undefined {
-  return feed.fleet(name).instances[0]?.held;
+function held(fleet: FleetPoller, name: string): number | undefined {
+  return fleet.of(name).instances[0]?.held;
 }
 
 describe('candidates', () => {
@@ -68,10 +65,10 @@ describe('candidates', () => {
     });
     await insertAttempt(instance_id, '1 minute');
     await insertAttempt(instance_id, '-1 second');
-    const feed = aFeed();
-    await feed.refresh();
+    const fleet = aPoller();
+    await fleet.refresh();
     const { endpoint } = await db('instance').where({ instance_id }).first('endpoint');
-    expect(feed.fleet('whole').instances).toEqual([
+    expect(fleet.of('whole').instances).toEqual([
       {
         instance_id,
         name: 'whole',
@@ -94,18 +91,18 @@ describe('candidates', () => {
         is_local: false,
       },
     ]);
-    expect(feed.fleet('nobody').instances).toEqual([]);
+    expect(fleet.of('nobody').instances).toEqual([]);
   });
 
   it('forgets a reported queue after 90 s, though the row does not change', async () => {
     const at = db.raw(`now() - interval '89 seconds'`);
     await insertInstance('queued', { queue_depth: 4, queue_depth_at: at });
-    const feed = aFeed();
-    await feed.refresh();
-    expect(feed.fleet('queued').instances[0]?.reported_extra).toBe(4);
+    const fleet = aPoller();
+    await fleet.refresh();
+    expect(fleet.of('queued').instances[0]?.reported_extra).toBe(4);
     await waitFor('the report is too old', async () => {
-      await feed.refresh();
-      return feed.fleet('queued').instances[0]?.reported_extra === 0;
+      await fleet.refresh();
+      return fleet.of('queued').instances[0]?.reported_extra === 0;
     });
   });
 });
@@ -113,37 +110,37 @@ describe('candidates', () => {
 describe('polling', () => {
   it('sees a change that another connection made, by itself', async () => {
     const instance_id = await insertInstance('watched');
-    const feed = createInstanceFeed({ db, intervalMs: 20, logger: silentLogger });
-    await feed.start();
-    expect(feed.fleet('watched').instances[0]?.state).toBe('up');
+    const fleet = createFleetPoller({ db, intervalMs: 20, logger: silentLogger });
+    await fleet.start();
+    expect(fleet.of('watched').instances[0]?.state).toBe('up');
     const other = connectDatabase(url, 1);
     await other('instance').where({ instance_id }).update({ state: 'down' });
-    await waitFor('the feed shows it', () => feed.fleet('watched').instances[0]?.state === 'down');
-    await Promise.all([feed.stop(), other.destroy()]);
+    await waitFor('the fleet shows it', () => fleet.of('watched').instances[0]?.state === 'down');
+    await Promise.all([fleet.stop(), other.destroy()]);
   });
 
   it('does not miss a change that was committed after a later one had been seen', async () => {
     const slow = await insertInstance('gap');
     const fast = await insertInstance('gap');
-    const feed = aFeed();
-    await feed.refresh();
+    const fleet = aPoller();
+    await fleet.refresh();
     const max = (): Record<string, number> =>
-      Object.fromEntries(feed.fleet('gap').instances.map((c) => [c.instance_id, c.max_concurrency]));
+      Object.fromEntries(fleet.of('gap').instances.map((c) => [c.instance_id, c.max_concurrency]));
     await db.transaction(async (trx) => {
       await trx('instance').where({ instance_id: slow }).update({ max_concurrency: 5 });
       await db('instance').where({ instance_id: fast }).update({ max_concurrency: 6 });
-      await feed.refresh();
-      await feed.refresh();
+      await fleet.refresh();
+      await fleet.refresh();
       expect(max()).toEqual({ [slow]: 2, [fast]: 6 });
     });
-    await feed.refresh();
+    await fleet.refresh();
     expect(max()).toEqual({ [slow]: 5, [fast]: 6 });
   });
 
   it('ends with the database’s state after many concurrent updates', async () => {
     const ids = await Promise.all(Array.from({ length: 10 }, () => insertInstance('busy')));
-    const feed = createInstanceFeed({ db, intervalMs: 1, logger: silentLogger });
-    await feed.start();
+    const fleet = createFleetPoller({ db, intervalMs: 1, logger: silentLogger });
+    await fleet.start();
     const writers = ids.map(async (instance_id, writer) => {
       for (let round = 1; round <= 30; round++) {
         await db.transaction(async (trx) => {
@@ -154,10 +151,10 @@ describe('polling', () => {
       }
     });
     await Promise.all(writers);
-    await feed.stop();
-    await feed.refresh();
-    const seen = feed
-      .fleet('busy')
+    await fleet.stop();
+    await fleet.refresh();
+    const seen = fleet
+      .of('busy')
       .instances.map(({ instance_id, max_concurrency }) => [instance_id, max_concurrency]);
     expect(Object.fromEntries(seen)).toEqual(
       Object.fromEntries(ids.map((id, writer) => [id, writer * 100 + 30])),
@@ -167,38 +164,38 @@ describe('polling', () => {
   it('goes on with what is known when the database does not answer', async () => {
     await insertInstance('lasting');
     const own = connectDatabase(url, 1);
-    const feed = createInstanceFeed({ db: own, intervalMs: 10, logger: silentLogger });
-    await feed.start();
-    feed.noteClaim(feed.fleet('lasting').instances[0]?.instance_id as string);
+    const fleet = createFleetPoller({ db: own, intervalMs: 10, logger: silentLogger });
+    await fleet.start();
+    fleet.noteClaim(fleet.of('lasting').instances[0]?.instance_id as string);
     await own.destroy();
-    await expect(feed.refresh()).rejects.toThrow();
-    expect(held(feed, 'lasting')).toBe(1);
-    await feed.stop();
+    await expect(fleet.refresh()).rejects.toThrow();
+    expect(held(fleet, 'lasting')).toBe(1);
+    await fleet.stop();
   });
 });
 
 describe('held calls', () => {
   it('counts a claim at once and only once, also after the poll that saw it', async () => {
     const instance_id = await insertInstance('claimed');
-    const feed = aFeed();
-    await feed.refresh();
-    feed.noteClaim(instance_id);
-    expect(held(feed, 'claimed')).toBe(1);
+    const fleet = aPoller();
+    await fleet.refresh();
+    fleet.noteClaim(instance_id);
+    expect(held(fleet, 'claimed')).toBe(1);
     await insertAttempt(instance_id, '1 minute');
-    await feed.refresh();
-    expect(held(feed, 'claimed')).toBe(1);
-    feed.noteRelease(instance_id);
-    expect(held(feed, 'claimed')).toBe(0);
+    await fleet.refresh();
+    expect(held(fleet, 'claimed')).toBe(1);
+    fleet.noteRelease(instance_id);
+    expect(held(fleet, 'claimed')).toBe(0);
   });
 
   it('keeps a claim that was made while a poll was under way', async () => {
     const instance_id = await insertInstance('overtaken');
-    const feed = aFeed();
-    await feed.refresh();
-    const polling = feed.refresh();
-    feed.noteClaim(instance_id);
+    const fleet = aPoller();
+    await fleet.refresh();
+    const polling = fleet.refresh();
+    fleet.noteClaim(instance_id);
     await polling;
-    expect(held(feed, 'overtaken')).toBe(1);
+    expect(held(fleet, 'overtaken')).toBe(1);
   });
 });
 
@@ -209,14 +206,14 @@ describe('waitForRelease', () => {
     const mine = await insertInstance('awaited', { max_concurrency: 1 });
     await insertAttempt(mine, '1 minute');
     const foreign = await insertInstance('unrelated');
-    const feed = aFeed();
-    await feed.refresh();
+    const fleet = aPoller();
+    await fleet.refresh();
     const woken: boolean[] = [];
-    const waiting = feed.waitForRelease('awaited', 10_000, quiet).then((isRung) => woken.push(isRung));
-    feed.noteRelease(foreign);
-    await feed.refresh();
+    const waiting = fleet.waitForRelease('awaited', 10_000, quiet).then((isRung) => woken.push(isRung));
+    fleet.noteRelease(foreign);
+    await fleet.refresh();
     expect(woken).toEqual([]);
-    feed.noteRelease(mine);
+    fleet.noteRelease(mine);
     await waiting;
     expect(woken).toEqual([true]);
   });
@@ -224,36 +221,36 @@ describe('waitForRelease', () => {
   it('wakes when a poll shows a slot that another process released, or an instance that came up', async () => {
     const instance_id = await insertInstance('elsewhere', { max_concurrency: 1 });
     await insertAttempt(instance_id, '1 minute');
-    const feed = aFeed();
-    await feed.refresh();
-    const released = feed.waitForRelease('elsewhere', 10_000, quiet);
+    const fleet = aPoller();
+    await fleet.refresh();
+    const released = fleet.waitForRelease('elsewhere', 10_000, quiet);
     await db('attempt').where({ instance_id }).update({ state: 'settled' });
-    await feed.refresh();
+    await fleet.refresh();
     expect(await released).toBe(true);
-    const another = feed.waitForRelease('elsewhere', 10_000, quiet);
+    const another = fleet.waitForRelease('elsewhere', 10_000, quiet);
     await insertInstance('elsewhere');
-    await feed.refresh();
+    await fleet.refresh();
     expect(await another).toBe(true);
   });
 
   it('wakes though the slot was taken and released again between two polls', async () => {
     const instance_id = await insertInstance('blinking', { max_concurrency: 1 });
-    const feed = aFeed();
-    await feed.refresh();
-    const waiting = feed.waitForRelease('blinking', 10_000, quiet);
+    const fleet = aPoller();
+    await fleet.refresh();
+    const waiting = fleet.waitForRelease('blinking', 10_000, quiet);
     await insertAttempt(instance_id, '1 minute');
     await db('attempt').where({ instance_id }).update({ state: 'settled' });
-    await feed.refresh();
+    await fleet.refresh();
     expect(await waiting).toBe(true);
   });
 
   it('ends without a release when the time is over or nobody wants it any more', async () => {
-    const feed = aFeed();
+    const fleet = aPoller();
     const abort = new AbortController();
-    const waiting = feed.waitForRelease('nothing', 10_000, abort.signal);
+    const waiting = fleet.waitForRelease('nothing', 10_000, abort.signal);
     abort.abort();
     expect(await waiting).toBe(false);
-    expect(await feed.waitForRelease('nothing', 10_000, abort.signal)).toBe(false);
-    expect(await feed.waitForRelease('nothing', 5, quiet)).toBe(false);
+    expect(await fleet.waitForRelease('nothing', 10_000, abort.signal)).toBe(false);
+    expect(await fleet.waitForRelease('nothing', 5, quiet)).toBe(false);
   });
 });

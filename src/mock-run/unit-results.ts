@@ -5,7 +5,7 @@ import type { StepEnd, StepWaits } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
 import type { RunJournal, UnitName } from './run-journal.ts';
 
-export interface UnitDesk {
+export interface UnitResults {
   end(unit: UnitName, ended: StepEnd, output?: Json): StepEnd;
   succeed(unit: UnitName, output: Json): StepEnd;
   fail(unit: UnitName, code: ErrorCode, message: string, details?: Json): StepEnd;
@@ -21,8 +21,8 @@ export const cancelledEnd: StepEnd = {
   error: { code: 'run_cancelled', message: 'the step was cancelled' },
 };
 
-export function createUnitDesk(journal: RunJournal): UnitDesk {
-  const end: UnitDesk['end'] = (unit, ended, output) => {
+export function createUnitResults(journal: RunJournal): UnitResults {
+  const end: UnitResults['end'] = (unit, ended, output) => {
     const part = 'error' in ended ? { error: ended.error } : output === undefined ? {} : { output };
     journal.move(unit, ended.state, part);
     return ended;
