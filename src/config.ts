@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { parseCidr } from './clients/cidr.ts';
-import { engineVersion } from './core/workflow-payloads/run-input.ts';
+import { engineVersion } from './core/workflow-payloads/engine-version.ts';
 
 function integer(fallback: number, min: number, max: number) {
   return z.coerce.number().int().min(min).max(max).default(fallback);

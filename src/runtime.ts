@@ -119,9 +119,9 @@ async function createFoundation(config: Config, logger: Logger) {
 }
 
 /** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
-function createIntake(db: Db, { ENGINE_VERSION: engineVersion }: Config, tools: CheckTools) {
+function createIntake(db: Db, tools: CheckTools) {
   const pipelines = createPipelineService(db, tools);
-  const definitions = createKnownDefinitions({ db, pipelines, engineVersion });
+  const definitions = createKnownDefinitions({ db, pipelines });
   return { db, pipelines, definitions, checkForRun: pipelines.checkForRun };
 }
 
@@ -178,7 +178,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
   const steps = { db, contexts, results, callCapability };
-  const intake = createIntake(db, config, { fleet, vet: foundation.vetter.vet });
+  const intake = createIntake(db, { fleet, vet: foundation.vetter.vet });
   const escalations = createLadderService({
     db,
     contexts,
@@ -237,7 +237,7 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   const workflows = createRunWorkflows(temporal, config.TASK_QUEUE, bounded);
   const media = createMediaStore(config.MEDIA_URL);
   const jobs = createJobService(db, media);
-  const intake = createIntake(db, config, { fleet, vet: foundation.vetter.vet });
+  const intake = createIntake(db, { fleet, vet: foundation.vetter.vet });
   const { pipelines, definitions } = intake;
   const delivery = createRunDelivery({
     db,

@@ -19,11 +19,7 @@ import type { Failure } from '../contracts/primitives.ts';
 import type { StepEnd, StepWaits, Unit } from '../core/run/drive.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
-import {
-  escalatingVersion,
-  type RunPipelineInput,
-  waitingVersion,
-} from '../core/workflow-payloads/run-input.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { StepNote } from './web-ui/progress-table.ts';
 
@@ -63,7 +59,7 @@ export function createStepExecutor(execution: StepExecution): (unit: Unit, isRes
   };
 
   const executeOnce = (unit: Unit, isResumed: boolean, how: Dispatch): Execution => {
-    const escalates = mayEscalate(input, unit.step);
+    const escalates = unit.step.escalates === true;
     const work = how === 'inline' ? inlineActivity(unit) : queuedActivity(input, unit);
     return work(requestOf(execution, unit, { isResumed, escalates, how })).then(
       (result): StepEnd | StepWaits => {
@@ -88,10 +84,6 @@ export function createStepExecutor(execution: StepExecution): (unit: Unit, isRes
   };
 }
 
-function mayEscalate({ engine_version }: RunPipelineInput, { escalates }: PlannedStep): boolean {
-  return escalates === true && engine_version >= escalatingVersion;
-}
-
 function requestOf(
   { input, budgetVersion, followers }: StepExecution,
   unit: Unit,
@@ -110,18 +102,17 @@ function requestOf(
     revision: 0,
     ...(item === 0 ? {} : { item }),
     ...(escalates ? { escalates } : {}),
-    ...(input.engine_version >= waitingVersion ? { waits: true } : {}),
     ...(isResumed ? { resumed: true as const } : {}),
     ...(version === 0 ? {} : { budget_version: version }),
     ...(how === 'queued' ? {} : { [how]: true }),
-    ...(next.length === 0 ? {} : { followers: next.map((step) => toFollower(input, step)) }),
+    ...(next.length === 0 ? {} : { followers: next.map(toFollower) }),
   };
 }
 
-function toFollower(input: RunPipelineInput, step: PlannedStep) {
+function toFollower(step: PlannedStep) {
   return {
     step_id: step.id,
-    escalates: mayEscalate(input, step),
+    escalates: step.escalates === true,
     ...(step.total_timeout_ms < longestInlineMs ? { total_timeout_ms: step.total_timeout_ms } : {}),
   };
 }

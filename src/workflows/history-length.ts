@@ -1,13 +1,12 @@
 /** How long the history of this workflow has become: past the first limit it moves on as soon as it can, past the second it must. */
 import { workflowInfo } from '@temporalio/workflow';
 import type { RunState } from '../core/run/run-state.ts';
-import { type RunPipelineInput, waitingVersion } from '../core/workflow-payloads/run-input.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 
 const softEvents = 4_096;
 const softBytes = 4 * 1_048_576;
 
-export function createRest({ engine_version, history_events = softEvents }: RunPipelineInput) {
-  if (engine_version < waitingVersion) return (): RunState['rest'] => 'none';
+export function createRest({ history_events = softEvents }: RunPipelineInput) {
   return (): RunState['rest'] => {
     const { historyLength, historySize } = workflowInfo();
     const times = Math.max(historyLength / history_events, historySize / softBytes);

@@ -5,7 +5,6 @@
 import type { Unit } from '../core/run/drive.ts';
 import { isAlone } from '../core/run/inline-followers.ts';
 import type { RunState } from '../core/run/run-state.ts';
-import { type RunPipelineInput, waitingVersion } from '../core/workflow-payloads/run-input.ts';
 
 const longestStretchMs = 500;
 
@@ -15,14 +14,10 @@ export interface InlineTime {
   note(durationMs: number, isInline: boolean): void;
 }
 
-export function createInlineTime({ engine_version }: RunPipelineInput, state: () => RunState): InlineTime {
+export function createInlineTime(state: () => RunState): InlineTime {
   let stretchMs = 0;
   return {
-    mayRun: ({ step }) =>
-      step.inline === true &&
-      engine_version >= waitingVersion &&
-      stretchMs < longestStretchMs &&
-      isAlone(state()),
+    mayRun: ({ step }) => step.inline === true && stretchMs < longestStretchMs && isAlone(state()),
     note: (durationMs, isInline) => {
       stretchMs = isInline ? stretchMs + durationMs : 0;
     },

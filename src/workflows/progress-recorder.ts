@@ -5,7 +5,7 @@
 import { ActivityFailure, CancellationScope, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import { type RunPipelineInput, waitingVersion } from '../core/workflow-payloads/run-input.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 
 const { recordProgress } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',
@@ -30,7 +30,7 @@ export interface ProgressRecorder {
 /** A payload of changes stays small. */
 const mostAtOnce = 500;
 
-export function createProgressRecorder({ run_id, engine_version }: RunPipelineInput): ProgressRecorder {
+export function createProgressRecorder({ run_id }: RunPipelineInput): ProgressRecorder {
   let due: RecordedChange[] = [];
   let turn: Promise<void> | null = null;
   let underWay = 0;
@@ -65,8 +65,6 @@ export function createProgressRecorder({ run_id, engine_version }: RunPipelineIn
 
   return {
     record: (changes) => {
-      // Older runs wrote each by itself, at once.
-      if (engine_version < waitingVersion) return write(changes);
       due.push(...changes);
       turn ??= Promise.resolve().then(writeDue);
       return turn;

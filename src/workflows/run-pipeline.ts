@@ -15,13 +15,11 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { type DrivenRun, driveRun } from '../core/run/drive.ts';
-import type { RunState } from '../core/run/run-state.ts';
 import { carryRun } from '../core/run/snapshot.ts';
-import {
-  type ControlSignal,
-  type RunPipelineInput,
-  type RunPipelineResult,
-  waitingVersion,
+import type {
+  ControlSignal,
+  RunPipelineInput,
+  RunPipelineResult,
 } from '../core/workflow-payloads/run-input.ts';
 import { createRunControl } from './run-control.ts';
 import { createWorkflowPorts, type WorkflowPorts } from './run-ports.ts';
@@ -109,15 +107,13 @@ function moveOn(
 /** @throws what makes the workflow end as the run did */
 async function closeRun(
   input: RunPipelineInput,
-  { run, work, show }: Begun,
+  { work, show }: Begun,
   { outcome, error }: Pick<RunPipelineResult, 'outcome' | 'error'>,
 ): Promise<RunPipelineResult> {
-  const skipped = outcome === 'succeeded' ? skippedIds(run.state) : [];
   const end = await finishRun({
     run_id: input.run_id,
     outcome,
     error,
-    ...(skipped.length > 0 && input.engine_version < waitingVersion ? { skipped } : {}),
     ...(work.hasWaited() ? { has_waited: true } : {}),
   });
   show();
@@ -134,11 +130,6 @@ async function closeRun(
         nonRetryable: true,
       });
   }
-}
-
-/** What a person's decision to skip a step has left out. */
-function skippedIds({ plan, steps }: RunState): string[] {
-  return plan.steps.flatMap(({ id }, index) => (steps[index] === 'skipped' ? [id] : []));
 }
 
 /** However many steps end in one activation, the table is written once. */

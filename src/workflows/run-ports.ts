@@ -6,11 +6,10 @@ import { inlineFollowers } from '../core/run/inline-followers.ts';
 import type { Verdict } from '../core/run/machine.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { unitState } from '../core/run/run-state.ts';
-import {
-  type CarriedWorkflow,
-  type ControlSignal,
-  type RunPipelineInput,
-  waitingVersion,
+import type {
+  CarriedWorkflow,
+  ControlSignal,
+  RunPipelineInput,
 } from '../core/workflow-payloads/run-input.ts';
 import { createStepEscalations } from './escalate-step.ts';
 import { createStepExecutor } from './execute-step.ts';
@@ -59,7 +58,7 @@ export function createWorkflowPorts(dependencies: PortDependencies): WorkflowPor
   let hasWaited = carried?.has_waited ?? false;
   let isAttached = false;
   const recorder = createProgressRecorder(input);
-  const inlineTime = createInlineTime(input, () => run().state);
+  const inlineTime = createInlineTime(() => run().state);
   const indexOf = new Map(input.plan.steps.map(({ id }, index) => [id, index]));
 
   const remark = (unit: Unit, text: string | null): void => {
@@ -73,17 +72,12 @@ export function createWorkflowPorts(dependencies: PortDependencies): WorkflowPor
   const waits = createStepWaits({
     scope: running,
     carried,
-    hasTimerEach: input.engine_version < waitingVersion,
     isBusy: (stepId, item) => {
       if (!isAttached) return true;
       const state = unitState(run().state, { step: indexOf.get(stepId) ?? -1, item });
       return state === 'running' || state === 'escalating';
     },
-    wake: ({ index: step, item }) => {
-      const wake = (): void => run().send({ type: 'step_woken', step, item });
-      if (input.engine_version < waitingVersion) void afterTimers().then(wake);
-      else wake();
-    },
+    wake: ({ index: step, item }) => run().send({ type: 'step_woken', step, item }),
   });
   const escalations = createStepEscalations({
     input,
@@ -195,11 +189,6 @@ function undecided(stepIds: readonly string[]) {
     const failure = { code: 'internal', message: `not decided: ${error.cause?.message ?? error.message}` };
     return stepIds.map(() => ({ type: 'fail', error: failure }));
   };
-}
-
-/** Older runs told of a wait's end after its timer was cancelled, which takes a few turns. */
-async function afterTimers(): Promise<void> {
-  for (let turn = 0; turn < 3; turn++) await Promise.resolve();
 }
 
 /** Calls `tell` when what is read has changed since the last time. */

@@ -24,16 +24,12 @@ interface Entry {
   readonly unit: Unit;
   readonly until: number | null;
   readonly reviewId: string | null;
-  /** Its own timer. */
-  timer: CancellationScope | null;
 }
 
 export interface WaitDependencies {
   /** Scope of the timer. */
   readonly scope: CancellationScope;
   readonly carried: Pick<CarriedWorkflow, 'early' | 'told'> | undefined;
-  /** Older runs had a timer for each wait. */
-  readonly hasTimerEach: boolean;
   /** Whether the unit is at work, and may be about to wait. */
   readonly isBusy: (stepId: string, item: number) => boolean;
   readonly wake: (unit: Unit) => void;
@@ -44,7 +40,7 @@ function nameOf(stepId: string, item: number): string {
 }
 
 /** Once in a workflow: it takes the signals. */
-export function createStepWaits({ scope, carried, hasTimerEach, isBusy, wake }: WaitDependencies): StepWaits {
+export function createStepWaits({ scope, carried, isBusy, wake }: WaitDependencies): StepWaits {
   const entries = new Map<string, Entry>();
   const early = new Set<string>(carried?.early);
   const told = new Map<string, number>(Object.entries(carried?.told ?? {}));
@@ -58,7 +54,6 @@ export function createStepWaits({ scope, carried, hasTimerEach, isBusy, wake }: 
     entries.delete(name);
     early.delete(name);
     if (entry.reviewId !== null) taken.set(entry.reviewId, told.get(entry.reviewId) ?? 0);
-    entry.timer?.cancel();
     if (entries.size === 0) stopTimer();
     wake(entry.unit);
   };
@@ -112,13 +107,10 @@ export function createStepWaits({ scope, carried, hasTimerEach, isBusy, wake }: 
   return {
     listen: (unit, { until, ref }) => {
       const name = nameOf(unit.step.id, unit.item);
-      const entry: Entry = { unit, until, reviewId: reviewOf(ref), timer: null };
+      const entry: Entry = { unit, until, reviewId: reviewOf(ref) };
       entries.set(name, entry);
-      if (isTold(entry) || early.has(name)) return end(name, entry);
-      if (!hasTimerEach || until === null) return arm(until);
-      entry.timer = startTimer(until, () => {
-        if (entries.get(name) === entry) end(name, entry);
-      });
+      if (isTold(entry) || early.has(name)) end(name, entry);
+      else arm(until);
     },
     forget: ({ step, item }) => {
       entries.delete(nameOf(step.id, item));

@@ -1,13 +1,6 @@
-/**
- * A fleet that is replaced process by process while runs are under way: nothing fails, nothing is done twice, and runs
- * keep the engine version that they began with.
- */
-import { Client, Connection } from '@temporalio/client';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
+/** A fleet that is replaced process by process while runs are under way: nothing fails, nothing is done twice. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
-import { engineVersion } from '../../src/core/workflow-payloads/run-input.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
@@ -40,7 +33,7 @@ function heldInPhase(wanted: number, calls: number): Promise<unknown> {
 }
 
 beforeAll(async () => {
-  capstan = await startCapstan({ ENGINE_VERSION: '2' });
+  capstan = await startCapstan();
   db = connectDatabase(capstan.databaseUrl, 2);
   gate = await startInstance(capstan, { name: 'gate', max_concurrency: 500 });
   gate.handle = (exec, response) => {
@@ -114,65 +107,7 @@ async function retire(worker: Pick<AddedWorker, 'kill'>, next: number): Promise<
   await gone;
 }
 
-async function versionsOf(runs: readonly Run[]): Promise<unknown[]> {
-  const { body } = await capstan.request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
-  const projectId = body.items[0]?.project_id ?? '';
-  const connection = await Connection.connect({ address: inject('temporalAddress') });
-  const { workflow } = new Client({ connection });
-  const versionOf = async ({ run_id }: Run): Promise<unknown> => {
-    const { events } = await workflow.getHandle(workflowIdOf(projectId, run_id)).fetchHistory();
-    const data = events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]?.data;
-    return JSON.parse(Buffer.from(data ?? []).toString()).engine_version;
-  };
-  try {
-    return await Promise.all(runs.map(versionOf));
-  } finally {
-    await connection.close();
-  }
-}
-
-const newer = {
-  when: { when: 'true' },
-  run_if: { run_if: 'all_done' },
-  for_each: { for_each: { items: [1] } },
-  on_error: { on_error: 'continue' },
-  dispatch: { dispatch: 'inline' },
-  wait_for_capability: { wait_for_capability: '1m' },
-};
-
-test('runs keep the engine version that they began with; what an old one does not know is refused', async () => {
-  const [middle, end] = [1, 2];
-  const chain = [call('a', middle), call('b', end, ['a'])];
-  const old = await start(chain, 10);
-  for (const [key, settings] of Object.entries(newer)) {
-    const definition = { pipeline: 'new', version: '1', steps: [{ ...call('a', 0), ...settings }] };
-    const { status, body } = await capstan.request<Problem>('POST', '/v1/runs', { definition });
-    expect([key, status, body.code, body.errors?.[0]]).toEqual([
-      ...[key, 422, 'definition_invalid'],
-      {
-        pointer: `/steps/0/${key}`,
-        code: 'engine_too_old',
-        message: expect.stringContaining('ENGINE_VERSION'),
-      },
-    ]);
-  }
-  await heldInPhase(middle, old.length);
-  await capstan.killServer('SIGTERM');
-  await capstan.startServer({ ENGINE_VERSION: String(engineVersion) });
-  const recent = await start([{ ...call('zero', 0), when: 'job.yes' }, ...chain], 10);
-  await heldInPhase(middle, old.length + recent.length);
-  enterPhase(middle);
-  await heldInPhase(end, old.length + recent.length);
-  enterPhase(end);
-
-  await endAll([...old, ...recent]);
-  expect(await versionsOf(old)).toEqual(old.map(() => 2));
-  expect(await versionsOf(recent)).toEqual(recent.map(() => engineVersion));
-  expect(capstan.logs()).not.toMatch(/TMPRL1100|nondeterminism|failing workflow task/i);
-}, 200_000);
-
 test('60 runs under way do not notice that both workers are replaced, and replaced again', async () => {
-  phase = 0;
   const callsBefore = gate.execs.length;
   const runs = (await Promise.all(Object.values(shapes).map((shape) => start(shape, 20)))).flat();
   let workers: readonly Pick<AddedWorker, 'kill'>[] = [{ kill: capstan.killWorker }, another];

@@ -5,7 +5,7 @@ import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { inject } from 'vitest';
 import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
-import { engineVersion } from '../../src/core/workflow-payloads/run-input.ts';
+import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
 import type { Capstan } from './capstan.ts';
 import { waitFor } from './wait.ts';
 

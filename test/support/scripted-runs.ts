@@ -8,11 +8,8 @@ import type { StepActivityDone, StepActivityResult } from '../../src/activities/
 import type { Failure } from '../../src/contracts/primitives.ts';
 import type { Verdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
-import {
-  engineVersion,
-  type RunPipelineInput,
-  type RunPipelineResult,
-} from '../../src/core/workflow-payloads/run-input.ts';
+import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
+import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads/run-input.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
 
 export interface ScriptedCall {

@@ -113,7 +113,7 @@ export function useSteps(): StepWorld {
           const asked = typeof step === 'string' ? { step_id: step } : step;
           const { round = 1, remainingMs = 20_000, ...request } = asked;
           const control = { round, remainingMs, signal: new CancelSource() };
-          return executeStep({ run_id, revision: 0, waits: true, ...request }, control);
+          return executeStep({ run_id, revision: 0, ...request }, control);
         },
       };
     },

@@ -34,7 +34,7 @@ function carried(steps: 'p' | 'w', isPaused: boolean): CarriedWorkflow {
   };
 }
 
-const plan = { ...aPlan(['a']), records: true as const };
+const plan = aPlan(['a']);
 
 test('a wait that ends between two histories is over in the next one', async () => {
   const woken = { name: 'woken', value: { step_id: 'a', item: 0 } };

@@ -28,7 +28,7 @@ test.each(files)('%s replays', async (file) => {
 });
 
 test('a history that the code would not have made is refused', async () => {
-  const history = readFileSync(`${folder}chain.v1.json`, 'utf8');
+  const history = readFileSync(`${folder}chain.v3.json`, 'utf8');
   const changed = JSON.parse(history.replaceAll('"first/0/0"', '"other/0/0"'));
   await expect(replay(changed)).rejects.toThrow(/nondeterminism/i);
 });

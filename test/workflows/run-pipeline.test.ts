@@ -16,7 +16,6 @@ afterAll(() => runs?.stop());
 function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>> = {}): RunPlan {
   return {
     ...plan,
-    records: true,
     steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),
   };
 }
@@ -157,7 +156,6 @@ describe('a pause', () => {
 describe('an inline step', () => {
   const inline = (plan: RunPlan): RunPlan => ({
     ...plan,
-    records: true,
     steps: plan.steps.map((step) => ({ ...step, inline: true })),
   });
   const scheduled = async (workflowId: string): Promise<number> => {

@@ -75,7 +75,7 @@ export interface BegunRun {
 export function startRun(plan: RunPlan, isPaused = false): BegunRun {
   const { state, skipped } = openRun(plan);
   state.isPaused = isPaused;
-  return { state, commands: [...recordSkipped(state, skipped), ...advance(state)] };
+  return { state, commands: [...recordSkipped(skipped), ...advance(state)] };
 }
 
 /** Goes on with a state that was carried over. */
@@ -218,11 +218,11 @@ function endStep(state: RunState, step: number, end: End): RunCommand[] {
 }
 
 function tell(state: RunState, step: number, how: Doneness): RunCommand[] {
-  return recordSkipped(state, tellSuccessors(state, step, how));
+  return recordSkipped(tellSuccessors(state, step, how));
 }
 
-function recordSkipped(state: RunState, skipped: readonly number[]): RunCommand[] {
-  if (skipped.length === 0 || state.plan.records !== true) return [];
+function recordSkipped(skipped: readonly number[]): RunCommand[] {
+  if (skipped.length === 0) return [];
   return [{ type: 'record', changes: skipped.map((step) => ({ step, item: 0, state: 'skipped' })) }];
 }
 

@@ -8,7 +8,6 @@ import {
 import { resolveEscalation } from '../definition/compile/escalation-settings.ts';
 import { resolveStepSettings } from '../definition/compile/step-settings.ts';
 import { describeStep } from '../definition/step-kind.ts';
-import { engineVersion, waitingVersion } from '../workflow-payloads/run-input.ts';
 import type { PlannedStep, RunPlan } from './plan.ts';
 
 const maxInFlight = 200;
@@ -19,19 +18,15 @@ export function planRun(
   {
     compiled = compileDefinition(definition),
     reused = [],
-    version = engineVersion,
   }: {
     readonly compiled?: CompiledDefinition;
     readonly reused?: readonly string[];
-    /** Of the engine. */
-    readonly version?: number;
   } = {},
 ): RunPlan {
   const known = new Set(reused);
   const indexes = definition.steps.flatMap(({ id }, index) => (known.has(id) ? [index] : []));
   return {
     max_in_flight: maxInFlight,
-    ...(version < waitingVersion ? {} : { records: true }),
     steps: compiled.steps.map((step) => planStep(definition, step)),
     ...(indexes.length === 0 ? {} : { reused: indexes }),
   };

@@ -32,6 +32,4 @@ export interface RunPlan {
   readonly max_in_flight: number;
   /** Indexes of steps whose results were taken from another run, ascending. */
   readonly reused?: readonly number[];
-  /** Ends that no attempt writes are told as they happen, not only when the run ends. */
-  readonly records?: true;
 }

@@ -4,15 +4,6 @@ import type { RunOutcome } from '../run/machine.ts';
 import type { RunPlan } from '../run/plan.ts';
 import type { CarriedRun } from '../run/snapshot.ts';
 
-/** The newest: raised when the workflow's behaviour changes; runs keep the behaviour they started with. */
-export const engineVersion = 3;
-
-/** From here on a step that fails for real escalates. */
-export const escalatingVersion = 2;
-
-/** From here on steps wait as state, decide, fan out, and a run moves on to a new history. */
-export const waitingVersion = 3;
-
 export interface RunPipelineInput {
   readonly engine_version: number;
   readonly run_id: string;

@@ -14,8 +14,6 @@ export interface RunClosing {
   readonly run_id: string;
   readonly outcome: RunOutcome;
   readonly error: Failure | null;
-  /** Steps that a success has left out. */
-  readonly skipped?: readonly string[];
   /** A step escalated or waited: what its ladder and its question left open is closed. */
   readonly has_waited?: boolean;
 }
@@ -44,8 +42,7 @@ export function createCloseRun(dependencies: CloseDependencies): CloseRun {
       state: end.outcome,
       output: output?.value,
       error: end.error,
-      step_ids:
-        end.outcome === 'succeeded' ? (closing.skipped ?? []) : context.definition.steps.map(({ id }) => id),
+      step_ids: end.outcome === 'succeeded' ? [] : context.definition.steps.map(({ id }) => id),
     });
     if (closing.has_waited === true) {
       await cancelRunReviews(db, closing.run_id);

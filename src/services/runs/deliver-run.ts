@@ -220,7 +220,7 @@ function createInputReader({
     project_id: row.project_id,
     pipeline: row.pipeline,
     version: row.version,
-    plan: planRun(definition, { reused, version: engineVersion }),
+    plan: planRun(definition, { reused }),
     timeout_ms: definition.timeout === undefined ? null : parseDuration(definition.timeout),
     heartbeat_timeout_ms: heartbeatTimeoutMs,
     has_search_attributes: await hasSearchAttributes(),

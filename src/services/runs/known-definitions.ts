@@ -19,7 +19,6 @@ import { findUnstorableText } from '../../definitions/storable-text.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { createSchemaCompiler, type SchemaCheck, SchemaRefused } from '../../schemas/schema-compiler.ts';
 import type { PipelineService } from '../pipelines/pipeline-service.ts';
-import { requireEngine, requireReuse } from './require-engine.ts';
 import { requireStartable } from './require-startable.ts';
 
 export interface KnownDefinition {
@@ -40,8 +39,6 @@ export interface KnownDefinitions {
   ofDigest(digest: string): Promise<KnownDefinition>;
   /** One that came inside another document. @throws AppError `definition_invalid` */
   ofBody(definition: PipelineDefinition): Promise<KnownDefinition>;
-  /** @throws AppError `state_conflict` where new runs cannot take over results */
-  requireReuse(): void;
 }
 
 /** Of a request, or of a schedule. */
@@ -60,11 +57,8 @@ function describeChoice(pipeline: string, choice: VersionChoice | null): string 
 export function createKnownDefinitions({
   db,
   pipelines,
-  engineVersion,
 }: {
   readonly db: Db;
-  /** Of new runs. */
-  readonly engineVersion: number;
   readonly pipelines: Pick<PipelineService, 'requireSound'>;
 }): KnownDefinitions {
   const known = new LRUCache<string, KnownDefinition>({ max: 200 });
@@ -81,7 +75,6 @@ export function createKnownDefinitions({
 
   const prepare = (definition: PipelineDefinition, digest: string): KnownDefinition => {
     requireStartable(definition);
-    requireEngine(definition, engineVersion);
     const { job_schema } = definition;
     let check: SchemaCheck | null = null;
     const prepared: KnownDefinition = {
@@ -109,7 +102,6 @@ export function createKnownDefinitions({
 
   return {
     ofDigest,
-    requireReuse: () => requireReuse(engineVersion),
     find: async (project_id, pipeline, choice) => {
       const found = await findDigest(db, { project_id, pipeline }, choice);
       if (found === undefined) throw new AppError('not_found', `no ${describeChoice(pipeline, choice)}`);

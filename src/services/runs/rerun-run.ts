@@ -120,7 +120,6 @@ async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise
     onlyFailed: only_failed,
     states: await readStepStates(db, before.run_id),
   });
-  if (choice.reused.length > 0) dependencies.definitions.requireReuse();
   return { before, known, job, choice };
 }
 

@@ -43,8 +43,6 @@ export interface StepRequest {
   readonly revision: number;
   /** The run knows what to do with an escalation. */
   readonly escalates?: boolean;
-  /** The run knows what to do with a step that waits. */
-  readonly waits?: boolean;
   /** Its wait is over. */
   readonly resumed?: boolean;
   /** There is a moment for it only: what takes longer, or has to be tried again, is done from the queue. */
@@ -128,7 +126,7 @@ async function executeUnit(
 async function executeCall(
   dependencies: ExecuteDependencies,
   { context, step, key }: StepUnit,
-  { escalates = false, waits = false, resumed = false, inline = false, again = false }: StepRequest,
+  { escalates = false, resumed = false, inline = false, again = false }: StepRequest,
   control: StepControl,
 ): Promise<StepEnd> {
   const { db, results, openForStep } = dependencies;
@@ -146,8 +144,7 @@ async function executeCall(
   const mayHaveFailed = control.round > 1 || inline || again;
   let failure = escalates && mayHaveFailed ? await findHeldFailure(db, key, holds) : null;
   if (failure === null) {
-    const wait = (code: ErrorCode, error: Failure) =>
-      waits ? waitForCall(db, { context, step, key }, code, error) : Promise.resolve(null);
+    const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
     const work = { context, step, key, input, holds, wait, isInline: inline };
     const end = await runStep<StepExecution | WaitingStep>(dependencies, work, control);
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;

@@ -6,7 +6,6 @@ import { aPlan } from './a-plan.ts';
 function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>>): RunPlan {
   return {
     ...plan,
-    records: true,
     steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),
   };
 }
@@ -130,7 +129,7 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
     'a step that a person skips skips all that waits for it, and nothing else',
     aPlan(['a', 'b a', 'c b d', 'd', 'e d']),
     ['a escalates', 'd succeeded', 'a asks', 'a decided', 'a skipped', 'e succeeded'],
-    ['+a +d', '^a', '+e', '?a', '^a', '', 'succeeded'],
+    ['+a +d', '^a', '+e', '?a', '^a', 'b=skipped c=skipped', 'succeeded'],
     'skipped skipped skipped succeeded succeeded',
   ],
   [

@@ -4,7 +4,6 @@ import { beforeAll } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { engineVersion } from '../../../src/core/workflow-payloads/run-input.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
 import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
@@ -62,7 +61,7 @@ async function createPlanner(db: Db): Promise<Planner> {
     fleet,
     validator,
     pipelines,
-    definitions: createKnownDefinitions({ db, pipelines, engineVersion }),
+    definitions: createKnownDefinitions({ db, pipelines }),
   });
   return {
     projectId,

@@ -7,7 +7,7 @@ import { useDatabase } from '../../support/database.ts';
 const { db } = useDatabase();
 
 function know(vet: () => Promise<string | null>) {
-  return createKnownDefinitions({ db, pipelines: createPipelineService(db, { vet }), engineVersion: 3 });
+  return createKnownDefinitions({ db, pipelines: createPipelineService(db, { vet }) });
 }
 function aDefinition(over: Partial<PipelineDefinition>): PipelineDefinition {
   return {

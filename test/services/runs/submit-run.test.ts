@@ -18,7 +18,7 @@ const { db } = useDatabase();
 const pipelines = createPipelineService(db, { vet: async () => null });
 const submitRun = createSubmitRun({
   db,
-  definitions: createKnownDefinitions({ db, pipelines, engineVersion: 3 }),
+  definitions: createKnownDefinitions({ db, pipelines }),
   checkForRun: async () => ({ specs: {} }),
 });
 

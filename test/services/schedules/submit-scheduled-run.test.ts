@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
-import { engineVersion } from '../../../src/core/workflow-payloads/run-input.ts';
 import type { ScheduledStart } from '../../../src/core/workflow-payloads/scheduled-input.ts';
 import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
 import { setAlias } from '../../../src/db/pipeline/pipeline-alias.ts';
@@ -26,7 +25,7 @@ const submit = createSubmitScheduledRun({
   db,
   createRun: createSubmitOriginatedRun({
     db,
-    definitions: createKnownDefinitions({ db, pipelines: createPipelineService(db), engineVersion }),
+    definitions: createKnownDefinitions({ db, pipelines: createPipelineService(db) }),
     checkForRun: async () => ({ specs: {} }),
   }),
 });

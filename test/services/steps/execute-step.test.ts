@@ -258,7 +258,7 @@ test('a plain step asks the database for its run once, and else only for its cla
   const note = ({ sql }: { readonly sql: string }): void => void asked.push(sql);
   db.on('query', note);
   for (const step_id of ['a', 'b']) {
-    const request = { run_id: run.run_id, step_id, revision: 0, escalates: true, waits: true };
+    const request = { run_id: run.run_id, step_id, revision: 0, escalates: true };
     expect(await executeStep(request, control(1))).toMatchObject({ kind: 'succeeded' });
   }
   db.off('query', note);

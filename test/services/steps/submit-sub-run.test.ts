@@ -35,7 +35,7 @@ async function keyed(pipeline: string, key: string): Promise<void> {
 
 function submit(order: Partial<SubRunOrder> = {}) {
   const pipelines = createPipelineService(db);
-  const definitions = createKnownDefinitions({ db, pipelines, engineVersion: 3 });
+  const definitions = createKnownDefinitions({ db, pipelines });
   return createSubmitSubRun({ db, definitions, checkForRun: pipelines.checkForRun })({
     parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
     project_id: parent.project_id,

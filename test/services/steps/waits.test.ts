@@ -149,13 +149,6 @@ describe('a step without money', () => {
     expect(end).toMatchObject({ kind: 'succeeded' });
   });
 
-  it('fails in a run that does not know of waiting', async () => {
-    const run = await aPoorRun();
-    const end = await world.newWorker().execute(run, { step_id: 'a', waits: false });
-    expect(end).toMatchObject({ kind: 'failed', error: { code: 'budget_exhausted' } });
-    expect(await rowOf(run.run_id)).toMatchObject({ state: 'failed' });
-  });
-
   it('that a person has skipped meanwhile is skipped, and one that was cancelled is cancelled', async () => {
     for (const state of ['skipped', 'cancelled']) {
       const run = await aPoorRun();

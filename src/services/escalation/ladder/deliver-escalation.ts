@@ -1,7 +1,7 @@
 /** Starts the workflows of ladders that are by themselves; the row is the truth, its start is repeated. */
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../../clients/temporal/run-workflows.ts';
-import { engineVersion } from '../../../core/workflow-payloads/run-input.ts';
+import { engineVersion } from '../../../core/workflow-payloads/engine-version.ts';
 import type { Db } from '../../../db/connect.ts';
 import {
   listUndeliveredEscalations,

@@ -3,8 +3,8 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startLadder } from '../../../../src/core/ladder/machine.ts';
+import { engineVersion } from '../../../../src/core/workflow-payloads/engine-version.ts';
 import type { EscalateInput } from '../../../../src/core/workflow-payloads/escalate-input.ts';
-import { engineVersion } from '../../../../src/core/workflow-payloads/run-input.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
 import { createEscalationDelivery } from '../../../../src/services/escalation/ladder/deliver-escalation.ts';
