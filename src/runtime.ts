@@ -145,7 +145,7 @@ function createRouter(
   const validator = createSchemaValidator({ db });
   const breakers = createBreakers({ db, logger });
   const lanes = createAttemptLanes(db);
-  const calls = createCallCapability({
+  const callCapability = createCallCapability({
     client,
     fleet,
     registry,
@@ -158,12 +158,11 @@ function createRouter(
     logger,
   });
   return {
-    callCapability: calls.callCapability,
+    callCapability,
     fleet,
     validator,
     start: () => fleet.start(),
     close: async (): Promise<void> => {
-      calls.close();
       await fleet.stop();
       leases.stop();
       await Promise.all([lanes.settled(), speed.stop(), breakers.settled(), client.close()]);

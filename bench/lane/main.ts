@@ -67,7 +67,6 @@ function aClaim(project_id: string, instance_id: string): Claim {
     capability: 'paid',
     instance_id,
     must_be_idle: false,
-    is_ahead: false,
     cost_type: 'per_call',
     rate_usd: 0.000_1,
     lease_ms: 30_000,

@@ -113,7 +113,6 @@ export function aClaim(
     instance_id: instance.instance_id,
     is_first: false,
     must_be_idle: false,
-    is_ahead: false,
     cost_type: instance.cost_type,
     rate_usd: Number(instance.rate_usd),
     lease_ms: 30_000,

@@ -4,7 +4,7 @@ import type { ExecRequest } from '../../contracts/decision.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency/idempotency-hold.ts';
 import { createHoldKeeper } from '../delivery/lease-renewer.ts';
-import type { CallRouter } from '../routing/call-capability.ts';
+import type { CallCapability } from '../routing/call-capability.ts';
 import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
 import { createExecCapability } from './exec-capability.ts';
 import { createIdempotentCall, type ExecOutcome } from './idempotent-call.ts';
@@ -27,7 +27,7 @@ export interface CallService {
 }
 
 export interface CallServiceDependencies extends CapabilityLookup {
-  readonly callCapability: CallRouter['callCapability'];
+  readonly callCapability: CallCapability;
   readonly logger: Logger;
 }
 

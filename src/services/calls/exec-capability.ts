@@ -6,7 +6,7 @@ import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import type { RetrySettings } from '../../core/call/retry-policy.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { newId } from '../ids.ts';
-import type { CallRouter } from '../routing/call-capability.ts';
+import type { CallCapability } from '../routing/call-capability.ts';
 import { longestWaitMs } from '../routing/wait-queue.ts';
 import { takenOver, toExecError } from './exec-error.ts';
 
@@ -30,7 +30,7 @@ const retry: RetrySettings = {
   maxDelayMs: 60_000,
 };
 
-export function createExecCapability(callCapability: CallRouter['callCapability']): ExecCapability {
+export function createExecCapability(callCapability: CallCapability): ExecCapability {
   return async ({ projectId, capability, request, key, signal }) => {
     const end = await callCapability({
       projectId,

@@ -20,15 +20,12 @@ import {
   type ClaimDependencies,
   type ClaimEnd,
   type Claimed,
-  claimAhead,
   claimInstance,
 } from './claim-instance.ts';
-import { type CallOfStream, createClaimsAhead } from './claims-ahead.ts';
 import { type DeliverDependencies, type Delivery, deliverCall } from './deliver-call.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import { createHalfOpenProbes } from './half-open-probes.ts';
 import { explainNoClaim } from './no-claim.ts';
-import { releaseClaim } from './release-claim.ts';
 import { type SettleDependencies, type SettledCall, settleCall } from './settle-call.ts';
 import { createWaitQueue } from './wait-queue.ts';
 
@@ -94,33 +91,19 @@ const longestRetryAfterMs = 60_000;
 /** For waits that no count bounds: an instance that comes back is noticed within seconds. */
 const uncountedDelay: RetrySettings = { max: 0, initialMs: 500, factor: 1.6, maxDelayMs: 10_000 };
 
-/** Makes routed calls. */
-export interface CallRouter {
-  callCapability(request: CallRequest): Promise<CallEnd>;
-  /** Claims nothing ahead any more. */
-  close(): void;
-}
+/** Makes one routed call. */
+export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
 
-export function createCallCapability(dependencies: CallDependencies): CallRouter {
+export function createCallCapability(dependencies: CallDependencies): CallCapability {
   const claiming = { ...dependencies, line: createWaitQueue(), trials: createHalfOpenProbes(dependencies) };
-  const ahead = createClaimsAhead({
-    ...dependencies,
-    claim: (target) => claimAhead(claiming, target),
-    giveBack: ({ claim }) => {
-      void releaseClaim(dependencies.lanes, claim, 'no call came for it').then(() =>
-        dependencies.fleet.noteRelease(claim.instance_id),
-      );
-    },
-  });
-  const call = async (request: CallRequest, stream: CallOfStream | null): Promise<CallEnd> => {
+  return async (request) => {
     const deadline = performance.now() + request.route.timeoutMs;
     const tried = new Set<string>();
     let spentUsd = 0;
     let last: Handled | null = null;
     while (tried.size < maxInstances && performance.now() < deadline) {
       const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline);
-      const made = last === null && stream !== null ? await stream.take() : null;
-      const claimed = made ?? (await claimInstance(claiming, target, tried, request.signal));
+      const claimed = await claimInstance(claiming, target, tried, request.signal);
       if (claimed.kind !== 'claimed')
         return last === null ? endUnclaimed(request, claimed) : comeBack(request, last);
       tried.add(claimed.instance.instance_id);
@@ -130,17 +113,6 @@ export function createCallCapability(dependencies: CallDependencies): CallRouter
       spentUsd += last.costUsd;
     }
     return comeBack(request, last as Handled);
-  };
-  return {
-    callCapability: async (request) => {
-      const stream = ahead.enter(request);
-      try {
-        return await call(request, stream);
-      } finally {
-        stream?.leave();
-      }
-    },
-    close: ahead.close,
   };
 }
 

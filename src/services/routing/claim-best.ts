@@ -46,7 +46,6 @@ export async function claimBest(
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
-    is_ahead: target.isAhead === true,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: leaseMs,

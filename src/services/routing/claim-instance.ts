@@ -41,8 +41,6 @@ export interface CallTarget {
   readonly input: JsonObject;
   /** Sent at most once, so that the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
-  /** For a call that may come. */
-  readonly isAhead?: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
 }
@@ -107,18 +105,6 @@ export async function claimInstance(
     return last;
   };
   return line.enter({ capability, priority: target.route.priority, deadline }, waitAndTry, first);
-}
-
-/** One claim for a call like this one, made without waiting; null where it could stand in somebody's way. */
-export async function claimAhead(dependencies: ClaimDependencies, like: CallTarget): Promise<Claimed | null> {
-  const { fleet, line } = dependencies;
-  const target = { ...like, key: newId('call'), isAhead: true };
-  const search = createClaimSearch(target.key, target.route, []);
-  const { best } = search.choose(fleet, null, line.count(target.route.capability)).choice;
-  if (best === null || best.tier > 1 || 2 * (best.instance.held + 1) > best.instance.max_concurrency)
-    return null;
-  const end = await tryClaim(dependencies, target, search, line.count(target.route.capability));
-  return end.kind === 'claimed' ? end : null;
 }
 
 /** A slot may become free, or an instance appear; a refused input or price stays refused. */

@@ -13,7 +13,7 @@ import type { Db } from '../../db/connect.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { endStep, readStep } from '../../db/step/step.ts';
 import { holdStep } from '../../db/step/step-open.ts';
-import type { CallRequest, CallRouter, SuccessfulAttempt } from '../routing/call-capability.ts';
+import type { CallCapability, CallRequest, SuccessfulAttempt } from '../routing/call-capability.ts';
 import { longestWaitMs } from '../routing/wait-queue.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
@@ -41,7 +41,7 @@ export interface StepControl {
 export interface RunStepDependencies {
   readonly db: Db;
   readonly results: StepResults;
-  readonly callCapability: CallRouter['callCapability'];
+  readonly callCapability: CallCapability;
 }
 
 export interface StepWork<Waited> {

@@ -9,14 +9,14 @@ import type { CancelSignal } from '../../../core/cancellation.ts';
 import { isPlainObject } from '../../../core/json-type.ts';
 import { classifyFailure, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import { modelOf } from '../../../core/ladder/labels.ts';
-import type { CallEnd, CallRouter } from '../../routing/call-capability.ts';
+import type { CallCapability, CallEnd } from '../../routing/call-capability.ts';
 import type { FleetPoller } from '../../routing/fleet/fleet-poller.ts';
 import { longestWaitMs } from '../../routing/wait-queue.ts';
 import type { PromptMessage } from '../prompts/data-block.ts';
 import { type AnswerKind, answerSchemas } from './model-answer.ts';
 
 export interface ModelDependencies {
-  readonly callCapability: CallRouter['callCapability'];
+  readonly callCapability: CallCapability;
   readonly fleet: Pick<FleetPoller, 'of'>;
 }
 
