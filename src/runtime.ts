@@ -41,7 +41,7 @@ import { createSpeedRecorder } from './services/registry/speed-recorder.ts';
 import { createReviewDelivery } from './services/reviews/deliver-review.ts';
 import { createCheckDecision } from './services/reviews/review-input.ts';
 import { createReviewService } from './services/reviews/review-service.ts';
-import { createAttemptLanes } from './services/routing/attempt-writer.ts';
+import { createAttemptWriter } from './services/routing/attempt-writer.ts';
 import { createBreakers } from './services/routing/breakers.ts';
 import { createCallCapability } from './services/routing/call-capability.ts';
 import { createDecisionService } from './services/routing/decision-service.ts';
@@ -144,7 +144,7 @@ function createRouter(
   });
   const validator = createSchemaValidator({ db });
   const breakers = createBreakers({ db, logger });
-  const lanes = createAttemptLanes(db);
+  const attemptWriter = createAttemptWriter(db);
   const callCapability = createCallCapability({
     client,
     fleet,
@@ -153,7 +153,7 @@ function createRouter(
     speed,
     leases,
     breakers,
-    lanes,
+    attemptWriter,
     leaseMs,
     logger,
   });
@@ -165,7 +165,7 @@ function createRouter(
     close: async (): Promise<void> => {
       await fleet.stop();
       leases.stop();
-      await Promise.all([lanes.settled(), speed.stop(), breakers.settled(), client.close()]);
+      await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
     },
   };
 }

@@ -10,11 +10,11 @@ import {
   type Claim,
   type ClaimResult,
   type EndResult,
-  takeTurn,
+  settleAndClaim,
 } from '../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
-import { type AttemptLanes, createAttemptLanes } from '../../src/services/routing/attempt-writer.ts';
+import { type AttemptWriter, createAttemptWriter } from '../../src/services/routing/attempt-writer.ts';
 import { median } from '../engine/statistics.ts';
 import { runBench } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
@@ -26,12 +26,12 @@ const price = 100_000n;
 const { values: options } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
 const effort = options.quick ? { rounds: 3, roundMs: 1_000 } : { rounds: 9, roundMs: 3_000 };
 
-function singly(db: Db): Pick<AttemptLanes, 'claim' | 'settle'> {
+function singly(db: Db): Pick<AttemptWriter, 'claim' | 'settle'> {
   return {
     claim: async (claim, isDurable) =>
-      (await takeTurn(db, { ends: [], claims: [claim] }, isDurable)).claims[0] as ClaimResult,
+      (await settleAndClaim(db, { ends: [], claims: [claim] }, isDurable)).claims[0] as ClaimResult,
     settle: async (end, isDurable) =>
-      (await takeTurn(db, { ends: [end], claims: [] }, isDurable)).ends[0] as EndResult,
+      (await settleAndClaim(db, { ends: [end], claims: [] }, isDurable)).ends[0] as EndResult,
   };
 }
 
@@ -101,7 +101,7 @@ function anEnd({ attempt_id, token }: Claim): AttemptEnd {
   };
 }
 
-async function measure(lanes: Pick<AttemptLanes, 'claim' | 'settle'>, make: () => Claim): Promise<number> {
+async function measure(lanes: Pick<AttemptWriter, 'claim' | 'settle'>, make: () => Claim): Promise<number> {
   const startedAt = performance.now();
   let pairs = 0;
   const caller = async (): Promise<void> => {
@@ -130,7 +130,7 @@ async function readDrift(db: Db): Promise<{ drift: string; reserved: string }> {
 async function bench(db: Db, project_id: string): Promise<boolean> {
   const instance = await insertInstance(db, project_id);
   const make = (): Claim => aClaim(project_id, instance);
-  const sides = { one: singly(db), lane: createAttemptLanes(db) };
+  const sides = { one: singly(db), lane: createAttemptWriter(db) };
   await measure(sides.one, make);
   await measure(sides.lane, make);
   const rounds: { one: number; lane: number }[] = [];

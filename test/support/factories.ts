@@ -6,7 +6,12 @@ import { randomUUID } from 'node:crypto';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
 import { insertProject, type ProjectRow } from '../../src/db/access/project.ts';
-import { type AttemptEnd, type Claim, type ClaimResult, takeTurn } from '../../src/db/attempt/attempt.ts';
+import {
+  type AttemptEnd,
+  type Claim,
+  type ClaimResult,
+  settleAndClaim,
+} from '../../src/db/attempt/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
 import type { InstanceColumns, InstanceRow } from '../../src/db/instance/instance.ts';
 import { insertRuns, type RunOrigin } from '../../src/db/run/run.ts';
@@ -155,7 +160,7 @@ export function anEnd(
 
 /** Durable, by one statement. */
 export async function claimAttempts(db: Db, claims: readonly Claim[]): Promise<readonly ClaimResult[]> {
-  return (await takeTurn(db, { ends: [], claims }, true)).claims;
+  return (await settleAndClaim(db, { ends: [], claims }, true)).claims;
 }
 
 export async function claimAttempt(db: Db, claim: Claim): Promise<ClaimResult> {
@@ -164,7 +169,7 @@ export async function claimAttempt(db: Db, claim: Claim): Promise<ClaimResult> {
 
 /** Durable, by one statement. @returns per end: false when a later attempt has taken over */
 export async function settleAttempts(db: Db, ends: readonly AttemptEnd[]): Promise<boolean[]> {
-  return (await takeTurn(db, { ends, claims: [] }, true)).ends.map((result) => result === 'settled');
+  return (await settleAndClaim(db, { ends, claims: [] }, true)).ends.map((result) => result === 'settled');
 }
 
 export async function settleAttempt(db: Db, end: AttemptEnd): Promise<boolean> {

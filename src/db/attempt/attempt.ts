@@ -99,7 +99,7 @@ function toAttemptEnd({ output, settled_nano, ...end }: AttemptEnd) {
   };
 }
 
-export interface Turn {
+export interface AttemptBatch {
   readonly ends: readonly AttemptEnd[];
   /** Made after the ends are written. */
   readonly claims: readonly Claim[];
@@ -109,9 +109,9 @@ export interface Turn {
  * Ends and claims by one statement, one result for each.
  * @param isDurable false: a crash of the database may take it back; all ends are of free calls without a step
  */
-export async function takeTurn(
+export async function settleAndClaim(
   db: Db,
-  { ends, claims }: Turn,
+  { ends, claims }: AttemptBatch,
   isDurable: boolean,
 ): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> {
   const rows = await runPrepared<ClaimResult | { outcome: EndResult }>(db, {

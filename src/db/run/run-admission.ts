@@ -1,36 +1,36 @@
 /**
- * Runs with the same concurrency key of a project take turns: so many at once as each of them says, in the order in
- * which they came. A lock on the key, held to the end of a transaction, makes one decision at a time.
+ * Runs with the same concurrency key of a project are admitted in the order in which they came, so many at once as each
+ * of them says. A lock on the key, held to the end of a transaction, makes one decision at a time.
  */
 import type { Db } from '../connect.ts';
 
-export interface TurnKey {
+export interface ConcurrencyKey {
   readonly project_id: string;
   readonly concurrency_key: string;
 }
 
 /** Sort keys before locking more than one. */
-export async function lockTurn(trx: Db, { project_id, concurrency_key }: TurnKey): Promise<void> {
-  await trx.raw(`select pg_advisory_xact_lock(hashtextextended('turn ' || ?::text || ' ' || ?::text, 0))`, [
-    project_id,
-    concurrency_key,
-  ]);
+export async function lockAdmission(trx: Db, { project_id, concurrency_key }: ConcurrencyKey): Promise<void> {
+  await trx.raw(
+    `select pg_advisory_xact_lock(hashtextextended('admission ' || ?::text || ' ' || ?::text, 0))`,
+    [project_id, concurrency_key],
+  );
 }
 
-export interface TurnCount {
+export interface AdmissionCount {
   /** Admitted and not ended. */
   readonly admitted: number;
-  /** Before their turn. */
+  /** Neither admitted nor ended. */
   readonly waiting: number;
 }
 
 const isWaiting = 'concurrency_key is not null and finished_at is null and admitted_at is null';
-const isInTurn = 'concurrency_key is not null and finished_at is null and admitted_at is not null';
+const isAdmitted = 'concurrency_key is not null and finished_at is null and admitted_at is not null';
 
-export async function countTurns(trx: Db, key: TurnKey): Promise<TurnCount> {
-  const { rows } = await trx.raw<{ rows: [TurnCount] }>(
+export async function countAdmissions(trx: Db, key: ConcurrencyKey): Promise<AdmissionCount> {
+  const { rows } = await trx.raw<{ rows: [AdmissionCount] }>(
     `select (select count(*)::int from run where project_id = :project_id and concurrency_key = :concurrency_key
-         and ${isInTurn}) as admitted,
+         and ${isAdmitted}) as admitted,
        (select count(*)::int from run where project_id = :project_id and concurrency_key = :concurrency_key
          and ${isWaiting}) as waiting`,
     { ...key },
@@ -51,9 +51,9 @@ export async function hasKeyAbove(db: Db, runId: string, concurrencyKey: string)
 const head = `project_id, concurrency_key, concurrency_limit from run where state = 'queued' and ${isWaiting}`;
 const inOrder = 'order by project_id, concurrency_key, created_at, run_id limit 1';
 
-/** Keys whose next run may have its turn. Of each key that one is looked at, and as many as may be under way at once. */
-export async function listTurns(db: Db, limit: number): Promise<readonly TurnKey[]> {
-  const { rows } = await db.raw<{ rows: TurnKey[] }>(
+/** Lists keys whose next run may be admitted. Of each key that one is looked at, and as many as may be under way at once. */
+export async function listAdmissibleKeys(db: Db, limit: number): Promise<readonly ConcurrencyKey[]> {
+  const { rows } = await db.raw<{ rows: ConcurrencyKey[] }>(
     `with recursive next as (
        (select ${head} ${inOrder})
        union all
@@ -61,7 +61,7 @@ export async function listTurns(db: Db, limit: number): Promise<readonly TurnKey
          and (project_id, concurrency_key) > (next.project_id, next.concurrency_key) ${inOrder}) later
      )
      select project_id, concurrency_key from next where concurrency_limit > (select count(*) from (
-       select 1 from run where project_id = next.project_id and concurrency_key = next.concurrency_key and ${isInTurn}
+       select 1 from run where project_id = next.project_id and concurrency_key = next.concurrency_key and ${isAdmitted}
        limit next.concurrency_limit) under_way)
      limit ?`,
     [limit],
@@ -70,23 +70,23 @@ export async function listTurns(db: Db, limit: number): Promise<readonly TurnKey
 }
 
 /**
- * Those whose turn it is, when the key is locked. A paused run keeps its place.
+ * Admits the runs for which there is room, once the key is locked. A paused run keeps its place.
  * @param limit how many are looked at: the others come next time
  * @returns their ids
  */
-export async function admitRuns(trx: Db, key: TurnKey, limit: number): Promise<string[]> {
+export async function admitRuns(trx: Db, key: ConcurrencyKey, limit: number): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { run_id: string }[] }>(
     `with queue as (
        select run_id, concurrency_limit, row_number() over (order by created_at, run_id) as place from run
        where project_id = :project_id and concurrency_key = :concurrency_key and state = 'queued' and ${isWaiting}
        order by created_at, run_id limit :limit
-     ), turn as (
+     ), decided as (
        select run_id, bool_and(place + (select count(*) from run where project_id = :project_id
-         and concurrency_key = :concurrency_key and ${isInTurn}) <= concurrency_limit)
-         over (order by place) as has_come from queue
+         and concurrency_key = :concurrency_key and ${isAdmitted}) <= concurrency_limit)
+         over (order by place) as has_room from queue
      )
-     update run r set admitted_at = clock_timestamp() from turn
-     where turn.has_come and r.run_id = turn.run_id and r.admitted_at is null and r.state = 'queued'
+     update run r set admitted_at = clock_timestamp() from decided d
+     where d.has_room and r.run_id = d.run_id and r.admitted_at is null and r.state = 'queued'
      returning r.run_id`,
     { ...key, limit },
   );

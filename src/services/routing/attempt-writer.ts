@@ -1,22 +1,23 @@
 /**
- * Claims and ends of attempts of one process, in two lanes: what must survive a crash of the database waits for its
- * disk, what may be lost (a slot on a free instance) does not. Each statement first writes what ended, then claims.
+ * Writes the claims and ends of attempts of one process, by two batch writers: what must survive a crash of the database
+ * waits for its disk (durable), what may be lost, a slot on a free instance, does not (relaxed). Each statement first
+ * writes what ended, then claims.
  */
 import {
   type AttemptEnd,
   type Claim,
   type ClaimResult,
   type EndResult,
-  takeTurn,
+  settleAndClaim,
 } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { createLane } from './batch-writer.ts';
+import { createBatchWriter } from './batch-writer.ts';
 
 type Item =
   | { readonly kind: 'claim'; readonly claim: Claim }
   | { readonly kind: 'end'; readonly end: AttemptEnd };
 
-export interface AttemptLanes {
+export interface AttemptWriter {
   claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
   /** @param isPatient nobody waits for it: it may go with the next claim */
   settle(end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult>;
@@ -40,42 +41,39 @@ function isItemsFault(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(22|23|40|42|P0)\w{3}$/.test(String(error.code));
 }
 
-async function sendTurn(
+async function send(
   db: Db,
   items: readonly Item[],
   isDurable: boolean,
 ): Promise<(ClaimResult | EndResult)[]> {
   const ends = items.flatMap((item) => (item.kind === 'end' ? [item.end] : []));
   const claims = items.flatMap((item) => (item.kind === 'claim' ? [item.claim] : []));
-  const results = await takeTurn(db, { ends, claims }, isDurable);
+  const results = await settleAndClaim(db, { ends, claims }, isDurable);
   const next = { end: results.ends.values(), claim: results.claims.values() };
   return items.map(({ kind }) => next[kind].next().value as ClaimResult | EndResult);
 }
 
-export function createAttemptLanes(db: Db): AttemptLanes {
-  const createAttemptLane = (isDurable: boolean) =>
-    createLane<Item, ClaimResult | EndResult>({
-      send: (items) => sendTurn(db, items, isDurable),
+export function createAttemptWriter(db: Db): AttemptWriter {
+  const createWriter = (isDurable: boolean) =>
+    createBatchWriter<Item, ClaimResult | EndResult>({
+      send: (items) => send(db, items, isDurable),
       maxItems,
       patienceMs,
       isItemsFault,
     });
-  const lanes = { durable: createAttemptLane(true), relaxed: createAttemptLane(false) };
-  const laneOf = (isDurable: boolean) => (isDurable ? lanes.durable : lanes.relaxed);
+  const writers = { durable: createWriter(true), relaxed: createWriter(false) };
+  const writerOf = (isDurable: boolean) => (isDurable ? writers.durable : writers.relaxed);
   const open = new Set<Promise<unknown>>();
-
-  const settleNow = async (end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult> => {
-    const [result] = isLarge(end)
-      ? await sendTurn(db, [{ kind: 'end', end }], isDurable)
-      : [await laneOf(isDurable).push({ kind: 'end', end }, isPatient)];
-    return result as EndResult;
-  };
 
   return {
     claim: async (claim, isDurable) =>
-      (await laneOf(isDurable).push({ kind: 'claim', claim })) as ClaimResult,
-    settle: (end, isDurable, isPatient) => {
-      return settleNow(end, isDurable, isPatient);
+      (await writerOf(isDurable).push({ kind: 'claim', claim })) as ClaimResult,
+    settle: async (end, isDurable, isPatient) => {
+      const item: Item = { kind: 'end', end };
+      const result = isLarge(end)
+        ? (await send(db, [item], isDurable))[0]
+        : await writerOf(isDurable).push(item, isPatient);
+      return result as EndResult;
     },
     follow: (task) => {
       const end = (): boolean => open.delete(task);

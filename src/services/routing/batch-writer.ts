@@ -1,10 +1,10 @@
 /**
- * A lane to the database: what arrives in one turn of the event loop goes out together, and what arrives while a
- * statement is under way waits for its end. So a lone caller waits for nobody, and the busier it gets the larger the
- * batches are. A patient item is taken along by the next one, or goes alone after `patienceMs`. A batch that fails
- * for one of its items is repeated singly, so that one bad item does not take the others with it.
+ * Writes items to the database in micro-batches: what arrives in one turn of the event loop goes out together, and what
+ * arrives while a statement is under way waits for its end. So a lone caller waits for nobody, and the busier it gets
+ * the larger the batches are. A patient item is taken along by the next one, or goes alone after `patienceMs`. A batch
+ * that fails for one of its items is repeated singly, so that one bad item does not take the others with it.
  */
-export interface LaneOptions<Item, Result> {
+export interface BatchWriterOptions<Item, Result> {
   /** @returns one result per item, in order */
   readonly send: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly maxItems: number;
@@ -13,7 +13,7 @@ export interface LaneOptions<Item, Result> {
   readonly isItemsFault: (error: unknown) => boolean;
 }
 
-export interface Lane<Item, Result> {
+export interface BatchWriter<Item, Result> {
   push(item: Item, isPatient?: boolean): Promise<Result>;
 }
 
@@ -23,12 +23,12 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-export function createLane<Item, Result>({
+export function createBatchWriter<Item, Result>({
   send,
   maxItems,
   patienceMs,
   isItemsFault,
-}: LaneOptions<Item, Result>): Lane<Item, Result> {
+}: BatchWriterOptions<Item, Result>): BatchWriter<Item, Result> {
   const queue: Waiting<Item, Result>[] = [];
   let isBusy = false;
   let patience: NodeJS.Timeout | null = null;

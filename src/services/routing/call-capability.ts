@@ -13,7 +13,7 @@ import type { Claim } from '../../db/attempt/attempt.ts';
 import type { HoldKeeper } from '../delivery/lease-renewer.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { AttemptLanes } from './attempt-writer.ts';
+import type { AttemptWriter } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import {
   type CallTarget,
@@ -73,11 +73,11 @@ export type CallEnd =
 export interface CallDependencies
   extends Omit<
       ClaimDependencies,
-      'line' | 'trials' | 'validator' | 'registry' | 'fleet' | 'lanes' | 'breakers'
+      'line' | 'trials' | 'validator' | 'registry' | 'fleet' | 'attemptWriter' | 'breakers'
     >,
     DeliverDependencies,
-    Omit<SettleDependencies, 'registry' | 'fleet' | 'lanes' | 'breakers'> {
-  readonly lanes: AttemptLanes;
+    Omit<SettleDependencies, 'registry' | 'fleet' | 'attemptWriter' | 'breakers'> {
+  readonly attemptWriter: AttemptWriter;
   readonly breakers: Breakers;
   readonly fleet: FleetPoller;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;

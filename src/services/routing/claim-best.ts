@@ -28,7 +28,7 @@ interface Best {
 }
 
 export async function claimBest(
-  { lanes, fleet, leaseMs }: Pick<ClaimDependencies, 'lanes' | 'fleet' | 'leaseMs'>,
+  { attemptWriter, fleet, leaseMs }: Pick<ClaimDependencies, 'attemptWriter' | 'fleet' | 'leaseMs'>,
   target: CallTarget,
   { request, choice, best, instance, inputs, isTrial }: Best,
 ): Promise<BestEnd> {
@@ -54,11 +54,13 @@ export async function claimBest(
     inputs,
   };
   fleet.noteClaim(instance.instance_id);
-  const result = await lanes.claim(claim, reserved > 0n || target.isAtMostOnce).catch((error: unknown) => {
-    fleet.noteRelease(instance.instance_id);
-    void releaseClaim(lanes, claim, 'the claim was not answered'); // it may have been made all the same
-    throw error;
-  });
+  const result = await attemptWriter
+    .claim(claim, reserved > 0n || target.isAtMostOnce)
+    .catch((error: unknown) => {
+      fleet.noteRelease(instance.instance_id);
+      void releaseClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
+      throw error;
+    });
   if (result.outcome === 'claimed') {
     const { number, counted } = result;
     return {

@@ -16,7 +16,7 @@ import type { BudgetShortage, Claim, StepKey } from '../../db/attempt/attempt.ts
 import { newId } from '../ids.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { AttemptLanes } from './attempt-writer.ts';
+import type { AttemptWriter } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import { claimBest } from './claim-best.ts';
 import {
@@ -73,7 +73,7 @@ export type ClaimEnd =
 export interface ClaimDependencies {
   readonly fleet: FleetPoller;
   readonly line: WaitQueue;
-  readonly lanes: AttemptLanes;
+  readonly attemptWriter: AttemptWriter;
   readonly breakers: Pick<Breakers, 'reopen'>;
   readonly trials: HalfOpenProbes;
   readonly registry: Pick<RegistryService, 'vet'>;

@@ -1,9 +1,9 @@
 import type { Claim } from '../../db/attempt/attempt.ts';
-import type { AttemptLanes } from './attempt-writer.ts';
+import type { AttemptWriter } from './attempt-writer.ts';
 
 /** Gives back a claim for which nothing was sent. It never rejects: what cannot be given back ends with its lease. */
 export function releaseClaim(
-  lanes: Pick<AttemptLanes, 'settle' | 'follow'>,
+  attemptWriter: Pick<AttemptWriter, 'settle' | 'follow'>,
   { attempt_id, token, step, reserved_nano }: Claim,
   why: string,
 ): Promise<void> {
@@ -17,10 +17,10 @@ export function releaseClaim(
       error: { code: 'unavailable', message: why },
     } as const),
   };
-  const released = lanes.settle(end, isDurable, false).then(
+  const released = attemptWriter.settle(end, isDurable, false).then(
     () => undefined,
     () => undefined,
   );
-  lanes.follow(released);
+  attemptWriter.follow(released);
   return released;
 }

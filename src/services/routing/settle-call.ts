@@ -10,7 +10,7 @@ import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
 import { insist } from '../delivery/retry-until.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
-import type { AttemptLanes } from './attempt-writer.ts';
+import type { AttemptWriter } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import type { CallEnd, SuccessfulAttempt } from './call-capability.ts';
 import type { Claimed } from './claim-instance.ts';
@@ -18,7 +18,7 @@ import type { Delivery } from './deliver-call.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 
 export interface SettleDependencies {
-  readonly lanes: Pick<AttemptLanes, 'settle' | 'follow'>;
+  readonly attemptWriter: Pick<AttemptWriter, 'settle' | 'follow'>;
   readonly breakers: Pick<Breakers, 'record'>;
   readonly fleet: Pick<FleetPoller, 'noteLeaving' | 'noteRelease'>;
   readonly registry: Pick<RegistryService, 'reportRefused'>;
@@ -77,7 +77,7 @@ interface Ending extends Delivery {
 
 /** Writes the end of the attempt and, with it, of the step. */
 export async function settleCall(
-  { lanes, breakers, fleet, registry, speed, logger }: SettleDependencies,
+  { attemptWriter, breakers, fleet, registry, speed, logger }: SettleDependencies,
   { claim, instance, number, isTrial, timeoutMs }: Claimed,
   { outcome, verdict, durationMs, isHeld }: Ending,
 ): Promise<SettledCall> {
@@ -106,11 +106,13 @@ export async function settleCall(
   const isDurable = claim.step !== null || claim.reserved_nano > 0n;
   const isPatient = mayAnswerFirst(claim, verdict);
   if (isPatient) fleet.noteLeaving(instance.instance_id, 1);
-  const settling = insist(() => lanes.settle(attemptEnd, isDurable, isPatient), logger).finally(() => {
-    if (isPatient) fleet.noteLeaving(instance.instance_id, -1);
-    fleet.noteRelease(instance.instance_id);
-  });
-  lanes.follow(settling);
+  const settling = insist(() => attemptWriter.settle(attemptEnd, isDurable, isPatient), logger).finally(
+    () => {
+      if (isPatient) fleet.noteLeaving(instance.instance_id, -1);
+      fleet.noteRelease(instance.instance_id);
+    },
+  );
+  attemptWriter.follow(settling);
   settling.catch((error: unknown) =>
     logger.error({ err: error }, 'an end was not stored; its lease ends it'),
   );

@@ -7,7 +7,12 @@ import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
 import type { Db } from '../../db/connect.ts';
-import { admitRuns, listTurns, lockTurn, type TurnKey } from '../../db/run/run-admission.ts';
+import {
+  admitRuns,
+  type ConcurrencyKey,
+  listAdmissibleKeys,
+  lockAdmission,
+} from '../../db/run/run-admission.ts';
 import {
   type DueWork as DueRow,
   listUntoldParents,
@@ -68,9 +73,9 @@ export function createDueWork({ db, workflows, delivery, logger }: DueWorkDepend
     return { due: rows.length, delivered: await parents.each(rows) };
   };
 
-  const admit = async (key: TurnKey): Promise<number> => {
+  const admit = async (key: ConcurrencyKey): Promise<number> => {
     const admitted = await db.transaction(async (trx) => {
-      await lockTurn(trx, key);
+      await lockAdmission(trx, key);
       return admitRuns(trx, key, batch);
     });
     for (const runId of admitted) delivery.startSoon(runId);
@@ -79,7 +84,7 @@ export function createDueWork({ db, workflows, delivery, logger }: DueWorkDepend
 
   const admitAll = async (): Promise<DeliveryCount> => {
     let admitted = 0;
-    for (const key of await listTurns(db, batch)) admitted += await admit(key);
+    for (const key of await listAdmissibleKeys(db, batch)) admitted += await admit(key);
     return { due: admitted, delivered: admitted };
   };
 

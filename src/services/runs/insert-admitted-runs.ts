@@ -1,24 +1,27 @@
 /**
- * Writes prepared runs, in the transaction of whoever takes them. A run whose concurrency key has no room waits its
- * turn or is refused, as its definition says; decisions on a key are made one at a time. A run that another one with
- * its key has started, at whatever depth, is part of that one's turn: they would wait for each other.
+ * Writes prepared runs, in the transaction of whoever takes them. A run whose concurrency key has no room waits to be
+ * admitted or is refused, as its definition says; decisions on a key are made one at a time. A run that another one
+ * with its key has started, at whatever depth, counts as part of that one: they would wait for each other.
  */
 import type { Db } from '../../db/connect.ts';
 import { insertRuns, type NewRun } from '../../db/run/run.ts';
-import { countTurns, hasKeyAbove, lockTurn } from '../../db/run/run-admission.ts';
+import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { storeDefinition } from '../pipelines/store-definition.ts';
 import type { PreparedRun } from './prepare-run.ts';
 
 /** Its row as it was written, or why there is none. */
-export type PlacedRun = NewRun | AppError;
+export type AdmissionResult = NewRun | AppError;
 
-interface Turns {
+interface Admissions {
   admitted: number;
   waiting: number;
 }
 
-function refuseTurn({ concurrency_key, concurrency_limit }: NewRun, { admitted, waiting }: Turns): AppError {
+function refuseAdmission(
+  { concurrency_key, concurrency_limit }: NewRun,
+  { admitted, waiting }: Admissions,
+): AppError {
   return new AppError(
     'concurrency_limit',
     `${admitted} runs with the key ${JSON.stringify(concurrency_key)} are under way and ${waiting} wait; allowed are ${concurrency_limit}`,
@@ -26,58 +29,59 @@ function refuseTurn({ concurrency_key, concurrency_limit }: NewRun, { admitted, 
   );
 }
 
-/** Counts it in. */
-function takeTurn({ row, known }: PreparedRun, turns: Turns): PlacedRun {
-  const hasRoom = turns.waiting === 0 && turns.admitted < (row.concurrency_limit ?? 0);
-  if (!hasRoom && known.definition.concurrency?.on_limit === 'reject') return refuseTurn(row, turns);
-  if (hasRoom) turns.admitted += 1;
-  else turns.waiting += 1;
+/** Decides on a run, and counts it in. */
+function admit({ row, known }: PreparedRun, admissions: Admissions): AdmissionResult {
+  const hasRoom = admissions.waiting === 0 && admissions.admitted < (row.concurrency_limit ?? 0);
+  if (!hasRoom && known.definition.concurrency?.on_limit === 'reject')
+    return refuseAdmission(row, admissions);
+  if (hasRoom) admissions.admitted += 1;
+  else admissions.waiting += 1;
   return { ...row, is_admitted: hasRoom };
 }
 
-async function joinTurn(trx: Db, run: PreparedRun): Promise<PreparedRun> {
+async function joinRunAbove(trx: Db, run: PreparedRun): Promise<PreparedRun> {
   const { concurrency_key, concurrency_limit, ...row } = run.row;
   if (row.parent_run_id === undefined || concurrency_key === undefined) return run;
   return (await hasKeyAbove(trx, row.parent_run_id, concurrency_key)) ? { ...run, row } : run;
 }
 
-/** By key; locked until the transaction ends. */
-async function lockTurns(
+/** Counts by key; the keys are locked until the transaction ends. */
+async function lockAdmissions(
   trx: Db,
   projectId: string,
   prepared: readonly PreparedRun[],
-): Promise<ReadonlyMap<string, Turns>> {
+): Promise<ReadonlyMap<string, Admissions>> {
   const keys = new Set(
     prepared.flatMap(({ row: { concurrency_key: key } }) => (key === undefined ? [] : [key])),
   );
-  const turns = new Map<string, Turns>();
+  const admissions = new Map<string, Admissions>();
   for (const concurrency_key of [...keys].sort()) {
     const key = { project_id: projectId, concurrency_key };
-    await lockTurn(trx, key);
-    turns.set(concurrency_key, { ...(await countTurns(trx, key)) });
+    await lockAdmission(trx, key);
+    admissions.set(concurrency_key, { ...(await countAdmissions(trx, key)) });
   }
-  return turns;
+  return admissions;
 }
 
-function placeOne(run: PreparedRun, turns: ReadonlyMap<string, Turns>): PlacedRun {
-  const counted = turns.get(run.row.concurrency_key ?? '');
-  return run.row.concurrency_key === undefined || counted === undefined ? run.row : takeTurn(run, counted);
+function admitOne(run: PreparedRun, admissions: ReadonlyMap<string, Admissions>): AdmissionResult {
+  const counted = admissions.get(run.row.concurrency_key ?? '');
+  return run.row.concurrency_key === undefined || counted === undefined ? run.row : admit(run, counted);
 }
 
 /**
  * @param runs of one project, in their order
  * @throws AppError `state_conflict` when a step, or a schedule at its time, has started a run before
  */
-export async function placeRuns(
+export async function insertAdmittedRuns(
   trx: Db,
   projectId: string,
   runs: readonly PreparedRun[],
-): Promise<readonly PlacedRun[]> {
+): Promise<readonly AdmissionResult[]> {
   const prepared: PreparedRun[] = [];
-  for (const run of runs) prepared.push(await joinTurn(trx, run));
-  const turns = await lockTurns(trx, projectId, prepared);
-  const placed = prepared.map((run) => placeOne(run, turns));
-  const taken = prepared.filter((_, index) => !(placed[index] instanceof AppError));
+  for (const run of runs) prepared.push(await joinRunAbove(trx, run));
+  const admissions = await lockAdmissions(trx, projectId, prepared);
+  const results = prepared.map((run) => admitOne(run, admissions));
+  const taken = prepared.filter((_, index) => !(results[index] instanceof AppError));
   const unstored = new Map(
     taken.flatMap(({ isStored, known }) => (isStored ? [] : [[known.digest, known.definition] as const])),
   );
@@ -85,16 +89,16 @@ export async function placeRuns(
   const jobs = taken.flatMap(({ job: { isNew, job_id, body } }) =>
     isNew ? [{ job_id, project_id: projectId, body: body ?? {} }] : [],
   );
-  const rows = placed.filter((row): row is NewRun => !(row instanceof AppError));
+  const rows = results.filter((row): row is NewRun => !(row instanceof AppError));
   if (rows.length > 0 && (await insertRuns(trx, rows, jobs)) < rows.length) {
     throw new AppError('state_conflict', 'the run that was to be started has been started before');
   }
-  return placed;
+  return results;
 }
 
-/** Of a run by itself. @throws AppError `concurrency_limit`, `state_conflict` */
-export async function placeRun(trx: Db, prepared: PreparedRun): Promise<NewRun> {
-  const [placed] = await placeRuns(trx, prepared.row.project_id, [prepared]);
-  if (placed === undefined || placed instanceof AppError) throw placed;
-  return placed;
+/** Writes one run by itself. @throws AppError `concurrency_limit`, `state_conflict` */
+export async function insertAdmittedRun(trx: Db, prepared: PreparedRun): Promise<NewRun> {
+  const [results] = await insertAdmittedRuns(trx, prepared.row.project_id, [prepared]);
+  if (results === undefined || results instanceof AppError) throw results;
+  return results;
 }

@@ -19,7 +19,7 @@ import {
 } from '../../db/run/run-reuse.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
-import { placeRun } from './insert-admitted-runs.ts';
+import { insertAdmittedRun } from './insert-admitted-runs.ts';
 import type { KnownDefinition } from './known-definitions.ts';
 import { newJob, type PrepareDependencies, prepareRun, type RunJob } from './prepare-run.ts';
 import { newRunView } from './run-view.ts';
@@ -141,7 +141,7 @@ async function start(dependencies: RerunDependencies, order: RerunOrder, keep: K
   const run = newRunView(prepared.row, known.definition, choice.reused);
   await dependencies.db.transaction(async (trx) => {
     await keep(trx, 202, run);
-    const { run_id: to } = await placeRun(trx, prepared);
+    const { run_id: to } = await insertAdmittedRun(trx, prepared);
     if (choice.reused.length > 0) await copySteps(trx, { from, to, step_ids: choice.reused });
   });
   return run;

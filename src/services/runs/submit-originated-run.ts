@@ -1,7 +1,7 @@
 /** A run that something else than a request asks for, at most once for its origin: written here, started by a server. */
 import type { RunRequest } from '../../contracts/run.ts';
 import type { RunOrigin } from '../../db/run/run.ts';
-import { placeRun } from './insert-admitted-runs.ts';
+import { insertAdmittedRun } from './insert-admitted-runs.ts';
 import { type PrepareDependencies, prepareRun, readRequest } from './prepare-run.ts';
 
 /** @returns the run's id @throws AppError `state_conflict` when the origin has one already; else as a request */
@@ -9,6 +9,6 @@ export function createSubmitOriginatedRun(dependencies: PrepareDependencies) {
   return async (projectId: string, request: RunRequest, origin: RunOrigin): Promise<string> => {
     const order = await readRequest(dependencies, projectId, request);
     const prepared = await prepareRun(dependencies, projectId, { ...order, origin });
-    return (await dependencies.db.transaction((trx) => placeRun(trx, prepared))).run_id;
+    return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared))).run_id;
   };
 }

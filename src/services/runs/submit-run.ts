@@ -10,7 +10,7 @@ import { digestDefinition } from '../../definitions/definition-digest.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
 import type { RunToStart } from './deliver-run.ts';
-import { type PlacedRun, placeRun, placeRuns } from './insert-admitted-runs.ts';
+import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './insert-admitted-runs.ts';
 import type { KnownDefinition, KnownDefinitions } from './known-definitions.ts';
 import {
   type CheckForRun,
@@ -75,7 +75,7 @@ export function createSubmitRun(dependencies: PrepareDependencies): SubmitRun {
         const run = newRunView(prepared.row, prepared.known.definition);
         const write = async (trx: Db): Promise<NewRun> => {
           await keep(trx, 202, run);
-          return placeRun(trx, prepared);
+          return insertAdmittedRun(trx, prepared);
         };
         const placed = await (isOneStatement(prepared, idempotency) ? write(db) : db.transaction(write));
         if (!waitsItsTurn(placed)) start = toStart(prepared);
@@ -159,7 +159,7 @@ export function createSubmitRuns(dependencies: PrepareDependencies): SubmitRuns 
       }
     };
 
-    const toItem = (placed: PlacedRun | undefined): BulkAnswer['items'][number] => {
+    const toItem = (placed: AdmissionResult | undefined): BulkAnswer['items'][number] => {
       if (placed === undefined) throw new AppError('internal', 'a run was neither taken nor refused');
       if (placed instanceof AppError) return { status: placed.status, error: toProblem(placed) };
       return { status: 202, run_id: placed.run_id };
@@ -170,7 +170,7 @@ export function createSubmitRuns(dependencies: PrepareDependencies): SubmitRuns 
       for (const request of requests) prepared.push(await prepare(request));
       const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
       return db.transaction(async (trx) => {
-        const placed = await placeRuns(trx, projectId, sound);
+        const placed = await insertAdmittedRuns(trx, projectId, sound);
         const ends = new Map(sound.map((run, index) => [run, placed[index]]));
         const answer = {
           items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),

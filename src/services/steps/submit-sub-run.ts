@@ -8,7 +8,7 @@ import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { findSubRun } from '../../db/run/run-origin.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { placeRun } from '../runs/insert-admitted-runs.ts';
+import { insertAdmittedRun } from '../runs/insert-admitted-runs.ts';
 import { newJob, type PrepareDependencies, prepareRun } from '../runs/prepare-run.ts';
 
 export interface SubRunOrder {
@@ -70,7 +70,7 @@ async function create(dependencies: PrepareDependencies, order: SubRunOrder): Pr
       depth,
     },
   });
-  return (await dependencies.db.transaction((trx) => placeRun(trx, prepared))).run_id;
+  return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared))).run_id;
 }
 
 export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSubRun {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Claim, takeTurn } from '../../../src/db/attempt/attempt.ts';
+import { type Claim, settleAndClaim } from '../../../src/db/attempt/attempt.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempts } from '../../support/factories.ts';
@@ -24,7 +24,7 @@ describe('a turn', () => {
         };
         const before = await readSoFar();
         const turn = { ends: [anEnd(ended, { settled_nano: 5n })], claims: [aPaid()] };
-        expect((await takeTurn(trx, turn, true)).ends).toEqual(['settled']);
+        expect((await settleAndClaim(trx, turn, true)).ends).toEqual(['settled']);
         return (await readSoFar()) - before;
       });
     const [first, second] = [aPaid(), aPaid()];

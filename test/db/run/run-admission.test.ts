@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { admitRuns, listTurns } from '../../../src/db/run/run-admission.ts';
+import { admitRuns, listAdmissibleKeys } from '../../../src/db/run/run-admission.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject, aRun } from '../../support/factories.ts';
 
@@ -25,13 +25,13 @@ it('of every key the next run is looked at: whether there is room by its own lim
   await add('wide', 2, admitted);
   next.push(await add('wide', 2));
   await add('wide', 2);
-  const turns = await listTurns(db, 10);
-  expect(turns).toEqual(
+  const keys = await listAdmissibleKeys(db, 10);
+  expect(keys).toEqual(
     ['ended', 'paused', 'wide'].map((concurrency_key) => ({ project_id, concurrency_key })),
   );
-  expect(await listTurns(db, 2)).toHaveLength(2);
+  expect(await listAdmissibleKeys(db, 2)).toHaveLength(2);
   const runs: string[] = [];
-  for (const turn of turns) runs.push(...(await admitRuns(db, turn, 10)));
+  for (const key of keys) runs.push(...(await admitRuns(db, key, 10)));
   expect(runs).toEqual(next);
-  expect(await listTurns(db, 10)).toEqual([]);
+  expect(await listAdmissibleKeys(db, 10)).toEqual([]);
 });

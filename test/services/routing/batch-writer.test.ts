@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { createLane } from '../../../src/services/routing/batch-writer.ts';
+import { createBatchWriter } from '../../../src/services/routing/batch-writer.ts';
 
 function isItemsFault(error: unknown): boolean {
   return error instanceof RangeError;
 }
 
-/** A lane that keeps what it was sent; statements end when `answer` is called. */
-function aLane(options: { maxItems?: number; patienceMs?: number } = {}) {
+/** A batch writer that keeps what it was sent; statements end when `answer` is called. */
+function aWriter(options: { maxItems?: number; patienceMs?: number } = {}) {
   const sent: number[][] = [];
   const waiting: ((error?: Error) => void)[] = [];
-  const lane = createLane<number, number>({
+  const writer = createBatchWriter<number, number>({
     send: (items) => {
       sent.push([...items]);
       return new Promise((resolve, reject) => {
@@ -25,19 +25,19 @@ function aLane(options: { maxItems?: number; patienceMs?: number } = {}) {
     waiting.shift()?.(error);
     await new Promise(setImmediate);
   };
-  return { lane, sent, answer };
+  return { writer, sent, answer };
 }
 
 function turn(): Promise<void> {
   return new Promise(setImmediate);
 }
 
-describe('a lane', () => {
+describe('a batch writer', () => {
   test('sends together what came in one turn, and what came while a statement was under way', async () => {
-    const { lane, sent, answer } = aLane();
-    const first = [lane.push(1), lane.push(2)];
+    const { writer, sent, answer } = aWriter();
+    const first = [writer.push(1), writer.push(2)];
     await turn();
-    const second = [lane.push(3), lane.push(4)];
+    const second = [writer.push(3), writer.push(4)];
     await turn();
     expect(sent).toEqual([[1, 2]]);
     await answer();
@@ -50,8 +50,8 @@ describe('a lane', () => {
   });
 
   test('sends no more at once than it may', async () => {
-    const { lane, sent, answer } = aLane({ maxItems: 2 });
-    const all = [1, 2, 3].map((n) => lane.push(n));
+    const { writer, sent, answer } = aWriter({ maxItems: 2 });
+    const all = [1, 2, 3].map((n) => writer.push(n));
     await turn();
     await answer();
     await answer();
@@ -60,23 +60,23 @@ describe('a lane', () => {
   });
 
   test('takes a patient item along, in order, and sends it alone when nobody comes', async () => {
-    const { lane, sent, answer } = aLane({ patienceMs: 5 });
-    void lane.push(1, true);
+    const { writer, sent, answer } = aWriter({ patienceMs: 5 });
+    void writer.push(1, true);
     await turn();
     expect(sent).toEqual([]);
-    void lane.push(2);
+    void writer.push(2);
     await turn();
     expect(sent).toEqual([[1, 2]]);
     await answer();
-    const alone = lane.push(3, true);
+    const alone = writer.push(3, true);
     await expect.poll(() => sent.length).toBe(2);
     await answer();
     expect(await alone).toBe(30);
   });
 
   test('repeats a batch singly when an item may be at fault: only that one fails', async () => {
-    const { lane, sent, answer } = aLane();
-    const [good, bad] = [lane.push(1), lane.push(2)];
+    const { writer, sent, answer } = aWriter();
+    const [good, bad] = [writer.push(1), writer.push(2)];
     bad.catch(() => undefined);
     await turn();
     await answer(new RangeError('one of them'));
@@ -88,12 +88,12 @@ describe('a lane', () => {
   });
 
   test('fails a whole batch when the way to the database is at fault, and goes on with the next', async () => {
-    const { lane, sent, answer } = aLane();
-    const lost = [lane.push(1), lane.push(2)].map((one) => one.catch((error: Error) => error.message));
+    const { writer, sent, answer } = aWriter();
+    const lost = [writer.push(1), writer.push(2)].map((one) => one.catch((error: Error) => error.message));
     await turn();
     await answer(new Error('connection lost'));
     expect(await Promise.all(lost)).toEqual(['connection lost', 'connection lost']);
-    const next = lane.push(3);
+    const next = writer.push(3);
     await turn();
     await answer();
     expect(await next).toBe(30);
