@@ -71,6 +71,20 @@ export const ConfigSchema = z.object({
     description:
       'Events after which a run goes on in a new Temporal history, as soon as nothing of it is under way.',
   }),
+  LIVENESS_MS: integer(10_000, 20, 600_000).meta({
+    description:
+      'Pause between two tries to connect to an instance that is at work; after three failed ones in a row it is gone.',
+  }),
+  PROBE_TIMEOUT_MS: integer(5_000, 100, 60_000).meta({
+    description: 'How long /health or /spec of an instance may take as a whole.',
+  }),
+  HEADERS_TIMEOUT_MS: integer(10_000, 100, 600_000).meta({
+    description: 'How long the headers of a request to the API may take.',
+  }),
+  SHUTDOWN_GRACE_MS: integer(25_000, 0, 600_000).meta({
+    description:
+      'How long requests and calls under way may still take after SIGTERM; what is left then is cut.',
+  }),
   MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
 });
 

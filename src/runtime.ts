@@ -97,7 +97,7 @@ async function createFoundation(config: Config, logger: Logger) {
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
   const policy = createPolicy(config);
   const guard = createDialGuard(policy);
-  const probe = createCapabilityProbe({ guard });
+  const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
   const vetter = createSchemaVetter();
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
@@ -131,7 +131,7 @@ function createRouter(
   logger: Logger,
   { db, guard, registry }: { readonly db: Db; readonly guard: DialGuard; readonly registry: RegistryService },
 ) {
-  const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: 10_000 });
+  const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: config.LIVENESS_MS });
   const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
   const speed = createSpeedRecorder({ db, logger });
   const { LEASE_MS: leaseMs } = config;

@@ -14,7 +14,12 @@ if (config.API_KEY_FILE !== undefined) {
 let url = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
 const runtime = await createServerRuntime(config, logger, () => url);
 const app = createApp({ services: runtime.services, config, logger });
-const server = await listen(app, { host: config.HOST, port: config.PORT });
+const server = await listen(app, {
+  host: config.HOST,
+  port: config.PORT,
+  headersTimeoutMs: config.HEADERS_TIMEOUT_MS,
+  graceMs: config.SHUTDOWN_GRACE_MS,
+});
 url = config.PUBLIC_URL ?? server.url;
 logger.info({ url }, 'server is ready');
 

@@ -1,6 +1,6 @@
 /**
- * The worker process: runs workflows and activities until SIGTERM or SIGINT, then lets calls end for 25 s. A second
- * signal ends it at once.
+ * The worker process: runs workflows and activities until SIGTERM or SIGINT, then lets calls end for
+ * SHUTDOWN_GRACE_MS. A second signal ends it at once.
  */
 import { setFlagsFromString } from 'node:v8';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
@@ -13,6 +13,9 @@ import { createLogger, createWorkerRuntime } from './runtime.ts';
 // For the workflow sandboxes, which are made from here on: the SDK maps a stack for every promise, which costs a
 // quarter of a workflow's time. This thread's own context exists already and keeps its stack traces.
 setFlagsFromString('--stack-trace-limit=0');
+
+/** From the end of the grace, when calls are cut, to the end of the process. */
+const forceAfterMs = 5_000;
 
 const config = readConfig(process.env);
 const logger = createLogger(config, 'worker');
@@ -41,8 +44,8 @@ const worker = await Worker.create({
   maxConcurrentActivityTaskExecutions: config.ACTIVITY_SLOTS,
   maxHeartbeatThrottleInterval: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
   defaultHeartbeatThrottleInterval: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
-  shutdownGraceTime: '25 seconds',
-  shutdownForceTime: '30 seconds',
+  shutdownGraceTime: config.SHUTDOWN_GRACE_MS,
+  shutdownForceTime: config.SHUTDOWN_GRACE_MS + forceAfterMs,
 });
 
 function stop(): void {

@@ -3,6 +3,15 @@ import { readConfig } from '../src/config.ts';
 
 const environment = { DATABASE_URL: 'postgres://127.0.0.1/capstan' };
 
+it('has the clocks of operation as settings', () => {
+  expect(readConfig(environment)).toMatchObject({
+    LIVENESS_MS: 10_000,
+    PROBE_TIMEOUT_MS: 5_000,
+    HEADERS_TIMEOUT_MS: 10_000,
+    SHUTDOWN_GRACE_MS: 25_000,
+  });
+});
+
 describe('ALLOWED_CIDRS', () => {
   it('is the private networks by default', () => {
     expect(readConfig(environment).ALLOWED_CIDRS).toBe(

@@ -19,7 +19,6 @@ export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
 }
 
 export const httpLimits = {
-  headersTimeoutMs: 10_000,
   /** Of a JSON or YAML body as a whole. */
   bodyTimeoutMs: 30_000,
   /** Between two pieces of a media file. */

@@ -15,7 +15,8 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
-  readonly graceMs?: number;
+  readonly headersTimeoutMs: number;
+  readonly graceMs: number;
 }
 
 const unusedGraceMs = 1_000;
@@ -63,11 +64,11 @@ export async function listen(app: App, options: ListenOptions): Promise<Listenin
   const server = createServer(
     {
       maxHeaderSize: httpLimits.headerBytes,
-      headersTimeout: httpLimits.headersTimeoutMs,
+      headersTimeout: options.headersTimeoutMs,
       // Bodies have their own limits: a JSON body in total, a media file between two pieces.
       requestTimeout: 0,
       keepAliveTimeout: httpLimits.keepAliveMs,
-      connectionsCheckingInterval: 2_000,
+      connectionsCheckingInterval: Math.ceil(options.headersTimeoutMs / 5),
     },
     app.handle,
   );
@@ -78,7 +79,7 @@ export async function listen(app: App, options: ListenOptions): Promise<Listenin
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => {
     app.drain();
-    closed ??= shut(server, unused, options.graceMs ?? 25_000);
+    closed ??= shut(server, unused, options.graceMs);
     return closed;
   };
   return { url: `http://${toHost(address)}:${port}`, close };

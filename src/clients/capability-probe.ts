@@ -18,33 +18,45 @@ export interface CapabilityProbe {
   close(): Promise<void>;
 }
 
-const deadlineMs = 5_000;
 const connectTimeoutMs = 3_000;
 const healthLimit = 16 * 1_024;
 const specLimit = 64 * 1_024;
 /** Schemas nest up to 32 levels, inside the spec object. */
 const maxDepth = 40;
 
-export function createCapabilityProbe({ guard }: { readonly guard: DialGuard }): CapabilityProbe {
+export interface CapabilityProbeOptions {
+  readonly guard: DialGuard;
+  /** From the connect to the last byte of the answer. */
+  readonly deadlineMs: number;
+}
+
+export function createCapabilityProbe({ guard, deadlineMs }: CapabilityProbeOptions): CapabilityProbe {
   const agent = guard.createAgent({
     pipelining: 0,
     connectTimeoutMs,
     headersTimeout: deadlineMs,
     bodyTimeout: deadlineMs,
   });
+  const health = { schema: Health, limitBytes: healthLimit, deadlineMs };
+  const spec = { schema: CapabilitySpec, limitBytes: specLimit, deadlineMs };
   return {
-    readHealth: (url, signal) => read(agent, url, Health, healthLimit, signal),
-    readSpec: (url, signal) => read(agent, url, CapabilitySpec, specLimit, signal),
+    readHealth: (url, signal) => read(agent, { ...health, url, signal }),
+    readSpec: (url, signal) => read(agent, { ...spec, url, signal }),
     close: () => agent.destroy(),
   };
 }
 
+interface ProbeRequest<Value> {
+  readonly url: string;
+  readonly schema: z.ZodType<Value>;
+  readonly limitBytes: number;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 async function read<Value>(
   agent: Dispatcher,
-  url: string,
-  schema: z.ZodType<Value>,
-  limitBytes: number,
-  signal: AbortSignal | undefined,
+  { url, schema, limitBytes, deadlineMs, signal }: ProbeRequest<Value>,
 ): Promise<ProbeResult<Value>> {
   signal?.throwIfAborted();
   // Not AbortSignal.any: with a signal that lives as long as the process it keeps every probe in memory.

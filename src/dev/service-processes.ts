@@ -1,6 +1,7 @@
 /** The two processes of Capstan itself, as children of the embedded stack. They are configured by environment. */
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
+import { readConfig } from '../config.ts';
 import { findProgram } from './programs.ts';
 import type { ChildSpec } from './supervisor/child-process.ts';
 import { readTemporalConnection } from './temporal/environment.ts';
@@ -22,7 +23,7 @@ function describeService(
     account: null,
     logFile: join(dataDir, 'logs', `${name}.log`),
     stopSignal: 'SIGTERM',
-    stopGraceMs: 35_000,
+    stopGraceMs: readConfig(environment).SHUTDOWN_GRACE_MS + 10_000,
     readyTimeoutMs: 60_000,
   };
 }

@@ -52,8 +52,8 @@ describe('a server that closes', () => {
 });
 
 describe('a connection', () => {
-  const exchange = async (text: string): Promise<string> => {
-    api = await startTestApi();
+  const exchange = async (text: string, settings: Record<string, number> = {}): Promise<string> => {
+    api = await startTestApi(settings);
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     socket.write(text);
     let received = '';
@@ -69,10 +69,8 @@ describe('a connection', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 431 /);
   });
 
-  test('whose headers do not arrive within 10 s is closed', async () => {
-    const startedAt = performance.now();
-    const answer = await exchange('GET /livez HTTP/1.1\r\nHost: x\r\n');
+  test('whose headers do not arrive in time is closed', async () => {
+    const answer = await exchange('GET /livez HTTP/1.1\r\nHost: x\r\n', { HEADERS_TIMEOUT_MS: 500 });
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-    expect(performance.now() - startedAt).toBeLessThan(15_000);
   });
 });

@@ -41,7 +41,7 @@ function aResolver(...answers: string[][]): { resolve: Resolve; asked: string[] 
 }
 
 async function readHealth(url: string, options: Partial<AddressPolicyOptions> = {}, resolve?: Resolve) {
-  const probe = createCapabilityProbe({ guard: aGuard(options, resolve) });
+  const probe = createCapabilityProbe({ guard: aGuard(options, resolve), deadlineMs: 5_000 });
   try {
     return await probe.readHealth(url);
   } finally {
@@ -87,7 +87,7 @@ describe('a name', () => {
 
   it('is refused when a later answer of the name server is forbidden (rebinding)', async () => {
     const { resolve, asked } = aResolver(['127.0.0.1'], ['169.254.169.254']);
-    const probe = createCapabilityProbe({ guard: aGuard({}, resolve) });
+    const probe = createCapabilityProbe({ guard: aGuard({}, resolve), deadlineMs: 5_000 });
     const url = `http://rebind.test:${port}/health`;
     expect((await probe.readHealth(url)).kind).toBe('ok');
     expect(await probe.readHealth(url)).toEqual({

@@ -17,7 +17,7 @@ const children: ChildProcess[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-killed-'));
-  capstan = await startCapstan({ MEDIA_URL: `file://${folder}/media` });
+  capstan = await startCapstan({ MEDIA_URL: `file://${folder}/media`, LIVENESS_MS: '500' });
 });
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');

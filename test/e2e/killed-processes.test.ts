@@ -9,7 +9,7 @@ let capstan: Capstan;
 let hosted: Instance;
 
 beforeAll(async () => {
-  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000' });
+  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000', SHUTDOWN_GRACE_MS: '1000' });
   hosted = await startInstance(capstan, {
     name: 'work',
     cost_model: { type: 'per_call', rate_usd: 0.5 },

@@ -69,7 +69,7 @@ function createCall(url: string, apiKey: string) {
   };
 }
 
-export async function startTestApi(limits: Record<string, number> = {}): Promise<TestApi> {
+export async function startTestApi(settings: Record<string, number> = {}): Promise<TestApi> {
   const database = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'capstan-api-'));
   const config = ConfigSchema.parse({
@@ -77,7 +77,7 @@ export async function startTestApi(limits: Record<string, number> = {}): Promise
     DATABASE_POOL: 5,
     TASK_QUEUE: database.name,
     MEDIA_URL: `file://${join(folder, 'media')}`,
-    ...limits,
+    ...settings,
   });
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   const log: string[] = [];
@@ -88,7 +88,12 @@ export async function startTestApi(limits: Record<string, number> = {}): Promise
     apiKeyFile: join(folder, 'api-key'),
   });
   const services = { ...runtime.services, access: createAccessService(db, { cacheMs: 0 }) };
-  const server = await listen(createApp({ services, config, logger }), { host: '127.0.0.1', port: 0 });
+  const server = await listen(createApp({ services, config, logger }), {
+    host: '127.0.0.1',
+    port: 0,
+    headersTimeoutMs: config.HEADERS_TIMEOUT_MS,
+    graceMs: config.SHUTDOWN_GRACE_MS,
+  });
   const call = createCall(server.url, apiKey);
 
   const createKey: TestApi['createKey'] = async ({ scopes, projects = [projectId] }) => {

@@ -39,7 +39,7 @@ export async function openRegistryBench(): Promise<RegistryBench> {
     project,
     otherProject,
   ]);
-  const probe = createCapabilityProbe({ guard: aGuard() });
+  const probe = createCapabilityProbe({ guard: aGuard(), deadlineMs: 1_500 });
   const vetter = createSchemaVetter();
   const registry = createRegistryService({
     db,
