@@ -1,5 +1,5 @@
 /**
- * What can go wrong with a call of a model, by the first word of the error: it says who can help, and its status
+ * What can go wrong with a call of a model, by the code of the error: it says who can help, and its status
  * makes the router do the right thing. Another instance: model_config (its operator has to act), model_unavailable.
  * Later: model_overloaded. The end, with this input: model_rejected, model_answer_invalid (worth asking once more).
  */
@@ -23,11 +23,10 @@ export function shorten(text: string, length: number): string {
 }
 
 export function modelFailure(fault: ModelFault, message: string, retryAfterS?: number): CallFailure {
-  return new CallFailure(
-    statuses[fault],
-    `${fault}: ${message}`,
-    retryAfterS === undefined ? {} : { retryAfterS },
-  );
+  return new CallFailure(statuses[fault], `${fault}: ${message}`, {
+    code: fault,
+    ...(retryAfterS === undefined ? {} : { retryAfterS }),
+  });
 }
 
 /** 402: no money left at the provider. */

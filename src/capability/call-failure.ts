@@ -10,15 +10,18 @@ export class CallFailure extends Error {
   readonly status: CallFailureStatus;
   /** When to ask again (`Retry-After`), for 429 and 503. */
   readonly retryAfterS: number | undefined;
+  /** What kind of error it is, for callers that know the capability (`x-error-code`): a-z, 0-9 and _, at most 64. */
+  readonly code: string | undefined;
 
   constructor(
     status: CallFailureStatus,
     message: string,
-    options: { readonly retryAfterS?: number; readonly cause?: unknown } = {},
+    options: { readonly retryAfterS?: number; readonly code?: string; readonly cause?: unknown } = {},
   ) {
     super(message, { cause: options.cause });
     this.status = status;
     this.retryAfterS = options.retryAfterS;
+    this.code = options.code;
   }
 }
 

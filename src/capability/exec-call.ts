@@ -31,10 +31,12 @@ function messageOf(thrown: unknown): string {
 function answerThrown(thrown: unknown): Answer {
   const error = messageOf(thrown);
   if (!isCallFailure(thrown)) return failure(422, error);
-  const { status, retryAfterS } = thrown;
-  const answer = failure(status, error);
-  if (retryAfterS === undefined) return answer;
-  return { ...answer, headers: { 'retry-after': String(Math.ceil(retryAfterS)) } };
+  const { status, retryAfterS, code } = thrown;
+  const headers = {
+    ...(retryAfterS === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterS)) }),
+    ...(code === undefined ? {} : { 'x-error-code': code }),
+  };
+  return { ...failure(status, error), headers };
 }
 
 /** RFC 3339, or milliseconds since 1970. */

@@ -29,9 +29,11 @@ export async function readAnswer(answer: Dispatcher.ResponseData, limitBytes: nu
   }
   const text = (await readBounded(answer, errorTextLimit))?.toString('utf8') ?? '';
   const message = errorText(text);
-  if (status >= 500) return { kind: 'failed', status, message };
+  const errorCode = readErrorCode(headers['x-error-code']);
+  const error = errorCode === undefined ? { status, message } : { status, message, errorCode };
+  if (status >= 500) return { kind: 'failed', ...error };
   return isJson
-    ? { kind: 'rejected', status, message }
+    ? { kind: 'rejected', ...error }
     : { kind: 'invalid', message: `HTTP ${status} with content type "${contentType}": ${message}` };
 }
 
@@ -101,6 +103,11 @@ function errorText(text: string): string {
     // Not JSON: the raw text says more than nothing.
   }
   return text.replaceAll('\u0000', '').slice(0, 500) || 'no message';
+}
+
+/** What an instance calls its error, for those who know its trade; anything but a short name is none. */
+function readErrorCode(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(value) ? value : undefined;
 }
 
 /** Seconds or an HTTP date. */

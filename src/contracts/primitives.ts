@@ -50,9 +50,17 @@ export const JsonObject: z.ZodType<JsonObject> = z
   .record(z.string(), z.json())
   .meta({ id: 'JsonObject' }) as z.ZodType<JsonObject>;
 
-/** What a step or run error looks like wherever it is shown. */
+/**
+ * What a step or run error looks like wherever it is shown. `status` is what the instance answered by HTTP, where it
+ * answered; code decides by it, never by the message.
+ */
 export const Failure = z
-  .strictObject({ code: z.string(), message: z.string(), details: Json.optional() })
+  .strictObject({
+    code: z.string(),
+    message: z.string(),
+    status: z.int().min(100).max(599).optional(),
+    details: Json.optional(),
+  })
   .meta({ id: 'Failure' });
 export type Failure = z.infer<typeof Failure>;
 

@@ -2,7 +2,6 @@
  * The ladder of a step that failed for real, as it is without models: what the schema allows to be repaired is repaired
  * where the pipeline lets it, and then a person is asked. The levels are the ladder machine's.
  */
-import type { ErrorCode } from '../contracts/errors.ts';
 import type { Failure, JsonObject, Priority } from '../contracts/primitives.ts';
 import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
 import {
@@ -10,7 +9,8 @@ import {
   resolveEscalation,
 } from '../core/definition/compile/escalation-settings.ts';
 import { capabilityOf } from '../core/definition/step-kind.ts';
-import { classifyFailure, type FailureClass } from '../core/ladder/classify-failure.ts';
+import { classOfCorrection } from '../core/ladder/classify-failure.ts';
+import { historyTextOf } from '../core/ladder/error-text.ts';
 import { maskError } from '../core/ladder/fingerprint.ts';
 import { humanLevel } from '../core/ladder/labels.ts';
 import { applyLadder, createAttempt, startLadder } from '../core/ladder/machine.ts';
@@ -64,8 +64,8 @@ export function openLadder(
 }
 
 /** The text that a history keeps of an error. */
-export function described({ code, message }: Failure, attempted_at: number) {
-  const error = code === 'input_rejected' ? message.replace(/^HTTP 422: /, '') : message;
+export function described(failure: Failure, attempted_at: number) {
+  const error = historyTextOf(failure);
   return { attempted_at, error, fingerprint: maskError(error) };
 }
 
@@ -115,21 +115,11 @@ async function executeRules(
       return { type: 'succeeded' };
     case 'failed':
     case 'unknown':
-      return { type: 'failed', class: classOf(end.error), ...described(end.error, 0) };
+      return { type: 'failed', class: classOfCorrection(end.error), ...described(end.error, 0) };
     case 'cancelled':
     case 'waiting':
       return null;
   }
-}
-
-/** The step's own retries are used up then, so what time might have cured is for a person. */
-function classOf(error: Failure): FailureClass {
-  const status = /^HTTP (\d{3}): /.exec(error.message)?.[1];
-  const known = classifyFailure({
-    code: error.code as ErrorCode,
-    ...(status === undefined ? {} : { status: Number(status) }),
-  });
-  return known === 'transient' ? 'config' : known;
 }
 
 export function findRepairs({ world }: LocalContext, { step, policy, current }: StepLadder): Repairs {

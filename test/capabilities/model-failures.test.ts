@@ -57,6 +57,7 @@ describe('a provider that fails', () => {
     level.provider.answer(() => ({ status: 429, headers: { 'retry-after': '7' } }));
     const response = await post(`${level.instance.endpoint}/exec`, JSON.stringify(user('a')));
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '7']);
+    expect(response.headers.get('x-error-code')).toBe('model_overloaded');
     expect(await response.json()).toMatchObject({ error: expect.stringMatching(/^model_overloaded: .*429/) });
   });
 

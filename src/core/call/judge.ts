@@ -4,8 +4,10 @@
  * instances were tried), or the end (refused input, too large).
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState } from '../../contracts/run.ts';
 import type { Settlement } from '../money/price.ts';
+import { toHttpFailure } from './http-failure.ts';
 import type { CallOutcome } from './outcome.ts';
 
 export interface DeliveryFacts {
@@ -23,7 +25,7 @@ export interface Verdict {
   readonly counted: boolean;
   /** succeeded: done. failover: another instance now. retry: a later attempt. failed, unknown, cancelled: the end. */
   readonly next: 'succeeded' | 'failover' | 'retry' | 'failed' | 'unknown' | 'cancelled';
-  readonly error: { readonly code: ErrorCode; readonly message: string } | null;
+  readonly error: (Failure & { readonly code: ErrorCode }) | null;
 }
 
 function problem(code: ErrorCode, message: string) {
@@ -49,14 +51,18 @@ function delivered(
   };
 }
 
-function final(settlement: Settlement, ambiguity: Ambiguity, code: ErrorCode, message: string): Verdict {
+function final(
+  settlement: Settlement,
+  ambiguity: Ambiguity,
+  error: Exclude<Verdict['error'], null>,
+): Verdict {
   return {
     ambiguity,
     attemptState: 'settled',
     settlement,
     counted: false,
     next: 'failed',
-    error: problem(code, message),
+    error,
   };
 }
 
@@ -94,24 +100,26 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
         error: null,
       };
     case 'rejected':
-      return final('failed', 'rejected', 'input_rejected', `HTTP ${outcome.status}: ${outcome.message}`);
+      return final('failed', 'rejected', toHttpFailure('input_rejected', outcome));
     case 'malformed':
-      return final('failed', 'answered', 'response_invalid', outcome.message);
+      return final('failed', 'answered', problem('response_invalid', outcome.message));
     case 'output_invalid':
-      return final('answered', 'answered', 'output_invalid', outcome.message);
+      return final('answered', 'answered', problem('output_invalid', outcome.message));
     case 'too_large':
       return final(
         'answered',
         'answered',
-        'output_too_large',
-        `the answer is larger than ${outcome.limitBytes} bytes; write large data to the media store`,
+        problem(
+          'output_too_large',
+          `the answer is larger than ${outcome.limitBytes} bytes; write large data to the media store`,
+        ),
       );
     case 'failed':
       return delivered(facts, {
         ambiguity: 'answered',
         settlement: 'failed',
         next: 'failover',
-        error: problem('capability_failed', `HTTP ${outcome.status}: ${outcome.message}`),
+        error: toHttpFailure('capability_failed', outcome),
       });
     case 'invalid':
       return delivered(facts, {

@@ -1,13 +1,21 @@
 /** How one `POST /exec` ended, as seen from the wire. */
 import type { JsonObject } from '../../contracts/primitives.ts';
 
+/** What an instance says with a status that is no success. */
+export interface AnsweredError {
+  readonly status: number;
+  readonly message: string;
+  /** Its header `x-error-code`; undefined when it has none. */
+  readonly errorCode?: string;
+}
+
 export type CallOutcome =
   /** 2xx with a JSON object. */
   | { readonly kind: 'answered'; readonly body: JsonObject }
   /** 4xx other than 408 and 429: the capability refused or failed on this input. */
-  | { readonly kind: 'rejected'; readonly status: number; readonly message: string }
+  | ({ readonly kind: 'rejected' } & AnsweredError)
   /** 5xx other than 503. */
-  | { readonly kind: 'failed'; readonly status: number; readonly message: string }
+  | ({ readonly kind: 'failed' } & AnsweredError)
   /** 429 or 503: it refuses work for now. */
   | { readonly kind: 'overloaded'; readonly status: number; readonly retryAfterMs: number | null }
   /** No connection: nothing was sent. */

@@ -4,6 +4,8 @@
  * person who can raise it).
  */
 import { type ErrorCode, errorTable } from '../../contracts/errors.ts';
+import type { Failure } from '../../contracts/primitives.ts';
+import { errorCodeOf } from '../call/http-failure.ts';
 
 export type FailureClass = 'transient' | 'real' | 'malformed' | 'config' | 'budget';
 
@@ -49,4 +51,29 @@ export function classifyFailure({ code, status, from_model, is_listed }: Failure
   }
   if (code === 'output_invalid' && from_model) return 'malformed';
   return classByCode[code] ?? (errorTable[code].retryable ? 'transient' : 'real');
+}
+
+/** What a model's capability calls its errors, by its contract, where that says more than the status. */
+const classByModelError: ReadonlyMap<string | undefined, FailureClass> = new Map([
+  ['model_config', 'config'],
+  ['model_answer_invalid', 'malformed'],
+]);
+
+/** The class of a failed call of a level's model. */
+export function classOfModelCall(error: Failure): FailureClass {
+  const known = classByModelError.get(errorCodeOf(error));
+  return known ?? classifyFailure({ ...factsOf(error), from_model: true });
+}
+
+/**
+ * The class of a failed execution of a corrected input. The step's own retries are used up then, so what time might
+ * have cured is for a person.
+ */
+export function classOfCorrection(error: Failure): FailureClass {
+  const known = classifyFailure(factsOf(error));
+  return known === 'transient' ? 'config' : known;
+}
+
+function factsOf({ code, status }: Failure): FailureFacts {
+  return { code: code as ErrorCode, ...(status === undefined ? {} : { status }) };
 }

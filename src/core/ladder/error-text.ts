@@ -2,6 +2,8 @@
  * Bounded error texts. The kept text holds both ends of a long one, so that whatever reads only the ends (the
  * fingerprint, a skill's pattern) sees the same in it as in the full text.
  */
+import type { Failure } from '../../contracts/primitives.ts';
+import { wordsOf } from '../call/http-failure.ts';
 import { isLongerThanBytes } from '../expression/limits.ts';
 
 /** Bytes (UTF-8) of one error in a history. */
@@ -48,4 +50,10 @@ export function endsOf(text: string, limit: number): readonly string[] {
 /** The text as a history keeps it, at most 8 KiB. */
 export function keepError(text: string): string {
   return isLongerThanBytes(text, keptBytes) ? endsOf(text, (keptBytes - gapBytes) >> 1).join(gap) : text;
+}
+
+/** The text that a history has of a failure: of an input that was refused as such, what the capability says. */
+export function historyTextOf(failure: Failure): string {
+  const isRefusal = failure.code === 'input_rejected' && failure.status === 422;
+  return isRefusal ? wordsOf(failure) : failure.message;
 }

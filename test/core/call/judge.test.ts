@@ -3,7 +3,7 @@ import { isExhausted, judgeOutcome, type Verdict } from '../../../src/core/call/
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
 
 type Shared = Omit<Verdict, 'next' | 'error' | 'counted'> & { readonly counted?: boolean };
-type End = [next: Verdict['next'], code: string | null, message?: string];
+type End = [next: Verdict['next'], code: string | null, message?: string, status?: number];
 
 const once = 'retry.max is 0, so it is not sent again';
 
@@ -35,7 +35,7 @@ const table: [CallOutcome, Shared, [never: End, left: End, exhausted: End]][] = 
   [
     { kind: 'rejected', status: 422, message: 'no such codec' },
     refused,
-    same('failed', 'input_rejected', 'HTTP 422: no such codec'),
+    same('failed', 'input_rejected', 'HTTP 422: no such codec', 422),
   ],
   [
     { kind: 'output_invalid', message: '/a is missing' },
@@ -55,9 +55,9 @@ const table: [CallOutcome, Shared, [never: End, left: End, exhausted: End]][] = 
     { kind: 'failed', status: 500, message: 'out of memory' },
     broken,
     [
-      ['failed', 'capability_failed', 'HTTP 500: out of memory'],
-      ['failover', 'capability_failed', 'HTTP 500: out of memory'],
-      ['failed', 'capability_failed', 'HTTP 500: out of memory'],
+      ['failed', 'capability_failed', 'HTTP 500: out of memory', 500],
+      ['failover', 'capability_failed', 'HTTP 500: out of memory', 500],
+      ['failed', 'capability_failed', 'HTTP 500: out of memory', 500],
     ],
   ],
   [
@@ -117,12 +117,12 @@ const positions: [where: string, facts: { countedBefore: number; retryMax: numbe
   ['after more failures than retries', { countedBefore: 9, retryMax: 3 }, 2],
 ];
 
-function verdict(shared: Shared, [next, code, message]: End) {
+function verdict(shared: Shared, [next, code, message, status]: End) {
   return {
     counted: false,
     ...shared,
     next,
-    error: code === null ? null : { code, message },
+    error: code === null ? null : { code, message, ...(status === undefined ? {} : { status }) },
   };
 }
 

@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
+import { toHttpFailure } from '../../../src/core/call/http-failure.ts';
 import {
   classifyFailure,
+  classOfCorrection,
+  classOfModelCall,
   type FailureClass,
   type FailureFacts,
 } from '../../../src/core/ladder/classify-failure.ts';
@@ -51,4 +54,27 @@ const table: [FailureClass, FailureFacts[]][] = [
 
 it.each(table.flatMap(([is, all]) => all.map((facts) => [is, facts] as const)))('%s is %j', (is, facts) => {
   expect(classifyFailure(facts)).toBe(is);
+});
+
+it.each([
+  ['config', 'capability_failed', 502, 'model_config'],
+  ['malformed', 'input_rejected', 422, 'model_answer_invalid'],
+  ['transient', 'capability_failed', 502, 'model_unavailable'],
+  ['real', 'input_rejected', 422, 'model_rejected'],
+  ['real', 'input_rejected', 422, 'constructor'],
+  ['config', 'input_rejected', 404, undefined],
+] as const)('a call of a model is %s when it ends as %s with %i and %s', (is, code, status, errorCode) => {
+  const said = { status, message: 'model_config: it says something else' };
+  const error = toHttpFailure(code, errorCode === undefined ? said : { ...said, errorCode });
+  expect(classOfModelCall(error)).toBe(is);
+});
+
+it.each([
+  ['real', { code: 'input_rejected', message: 'HTTP 422: no', status: 422 }],
+  ['real', { code: 'input_rejected', message: 'HTTP 409: said by hand' }],
+  ['config', { code: 'input_rejected', message: 'later', status: 409 }],
+  ['config', { code: 'step_timeout', message: 'not done' }],
+  ['budget', { code: 'budget_exhausted', message: 'no money' }],
+] as const)('a correction that nothing but time could have helped is for a person: %s is %j', (is, error) => {
+  expect(classOfCorrection(error)).toBe(is);
 });

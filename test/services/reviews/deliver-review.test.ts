@@ -37,13 +37,13 @@ function caller(project_id: string) {
 
 function aService() {
   const sent: (WaitingWorkflow & ReviewedSignal)[] = [];
-  const temporal = { isAway: false, knows: true, meanwhile: async (): Promise<void> => undefined };
+  const temporal = { isUnavailable: false, knows: true, meanwhile: async (): Promise<void> => undefined };
   const delivery = createReviewDelivery({
     db,
     logger,
     workflows: {
       signalReviewed: async (waiting, signal) => {
-        if (temporal.isAway) throw new Error('connection refused');
+        if (temporal.isUnavailable) throw new Error('connection refused');
         if (!temporal.knows) {
           await temporal.meanwhile();
           return 'gone';
@@ -103,7 +103,7 @@ it('tells the waiting run at once, and not again', async () => {
 
 it('stores a decision while Temporal is away and delivers it when it is back', async () => {
   const { sent, temporal, delivery, service } = aService();
-  temporal.isAway = true;
+  temporal.isUnavailable = true;
   const [first, second] = [await aReview(), await aReview()];
   for (const { project_id, review_id } of [first, second]) {
     const { review } = await service.decide(caller(project_id), order(review_id));
@@ -114,7 +114,7 @@ it('stores a decision while Temporal is away and delivers it when it is back', a
   await passThreeSeconds();
   expect(await delivery.deliverOverdue()).toBe(0);
   expect((await read(first.review_id)).delivered_at).toBeNull();
-  temporal.isAway = false;
+  temporal.isUnavailable = false;
   expect(await delivery.deliverOverdue()).toBe(2);
   expect(sent.map(({ review_id }) => review_id)).toEqual([first.review_id, second.review_id]);
   expect(await delivery.deliverOverdue()).toBe(0);

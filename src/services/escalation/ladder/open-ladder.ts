@@ -1,5 +1,6 @@
 /** A new ladder: of a step that failed for real, or of a job by itself. What is opened at its end asks a person at once. */
 import type { EscalationRequest } from '../../../contracts/escalation.ts';
+import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import { humanLevel, labelOf } from '../../../core/ladder/labels.ts';
 import { createAttempt, startLadder } from '../../../core/ladder/machine.ts';
 import { signalsOfStep } from '../../../core/skills/signals.ts';
@@ -18,7 +19,6 @@ import type { Caller } from '../../access/caller.ts';
 import { newId } from '../../ids.ts';
 import { isAdmin } from '../../skills/skill-trust.ts';
 import type { FailedStep } from '../../steps/execute-step.ts';
-import { errorText } from '../levels/execution.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { TaskDependencies } from './step-task.ts';
 import { storeProgress, verdictOf } from './store-progress.ts';
@@ -62,7 +62,7 @@ async function findPrevious(db: Db, { run_id, step_id, item }: FailedStep): Prom
 
 function newStepEscalation(failed: FailedStep, now: number): NewEscalation {
   const { policy, capability, pipeline, step_id, run_id, item, failure } = failed;
-  const error = errorText(failure);
+  const error = historyTextOf(failure);
   const fingerprint = fingerprintOf(error);
   const attempt = createAttempt({ level: 0, attempted_at: now, error, fingerprint });
   const state = startLadder({

@@ -2,10 +2,9 @@
  * Executes a corrected input of a step by the ordinary path: it is stored as the step's next revision first, so that
  * whoever repeats the transition runs the same input under the same key. Success is what the capability says.
  */
-import type { ErrorCode } from '../../../contracts/errors.ts';
-import type { Failure, Json } from '../../../contracts/primitives.ts';
+import type { Json } from '../../../contracts/primitives.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
-import { classifyFailure } from '../../../core/ladder/classify-failure.ts';
+import { classOfCorrection } from '../../../core/ladder/classify-failure.ts';
 import type { Db } from '../../../db/connect.ts';
 import { storeStepRevision } from '../../../db/step/step-revision.ts';
 import type { ExecuteRevision } from '../../steps/execute-step.ts';
@@ -30,17 +29,6 @@ const remainingMs = 30 * 60_000;
 /** Waits for an instance are spaced as if the step had come a few times before. */
 const round = 4;
 
-function statusOf({ message }: Failure): { readonly status?: number } {
-  const status = /^HTTP (\d{3}): /.exec(message)?.[1];
-  return status === undefined ? {} : { status: Number(status) };
-}
-
-/** The step's own retries are used up then, so what time might have cured is for a person. */
-function classOf(error: Failure) {
-  const known = classifyFailure({ code: error.code as ErrorCode, ...statusOf(error) });
-  return known === 'transient' ? 'config' : known;
-}
-
 /** @returns the input that was executed, which is the stored one when the transition is repeated, and how it ended */
 export async function runCorrection(
   { db, executeRevision }: CorrectionDependencies,
@@ -64,7 +52,7 @@ export async function runCorrection(
       return { ...ran, end: { kind: 'succeeded' } };
     case 'failed':
     case 'unknown':
-      return { ...ran, end: { kind: 'failed', class: classOf(done.error), error: done.error } };
+      return { ...ran, end: { kind: 'failed', class: classOfCorrection(done.error), error: done.error } };
     case 'retry':
       return { ...ran, end: { kind: 'interrupted', delayMs: done.delayMs } };
     case 'skipped':

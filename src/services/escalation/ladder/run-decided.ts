@@ -1,7 +1,9 @@
 /** A transition that runs the input that a person wants. */
+
+import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import { humanLevel } from '../../../core/ladder/labels.ts';
 import { createAttempt } from '../../../core/ladder/machine.ts';
-import { type Execution, endExecution, errorText } from '../levels/execution.ts';
+import { type Execution, endExecution } from '../levels/execution.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { runCorrection } from './run-correction.ts';
 import { findCorrectionFault, readStepTask } from './step-task.ts';
@@ -30,7 +32,7 @@ export async function runDecided(
     const verdict = { kind: 'succeeded' as const, lesson: null, teaches: remember };
     return { ...common, verdict, next: { ...ladder, decided: null } };
   }
-  const error = errorText(ran.error);
+  const error = historyTextOf(ran.error);
   const attempt = { level: humanLevel, attempted_at: now, error, fingerprint: fingerprintOf(error) };
   const next: StoredLadder = {
     ...ladder,

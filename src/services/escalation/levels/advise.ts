@@ -1,5 +1,6 @@
 /** A transition that asks for advice, unless another ladder with the same failure has found out already. */
 import type { JsonObject } from '../../../contracts/primitives.ts';
+import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import { startLadder } from '../../../core/ladder/machine.ts';
 import type { AdviseCommand, LadderEvent } from '../../../core/ladder/types.ts';
 import { fingerprintOf } from '../ladder/fingerprint.ts';
@@ -16,7 +17,6 @@ import {
 import { findWayBack, waitForLeader } from '../once/follow-leader.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts/prompt-facts.ts';
 import { askAdvisor } from './ask-advisor.ts';
-import { errorText } from './execution.ts';
 
 export async function advise(
   dependencies: AdvanceDependencies,
@@ -46,7 +46,7 @@ function toAdviceEvent(
     case 'unavailable':
       return { type: 'unavailable' };
     case 'failed': {
-      const error = errorText(end.error);
+      const error = historyTextOf(end.error);
       return { type: 'failed', class: end.class, attempted_at, error, fingerprint: fingerprintOf(error) };
     }
     case 'advised': {

@@ -2,12 +2,11 @@
  * A question to a level's model: an ordinary routed call, paid by the project and bounded by what the ladder may still
  * spend. How it failed is told in the ladder's terms; a level without an instance is not a failure.
  */
-import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { RetrySettings } from '../../../core/call/retry-policy.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { isPlainObject } from '../../../core/json-type.ts';
-import { classifyFailure, type FailureClass } from '../../../core/ladder/classify-failure.ts';
+import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import { modelOf } from '../../../core/ladder/labels.ts';
 import type { CallCapability, CallEnd } from '../../routing/call-capability.ts';
 import type { FleetPoller } from '../../routing/fleet/fleet-poller.ts';
@@ -125,14 +124,6 @@ function parse(text: string): Json | undefined {
   }
 }
 
-/** How a model's capability begins its errors, by its contract; the status before it is the router's. */
-const marked = /^HTTP (\d{3}): (?:(model_[a-z_]+):)?/;
-
 function failed(error: Failure): ModelEnd {
-  const [, status, mark] = marked.exec(error.message) ?? [];
-  const facts = { code: error.code as ErrorCode, from_model: true };
-  const known =
-    mark === 'model_config' ? 'config' : mark === 'model_answer_invalid' ? 'malformed' : undefined;
-  const seen = status === undefined ? {} : { status: Number(status) };
-  return { kind: 'failed', class: known ?? classifyFailure({ ...facts, ...seen }), error };
+  return { kind: 'failed', class: classOfModelCall(error), error };
 }

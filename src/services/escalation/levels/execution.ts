@@ -2,6 +2,7 @@
 import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { SkillOutcome } from '../../../contracts/skill.ts';
 import type { FailureClass } from '../../../core/ladder/classify-failure.ts';
+import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import type { LadderEvent } from '../../../core/ladder/types.ts';
 import { matchSkill, type SkillJob } from '../../../core/skills/match.ts';
 import type { NewSkillUse } from '../../../db/skill/skill-use.ts';
@@ -40,13 +41,6 @@ export function endExecution(
   return { level, end, model: null, skills: [], used: [], solved_by: null, ...part };
 }
 
-/** The text that a history keeps of an error. */
-export function errorText({ code, message }: Failure): string {
-  return code === 'input_rejected' || code === 'no_template' || code === 'gave_up'
-    ? message.replace(/^HTTP 422: /, '')
-    : message;
-}
-
 /** @param at Unix seconds @returns null when the same is to be done again */
 export function toLadderEvent(end: ExecutionEnd, at: number): LadderEvent | null {
   switch (end.kind) {
@@ -65,7 +59,7 @@ export function toLadderEvent(end: ExecutionEnd, at: number): LadderEvent | null
 }
 
 function failedAt(failure: Failure, attempted_at: number) {
-  const error = errorText(failure);
+  const error = historyTextOf(failure);
   return { attempted_at, error, fingerprint: fingerprintOf(error) };
 }
 
@@ -82,7 +76,7 @@ export function skillUsesOf(
   const outcomeOf = ({ skill }: RankedSkill): SkillOutcome => {
     if (!used.includes(skill.id)) return 'neutral';
     if (end.kind === 'succeeded') return solved_by === null || solved_by === skill.id ? 'success' : 'failure';
-    return matchSkill(skill, { ...job, error: errorText(end.error) }) === null ? 'neutral' : 'failure';
+    return matchSkill(skill, { ...job, error: historyTextOf(end.error) }) === null ? 'neutral' : 'failure';
   };
   const counted = level === 0 ? skills.filter(({ skill }) => used.includes(skill.id)) : skills;
   return counted.map((ranked) => ({

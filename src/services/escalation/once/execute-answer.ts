@@ -3,6 +3,7 @@ import type { EscalationAttempt, ExecuteAnswer, ExecuteRequest } from '../../../
 import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewKind } from '../../../contracts/review.ts';
 import type { Skill } from '../../../contracts/skill.ts';
+import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import { exhaustedText, humanLevel, labelOf, topLevel } from '../../../core/ladder/labels.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { Db } from '../../../db/connect.ts';
@@ -14,7 +15,7 @@ import { crystallise } from '../../skills/learn-skill.ts';
 import { toSkill } from '../../skills/skill-view.ts';
 import { fingerprintOf } from '../ladder/fingerprint.ts';
 import { modelSpecOf } from '../ladder/stored-ladder.ts';
-import { activeSkillsOf, type Execution, errorText } from '../levels/execution.ts';
+import { activeSkillsOf, type Execution } from '../levels/execution.ts';
 import type { LevelAdvice } from './advice-cache.ts';
 import type { AdviseOnce, Asker } from './advise-once.ts';
 
@@ -105,7 +106,7 @@ export async function answerFailure(
   { execution, failure }: { readonly execution: Execution; readonly failure: Failure },
 ): Promise<ExecuteAnswer> {
   const { level } = execution;
-  const error = errorText(failure);
+  const error = historyTextOf(failure);
   const attempted_at = await readUnixTime(dependencies.db);
   const failed = { level, label: labelOf(level), attempted_at, error };
   const advice = level >= topLevel ? null : await adviseAfter(dependencies, call, failed);

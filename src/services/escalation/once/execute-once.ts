@@ -4,10 +4,11 @@
  * without a model falls through to the next one that has one.
  */
 import type { ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalation.ts';
+import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import { humanLevel, topLevel } from '../../../core/ladder/labels.ts';
 import { recordSkillUses } from '../../skills/skill-uses.ts';
 import { hasModel, type ModelDependencies } from '../levels/ask-model.ts';
-import { type Execution, errorText, skillUsesOf } from '../levels/execution.ts';
+import { type Execution, skillUsesOf } from '../levels/execution.ts';
 import { type Asker, readLeft, toCallError } from './advise-once.ts';
 import {
   type AnswerDependencies,
@@ -61,7 +62,7 @@ async function attempt(
   };
   const first = await run(null);
   const { end } = first;
-  return end.kind === 'failed' && end.class === 'malformed' ? run(errorText(end.error)) : first;
+  return end.kind === 'failed' && end.class === 'malformed' ? run(historyTextOf(end.error)) : first;
 }
 
 export function createExecuteOnce(dependencies: ExecuteOnceDependencies): ExecuteOnce {
@@ -97,7 +98,7 @@ function answer(
       throw toCallError({ kind: 'interrupted' });
     case 'failed':
       if (end.class === 'config') {
-        return answerHuman(dependencies, call, { why: errorText(end.error), kind: 'ops' });
+        return answerHuman(dependencies, call, { why: historyTextOf(end.error), kind: 'ops' });
       }
       if (end.class !== 'real' && end.class !== 'malformed') throw toCallError(end);
       return answerFailure(dependencies, call, { execution, failure: end.error });

@@ -50,7 +50,7 @@ async function anEscalation(run_id: string | null = null): Promise<{ id: string;
 
 it('starts a ladder by itself once, also when Temporal was away, and leaves those of steps to their runs', async () => {
   const started: [string, EscalateInput][] = [];
-  let isAway = true;
+  let isUnavailable = true;
   const delivery = createEscalationDelivery({
     db,
     logger: pino({ level: 'silent' }),
@@ -58,7 +58,7 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
     publicUrl: () => 'http://c.test',
     workflows: {
       startEscalation: async (projectId, input) => {
-        if (isAway) throw new Error('connection refused');
+        if (isUnavailable) throw new Error('connection refused');
         started.push([projectId, input]);
       },
     },
@@ -67,7 +67,7 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
   await anEscalation((await aRun(db)).run_id);
   delivery.startSoon(id);
   await delivery.settled();
-  isAway = false;
+  isUnavailable = false;
   expect(await delivery.deliverOverdue()).toBe(0);
   await db.raw(`update escalation set created_at = created_at - interval '4 seconds'`);
   expect(await delivery.deliverOverdue()).toBe(1);
