@@ -31,5 +31,6 @@ export function createBareSide(client: Client, taskQueue: string): Side {
       return (closeTime?.getTime() ?? Number.NaN) - startedAt;
     },
     countHistory: async () => (await describe()).historyLength,
+    follow: null,
   };
 }

@@ -1,6 +1,6 @@
-/** What Capstan promises, by bare Temporal. Rivals have no bars. */
+/** What Capstan promises, by bare Temporal. Rivals and other checkouts have no bars. */
 import type { Shape } from './shapes.ts';
-import type { SideName } from './side.ts';
+import type { BySide, SideName } from './side.ts';
 
 export interface Bar {
   readonly limit: number;
@@ -11,13 +11,11 @@ export interface Bar {
 const parallelSteps: Readonly<Record<number, number>> = { 20: 1.8, 100: 1.7 };
 
 export function findStepBar(side: SideName, { kind, steps }: Shape): Bar | null {
-  const limit = {
+  const limits: BySide<number | undefined> = {
     capstan: kind === 'sequential' ? 1.4 : parallelSteps[steps],
     inline: kind === 'sequential' ? 0.7 : undefined,
-    bare: undefined,
-    restate: undefined,
-    dbos: undefined,
-  }[side];
+  };
+  const limit = limits[side];
   return limit === undefined ? null : { limit, kind: '<=' };
 }
 

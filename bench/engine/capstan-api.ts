@@ -1,7 +1,6 @@
 /** Capstan's HTTP API as the bench uses it, with its one capability registered. */
 import { Agent } from 'undici';
 import { capabilityName } from './capability-process.ts';
-import type { Stack } from './stack.ts';
 
 export interface CapstanApi {
   /** @throws Error with the answer, unless it is 2xx */
@@ -10,7 +9,7 @@ export interface CapstanApi {
   stream(path: string): Promise<AsyncIterable<Uint8Array>>;
 }
 
-function registerCapability({ post }: CapstanApi, { endpoint }: Stack) {
+function registerCapability({ post }: CapstanApi, endpoint: string) {
   return post('/v1/capabilities', {
     name: capabilityName,
     version: '1.0.0',
@@ -23,8 +22,10 @@ function registerCapability({ post }: CapstanApi, { endpoint }: Stack) {
   });
 }
 
-export async function connectCapstan(stack: Stack): Promise<CapstanApi> {
-  const { apiUrl: origin, apiKey } = stack;
+export async function connectCapstan(
+  { apiUrl: origin, apiKey }: { readonly apiUrl: string; readonly apiKey: string },
+  endpoint: string,
+): Promise<CapstanApi> {
   const agent = new Agent({ connections: 64, pipelining: 1 });
   const authorization = `Bearer ${apiKey}`;
   const json = { 'content-type': 'application/json', authorization };
@@ -42,6 +43,6 @@ export async function connectCapstan(stack: Stack): Promise<CapstanApi> {
       throw new Error(`GET ${path}: ${statusCode} ${await body.text()}`);
     },
   };
-  await registerCapability(api, stack);
+  await registerCapability(api, endpoint);
   return api;
 }

@@ -1,17 +1,18 @@
 /**
  * Submits runs over HTTP and waits for their end in the database. The end is the run's own `finished_at`: what a
- * user is told, written before the workflow closes. Two sides: steps through the task queue, and inline ones.
+ * user is told, written before the workflow closes. Two sides of each checkout: steps through the task queue, and inline ones.
  */
 import type { Client } from '@temporalio/client';
 import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import { capabilityName } from './capability-process.ts';
 import type { CapstanApi } from './capstan-api.ts';
 import { checkResult } from './check-result.ts';
+import { followRun } from './event-delays.ts';
 import type { RunEnds } from './run-ends.ts';
-import { latencyShapes, loadShape, type Shape } from './shapes.ts';
-import type { Side } from './side.ts';
+import { dispatchShape, latencyShapes, loadShape, makeText, type Shape } from './shapes.ts';
+import type { Side, SideName } from './side.ts';
 
-type Variant = 'capstan' | 'inline';
+export type Variant = 'queued' | 'inline';
 
 function pipelineName(variant: Variant, { kind, steps }: Shape): string {
   return `bench-${variant}-${kind}-${steps}`;
@@ -41,52 +42,56 @@ function toResult({ kind, steps }: Shape, output: Readonly<Record<string, unknow
 }
 
 /** @returns the run's id */
-export async function startRun(
+async function startRun(
   { post }: CapstanApi,
   shape: Shape,
-  { variant = 'capstan', text }: { readonly variant?: Variant; readonly text: string },
+  { variant, text }: { readonly variant: Variant; readonly text: string },
 ): Promise<string> {
   const { run_id = '' } = await post('/v1/runs', { pipeline: pipelineName(variant, shape), job: { text } });
   return run_id;
 }
 
-export interface CapstanContext {
+interface CapstanContext {
+  readonly name: SideName;
+  readonly variant: Variant;
+  /** Names of its processes. */
+  readonly processes: readonly string[];
   readonly api: CapstanApi;
-  readonly projectId: string;
   readonly client: Client;
   readonly ends: RunEnds;
 }
 
 /** Stores the pipelines. Steps are inline only where one comes after the other. */
-export async function createCapstanSide(
-  { api, projectId, client, ends }: CapstanContext,
-  variant: Variant,
-): Promise<Side> {
-  const takes = ({ kind }: Shape) => variant === 'capstan' || kind === 'sequential';
+export async function createCapstanSide(context: CapstanContext): Promise<Side> {
+  const { name, variant, processes, api, client, ends } = context;
+  const takes = ({ kind }: Shape) => variant === 'queued' || kind === 'sequential';
   for (const shape of [...latencyShapes, loadShape].filter(takes)) {
     await api.post('/v1/pipelines', describePipeline(variant, shape));
   }
-  let lastId = '';
+  let lastWorkflow = '';
 
   const finish = async (shape: Shape, text: string): Promise<number> => {
     const runId = await startRun(api, shape, { variant, text });
-    const { state, finishedAtMs, output } = await ends.wait(runId);
+    const { projectId, state, finishedAtMs, output } = await ends.wait(runId);
     if (state !== 'succeeded') throw new Error(`run ${runId} has ${state}`);
     checkResult(shape, text, toResult(shape, output));
-    lastId = runId;
+    lastWorkflow = workflowIdOf(projectId, runId);
     return finishedAtMs;
   };
 
   return {
-    name: variant,
-    parts: ['Temporal', 'Postgres', 'capability', 'server', 'worker'],
+    name,
+    parts: ['Temporal', 'Postgres', 'capability', ...processes],
     takes,
     run: async (shape, text) => void (await finish(shape, text)),
     time: async (shape, text) => {
       const startedAt = Date.now();
       return (await finish(shape, text)) - startedAt;
     },
-    countHistory: async () =>
-      (await client.workflow.getHandle(workflowIdOf(projectId, lastId)).describe()).historyLength,
+    countHistory: async () => (await client.workflow.getHandle(lastWorkflow).describe()).historyLength,
+    follow:
+      variant === 'inline'
+        ? null
+        : async () => followRun(api, await startRun(api, dispatchShape, { variant, text: makeText() })),
   };
 }

@@ -1,40 +1,66 @@
 import { Client, Connection } from '@temporalio/client';
 import { createBareSide } from './bare-side.ts';
-import { type CapstanApi, connectCapstan } from './capstan-api.ts';
-import { createCapstanSide } from './capstan-side.ts';
+import { connectCapstan } from './capstan-api.ts';
+import { createCapstanSide, type Variant } from './capstan-side.ts';
 import { createDbosSide } from './dbos-side.ts';
 import { createRestateSide } from './restate-side.ts';
 import { watchRunEnds } from './run-ends.ts';
 import type { Side, SideName } from './side.ts';
-import type { Stack } from './stack.ts';
+import type { CapstanAddresses, Stack } from './stack.ts';
 
 export interface ConnectedSides {
-  readonly api: CapstanApi;
-  /** In the order of the names. */
+  /** In the order of the columns. */
   readonly sides: readonly Side[];
   close(): Promise<void>;
 }
 
+type Named = readonly (readonly [SideName, Variant])[];
+
+/** The sides of one checkout, which share its API and one connection to its database. */
+async function connectCheckout(
+  { client, endpoint }: { readonly client: Client; readonly endpoint: string },
+  { apiUrl, apiKey, databaseUrl, processes }: CapstanAddresses,
+  named: Named,
+): Promise<ConnectedSides> {
+  const api = await connectCapstan({ apiUrl, apiKey }, endpoint);
+  const ends = await watchRunEnds(databaseUrl);
+  const sides: Side[] = [];
+  for (const [name, variant] of named)
+    sides.push(await createCapstanSide({ name, variant, processes, api, client, ends }));
+  return { sides, close: () => ends.close() };
+}
+
+const variants: Named = [
+  ['capstan', 'queued'],
+  ['inline', 'inline'],
+];
+const variantsBeside: Named = [
+  ['beside', 'queued'],
+  ['beside inline', 'inline'],
+];
+
 export async function connectSides(stack: Stack, names: readonly SideName[]): Promise<ConnectedSides> {
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const client = new Client({ connection });
-  const ends = await watchRunEnds(stack.databaseUrl);
+  const to = { client, endpoint: stack.endpoint };
+  const chosen = (all: Named): Named => all.filter(([name]) => names.includes(name));
+  const own = await connectCheckout(to, stack.capstan, chosen(variants));
+  const beside =
+    stack.beside === null ? null : await connectCheckout(to, stack.beside, chosen(variantsBeside));
   const dbos = stack.dbos === null ? null : await createDbosSide(stack.dbos);
-  const api = await connectCapstan(stack);
-  const capstan = { api, projectId: stack.projectId, client, ends };
-  const sides: Side[] = [];
-  for (const name of names) {
-    if (name === 'capstan' || name === 'inline') sides.push(await createCapstanSide(capstan, name));
-    if (name === 'bare') sides.push(createBareSide(client, stack.bareTaskQueue));
-    if (stack.restate !== null && name === 'restate') sides.push(createRestateSide(stack.restate));
-    if (dbos !== null && name === 'dbos') sides.push(dbos);
-  }
+  const sides = [
+    ...own.sides,
+    ...(beside?.sides ?? []),
+    createBareSide(client, stack.bareTaskQueue),
+    ...(stack.restate === null ? [] : [createRestateSide(stack.restate)]),
+    ...(dbos === null ? [] : [dbos]),
+  ];
   return {
-    api,
     sides,
     close: async () => {
       await dbos?.close();
-      await ends.close();
+      await beside?.close();
+      await own.close();
       await connection.close();
     },
   };

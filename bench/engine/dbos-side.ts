@@ -54,6 +54,7 @@ export async function createDbosSide({ url, databaseUrl }: DbosAddresses): Promi
       return (await readEnd(await run(shape, text))) - startedAt;
     },
     countHistory: async () => null,
+    follow: null,
     close: () => database.end(),
   };
 }

@@ -1,28 +1,18 @@
 /**
  * Compares Capstan with bare Temporal, Restate and DBOS: `npm run bench:engine [-- --quick] [-- --json]
- * [-- --only capstan,dbos]`. Bare Temporal always takes part. Exit code 1 when a bar is missed or a part dies.
+ * [-- --only capstan,dbos] [-- --rounds N] [-- --beside PATH]`. Bare Temporal always takes part; `--beside` adds another
+ * checkout of Capstan. Exit code 1 when a bar is missed or a part dies.
  */
 import { parseArgs } from 'node:util';
+import { type Checkout, findCheckout } from '../shared/other-checkout.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
-import { type ConnectedSides, connectSides } from './connect-sides.ts';
-import { measureEventDelays } from './event-delays.ts';
+import { connectSides } from './connect-sides.ts';
 import { type Bench, measureRound, type Round, warmUp } from './measure.ts';
 import { type BenchResult, summarize } from './result.ts';
-import { type Effort, fullEffort, loadShape, makeText, quickEffort } from './shapes.ts';
-import { type SideName, sideNames } from './side.ts';
+import { createEffort, type Effort, loadShape, makeText } from './shapes.ts';
+import { counterparts, type SideName, sideNames } from './side.ts';
 import { type Stack, startStack } from './stack.ts';
 import { toTable } from './table.ts';
-
-function createBench(stack: Stack, { api, sides }: ConnectedSides, effort: Effort): Bench {
-  return {
-    sides,
-    effort,
-    endpoint: stack.endpoint,
-    processes: stack.processes(),
-    measureEventDelays: async (count) =>
-      sides.some(({ name }) => name === 'capstan') ? measureEventDelays(api, count) : [],
-  };
-}
 
 async function countHistories(sides: Bench['sides']): Promise<BenchResult['history_events']> {
   await Promise.all(sides.map((side) => side.run(loadShape, makeText())));
@@ -44,38 +34,47 @@ async function measureAll(bench: Bench): Promise<BenchResult> {
 interface Options {
   readonly effort: Effort;
   readonly names: readonly SideName[];
+  readonly beside: Checkout | null;
 }
 
-async function measure(place: Place, { effort, names }: Options): Promise<BenchResult> {
+async function measure(place: Place, { effort, names, beside }: Options): Promise<BenchResult> {
   say(`starting Postgres, Temporal, server and workers for ${names.join(', ')}`);
-  const stack = await startStack(place, names);
-  const connected = await connectSides(stack, names);
+  const stack: Stack = await startStack(place, names, beside);
+  const { sides, close } = await connectSides(stack, names);
   try {
-    return await measureAll(createBench(stack, connected, effort));
+    return await measureAll({ sides, effort, endpoint: stack.endpoint, processes: stack.processes() });
   } finally {
-    await connected.close();
+    await close();
   }
 }
 
+/** What `--only` takes: another checkout's sides come with those of this one. */
+const ownNames = sideNames.filter((name) => !counterparts.some(([, other]) => other === name));
+
 /** @throws Error for a name that there is not */
-function chooseSides(only: string): readonly SideName[] {
-  const wanted = new Set(['bare', ...only.split(',')]);
-  const chosen = sideNames.filter((name) => wanted.delete(name));
-  if (wanted.size === 0) return chosen;
-  throw new Error(`--only ${[...wanted].join(',')}: allowed are ${sideNames.join(', ')}`);
+function chooseSides(only: string, beside: Checkout | null): readonly SideName[] {
+  const given = new Set(['bare', ...only.split(',')]);
+  const wrong = [...given].filter((name) => !ownNames.some((own) => own === name));
+  if (wrong.length > 0) throw new Error(`--only ${wrong.join(',')}: allowed are ${ownNames.join(', ')}`);
+  const others = counterparts.filter(([own]) => beside !== null && given.has(own)).map(([, other]) => other);
+  return sideNames.filter((name) => given.has(name) || others.some((other) => other === name));
 }
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
-    only: { type: 'string', default: sideNames.join(',') },
+    only: { type: 'string', default: ownNames.join(',') },
+    rounds: { type: 'string' },
+    beside: { type: 'string' },
   },
 });
-const names = chooseSides(options.only);
+const beside = options.beside === undefined ? null : findCheckout(options.beside);
+const names = chooseSides(options.only, beside);
 
 await runBench(async (place) => {
-  const result = await measure(place, { effort: options.quick ? quickEffort : fullEffort, names });
-  console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result));
+  const rounds = options.rounds === undefined ? undefined : Number(options.rounds);
+  const result = await measure(place, { effort: createEffort(options.quick, rounds), names, beside });
+  console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result, beside?.root ?? null));
   return result.passed;
 });

@@ -21,8 +21,8 @@ export interface Round {
   /** Milliseconds from the request to the first call that the capability gets, of every run. */
   readonly dispatch: BySide<readonly number[]>;
   readonly load: BySide<LoadRound>;
-  /** Milliseconds of every event; empty where Capstan takes no part. */
-  readonly eventDelays: readonly number[];
+  /** Milliseconds of every event, of those that have a stream. */
+  readonly eventDelays: BySide<readonly number[]>;
 }
 
 export interface Bench {
@@ -31,7 +31,6 @@ export interface Bench {
   /** Address of the capability. */
   readonly endpoint: string;
   readonly processes: ReadonlyMap<string, number>;
-  measureEventDelays(count: number): Promise<readonly number[]>;
 }
 
 async function bySide<Value>(
@@ -100,6 +99,18 @@ function mapSides<From, To>(values: BySide<From>, map: (value: From) => To): ByS
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
 }
 
+/** One run at a time. */
+async function followRuns(sides: readonly Side[], count: number): Promise<Round['eventDelays']> {
+  const delays: Partial<Record<Side['name'], readonly number[]>> = {};
+  for (const { name, follow } of sides) {
+    if (follow === null) continue;
+    const own: number[] = [];
+    for (let run = 0; run < count; run++) own.push(...(await follow()));
+    delays[name] = own;
+  }
+  return delays;
+}
+
 /** @param number from 0: another side begins each time */
 export async function measureRound(bench: Bench, number: number): Promise<Round> {
   const { sides, effort } = bench;
@@ -116,7 +127,7 @@ export async function measureRound(bench: Bench, number: number): Promise<Round>
     }
   }
   const load = await bySide(order, loadShape, (side) => loadRound(bench, side));
-  return { latency, dispatch, load, eventDelays: await bench.measureEventDelays(effort.followedRuns) };
+  return { latency, dispatch, load, eventDelays: await followRuns(order, effort.followedRuns) };
 }
 
 /** Fills caches, connections and compiled code, which no later run pays for. */

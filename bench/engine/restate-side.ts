@@ -62,5 +62,6 @@ export function createRestateSide({ ingressUrl, adminUrl }: RestateAddresses): S
       return (await readEnd(adminUrl, await run(shape, text))) - startedAt;
     },
     countHistory: async () => null,
+    follow: null,
   };
 }

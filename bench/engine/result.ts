@@ -1,6 +1,7 @@
 /** What the rounds say: medians, ratios, and whether the bars are met. */
 import { arch, cpus, platform } from 'node:os';
 import { type Bar, findLoadBar, findStepBar, isMet } from './bars.ts';
+import { compareCheckouts } from './compare-checkouts.ts';
 import type { LoadRound, Round } from './measure.ts';
 import { latencyShapes } from './shapes.ts';
 import { type BySide, type SideName, sideNames } from './side.ts';
@@ -36,9 +37,11 @@ export interface BenchResult {
   readonly processor_ms: BySide<Readonly<Record<string, number>>>;
   /** From the request to the first call that the capability gets. */
   readonly first_dispatch: BySide<Delays>;
-  /** From an event's row to its arrival on an open stream; null where Capstan takes no part. */
-  readonly event_delay: Delays | null;
+  /** From an event's row to its arrival on an open stream. */
+  readonly event_delay: BySide<Delays>;
   readonly history_events: BySide<number | null>;
+  /** This checkout's value by the other one's: the median of the rounds' own ratios. Empty without another one. */
+  readonly by_other_checkout: BySide<Readonly<Record<string, number>>>;
   readonly passed: boolean;
 }
 
@@ -111,8 +114,9 @@ export function summarize(
     runs_per_second,
     processor_ms: forSides((side) => processorOf(rounds.flatMap(({ load }) => load[side] ?? []))),
     first_dispatch: forSides((side) => toDelays(rounds.flatMap(({ dispatch }) => dispatch[side] ?? []))),
-    event_delay: toDelays(rounds.flatMap(({ eventDelays }) => eventDelays)) ?? null,
+    event_delay: forSides((side) => toDelays(rounds.flatMap(({ eventDelays }) => eventDelays[side] ?? []))),
     history_events: historyEvents,
+    by_other_checkout: compareCheckouts(rounds),
     passed: [...step_ms, runs_per_second].every(({ sides }) =>
       Object.values(sides).every(({ passed }) => passed !== false),
     ),

@@ -39,16 +39,16 @@ export interface Effort {
 /** Delays are told from at least this many runs in all rounds. */
 const leastDelays = 100;
 
-function createEffort(rounds: number, loadRuns: number, countRuns: (steps: number) => number): Effort {
+/** @param rounds instead of nine, or of three where it is quick */
+export function createEffort(isQuick: boolean, rounds = isQuick ? 3 : 9): Effort {
   const followedRuns = Math.ceil(leastDelays / rounds);
+  const [least, steps] = isQuick ? [1, 12] : [2, 40];
   return {
     rounds,
-    loadRuns,
+    loadRuns: isQuick ? 128 : 256,
     followedRuns,
     inFlight: 32,
-    runsPerShape: ({ name, steps }) => (name === dispatchShape.name ? followedRuns : countRuns(steps)),
+    runsPerShape: (shape) =>
+      shape.name === dispatchShape.name ? followedRuns : Math.max(least, Math.round(steps / shape.steps)),
   };
 }
-
-export const fullEffort = createEffort(9, 256, (steps) => Math.max(2, Math.round(40 / steps)));
-export const quickEffort = createEffort(3, 128, (steps) => Math.max(1, Math.round(12 / steps)));

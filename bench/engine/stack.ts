@@ -1,9 +1,10 @@
 /**
  * Everything that is measured, as separate processes: Postgres and Temporal as `npm start` runs them (durable),
- * Capstan's server and worker, the bare worker, the rivals, the capability.
+ * Capstan's server and worker, those of another checkout, the bare worker, the rivals, the capability.
  */
 import { join } from 'node:path';
 import { describeServer, describeWorker } from '../../src/dev/service-processes.ts';
+import { type Checkout, describeOther, sourceProgram, startOtherServer } from '../shared/other-checkout.ts';
 import type { Place } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
@@ -13,13 +14,23 @@ import { type DbosAddresses, startDbos } from './dbos-process.ts';
 import { type RestateAddresses, startRestate } from './restate-processes.ts';
 import type { SideName } from './side.ts';
 
-export interface Stack extends Database {
+/** One checkout of Capstan, as it is reached. */
+export interface CapstanAddresses {
   readonly apiUrl: string;
+  readonly apiKey: string;
+  readonly databaseUrl: string;
+  /** Names of its own processes. */
+  readonly processes: readonly string[];
+}
+
+export interface Stack {
+  readonly capstan: CapstanAddresses;
+  /** Null where it takes no part, as the rivals. */
+  readonly beside: CapstanAddresses | null;
   readonly temporalAddress: string;
   readonly bareTaskQueue: string;
   /** Address of the capability. */
   readonly endpoint: string;
-  /** Null where they take no part. */
   readonly restate: RestateAddresses | null;
   readonly dbos: DbosAddresses | null;
   /** Process ids by part. */
@@ -28,19 +39,35 @@ export interface Stack extends Database {
 
 const bareTaskQueue = 'bare';
 
-interface Capstan {
+interface Base {
+  readonly database: Database;
   readonly environment: NodeJS.ProcessEnv;
-  readonly apiUrl: string;
-  readonly endpoint: string;
 }
 
-async function startTemporalSides(
+async function startCapstan(
   { supervisor, dataDir }: Place,
-  { environment, apiUrl, endpoint }: Capstan,
+  { database: { databaseUrl, apiKey }, environment }: Base,
+): Promise<CapstanAddresses> {
+  const apiUrl = `http://127.0.0.1:${environment.PORT}`;
+  await supervisor.start(describeServer({ dataDir, environment }, apiUrl));
+  await supervisor.start(describeWorker({ dataDir, environment }));
+  return { apiUrl, apiKey, databaseUrl, processes: ['server', 'worker'] };
+}
+
+async function startBeside(place: Place, base: Base, checkout: Checkout): Promise<CapstanAddresses> {
+  const program = sourceProgram(checkout, 'server');
+  const server = await startOtherServer(place, { ...base, checkout, program });
+  const worker = describeWorker({ dataDir: place.dataDir, environment: server.environment });
+  await place.supervisor.start(describeOther(worker, checkout, sourceProgram(checkout, 'worker')));
+  const processes = ['server', 'worker'].map((name) => `${name} (${checkout.name})`);
+  return { ...server, processes };
+}
+
+async function startBareWorker(
+  { supervisor, dataDir }: Place,
+  { environment }: Base,
+  endpoint: string,
 ): Promise<void> {
-  const capstan = { dataDir, environment };
-  await supervisor.start(describeServer(capstan, apiUrl));
-  await supervisor.start(describeWorker(capstan));
   const bare = { dataDir, environment: { ...environment, TASK_QUEUE: bareTaskQueue } };
   await supervisor.start({
     ...describeWorker(bare),
@@ -50,18 +77,23 @@ async function startTemporalSides(
   });
 }
 
-/** @throws Error of the first part that does not start */
-export async function startStack(place: Place, names: readonly SideName[]): Promise<Stack> {
+/** Of the rivals, those among the names. @throws Error of the first part that does not start */
+export async function startStack(
+  place: Place,
+  names: readonly SideName[],
+  beside: Checkout | null = null,
+): Promise<Stack> {
   const [database, temporalAddress] = await Promise.all([startDatabase(place), startTemporalServer(place)]);
   const { databaseUrl } = database;
   const endpoint = await startCapability(place);
   const port = await place.nextPort();
-  const apiUrl = `http://127.0.0.1:${port}`;
   const environment = createEnvironment(place, { databaseUrl, temporalAddress, port });
-  await startTemporalSides(place, { environment, apiUrl, endpoint });
+  const base = { database, environment };
+  const capstan = await startCapstan(place, base);
+  await startBareWorker(place, base, endpoint);
   return {
-    ...database,
-    apiUrl,
+    capstan,
+    beside: beside === null ? null : await startBeside(place, base, beside),
     temporalAddress,
     bareTaskQueue,
     endpoint,

@@ -4,6 +4,8 @@ import { type BySide, type SideName, sideNames } from './side.ts';
 const titles: Readonly<Record<SideName, string>> = {
   capstan: 'Capstan',
   inline: 'Capstan inline',
+  beside: 'other checkout',
+  'beside inline': 'other inline',
   bare: 'bare',
   restate: 'Restate',
   dbos: 'DBOS',
@@ -68,7 +70,7 @@ function processorRows(columns: Columns, { processor_ms: of }: BenchResult): str
   ];
 }
 
-function delayRows(columns: Columns, { first_dispatch: of }: BenchResult): string[] {
+function delayRows(columns: Columns, of: BySide<Delays>): string[] {
   const rowOf = (name: string, read: (delays: Delays) => number): string => {
     const bare = of.bare === undefined ? Number.NaN : read(of.bare);
     return sideRow(columns, name, {
@@ -79,13 +81,24 @@ function delayRows(columns: Columns, { first_dispatch: of }: BenchResult): strin
   return [rowOf('median', ({ p50_ms }) => p50_ms), rowOf('p99', ({ p99_ms }) => p99_ms)];
 }
 
-function eventRows({ event_delay }: BenchResult): string[] {
-  if (event_delay === null) return [];
-  const { p50_ms, p99_ms, count } = event_delay;
+/** No bare workflow has a stream, so there is no ratio. */
+function eventRows(columns: Columns, { event_delay: of }: BenchResult): string[] {
+  if (Object.keys(of).length === 0) return [];
   return [
-    '',
-    `event to stream, ms     median ${p50_ms.toFixed(1)}, p99 ${p99_ms.toFixed(1)}, ${count} events`,
+    ...head(columns, 'event to stream, ms'),
+    sideRow(columns, 'median', { of, show: ({ p50_ms }) => p50_ms.toFixed(1) }),
+    sideRow(columns, 'p99', { of, show: ({ p99_ms }) => p99_ms.toFixed(1) }),
+    sideRow(columns, 'events', { of, show: ({ count }) => String(count) }),
   ];
+}
+
+function checkoutRows({ by_other_checkout }: BenchResult): string[] {
+  const rows = sideNames.flatMap((side) =>
+    Object.entries(by_other_checkout[side] ?? {}).map(
+      ([name, ratio]) => `${`${titles[side]}: ${name}`.padEnd(38)}${ratio.toFixed(2)}`,
+    ),
+  );
+  return rows.length === 0 ? [] : ['', "by the other checkout, median of the rounds' own ratios", ...rows];
 }
 
 function barRows({ step_ms, runs_per_second }: BenchResult): string[] {
@@ -101,10 +114,12 @@ function barRows({ step_ms, runs_per_second }: BenchResult): string[] {
   );
 }
 
-export function toTable(result: BenchResult): string {
+/** @param beside path of the other checkout, where one took part */
+export function toTable(result: BenchResult, beside: string | null): string {
   const columns = sideNames.filter((side) => result.runs_per_second.sides[side] !== undefined);
   return [
     `${result.at}  ${result.machine}  ${result.rounds} rounds; (by bare)`,
+    ...(beside === null ? [] : [`other checkout: ${beside}`]),
     ...head(columns, 'ms per step'),
     ...result.step_ms.map((entry) => comparison(columns, entry)),
     ...head(columns, '32 in flight'),
@@ -112,12 +127,13 @@ export function toTable(result: BenchResult): string {
     ...head(columns, 'processor ms/run'),
     ...processorRows(columns, result),
     ...head(columns, 'first dispatch, ms'),
-    ...delayRows(columns, result),
-    ...eventRows(result),
+    ...delayRows(columns, result.first_dispatch),
+    ...eventRows(columns, result),
     '',
     sideRow(columns, 'history events', { of: result.history_events, show: (count) => String(count ?? '-') }),
     '',
     "by bare, median of the rounds' own ratios",
     ...barRows(result),
+    ...checkoutRows(result),
   ].join('\n');
 }

@@ -1,10 +1,11 @@
 /**
- * What routing costs, against gateways that only pass on: `npm run bench:router [-- --quick] [-- --json]`. Exit code
- * 1 when a bar is missed.
+ * What routing costs, against gateways that only pass on: `npm run bench:router [-- --quick] [-- --json]
+ * [-- --rounds N] [-- --beside PATH]`. `--beside` adds another checkout of Capstan. Exit code 1 when a bar is missed.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { readProcessorTime } from '../engine/processor-time.ts';
+import { type Checkout, findCheckout } from '../shared/other-checkout.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { type Measured, measure } from './load.ts';
 import { registerUpstreams } from './register.ts';
@@ -13,11 +14,18 @@ import { type Stack, startStack } from './stack.ts';
 import { describeSystems, type System } from './systems.ts';
 
 const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    beside: { type: 'string' },
+  },
 });
-const effort = options.quick
-  ? { rounds: 3, oneMs: 700, manyMs: 1_500 }
-  : { rounds: 9, oneMs: 1_500, manyMs: 3_000 };
+const effort = {
+  rounds: Number(options.rounds ?? (options.quick ? 3 : 9)),
+  oneMs: options.quick ? 700 : 1_500,
+  manyMs: options.quick ? 1_500 : 3_000,
+};
 
 async function measureSystem(stack: Stack, system: System): Promise<Round['systems'][string]> {
   const one: Measured = await measure(system, 1, effort.oneMs);
@@ -33,9 +41,9 @@ function rotate<Item>(list: readonly Item[], by: number): Item[] {
   return [...list.slice(by % list.length), ...list.slice(0, by % list.length)];
 }
 
-async function bench(place: Place): Promise<boolean> {
+async function bench(place: Place, beside: Checkout | null): Promise<boolean> {
   say('starting Postgres, Temporal, upstreams, rivals and the server');
-  const stack = await startStack(place);
+  const stack = await startStack(place, beside);
   await registerUpstreams(stack);
   const systems = describeSystems(stack);
   say('warming up');
@@ -52,4 +60,5 @@ async function bench(place: Place): Promise<boolean> {
   return result.passed;
 }
 
-await runBench(bench);
+const beside = options.beside === undefined ? null : findCheckout(options.beside);
+await runBench((place) => bench(place, beside));

@@ -10,33 +10,19 @@ import { findProgram } from '../../src/dev/programs.ts';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import { ensureRivals } from '../shared/ensure-rivals.ts';
+import { buildProgram, type Checkout, startOtherServer } from '../shared/other-checkout.ts';
 import type { Place } from '../shared/run-bench.ts';
-import { startDatabase } from '../shared/start-database.ts';
+import { type Database, startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
 import { type Addresses, freeCapability, paidCapability } from './systems.ts';
 
 export interface Stack extends Addresses {
-  readonly databaseUrl: string;
   readonly paidUpstream: string;
   processes(): ReadonlyMap<string, number>;
 }
 
 const portkeyServer = '@portkey-ai/gateway/build/start-server.js';
 const benchFolder = fileURLToPath(new URL('..', import.meta.url));
-
-/** The server is measured as it is installed: compiled. */
-function buildServer(): string {
-  const root = join(benchFolder, '..');
-  execFileSync(
-    process.execPath,
-    [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'],
-    {
-      cwd: root,
-      stdio: ['ignore', 'inherit', 'inherit'],
-    },
-  );
-  return join(root, 'dist/src/server.js');
-}
 
 const hasTaskset = existsSync('/usr/bin/taskset');
 
@@ -94,7 +80,12 @@ async function startPrograms({ supervisor, dataDir, nextPort }: Place, rivals: s
   };
 }
 
-async function startServer(place: Place, databaseUrl: string): Promise<string> {
+async function startServers(
+  place: Place,
+  database: Database,
+  beside: Checkout | null,
+): Promise<Pick<Stack, 'capstan' | 'beside'>> {
+  const { databaseUrl, apiKey } = database;
   const temporalAddress = await startTemporalServer(place);
   const port = await place.nextPort();
   const environment = {
@@ -103,26 +94,33 @@ async function startServer(place: Place, databaseUrl: string): Promise<string> {
     NODE_ENV: 'production',
   };
   const spec = describeServer({ dataDir: place.dataDir, environment }, at(port));
-  await place.supervisor.start({ ...spec, command: process.execPath, args: [buildServer()] });
-  return at(port);
+  await place.supervisor.start({ ...spec, ...buildProgram(join(benchFolder, '..'), 'server') });
+  const capstan = { url: at(port), apiKey, part: spec.name };
+  if (beside === null) return { capstan, beside };
+  const program = buildProgram(beside.root, 'server');
+  const other = await startOtherServer(place, { checkout: beside, program, database, environment });
+  return { capstan, beside: { url: other.apiUrl, apiKey: other.apiKey, part: other.name } };
 }
 
 /** @throws Error of the first part that does not start */
-export async function startStack(place: Place): Promise<Stack> {
+export async function startStack(place: Place, beside: Checkout | null): Promise<Stack> {
   const rivals = ensureRivals(['@portkey-ai/gateway']);
-  const { databaseUrl, apiKey } = await startDatabase(place);
+  const database = await startDatabase(place);
   const programs = await startPrograms(place, rivals);
-  const capstan = await startServer(place, databaseUrl);
+  const servers = await startServers(place, database, beside);
+  const underTest = new Set([
+    'Portkey',
+    'Koa relay',
+    'http-proxy',
+    servers.capstan.part,
+    servers.beside?.part,
+  ]);
   const { supervisor } = place;
   for (const { name, pid } of supervisor.processes()) pin(pid, underTest.has(name) ? 0 : 1);
   pin(process.pid, 1);
   return {
     ...programs,
-    capstan,
-    apiKey,
-    databaseUrl,
+    ...servers,
     processes: () => new Map(supervisor.processes().map(({ name, pid }) => [name, pid])),
   };
 }
-
-const underTest: ReadonlySet<string> = new Set(['server', 'Portkey', 'Koa relay', 'http-proxy']);

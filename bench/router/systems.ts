@@ -16,8 +16,16 @@ export interface Addresses {
   readonly koa: string;
   readonly httpProxy: string;
   readonly portkey: string;
-  readonly capstan: string;
+  readonly capstan: CapstanServer;
+  /** Null where no other checkout takes part. */
+  readonly beside: CapstanServer | null;
+}
+
+export interface CapstanServer {
+  readonly url: string;
   readonly apiKey: string;
+  /** Name of its process in the stack. */
+  readonly part: string;
 }
 
 export const freeCapability = 'bench-free';
@@ -25,15 +33,23 @@ export const paidCapability = 'bench-paid';
 
 const json = { 'content-type': 'application/json' };
 
-export function describeSystems(at: Addresses): readonly System[] {
-  const exec = { path: '/exec', headers: json, body: JSON.stringify({ text: requestText }) };
-  const routed = (capability: string) => ({
-    origin: at.capstan,
-    part: 'server',
+/** Follows the name of a system of another checkout. */
+export const besideMark = ', other checkout';
+
+function describeCapstan({ url, apiKey, part }: CapstanServer, mark: string): readonly System[] {
+  const routed = (name: string, capability: string): System => ({
+    name: `${name}${mark}`,
+    origin: url,
+    part,
     path: `/v1/capabilities/${capability}/exec`,
-    headers: { ...json, authorization: `Bearer ${at.apiKey}` },
+    headers: { ...json, authorization: `Bearer ${apiKey}` },
     body: JSON.stringify({ input: { text: requestText } }),
   });
+  return [routed('Capstan free', freeCapability), routed('Capstan paid', paidCapability)];
+}
+
+export function describeSystems(at: Addresses): readonly System[] {
+  const exec = { path: '/exec', headers: json, body: JSON.stringify({ text: requestText }) };
   return [
     { name: 'undici direct', ...exec, origin: at.upstream, part: null },
     { name: 'http-proxy', ...exec, origin: at.httpProxy, part: 'http-proxy' },
@@ -51,7 +67,7 @@ export function describeSystems(at: Addresses): readonly System[] {
       },
       body: JSON.stringify({ model: 'bench', messages: [{ role: 'user', content: requestText }] }),
     },
-    { name: 'Capstan free', ...routed(freeCapability) },
-    { name: 'Capstan paid', ...routed(paidCapability) },
+    ...describeCapstan(at.capstan, ''),
+    ...(at.beside === null ? [] : describeCapstan(at.beside, besideMark)),
   ];
 }

@@ -35,15 +35,14 @@ interface Measuring {
   readonly post: (path: string, body: object) => Promise<{ readonly run_id?: string }>;
   readonly client: Client;
   readonly ends: RunEnds;
-  readonly projectId: string;
 }
 
-async function measure({ post, client, ends, projectId }: Measuring, shape: Shape): Promise<Row> {
+async function measure({ post, client, ends }: Measuring, shape: Shape): Promise<Row> {
   say(`${shape.name}: ${shape.calls} calls, ${shape.edges} edges`);
   const startedAt = Date.now();
   const { run_id = '' } = await post('/v1/runs', { definition: shape.definition, job: {} });
   const acceptedAt = Date.now();
-  const { state, finishedAtMs } = await ends.wait(run_id);
+  const { projectId, state, finishedAtMs } = await ends.wait(run_id);
   return {
     name: shape.name,
     calls: shape.calls,
@@ -58,10 +57,10 @@ async function measure({ post, client, ends, projectId }: Measuring, shape: Shap
 async function bench(place: Place, chosen: readonly Shape[]): Promise<readonly Row[]> {
   const stack = await startStack(place, ['capstan']);
   const connection = await Connection.connect({ address: stack.temporalAddress });
-  const ends = await watchRunEnds(stack.databaseUrl);
+  const ends = await watchRunEnds(stack.capstan.databaseUrl);
   try {
-    const { post } = await connectCapstan(stack);
-    const measuring = { post, client: new Client({ connection }), ends, projectId: stack.projectId };
+    const { post } = await connectCapstan(stack.capstan, stack.endpoint);
+    const measuring = { post, client: new Client({ connection }), ends };
     const rows: Row[] = [];
     for (const shape of chosen) rows.push(await measure(measuring, shape));
     return rows;
