@@ -4,7 +4,7 @@
  * that nobody can read. Made-up values are never taken: what nobody notices, nobody could learn from.
  */
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import type { Random } from '../simulator/random.ts';
+import type { Random } from '../shared/random.ts';
 import type { Failure } from './failures.ts';
 import { isSame, pick, put } from './kind.ts';
 

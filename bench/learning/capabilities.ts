@@ -1,6 +1,6 @@
 /** The capabilities that fail: one has a strict schema, so the router refuses its inputs; the others refuse them. */
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import type { Random } from '../simulator/random.ts';
+import type { Random } from '../shared/random.ts';
 
 const text = { type: 'string' };
 const number = { type: 'number' };

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import type { Registration } from '../../src/contracts/capability.ts';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { createRandom } from '../simulator/random.ts';
+import { createRandom } from '../shared/random.ts';
 import { answerQuestion, type Question } from './advisor.ts';
 import { schemas } from './capabilities.ts';
 import type { Failure } from './failures.ts';

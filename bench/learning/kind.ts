@@ -1,7 +1,7 @@
 /** A kind of failure: which field is wrong, how, what is said about it, what the cure is, and who knows it. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import type { Random } from '../simulator/random.ts';
+import type { Random } from '../shared/random.ts';
 import { openCapabilities } from './capabilities.ts';
 
 /** What can be learnt of it: a rule for any value, single values, or only what to tell a model. */

@@ -12,11 +12,29 @@ export interface Database {
   readonly projectId: string;
 }
 
-export async function startDatabase(place: Place): Promise<Database> {
-  const { supervisor, report, dataDir, cacheDir } = place;
-  const options = { dataDir, port: await place.nextPort(), ephemeral: false, cacheDir };
-  const server = await startPostgres(supervisor, options, createPartReport(report, 'Postgres'));
-  const databaseUrl = await ensureDatabase(server, 'capstan');
-  const access = await prepareDatabase(databaseUrl, { apiKeyFile: join(dataDir, 'api-key') });
-  return { server, databaseUrl, apiKey: access.api_key, projectId: access.project_id };
+async function startServer({
+  supervisor,
+  report,
+  dataDir,
+  cacheDir,
+  nextPort,
+}: Place): Promise<PostgresServer> {
+  const options = { dataDir, port: await nextPort(), ephemeral: false, cacheDir };
+  return startPostgres(supervisor, options, createPartReport(report, 'Postgres'));
+}
+
+/** The server is started with the first database. @returns a function that makes a database of the name it is given */
+export function createDatabases(place: Place): (name: string) => Promise<Database> {
+  let started: Promise<PostgresServer> | undefined;
+  return async (name) => {
+    started ??= startServer(place);
+    const server = await started;
+    const databaseUrl = await ensureDatabase(server, name);
+    const access = await prepareDatabase(databaseUrl, { apiKeyFile: join(place.dataDir, `${name}-api-key`) });
+    return { server, databaseUrl, apiKey: access.api_key, projectId: access.project_id };
+  };
+}
+
+export function startDatabase(place: Place): Promise<Database> {
+  return createDatabases(place)('capstan');
 }

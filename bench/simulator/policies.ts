@@ -3,8 +3,8 @@ import type { Priority } from '../../src/contracts/primitives.ts';
 import { choose } from '../../src/core/routing/choose.ts';
 import { priorDuration } from '../../src/core/routing/estimate.ts';
 import type { RouteRequest } from '../../src/core/routing/types.ts';
+import type { Random } from '../shared/random.ts';
 import type { Call, Server } from './fleets.ts';
-import type { Random } from './random.ts';
 
 export interface Policy {
   readonly name: string;

@@ -2,10 +2,11 @@
  * Calls that arrive at random over a virtual clock and wait for instances. The same seed gives every policy the
  * same arrivals and the same work.
  */
+
+import { createRandom } from '../shared/random.ts';
 import { createEventQueue } from './event-queue.ts';
 import { type Call, capacityOf, costOf, createServers, type Fleet, type Server } from './fleets.ts';
 import type { Policy } from './policies.ts';
-import { createRandom } from './random.ts';
 
 export interface Outcome {
   /** From arrival to the start of the call, ms. */

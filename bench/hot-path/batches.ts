@@ -1,10 +1,8 @@
 /**
  * Reservation and settlement of paid calls on one budget row, durable, by 32 callers: one statement per call against
- * the lane that sends together what waits. `npm run bench:lane [-- --quick]`. Exit code 1 when the lane is not five
- * times as fast, or an account is wrong afterwards.
+ * the writer that sends together what waits. Both have to leave every account right.
  */
 import { randomUUID } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import {
   type AttemptEnd,
   type Claim,
@@ -16,15 +14,10 @@ import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
 import { type AttemptWriter, createAttemptWriter } from '../../src/services/routing/attempt-writer.ts';
 import { median } from '../engine/statistics.ts';
-import { runBench } from '../shared/run-bench.ts';
-import { startDatabase } from '../shared/start-database.ts';
+import type { Bench, Figure } from './figure.ts';
 
 const callers = 32;
-const bar = 5;
 const price = 100_000n;
-
-const { values: options } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
-const effort = options.quick ? { rounds: 3, roundMs: 1_000 } : { rounds: 9, roundMs: 3_000 };
 
 function singly(db: Db): Pick<AttemptWriter, 'claim' | 'settle'> {
   return {
@@ -101,15 +94,24 @@ function anEnd({ attempt_id, token }: Claim): AttemptEnd {
   };
 }
 
-async function measure(lanes: Pick<AttemptWriter, 'claim' | 'settle'>, make: () => Claim): Promise<number> {
+interface Load {
+  readonly make: () => Claim;
+  readonly roundMs: number;
+}
+
+/** @returns pairs of a claim and its settlement per second */
+async function measure(
+  writer: Pick<AttemptWriter, 'claim' | 'settle'>,
+  { make, roundMs }: Load,
+): Promise<number> {
   const startedAt = performance.now();
   let pairs = 0;
   const caller = async (): Promise<void> => {
-    while (performance.now() - startedAt < effort.roundMs) {
+    while (performance.now() - startedAt < roundMs) {
       const claim = make();
-      const { outcome } = await lanes.claim(claim, true);
+      const { outcome } = await writer.claim(claim, true);
       if (outcome !== 'claimed') throw new Error(`a claim was ${outcome}`);
-      if ((await lanes.settle(anEnd(claim), true, false)) !== 'settled')
+      if ((await writer.settle(anEnd(claim), true, false)) !== 'settled')
         throw new Error('a settlement was refused');
       pairs += 1;
     }
@@ -127,39 +129,59 @@ async function readDrift(db: Db): Promise<{ drift: string; reserved: string }> {
   return rows[0];
 }
 
-async function bench(db: Db, project_id: string): Promise<boolean> {
-  const instance = await insertInstance(db, project_id);
-  const make = (): Claim => aClaim(project_id, instance);
-  const sides = { one: singly(db), lane: createAttemptWriter(db) };
-  await measure(sides.one, make);
-  await measure(sides.lane, make);
-  const rounds: { one: number; lane: number }[] = [];
-  for (let round = 0; round < effort.rounds; round++) {
-    const measured = { one: 0, lane: 0 };
-    for (const name of round % 2 === 0 ? (['one', 'lane'] as const) : (['lane', 'one'] as const)) {
-      measured[name] = await measure(sides[name], make);
-    }
-    rounds.push(measured);
+/** Both in every round, in turn the first. */
+async function playRounds(db: Db, load: Load, rounds: number): Promise<{ one: number; together: number }[]> {
+  const sides = { one: singly(db), together: createAttemptWriter(db) };
+  await measure(sides.one, load);
+  await measure(sides.together, load);
+  const played: { one: number; together: number }[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const measured = { one: 0, together: 0 };
+    const order = round % 2 === 0 ? (['one', 'together'] as const) : (['together', 'one'] as const);
+    for (const name of order) measured[name] = await measure(sides[name], load);
+    played.push(measured);
   }
-  const ratio = median(rounds.map(({ one, lane }) => lane / one));
-  const { drift, reserved } = await readDrift(db);
-  console.log(
-    `${new Date().toISOString()}  Node ${process.version}  ${effort.rounds} rounds, ${callers} callers`,
-  );
-  console.log(`one statement per call   ${median(rounds.map(({ one }) => one)).toFixed(0)} pairs/s`);
-  console.log(`batch lane               ${median(rounds.map(({ lane }) => lane)).toFixed(0)} pairs/s`);
-  console.log(`ratio                    ${ratio.toFixed(2)}  >= ${bar}  ${ratio >= bar ? 'pass' : 'FAIL'}`);
-  console.log(
-    `drift ${drift} nano-USD, reserved ${reserved}  ${drift === '0' && reserved === '0' ? 'pass' : 'FAIL'}`,
-  );
-  return ratio >= bar && drift === '0' && reserved === '0';
+  return played;
 }
 
-await runBench(async (place) => {
-  const { databaseUrl, projectId: project_id } = await startDatabase(place);
+function toFigures(
+  rounds: readonly { readonly one: number; readonly together: number }[],
+  { drift, reserved }: { readonly drift: string; readonly reserved: string },
+): Figure[] {
+  const none: Figure['bar'] = { kind: '<=', limit: 0 };
+  return [
+    {
+      name: 'pairs, one statement each',
+      value: median(rounds.map(({ one }) => one)),
+      unit: 'pairs/s',
+      bar: null,
+    },
+    {
+      name: 'pairs, batched',
+      value: median(rounds.map((round) => round.together)),
+      unit: 'pairs/s',
+      bar: null,
+    },
+    {
+      name: 'batched by one statement each',
+      value: median(rounds.map(({ one, together }) => together / one)),
+      unit: '×',
+      bar: { kind: '>=', limit: 5 },
+    },
+    { name: 'drift of the budget rows', value: Math.abs(Number(drift)), unit: 'nano-USD', bar: none },
+    { name: 'still reserved', value: Number(reserved), unit: 'nano-USD', bar: none },
+  ];
+}
+
+export async function measureBatches({ addDatabase, isQuick }: Bench): Promise<Figure[]> {
+  const { databaseUrl, projectId: project_id } = await addDatabase('batches');
   const db = connectDatabase(databaseUrl, callers);
-  await db('project').where({ project_id }).update({ daily_limit_nano: '1000000000000000' });
-  const isMet = await bench(db, project_id);
-  await db.destroy();
-  return isMet;
-});
+  try {
+    await db('project').where({ project_id }).update({ daily_limit_nano: '1000000000000000' });
+    const instance = await insertInstance(db, project_id);
+    const load = { make: () => aClaim(project_id, instance), roundMs: isQuick ? 1_000 : 3_000 };
+    return toFigures(await playRounds(db, load, isQuick ? 3 : 9), await readDrift(db));
+  } finally {
+    await db.destroy();
+  }
+}

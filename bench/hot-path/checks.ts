@@ -1,6 +1,6 @@
 /**
  * How long it takes to check a definition of 1,000 steps against the schemas of what they call, and how long with reading
- * its text. Exits with 1 when the median of the checks is above the bar.
+ * its text.
  */
 import type { CapabilitySpec } from '../../src/contracts/capability.ts';
 import { type Finding, PipelineDefinition } from '../../src/contracts/pipeline.ts';
@@ -10,8 +10,9 @@ import type { DefinitionFacts } from '../../src/core/definition/checks/definitio
 import type { DefinitionFinding } from '../../src/core/definition/checks/finding.ts';
 import { createInputForms } from '../../src/definitions/input-forms.ts';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
+import { median } from '../engine/statistics.ts';
+import type { Figure } from './figure.ts';
 
-const barMs = 50;
 const rounds = 40;
 const warmRounds = 15;
 const stepCount = 1_000;
@@ -106,48 +107,32 @@ const text = JSON.stringify({
   steps: Array.from({ length: stepCount }, (_, index) => aStep(index)),
 });
 
-interface Time {
-  readonly wallMs: number;
-  readonly cpuMs: number;
-}
-
-function measure(work: () => readonly Finding[] | readonly DefinitionFinding[]): Time {
-  const [wall, cpu] = [performance.now(), process.cpuUsage()];
+/** @returns milliseconds */
+function measure(work: () => readonly Finding[] | readonly DefinitionFinding[]): number {
+  const startedAt = performance.now();
   const findings = work();
-  const { user, system } = process.cpuUsage(cpu);
+  const ms = performance.now() - startedAt;
   const error = findings.find(({ severity }) => severity === 'error');
   if (error !== undefined) throw new Error(`the definition has an error: ${JSON.stringify(error)}`);
-  return { wallMs: performance.now() - wall, cpuMs: (user + system) / 1_000 };
+  return ms;
 }
 
-function show(ms: number): string {
-  return `${ms.toFixed(1)} ms`;
-}
-
-/** @returns the median in ms */
-function report(name: string, work: () => readonly Finding[] | readonly DefinitionFinding[]): number {
-  const first = measure(work);
+/** @returns the median in milliseconds, once the code is compiled and the schemas are */
+function medianOf(work: () => readonly Finding[] | readonly DefinitionFinding[]): number {
   for (let round = 0; round < warmRounds; round++) measure(work);
-  const times = Array.from({ length: rounds }, () => measure(work));
-  const [wall, cpu] = (['wallMs', 'cpuMs'] as const).map((of) =>
-    times.map((time) => time[of]).sort((a, b) => a - b),
-  );
-  const middle = Math.floor(rounds / 2);
-  const p50 = wall?.[middle] ?? 0;
-  console.log(
-    `${name}: p50 ${show(p50)} (${show(cpu?.[middle] ?? 0)} of processor time), min ${show(wall?.[0] ?? 0)}, ` +
-      `max ${show(wall?.at(-1) ?? 0)}, the first ${show(first.wallMs)}`,
-  );
-  return p50;
+  return median(Array.from({ length: rounds }, () => measure(work)));
 }
 
-console.log(
-  `${stepCount} steps, ${capabilityCount} capabilities, ${text.length} characters; the bar is ${barMs} ms`,
-);
-const definition = PipelineDefinition.parse(JSON.parse(text));
-const p50 = report('checks', () => checkDefinition(definition, facts));
-report(
-  'from the text to the findings',
-  () => readDefinition({ text, contentType: 'application/json' }, facts).findings,
-);
-process.exitCode = p50 > barMs ? 1 : 0;
+export function measureChecks(): Figure[] {
+  const definition = PipelineDefinition.parse(JSON.parse(text));
+  const read = () => readDefinition({ text, contentType: 'application/json' }, facts).findings;
+  return [
+    {
+      name: `checks of ${stepCount} steps`,
+      value: medianOf(() => checkDefinition(definition, facts)),
+      unit: 'ms',
+      bar: { kind: '<=', limit: 50 },
+    },
+    { name: 'from the text to the findings', value: medianOf(read), unit: 'ms', bar: null },
+  ];
+}

@@ -1,0 +1,31 @@
+import type { Place } from '../shared/run-bench.ts';
+import type { Database } from '../shared/start-database.ts';
+
+/** What a part is measured with. */
+export interface Bench {
+  readonly place: Place;
+  readonly isQuick: boolean;
+  /** On one Postgres for all parts, which is started when it is first needed. */
+  readonly addDatabase: (name: string) => Promise<Database>;
+}
+
+/** One measured value beside its bar. */
+export interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: 'µs' | 'ms' | '×' | 'nano-USD' | 'pairs/s';
+  /** The most or the least that it may be; null where it is only shown. */
+  readonly bar: { readonly kind: '<=' | '>='; readonly limit: number } | null;
+}
+
+export function isMet({ value, bar }: Figure): boolean {
+  if (bar === null) return true;
+  return bar.kind === '<=' ? value <= bar.limit : value >= bar.limit;
+}
+
+export function toLine(figure: Figure): string {
+  const { name, value, unit, bar } = figure;
+  const shown = `${name.padEnd(44)}${value.toFixed(unit === 'pairs/s' || unit === 'nano-USD' ? 0 : 2).padStart(10)} ${unit.padEnd(9)}`;
+  if (bar === null) return shown.trimEnd();
+  return `${shown}${`${bar.kind} ${bar.limit}`.padEnd(9)}${isMet(figure) ? 'pass' : 'FAIL'}`;
+}
