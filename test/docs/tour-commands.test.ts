@@ -1,4 +1,4 @@
-/** The curl commands of the README, run by bash one after another against a real server and worker. */
+/** The curl commands of the tour, run by bash one after another against a real server and worker. */
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -60,8 +60,8 @@ async function runScript(script: string): Promise<{ code: number | null; printed
   }
 }
 
-test('the curl commands of the README do what it says', async () => {
-  const blocks = listCodeBlocks('README.md').filter(({ mark }) => mark === 'curl');
+test('the curl commands of the tour do what it says', async () => {
+  const blocks = listCodeBlocks('docs/tour.md').filter(({ mark }) => mark === 'curl');
   const port = String(await choosePort([]));
   const script = blocks
     .map((block) => block.text)
