@@ -51,7 +51,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   api: {
     imports: ['contracts', 'core', 'definitions', 'errors', 'services'],
     types: ['config'],
-    packages: ['find-my-way', 'node:', 'pino', 'zod', 'zod-openapi'],
+    packages: ['@koa/router', 'koa', 'node:', 'pino', 'zod', 'zod-openapi'],
   },
   config: { imports: ['clients', 'core'], packages: ['zod'] },
   runtime: {

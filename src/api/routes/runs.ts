@@ -15,11 +15,11 @@ import {
 } from '../../contracts/run.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
-import { toProblem } from '../http/problem.ts';
 import { KeyHeaders, markReplayed, readIdempotency } from '../idempotency.ts';
 import { findJobFault } from '../job-size.ts';
 import { type ApiConfig, httpLimits } from '../limits.ts';
 import { readWait } from '../preference.ts';
+import { toProblem } from '../problem.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 import { RunPath, StepPath } from './parameters.ts';
 

@@ -1,4 +1,5 @@
-/** Of every answer. Scripts and styles from our origin only; TLS ends at a proxy, which is where HSTS belongs. */
+import type { ApiMiddleware } from './request-state.ts';
+
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -11,7 +12,7 @@ const policy = [
   "frame-ancestors 'none'",
 ];
 
-export const commonHeaders = {
+const common = {
   'Content-Security-Policy': policy.join(';'),
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
@@ -20,4 +21,10 @@ export const commonHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'X-DNS-Prefetch-Control': 'off',
   'X-Frame-Options': 'SAMEORIGIN',
-} as const;
+};
+
+/** Every answer allows scripts and styles of our origin only. TLS ends at a proxy, which is where HSTS belongs. */
+export const securityHeaders: ApiMiddleware = (ctx, next) => {
+  ctx.set(common);
+  return next();
+};

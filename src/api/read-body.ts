@@ -4,10 +4,10 @@
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { AppError } from '../../errors/app-error.ts';
-import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from '../body-kind.ts';
-import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from '../limits.ts';
-import { scanJson } from '../scan-json.ts';
+import { AppError } from '../errors/app-error.ts';
+import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from './body-kind.ts';
+import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
+import { scanJson } from './scan-json.ts';
 
 export interface ReceivedBody {
   readonly bytes: Buffer;

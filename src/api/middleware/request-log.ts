@@ -1,0 +1,28 @@
+import type { Logger } from 'pino';
+import type { ApiMiddleware } from './request-state.ts';
+
+const quietPaths = new Set(['/livez', '/readyz']);
+
+/** Writes one line when the answer has been sent or the client has gone: never headers, bodies or queries. */
+export function requestLog(logger: Logger): ApiMiddleware {
+  return ({ req, res, state }, next) => {
+    const startedAt = performance.now();
+    res.once('close', () => {
+      const path = state.route?.path ?? 'none';
+      const level = quietPaths.has(path) ? 'debug' : 'info';
+      if (!logger.isLevelEnabled(level)) return;
+      const line = {
+        request_id: state.request_id,
+        method: req.method,
+        route: path,
+        status: res.headersSent ? res.statusCode : undefined,
+        ms: Math.round(performance.now() - startedAt),
+        key_id: state.caller?.key_id,
+        project_id: state.caller?.project_id,
+        ...(res.writableFinished ? {} : { aborted: true }),
+      };
+      logger[level](line, 'request');
+    });
+    return next();
+  };
+}

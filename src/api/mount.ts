@@ -1,0 +1,69 @@
+/** Puts declared routes on a router: authentication, then the body, then the handler, then its answer. */
+import { METHODS } from 'node:http';
+import type { Socket } from 'node:net';
+import { Router } from '@koa/router';
+import type { Services } from '../services/services.ts';
+import type { ApiConfig } from './limits.ts';
+import { authenticate } from './middleware/authenticate.ts';
+import { type ApiMiddleware, type RequestState, sentPath } from './middleware/request-state.ts';
+import { readBody } from './read-body.ts';
+import type { Route } from './route.ts';
+import { sendAnswer } from './send-answer.ts';
+
+export interface MountOptions {
+  readonly access: Services['access'];
+  readonly config: ApiConfig;
+  readonly closing: AbortSignal;
+}
+
+export function mountRoutes(routes: readonly Route[], options: MountOptions): Router<RequestState> {
+  // The methods that Node knows: for each of them a path that is there answers 405, none is "not implemented".
+  const router = new Router<RequestState>({ methods: METHODS });
+  for (const route of routes) {
+    const guards = route.scope === null ? [] : [authenticate(options.access, route.scope)];
+    const stack = [enter(route), ...guards, answer(route, options)];
+    router.register(toRouterPath(route.path), [route.method], stack, { sensitive: true });
+  }
+  return router;
+}
+
+/** `/v1/media/{job_id}/{+file}` → `/v1/media/:job_id/*file` */
+function toRouterPath(path: string): string {
+  return path.replace(/\{\+(\w+)\}/g, '*$1').replace(/\{(\w+)\}/g, ':$1');
+}
+
+function enter(route: Route): ApiMiddleware {
+  return (ctx, next) => {
+    ctx.state.route = route;
+    return next();
+  };
+}
+
+function answer(route: Route, { config, closing }: MountOptions): ApiMiddleware {
+  return async (ctx) => {
+    const { req, state } = ctx;
+    const { bytes, body } = await readBody(req, route.body, config);
+    if (route.isLong) allowSilence(req.socket);
+    else if (closing.aborted) state.gone.abort('gone');
+    const ready = await route.handle({
+      params: ctx.params,
+      query: ctx.query,
+      headers: req.headers,
+      body,
+      bytes,
+      path: sentPath(req),
+      caller: state.caller ?? null,
+      request_id: state.request_id,
+      requestHeaders: req.headers,
+      signal: state.gone,
+      setHeader: (name, value) => ctx.set(name, value),
+    });
+    sendAnswer(ctx, ready);
+  };
+}
+
+/** Node sets the limit anew for the next request; a client that vanished is noticed by TCP. */
+function allowSilence(socket: Socket): void {
+  socket.setTimeout(0);
+  socket.setKeepAlive(true, 30_000);
+}

@@ -1,0 +1,26 @@
+/** Gives an answer to Koa, which puts it on the wire: JSON, text, bytes or a stream. */
+import { Readable } from 'node:stream';
+import type { ParameterizedContext } from 'koa';
+import type { Answer } from './route.ts';
+
+export function sendAnswer(ctx: ParameterizedContext, { status, headers, body }: Answer): void {
+  if (body === undefined) {
+    ctx.body = null;
+    ctx.set('Content-Length', '0');
+  } else {
+    ctx.set('Content-Type', typeOf(body));
+    if (body instanceof Readable && ctx.method === 'HEAD') body.destroy();
+    else ctx.body = isSendable(body) ? body : JSON.stringify(body);
+  }
+  ctx.status = status;
+  if (headers !== undefined) ctx.set(headers);
+}
+
+function isSendable(body: unknown): body is Readable | Buffer | string {
+  return body instanceof Readable || Buffer.isBuffer(body) || typeof body === 'string';
+}
+
+function typeOf(body: unknown): string {
+  if (body instanceof Readable || Buffer.isBuffer(body)) return 'application/octet-stream';
+  return typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
+}
