@@ -2,7 +2,8 @@
 import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';
 import { readConfig } from './config.ts';
-import { createLogger, createServerRuntime } from './runtime.ts';
+import { createLogger } from './runtime/logger.ts';
+import { createServerRuntime } from './runtime/server-runtime.ts';
 import { prepareDatabase } from './services/setup.ts';
 
 const config = readConfig(process.env);

@@ -6,9 +6,10 @@ import { setFlagsFromString } from 'node:v8';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from './activities/create-activities.ts';
-import { loadWorkflowBundle } from './bundle-workflows.ts';
 import { readConfig } from './config.ts';
-import { createLogger, createWorkerRuntime } from './runtime.ts';
+import { loadWorkflowBundle } from './runtime/bundle-workflows.ts';
+import { createLogger } from './runtime/logger.ts';
+import { createWorkerRuntime } from './runtime/worker-runtime.ts';
 
 // For the workflow sandboxes, which are made from here on: the SDK maps a stack for every promise, which costs a
 // quarter of a workflow's time. This thread's own context exists already and keeps its stack traces.

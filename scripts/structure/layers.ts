@@ -57,12 +57,11 @@ export const layers: Readonly<Record<string, Layer>> = {
   runtime: {
     imports: ['clients', 'db', 'schemas', 'services'],
     types: ['config'],
-    packages: ['pino'],
+    packages: ['@temporalio/worker', 'node:', 'pino'],
   },
-  'bundle-workflows': { imports: [], packages: ['@temporalio/worker', 'node:'] },
   server: { imports: ['api', 'config', 'runtime', 'services'], packages: [] },
   worker: {
-    imports: ['activities', 'bundle-workflows', 'config', 'runtime'],
+    imports: ['activities', 'config', 'runtime'],
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },

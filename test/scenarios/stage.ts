@@ -13,7 +13,6 @@ import { toNanoUsd } from '../../src/core/money/nano-usd.ts';
 import { insertProject } from '../../src/db/access/project.ts';
 import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { createRouterRuntime } from '../../src/runtime.ts';
 import { newId } from '../../src/services/ids.ts';
 import type { RegistryService } from '../../src/services/registry/registry-service.ts';
 import { watchCommits } from '../support/commit-watch.ts';
@@ -25,6 +24,7 @@ import {
   startJournalFleet,
 } from '../support/journal-fleet.ts';
 import type { CallOrder, CallReport } from '../support/router-messages.ts';
+import { createRouterRuntime } from '../support/router-runtime.ts';
 import { type RouterProcess, startRouter } from '../support/routers.ts';
 import { waitFor } from '../support/wait.ts';
 

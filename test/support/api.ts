@@ -10,7 +10,7 @@ import { ConfigSchema } from '../../src/config.ts';
 import type { Scope } from '../../src/contracts/access.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { createServerRuntime } from '../../src/runtime.ts';
+import { createServerRuntime } from '../../src/runtime/server-runtime.ts';
 import { createAccessService } from '../../src/services/access/access-service.ts';
 import { ensureDefaultProject } from '../../src/services/access/bootstrap-access.ts';
 import { createTestDatabase } from './database.ts';

@@ -6,7 +6,6 @@ import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { builtBundleName, bundleWorkflows } from '../../src/bundle-workflows.ts';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
 import { choosePort } from '../../src/dev/ports.ts';
 import { startPostgres } from '../../src/dev/postgres/server.ts';
@@ -14,6 +13,7 @@ import { createPartReport, type Report } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
 import { startTemporal } from '../../src/dev/temporal/server.ts';
 import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
+import { builtBundleName, bundleWorkflows } from '../../src/runtime/bundle-workflows.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {

@@ -12,7 +12,7 @@ import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
-import { createWorkerRuntime } from '../../src/runtime.ts';
+import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/ladder-position.ts';
 import { type CallOptions, startTestApi, type TestApi } from './api.ts';
 import { registerInstance } from './direct-calls.ts';

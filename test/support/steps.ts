@@ -10,7 +10,6 @@ import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { createRouterRuntime } from '../../src/runtime.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
 import { createDecideSteps, type DecideSteps } from '../../src/services/steps/decide-steps.ts';
@@ -24,6 +23,7 @@ import type { SubRunOrder } from '../../src/services/steps/submit-sub-run.ts';
 import { useDatabase } from './database.ts';
 import { aProject, aRun, type StoredRun } from './factories.ts';
 import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';
+import { createRouterRuntime } from './router-runtime.ts';
 import { waitFor } from './wait.ts';
 
 export interface Worker {

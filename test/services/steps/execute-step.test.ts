@@ -8,7 +8,6 @@ import { startLadder } from '../../../src/core/ladder/machine.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
-import { createRouterRuntime } from '../../../src/runtime.ts';
 import { newStoredLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
@@ -23,6 +22,7 @@ import type { SubmitSubRun } from '../../../src/services/steps/submit-sub-run.ts
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';
+import { createRouterRuntime } from '../../support/router-runtime.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let database: TestDatabase;

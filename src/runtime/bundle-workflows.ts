@@ -18,8 +18,8 @@ export interface WorkflowBundle {
 /** What the build calls it. */
 export const builtBundleName = 'workflow-bundle.js';
 
-const builtFile = fileURLToPath(new URL(builtBundleName, import.meta.url));
-const entry = fileURLToPath(new URL(`./workflows/index${extname(import.meta.url)}`, import.meta.url));
+const builtFile = fileURLToPath(new URL(`../${builtBundleName}`, import.meta.url));
+const entry = fileURLToPath(new URL(`../workflows/index${extname(import.meta.url)}`, import.meta.url));
 
 /** @returns the code */
 export async function bundleWorkflows(logger: Logger = new DefaultLogger('ERROR')): Promise<string> {

@@ -1,0 +1,71 @@
+/**
+ * The composition root stands in this folder: configuration becomes connections, connections become services. Nothing
+ * else wires, and nothing else closes.
+ */
+import type { Logger } from 'pino';
+import { createAddressPolicy } from '../clients/address-policy.ts';
+import { createCapabilityProbe } from '../clients/capability-probe.ts';
+import { createDialGuard } from '../clients/guarded-dial.ts';
+import { findOwnListeners } from '../clients/own-listeners.ts';
+import { readTemporalAddress } from '../clients/temporal/connect.ts';
+import type { Config } from '../config.ts';
+import { connectDatabase, type Db } from '../db/connect.ts';
+import { migrate } from '../db/migrate.ts';
+import { createSchemaVetter } from '../schemas/schema-vetter.ts';
+import type { CheckTools } from '../services/pipelines/definition-checks.ts';
+import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
+import { createRegistryService } from '../services/registry/registry-service.ts';
+import { createRunContexts } from '../services/run-data/run-context.ts';
+import { createStepResults } from '../services/run-data/step-results.ts';
+import { createKnownDefinitions } from '../services/runs/known-definitions.ts';
+
+/** Where instances may be. */
+function createPolicy(config: Config) {
+  return createAddressPolicy({
+    allowedCidrs: config.ALLOWED_CIDRS,
+    allowsLoopback: config.CAPSTAN_MODE === 'development',
+    ownListeners: findOwnListeners([
+      config.DATABASE_URL,
+      `temporal://${readTemporalAddress()}`,
+      config.TEMPORAL_UI_URL,
+      `http://${config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST}:${config.PORT}`,
+      config.PUBLIC_URL,
+    ]),
+  });
+}
+
+export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
+
+/** What both processes stand on: the database and what is built from it alone. */
+export async function createFoundation(config: Config, logger: Logger) {
+  await migrate(config.DATABASE_URL);
+  const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
+  const policy = createPolicy(config);
+  const guard = createDialGuard(policy);
+  const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
+  const vetter = createSchemaVetter();
+  const contexts = createRunContexts(db);
+  const results = createStepResults(db);
+  const registry = createRegistryService({ db, probe, logger, policy, vetter });
+  return {
+    db,
+    guard,
+    contexts,
+    results,
+    registry,
+    vetter,
+    close: async (): Promise<void> => {
+      await registry.close();
+      await probe.close();
+      await vetter.close();
+      await db.destroy();
+    },
+  };
+}
+
+/** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
+export function createIntake(db: Db, tools: CheckTools) {
+  const pipelines = createPipelineService(db, tools);
+  const definitions = createKnownDefinitions({ db, pipelines });
+  return { db, pipelines, definitions, checkForRun: pipelines.checkForRun };
+}

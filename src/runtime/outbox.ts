@@ -1,0 +1,78 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import type { Db } from '../db/connect.ts';
+import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
+import { createDuties, createPromptDuties } from '../services/maintenance/duties.ts';
+import { createMaintenance } from '../services/maintenance/maintenance.ts';
+import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
+import type { RegistryService } from '../services/registry/registry-service.ts';
+import { createReviewDelivery } from '../services/reviews/deliver-review.ts';
+import { createRunDelivery } from '../services/runs/deliver-run.ts';
+import { createDueWork } from '../services/runs/due-work.ts';
+import { createReconcileRuns } from '../services/runs/reconcile-runs.ts';
+import { createWatchCapabilities } from '../services/runs/watch-capabilities.ts';
+import { createScheduleDelivery } from '../services/schedules/deliver-schedule.ts';
+import type { Temporal } from './temporal.ts';
+
+interface OutboxTools extends Temporal {
+  readonly db: Db;
+  readonly logger: Logger;
+  /** The API's address, known once it listens. */
+  readonly publicUrl: () => string;
+}
+
+export type Outbox = ReturnType<typeof createOutbox>;
+
+/** What carries rows to Temporal: at once after a request, and again from maintenance until it has arrived. */
+export function createOutbox(config: Config, { db, workflows, schedules, logger, publicUrl }: OutboxTools) {
+  const { HEARTBEAT_TIMEOUT_MS: heartbeatTimeoutMs } = config;
+  const runs = createRunDelivery({
+    db,
+    workflows,
+    heartbeatTimeoutMs,
+    engineVersion: config.ENGINE_VERSION,
+    historyEvents: config.HISTORY_EVENTS,
+    publicUrl,
+    logger,
+  });
+  const escalations = createEscalationDelivery({ db, workflows, heartbeatTimeoutMs, publicUrl, logger });
+  const reviews = createReviewDelivery({ db, workflows, logger });
+  const calendar = createScheduleDelivery({ db, schedules, logger });
+  return {
+    runs,
+    escalations,
+    reviews,
+    schedules: calendar,
+    settled: async (): Promise<void> => {
+      await Promise.all([runs.settled(), escalations.settled(), reviews.settled(), calendar.settled()]);
+    },
+  };
+}
+
+interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> {
+  readonly registry: RegistryService;
+  readonly outbox: Outbox;
+}
+
+/** What repairs rows and repeats deliveries, by the clock. */
+export function createKeeping(config: Config, { db, workflows, logger, registry, outbox }: KeepingTools) {
+  const work = {
+    db,
+    delivery: outbox.runs,
+    escalations: outbox.escalations,
+    reviews: outbox.reviews,
+    schedules: outbox.schedules,
+    registry,
+    dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
+    reconcileRuns: createReconcileRuns({ db, workflows, logger }),
+    watchCapabilities: createWatchCapabilities(db),
+    budgets: createBudgetKeeper({ db, logger }),
+  };
+  return createMaintenance({
+    db,
+    duties: createDuties(work),
+    promptDuties: createPromptDuties(work),
+    intervalMs: config.MAINTENANCE_MS,
+    logger,
+  });
+}

@@ -1,0 +1,136 @@
+import type { Logger } from 'pino';
+import { createMediaStore } from '../clients/media/create-media-store.ts';
+import type { Config } from '../config.ts';
+import { createAccessService } from '../services/access/access-service.ts';
+import { createAuditService } from '../services/access/audit-service.ts';
+import { createCallService } from '../services/calls/call-service.ts';
+import { createEscalationService } from '../services/escalation/escalation-service.ts';
+import { createHealthService } from '../services/health/health-service.ts';
+import { createJobService } from '../services/jobs/job-service.ts';
+import { createMoneyService } from '../services/money/money-service.ts';
+import { createAliasService } from '../services/pipelines/alias-service.ts';
+import { createPlanService } from '../services/plans/plan-service.ts';
+import { createCheckDecision } from '../services/reviews/review-input.ts';
+import { createReviewService } from '../services/reviews/review-service.ts';
+import { createDecisionService } from '../services/routing/decision-service.ts';
+import { createEventFeed } from '../services/runs/event-fleet.ts';
+import { createRerunRun } from '../services/runs/rerun-run.ts';
+import { createRunService } from '../services/runs/run-service.ts';
+import { createSubmitRun, createSubmitRuns } from '../services/runs/submit-run.ts';
+import { createScheduleService } from '../services/schedules/schedule-service.ts';
+import { createSkillService } from '../services/skills/skill-service.ts';
+import { createFoundation, createIntake, type Foundation } from './foundation.ts';
+import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
+import { createRouter, pollMs, type Router } from './router.ts';
+import { createTemporal, type Temporal } from './temporal.ts';
+
+interface Base {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly foundation: Foundation;
+  readonly router: Router;
+  readonly temporal: Temporal;
+  readonly outbox: Outbox;
+}
+
+/** Runs, and what becomes one: definitions, plans, schedules. */
+function createRunServices({ config, logger, foundation, router, temporal, outbox }: Base) {
+  const { db, contexts, results, vetter } = foundation;
+  const { fleet, validator } = router;
+  const media = createMediaStore(config.MEDIA_URL);
+  const events = createEventFeed({ db, intervalMs: pollMs, logger });
+  const intake = createIntake(db, { fleet, vet: vetter.vet });
+  const { pipelines, definitions } = intake;
+  const { schedules } = temporal;
+  const runs = createRunService({
+    db,
+    delivery: outbox.runs,
+    feed: events,
+    contexts,
+    results,
+    submitRun: createSubmitRun(intake),
+    submitRuns: createSubmitRuns(intake),
+    reruns: createRerunRun({ ...intake, media }),
+  });
+  return {
+    services: {
+      pipelines,
+      plans: createPlanService({ ...intake, fleet, validator }),
+      aliases: createAliasService(db),
+      jobs: createJobService(db, media),
+      media,
+      runs,
+      schedules: createScheduleService({ db, schedules, delivery: outbox.schedules, definitions }),
+    },
+    stop: (): void => events.stop(),
+  };
+}
+
+/** Routed calls that no run makes, and the ladder's questions and answers. */
+function createCallServices({ logger, foundation, router, outbox }: Base) {
+  const { db, contexts, vetter } = foundation;
+  const { fleet, validator, callCapability } = router;
+  const calls = createCallService({ db, fleet, callCapability, logger });
+  const escalations = createEscalationService({
+    db,
+    contexts,
+    fleet,
+    validator,
+    callCapability,
+    logger,
+    vet: vetter.vet,
+    startSoon: outbox.escalations.startSoon,
+  });
+  const checkDecision = createCheckDecision({ db, fleet, validator, contexts });
+  return {
+    services: {
+      calls,
+      decisions: createDecisionService({ db, fleet, validator }),
+      escalations,
+      reviews: createReviewService({ db, checkDecision, delivery: outbox.reviews }),
+    },
+    close: async (): Promise<void> => {
+      await Promise.all([calls.close(), escalations.close()]);
+    },
+  };
+}
+
+/** Who may come in, what it cost, and how the process fares. */
+function createOfficeServices({ config, foundation: { db, registry }, temporal: { workflows } }: Base) {
+  const keyEnvironment = config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
+  return {
+    access: createAccessService(db, { keyEnvironment }),
+    audit: createAuditService(db),
+    registry,
+    skills: createSkillService(db),
+    money: createMoneyService(db),
+    health: createHealthService(db, workflows),
+  };
+}
+
+/** The services behind the API. @param publicUrl the API's address, known once it listens */
+export async function createServerRuntime(config: Config, logger: Logger, publicUrl: () => string) {
+  const foundation = await createFoundation(config, logger);
+  const { db, registry } = foundation;
+  const router = createRouter(config, logger, foundation);
+  const temporal = await createTemporal(config);
+  const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl });
+  const keeping = createKeeping(config, { ...temporal, db, logger, registry, outbox });
+  const base = { config, logger, foundation, router, temporal, outbox };
+  const runs = createRunServices(base);
+  const calls = createCallServices(base);
+  await router.start();
+  keeping.start();
+  return {
+    services: { ...createOfficeServices(base), ...runs.services, ...calls.services },
+    close: async (): Promise<void> => {
+      await calls.close();
+      await keeping.stop();
+      runs.stop();
+      await outbox.settled();
+      await router.close();
+      await temporal.close();
+      await foundation.close();
+    },
+  };
+}

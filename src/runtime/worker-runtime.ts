@@ -1,0 +1,51 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
+import { createCloseRun } from '../services/runs/close-run.ts';
+import { createSubmitOriginatedRun } from '../services/runs/submit-originated-run.ts';
+import { createCancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
+import { createSubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
+import { createDecideSteps } from '../services/steps/decide-steps.ts';
+import { createExecuteRevision, createExecuteStep } from '../services/steps/execute-step.ts';
+import { createRecordProgress } from '../services/steps/record-progress.ts';
+import { createSubmitSubRun } from '../services/steps/submit-sub-run.ts';
+import { createFoundation, createIntake } from './foundation.ts';
+import { createRouter } from './router.ts';
+
+/** The services behind the activities. */
+export async function createWorkerRuntime(config: Config, logger: Logger) {
+  const foundation = await createFoundation(config, logger);
+  const { db, contexts, results } = foundation;
+  const router = createRouter(config, logger, foundation);
+  const { callCapability, fleet, validator } = router;
+  const steps = { db, contexts, results, callCapability };
+  const intake = createIntake(db, { fleet, vet: foundation.vetter.vet });
+  const escalations = createLadderService({
+    db,
+    contexts,
+    fleet,
+    validator,
+    callCapability,
+    executeRevision: createExecuteRevision(steps),
+  });
+  await router.start();
+  return {
+    services: {
+      executeStep: createExecuteStep({
+        ...steps,
+        openForStep: escalations.openForStep,
+        submitSubRun: createSubmitSubRun(intake),
+      }),
+      escalations,
+      decideSteps: createDecideSteps({ db, contexts, results }),
+      recordProgress: createRecordProgress(db),
+      closeRun: createCloseRun({ db, contexts, results }),
+      submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
+      cancelScheduledRun: createCancelScheduledRun(db),
+    },
+    close: async (): Promise<void> => {
+      await router.close();
+      await foundation.close();
+    },
+  };
+}
