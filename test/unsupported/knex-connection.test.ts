@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { discardConnection } from '../../src/unsupported/knex-connection.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let db: Db;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = connectDatabase(database.url, 1);
+});
+afterAll(async () => {
+  await db.destroy();
+  await database.drop();
+});
+
+/** @returns the connection that the pool of one lends next, after `use` */
+async function borrow(use: (connection: object) => void): Promise<object> {
+  const connection = await db.client.acquireConnection();
+  use(connection);
+  await db.client.releaseConnection(connection);
+  return connection;
+}
+
+test('the pool lends a connection again, and one that was discarded never', async () => {
+  const first = await borrow(() => undefined);
+  expect(await borrow(() => undefined)).toBe(first);
+  await borrow((connection) => discardConnection(connection, new Error('of no use')));
+  expect(await borrow(() => undefined)).not.toBe(first);
+});
