@@ -21,9 +21,10 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['contracts', 'core', 'errors', 'schemas'],
     packages: ['lru-cache', 'node:', 'yaml', 'zod'],
   },
-  db: { imports: [], types: ['contracts'], packages: ['knex', 'pg'] },
+  unsupported: { imports: [], types: ['core'], packages: ['@temporalio/client', 'undici'] },
+  db: { imports: ['unsupported'], types: ['contracts'], packages: ['knex', 'pg'] },
   clients: {
-    imports: ['contracts', 'core', 'errors'],
+    imports: ['contracts', 'core', 'errors', 'unsupported'],
     packages: [
       '@temporalio/client',
       '@temporalio/common',

@@ -3,11 +3,11 @@
  * `CallOutcome`. While a call is open, only refused or unanswered TCP connects end it early: a healthy
  * single-threaded capability answers nothing else while it works.
  */
-import type { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { CallOutcome } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
+import { toUndiciSignal } from '../unsupported/undici-signal.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { readAnswer } from './read-answer.ts';
 
@@ -90,7 +90,7 @@ async function exec(
         'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
       },
       body: JSON.stringify(call.input),
-      signal: stop as unknown as EventEmitter, // undici listens by addEventListener where there is one
+      signal: toUndiciSignal(stop),
     });
     return await readAnswer(answer, options.answerLimitBytes);
   } catch (error) {

@@ -2,6 +2,9 @@ import type { Json, JsonObject } from '../contracts/primitives.ts';
 
 export type JsonType = 'null' | 'boolean' | 'number' | 'string' | 'list' | 'object';
 
+/** A JSON value that holds no other. */
+export type Scalar = null | boolean | number | string;
+
 export function isList(value: Json): value is readonly Json[] {
   return Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 /** An advisory lock on a connection of its own: it is gone when the process is. */
+import { discardConnection } from '../unsupported/knex-connection.ts';
 import type { Db } from './connect.ts';
 
 export interface LockHold {
@@ -8,8 +9,6 @@ export interface LockHold {
 }
 
 interface LockConnection {
-  /** Makes knex end the connection when it comes back. */
-  __knex__disposed?: boolean;
   query(text: string, values?: readonly unknown[]): Promise<{ rows: { held: boolean }[] }>;
 }
 
@@ -19,7 +18,7 @@ export async function holdLock(db: Db, key: number): Promise<LockHold | null> {
   const giveBack = (): Promise<void> => db.client.releaseConnection(connection);
   /** A connection that failed may hold the lock still: the pool must end it, not lend it again. */
   const discard = async (error: unknown): Promise<never> => {
-    connection.__knex__disposed = true;
+    discardConnection(connection, error);
     await giveBack();
     throw error;
   };

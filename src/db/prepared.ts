@@ -2,6 +2,7 @@
  * Statements on the way of every call, past the query builder: it takes longer over a small one than the database does.
  */
 import pg from 'pg';
+import { discardConnection } from '../unsupported/knex-connection.ts';
 import type { Db } from './connect.ts';
 
 export interface PreparedStatement {
@@ -15,15 +16,12 @@ export interface PreparedStatement {
 
 const defaultTimeoutMs = 12_000;
 
-/** Of the pool: one with a reason to be thrown away is not handed out again. */
-type Connection = pg.Client & { __knex__disposed?: unknown };
-
 /** @throws DatabaseError of the database, Error of the way to it */
 export async function runPrepared<Row extends pg.QueryResultRow>(
   db: Db,
   { name, text, values, timeoutMs = defaultTimeoutMs }: PreparedStatement,
 ): Promise<Row[]> {
-  const connection: Connection = await db.client.acquireConnection();
+  const connection: pg.Client = await db.client.acquireConnection();
   db.client.emit('query', { sql: text, bindings: values }); // as the query builder does
   try {
     const statement = { name, text, values: [...values], query_timeout: timeoutMs };
@@ -31,7 +29,7 @@ export async function runPrepared<Row extends pg.QueryResultRow>(
   } catch (error) {
     // Else the database has ended the connection, or nobody knows what it still has to say.
     const isOfStatement = error instanceof pg.DatabaseError && error.severity === 'ERROR';
-    if (!isOfStatement) connection.__knex__disposed = error;
+    if (!isOfStatement) discardConnection(connection, error);
     throw error;
   } finally {
     await db.client.releaseConnection(connection);

@@ -13,7 +13,7 @@ import { createPlanService } from '../services/plans/plan-service.ts';
 import { createCheckDecision } from '../services/reviews/review-input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
 import { createDecisionService } from '../services/routing/decision-service.ts';
-import { createEventFeed } from '../services/runs/event-fleet.ts';
+import { createEventFeed } from '../services/runs/event-feed.ts';
 import { createRerunRun } from '../services/runs/rerun-run.ts';
 import { createRunService } from '../services/runs/run-service.ts';
 import { createSubmitRun, createSubmitRuns } from '../services/runs/submit-run.ts';

@@ -4,6 +4,7 @@
  * way. So all calls on one connection are bounded by the same function.
  */
 import type { Client, Connection } from '@temporalio/client';
+import { disableCallContext } from '../../unsupported/temporal-call-context.ts';
 
 export type Bounded = <Result>(call: () => Promise<Result>, ms?: number) => Promise<Result>;
 
@@ -24,7 +25,7 @@ export function createBoundedCalls(client: Client): Bounded {
       return await connection.withDeadline(Date.now() + ms, call);
     } finally {
       open -= 1;
-      if (open === 0) connection.callContextStorage.disable();
+      if (open === 0) disableCallContext(connection);
     }
   };
 }

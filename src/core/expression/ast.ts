@@ -2,6 +2,7 @@
  * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters,
  * comparisons) are lists, never nested, so only parentheses and `!` deepen a tree.
  */
+import type { Scalar } from '../json-type.ts';
 import type { AnyFilterName } from './dialect.ts';
 import type { RootName, SkillRootName } from './roots.ts';
 import type { ComparisonOperator } from './symbols.ts';
@@ -16,8 +17,6 @@ export interface Path {
   /** Where the path starts in its string, in UTF-16 units. */
   readonly offset: number;
 }
-
-export type Scalar = null | boolean | number | string;
 
 export interface FilterCall {
   readonly name: AnyFilterName;

@@ -3,8 +3,7 @@
  * value (that passes by, up to the next `??`) and refuses a value of the wrong type.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { isList, isPlainObject } from '../json-type.ts';
-import type { Scalar } from './ast.ts';
+import { isList, isPlainObject, type Scalar } from '../json-type.ts';
 import {
   describeValue,
   type Evaluation,

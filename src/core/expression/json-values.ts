@@ -3,8 +3,7 @@
  * charged to the evaluation before they are built.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { isPlainObject } from '../json-type.ts';
-import type { Scalar } from './ast.ts';
+import { isPlainObject, type Scalar } from '../json-type.ts';
 import { describeValue, type Evaluation, evaluationError, spend, spendItems } from './evaluation.ts';
 import { expressionLimits } from './limits.ts';
 

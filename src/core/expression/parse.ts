@@ -2,8 +2,10 @@
  * One function per rule of the grammar (grammar.ts). Every function ends on the first token that is not its own; none goes
  * back, so the time is linear in the length of the text.
  */
+
+import type { Scalar } from '../json-type.ts';
 import { createNameSuggester } from '../nearest-name.ts';
-import type { Expression, FilterCall, Scalar } from './ast.ts';
+import type { Expression, FilterCall } from './ast.ts';
 import {
   acceptSymbol,
   advance,
