@@ -68,7 +68,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
   capability: { imports: ['clients', 'contracts'], packages: ['ajv', 'node:', 'zod'] },
   dev: {
-    imports: ['contracts', 'core', 'services'],
+    imports: ['config', 'contracts', 'core', 'services'],
     packages: ['@temporalio/client', '@temporalio/envconfig', '@temporalio/worker', 'node:', 'pg', 'semver'],
   },
   cli: {
