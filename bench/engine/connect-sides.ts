@@ -9,7 +9,7 @@ import type { Side, SideName } from './side.ts';
 import type { CapstanAddresses, Stack } from './stack.ts';
 
 export interface ConnectedSides {
-  /** In the order of the columns. */
+  /** They stand in the order of the columns. */
   readonly sides: readonly Side[];
   close(): Promise<void>;
 }

@@ -14,7 +14,7 @@ import { type DbosAddresses, startDbos } from './dbos-process.ts';
 import { type RestateAddresses, startRestate } from './restate-processes.ts';
 import type { SideName } from './side.ts';
 
-/** One checkout of Capstan, as it is reached. */
+/** How one checkout of Capstan is reached. */
 export interface CapstanAddresses {
   readonly apiUrl: string;
   readonly apiKey: string;
@@ -77,7 +77,7 @@ async function startBareWorker(
   });
 }
 
-/** Of the rivals, those among the names. @throws Error of the first part that does not start */
+/** Starts only those rivals that are among the names. @throws Error of the first part that does not start */
 export async function startStack(
   place: Place,
   names: readonly SideName[],

@@ -1,6 +1,6 @@
 /** What the capability has seen: proof that a run has made its calls, and when the first one came. */
 export interface Calls {
-  /** By the steady clock. */
+  /** Milliseconds of the steady clock. */
   readonly firstAt: number;
   readonly count: number;
 }

@@ -13,7 +13,7 @@ import { schemas } from './capabilities.ts';
 import type { Failure } from './failures.ts';
 import { isSame } from './kind.ts';
 
-/** By level from 1 on. */
+/** The first is level 1. */
 const models = [
   { name: 'model.fast', usd: 0.0005 },
   { name: 'model.capable', usd: 0.004 },
@@ -23,7 +23,7 @@ const models = [
 
 export interface Instances {
   readonly registrations: readonly Registration[];
-  /** By failure: whether the input that was taken was the right one. */
+  /** Whether the input that was taken was the right one. */
   readonly taken: ReadonlyMap<Failure, boolean>;
   close(): Promise<void>;
 }

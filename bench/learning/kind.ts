@@ -54,7 +54,7 @@ interface FieldKind extends Omit<Kind, 'draw'> {
   /** Dotted path. */
   readonly at: string;
   readonly draw: (random: Random) => readonly [wrong: Json, right: Json];
-  /** Of the value that stands there; not needed where the schema refuses it. */
+  /** What the capability says of the value that stands there; not needed where the schema refuses it. */
   readonly say?: (value: Json) => string;
   /** Values that the capability takes there, right or not. */
   readonly takes?: (value: Json) => boolean;

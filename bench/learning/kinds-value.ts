@@ -6,7 +6,7 @@ interface Family {
   readonly capability: string;
   readonly at: string;
   readonly say?: (value: Json) => string;
-  /** By wrong value: the right one, and who knows it. */
+  /** The right value for each wrong one, and who knows it. */
   readonly cures: Readonly<Record<string, readonly [right: Json, knownFrom: Level]>>;
 }
 

@@ -22,7 +22,7 @@ export interface Result {
   readonly seed: number;
   readonly tenths: readonly Tenth[];
   readonly whole: Tenth;
-  /** By what can be learnt of a kind; of the last quarter. */
+  /** The last quarter, by what can be learnt of a kind. */
   readonly bySort: Readonly<Record<string, Part>>;
   readonly lastQuarter: Part;
   readonly saved: number;

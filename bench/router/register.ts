@@ -41,7 +41,7 @@ async function isVetted(server: CapstanServer, name: string): Promise<boolean> {
   return instances.every(({ spec_digest }) => spec_digest !== null);
 }
 
-/** With every server that is measured. */
+/** Registers both with every server that is measured. */
 export async function registerUpstreams({ capstan, beside, upstream, paidUpstream }: Stack): Promise<void> {
   for (const server of beside === null ? [capstan] : [capstan, beside]) {
     await request(server, 'PUT', '/v1/budgets', { scope: 'project', daily_limit_usd: 1_000 });

@@ -35,7 +35,7 @@ function shapeOf(name: string, steps: readonly Step[], calls = steps.length): Sh
   };
 }
 
-/** As in astronomers' mosaics: images are projected, neighbours compared, one step reads all comparisons. */
+/** Astronomers' mosaics have this shape: images are projected, neighbours compared, one step reads all comparisons. */
 export function mosaic(tasks: number, edges: number, fanIn: number): Shape {
   const images = Array.from({ length: 500 }, (_, at) => `image_${at}`);
   const pairs = Array.from({ length: fanIn }, (_, at) => `pair_${at}`);

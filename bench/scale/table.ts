@@ -6,7 +6,7 @@ export interface Row {
   readonly state: string;
   /** Until `POST /v1/runs` was answered. */
   readonly acceptedMs: number;
-  /** From the request to the run's end. */
+  /** Seconds from the request to the run's end. */
   readonly seconds: number;
   /** How many; the longest of them. */
   readonly histories: number;

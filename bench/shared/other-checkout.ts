@@ -60,10 +60,10 @@ export function describeOther(spec: ChildSpec, { name, root }: Checkout, program
 }
 
 export interface OtherServer extends Omit<Database, 'projectId'> {
-  /** Of its process. */
+  /** The name of its process. */
   readonly name: string;
   readonly apiUrl: string;
-  /** For its worker. */
+  /** Its worker needs the same. */
   readonly environment: NodeJS.ProcessEnv;
 }
 

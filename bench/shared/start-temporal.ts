@@ -26,7 +26,7 @@ export async function startTemporalServer(place: Place): Promise<string> {
 interface Ends {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
-  /** Of the API. */
+  /** The port of the API. */
   readonly port: number;
 }
 

@@ -5,7 +5,7 @@ export interface Kind {
   readonly count: number;
   /** Calls per 10 s. */
   readonly speed: number;
-  /** Of a call; 0 = free and local. */
+  /** USD per call; 0 = free and local. */
   readonly usd: number;
 }
 
@@ -54,12 +54,12 @@ export const fleets: Fleet[] = [
 
 export const loads = [0.7, 0.9];
 
-/** Of a call on an instance of speed 1, ms. */
+/** Milliseconds that a call takes on an instance of speed 1. */
 export const meanCallMs = 10_000;
 
 /** An instance with what the simulator knows of it. */
 export interface Server {
-  /** As the router sees it. */
+  /** What the router sees. */
   readonly snapshot: { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] };
   /** True mean of a call there, ms. */
   readonly meanMs: number;

@@ -9,7 +9,7 @@ import { type Call, capacityOf, costOf, createServers, type Fleet, type Server }
 import type { Policy } from './policies.ts';
 
 export interface Outcome {
-  /** From arrival to the start of the call, ms. */
+  /** Milliseconds from arrival to the start of the call. */
   readonly waits: readonly number[];
   /** Paid in all, and calls that were free. */
   readonly usd: number;
@@ -31,7 +31,7 @@ const warmUpShare = 0.1;
 const alpha = 0.2;
 const countDecay = 0.98;
 
-/** As the router learns of a call that succeeded. */
+/** What the router learns from a call that succeeded. */
 function learn({ snapshot }: Server, durationMs: number): void {
   const { duration_ms, deviation_ms } = snapshot;
   const distance = Math.abs(durationMs - (duration_ms ?? durationMs));

@@ -10,7 +10,7 @@ export interface Effort {
 
 /** Means over the seeds. */
 export interface Figures {
-  /** In service times. */
+  /** Mean service times. */
   readonly meanWait: number;
   readonly p99Wait: number;
   /** Per call. */
@@ -34,7 +34,7 @@ export interface Summary {
   readonly checks: readonly Check[];
 }
 
-/** That share of the calls may be left waiting when the last one comes. */
+/** The share of the calls that may be left waiting when the last one comes. */
 const maxLeftShare = 0.05;
 
 function meanOf(values: readonly number[]): number {

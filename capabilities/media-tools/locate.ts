@@ -20,7 +20,7 @@ const encoders = ['libx264', 'aac', 'mjpeg', 'png'];
 
 const run = promisify(execFile);
 
-/** Where `installMediaTools` puts the packages. */
+/** @returns where `installMediaTools` puts the packages */
 export function toolsFolder(cacheDir: string): string {
   return join(cacheDir, 'media-tools');
 }

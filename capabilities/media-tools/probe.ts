@@ -22,7 +22,7 @@ const Report = z.object({
 
 export interface VideoFacts {
   readonly codec: string;
-  /** As shown, after rotation. */
+  /** Pixels as shown, after rotation. */
   readonly width: number;
   readonly height: number;
   /** A fraction as ffmpeg takes it: `30000/1001`. */
@@ -69,7 +69,7 @@ export async function probeMedia(tools: MediaTools, path: string, signal: AbortS
   };
 }
 
-/** Of the whole file, in milliseconds. @throws Error when ffprobe finds none */
+/** @returns milliseconds of the whole file @throws Error when ffprobe finds none */
 export async function probeDurationMs(tools: MediaTools, path: string, signal: AbortSignal): Promise<number> {
   const { format } = Report.parse(await runFfprobe(tools, path, signal));
   if (format.duration === undefined) throw new Error('the result has no duration');

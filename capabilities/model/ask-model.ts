@@ -17,7 +17,7 @@ export interface Question {
 
 export interface ModelAnswer {
   readonly text: string;
-  /** As the provider names it. */
+  /** The provider's name for it. */
   readonly model: string;
   readonly finishReason: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
   /** Null when the provider does not say. */
