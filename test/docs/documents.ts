@@ -12,6 +12,7 @@ export function readDocument(file: string): string {
 export function listDocuments(): string[] {
   return [
     ...readdirSync(root).filter((name) => name.endsWith('.md')),
+    'bench/README.md',
     ...['docs', 'examples'].flatMap((folder) =>
       readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
         .filter((name) => name.endsWith('.md'))
