@@ -1,7 +1,7 @@
 /** A step that is a call: the call itself, its ladder when the input is refused, and its waits. */
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Failure, JsonObject } from '../contracts/primitives.ts';
-import type { StepEnd, StepWaits } from '../core/run/drive.ts';
+import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { createBudgetWaits } from './budget-waits.ts';
 import { climb, openLadder, type RunInput, type StepLadder } from './correct-step.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
@@ -10,14 +10,14 @@ import { type LocalContext, stepOf } from './local-context.ts';
 import type { UnitName, UnitRecord } from './run-journal.ts';
 import { cancelledEnd, keyOfUnit, type UnitResults } from './unit-results.ts';
 
-export type Executed = StepEnd | StepWaits | { readonly state: 'escalated' };
+export type Executed = UnitEnd | UnitWaiting | { readonly state: 'escalated' };
 
 export interface CallUnits {
   execute(unit: UnitRecord, input: JsonObject, escalates: boolean): Promise<Executed>;
   /** Of a step that escalated. */
-  climb(unit: UnitName): Promise<StepEnd | StepWaits>;
+  climb(unit: UnitName): Promise<UnitEnd | UnitWaiting>;
   /** Its review is over. */
-  follow(unit: UnitName): Promise<StepEnd | StepWaits>;
+  follow(unit: UnitName): Promise<UnitEnd | UnitWaiting>;
   /** Why it escalated last. */
   failureOf(unit: UnitName): Failure | undefined;
 }
@@ -61,7 +61,7 @@ export function createCallUnits(context: LocalContext, results: UnitResults): Ca
   };
 
   /** What was stopped because the run has failed stays failed as it was. */
-  const close = ({ unit, failure }: StepLadder, ended: StepEnd | StepWaits): StepEnd | StepWaits => {
+  const close = ({ unit, failure }: StepLadder, ended: UnitEnd | UnitWaiting): UnitEnd | UnitWaiting => {
     if (ended.state === 'waiting') return ended;
     const isGivenUp = ended.state === 'cancelled' && !context.isCancelled();
     return results.end(unit, isGivenUp ? { state: 'failed', error: failure } : ended);
@@ -87,7 +87,7 @@ export function createCallUnits(context: LocalContext, results: UnitResults): Ca
       const ladder = ladderOf(unit);
       const { output, ...ended } = await followDecision(context, ladder, runInput);
       if (output !== undefined) ladder.unit.output = output;
-      return close(ladder, ended as StepEnd | StepWaits);
+      return close(ladder, ended as UnitEnd | UnitWaiting);
     },
     failureOf: (unit) => ladders.get(keyOfUnit(unit))?.failure,
   };

@@ -18,7 +18,7 @@ import { stopFailure } from '../core/ladder/stop-reason.ts';
 import type { LadderEvent, LadderState } from '../core/ladder/types.ts';
 import { applyRepair } from '../core/repair/operation.ts';
 import { proposeRepairs, type Repairs } from '../core/repair/propose-repairs.ts';
-import type { StepEnd, StepWaits } from '../core/run/drive.ts';
+import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { findProtectedChange } from '../core/skills/template/protected.ts';
 import type { CallExecution } from './execute-call.ts';
 import type { LocalContext } from './local-context.ts';
@@ -37,7 +37,7 @@ export interface StepLadder {
   review: MockReview | null;
 }
 
-export type ClimbEnd = StepEnd | StepWaits;
+export type ClimbEnd = UnitEnd | UnitWaiting;
 
 /** Runs an input as the step's next revision. */
 export type RunInput = (ladder: StepLadder, input: JsonObject) => Promise<CallExecution>;
@@ -88,7 +88,7 @@ export async function climb(
   }
 }
 
-export const cancelledEnd: StepEnd = {
+export const cancelledEnd: UnitEnd = {
   state: 'cancelled',
   error: { code: 'run_cancelled', message: 'the step was cancelled' },
 };
@@ -151,7 +151,7 @@ export function askPerson(context: LocalContext, ladder: StepLadder): ClimbEnd {
   return inReview(context, ladder);
 }
 
-export function inReview({ journal }: LocalContext, { unit, review, failure }: StepLadder): StepWaits {
+export function inReview({ journal }: LocalContext, { unit, review, failure }: StepLadder): UnitWaiting {
   const { review_id, dueAt } = review as MockReview;
   journal.move(unit, 'in_review', { error: failure, data: { review_id, error: { ...failure } } });
   return { state: 'waiting', wait: { awaiting: 'review', until: dueAt, ladder: true, ref: review_id } };

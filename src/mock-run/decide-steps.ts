@@ -4,11 +4,11 @@ import type { Failure, Json } from '../contracts/primitives.ts';
 import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
 import { evaluateCondition } from '../core/expression/condition.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
-import type { Verdict } from '../core/run/machine.ts';
+import type { StepVerdict } from '../core/run/machine.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
 import { explain, fullScope } from './step-scope.ts';
 
-export function decideStep(context: LocalContext, id: string): Verdict {
+export function decideStep(context: LocalContext, id: string): StepVerdict {
   const { journal } = context;
   const unit = { id, item: 0 };
   const verdict = judge(context, stepOf(context, id));

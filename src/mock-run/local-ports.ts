@@ -8,7 +8,7 @@ import type { RunWaits } from './run-waits.ts';
 import { createUnitPorts } from './unit-ports.ts';
 
 /** What belongs to whoever drives the run. */
-export type DriverPorts = Required<Pick<RunPorts, 'attach' | 'rest' | 'moveOn'>>;
+export type DriverPorts = Pick<RunPorts, 'historyPressure' | 'continueAsNew'>;
 
 export function createLocalPorts(
   context: LocalContext,

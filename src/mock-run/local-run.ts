@@ -7,7 +7,7 @@ import { parseDuration } from '../core/duration.ts';
 import { type DrivenRun, driveRun, type RunPorts } from '../core/run/drive.ts';
 import type { RunMachineEvent } from '../core/run/machine.ts';
 import { planRun } from '../core/run/plan-run.ts';
-import { carryRun } from '../core/run/snapshot.ts';
+import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
 import type { EndedRun, LocalContext, MockWorld } from './local-context.ts';
 import { createLocalPorts } from './local-ports.ts';
 import type { MockReviewer } from './mock-reviewer.ts';
@@ -32,8 +32,8 @@ export interface LocalRunRequest {
   /** Told once. */
   readonly onEnd: () => void;
   readonly onFault: (error: unknown) => void;
-  /** Whether the run should go on as one that was carried over, as after a long history. */
-  readonly rest: RunPorts['rest'];
+  /** Whether the run should go on from a snapshot, as after a long history. */
+  readonly historyPressure: RunPorts['historyPressure'];
 }
 
 export interface LocalRun {
@@ -44,7 +44,7 @@ export interface LocalRun {
 }
 
 export function startLocalRun(request: LocalRunRequest): LocalRun {
-  const { world, definition, job, onEnd, onFault, rest } = request;
+  const { world, definition, job, onEnd, onFault, historyPressure } = request;
   const compiled = compileDefinition(definition);
   const plan = planRun(definition, { compiled });
   const indexOf = new Map(plan.steps.map(({ id }, index) => [id, index]));
@@ -68,25 +68,25 @@ export function startLocalRun(request: LocalRunRequest): LocalRun {
   };
   const ports = createLocalPorts(context, plan, waits, {
     onFault,
-    rest,
-    attach: (driven) => {
-      run = driven;
-      driven.ended.then((end) => close(closeRun(context, end)), onFault);
-    },
+    historyPressure,
     // Once what made it quiet is done with: the event at hand may have made it less so.
-    moveOn: () => void Promise.resolve().then(() => moveOn(run)),
+    continueAsNew: () => void Promise.resolve().then(() => restart(run)),
   });
-  const moveOn = (driven: DrivenRun | null): void => {
-    if (driven !== null && isQuiet(driven)) {
-      driveRun(plan, ports, JSON.parse(JSON.stringify(carryRun(driven.state))));
-    }
+  const drive = (from?: RunSnapshot): void => {
+    const driven = driveRun(plan, from);
+    run = driven.run;
+    run.ended.then((end) => close(closeRun(context, end)), onFault);
+    driven.begin(ports);
+  };
+  const restart = (driven: DrivenRun | null): void => {
+    if (driven !== null && isQuiet(driven)) drive(JSON.parse(JSON.stringify(takeSnapshot(driven.state))));
   };
 
   const refusal = refuseStart(definition, job, world.fleet);
   if (refusal === null) {
     context.journal.log('run.started', null);
     limitTime(world, definition, send);
-    driveRun(plan, ports);
+    drive();
   } else close({ outcome: 'refused', error: refusal });
   return { context, send, end: () => ended };
 }
@@ -113,7 +113,9 @@ function openContext(
 }
 
 function isQuiet({ state }: DrivenRun): boolean {
-  return state.phase === 'running' && state.rest !== 'none' && state.inFlight + state.deciding === 0;
+  return (
+    state.phase === 'running' && state.historyPressure !== 'none' && state.inFlight + state.deciding === 0
+  );
 }
 
 /** An output that cannot be evaluated makes a success a failure. */

@@ -6,7 +6,7 @@ import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { lowestCeiling } from '../core/definition/compile/step-route.ts';
 import { parseDuration } from '../core/duration.ts';
-import type { RunState } from '../core/run/machine.ts';
+import type { HistoryPressure } from '../core/run/machine-state.ts';
 import { findPipeline } from './find-pipeline.ts';
 import type { LocalOutcome, MockWorld, SubRun, SubRunOrder } from './local-context.ts';
 import { type LocalRun, startLocalRun } from './local-run.ts';
@@ -21,8 +21,8 @@ export interface LocalOptions {
   readonly seed?: number;
   /** Definitions of sub-pipelines; of those with one name the last is its `latest`. */
   readonly pipelines?: readonly PipelineDefinition[];
-  /** Whether the run should be carried over when it can, asked at every event. Default: never. */
-  readonly rest?: () => RunState['rest'];
+  /** Whether the run should go on from a snapshot when it can, asked at every event. Default: never. */
+  readonly historyPressure?: () => HistoryPressure;
 }
 
 export interface LocalResult {
@@ -87,7 +87,7 @@ interface StartingWorld extends MockWorld {
 
 function createWorld(
   mocks: Mocks,
-  { seed = 0, pipelines = [], rest = () => 'none' }: LocalOptions,
+  { seed = 0, pipelines = [], historyPressure = () => 'none' }: LocalOptions,
   { time, onFault }: Pick<MockWorld, 'time'> & { readonly onFault: (error: unknown) => void },
 ): StartingWorld {
   const fleet = createMockFleet(mocks.capabilities, time);
@@ -97,7 +97,7 @@ function createWorld(
     runs += 1;
     const id = runs === 1 ? 'local' : `local_${runs}`;
     const ids = { runId: `run_${id}`, jobId: `job_${id}` };
-    return startLocalRun({ ...order, ...ids, world, reviewer, onFault, rest });
+    return startLocalRun({ ...order, ...ids, world, reviewer, onFault, historyPressure });
   };
   const world: StartingWorld = {
     time,

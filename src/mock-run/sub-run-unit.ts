@@ -2,7 +2,7 @@
 import { deepestSubRun } from '../contracts/bounds.ts';
 import type { JsonObject } from '../contracts/primitives.ts';
 import { resolveStepSettings } from '../core/definition/compile/step-settings.ts';
-import type { StepEnd } from '../core/run/drive.ts';
+import type { UnitEnd } from '../core/run/drive.ts';
 import type { Executed } from './call-unit.ts';
 import { type EndedRun, type LocalContext, type SubRun, stepOf } from './local-context.ts';
 import { MockFault } from './mock-fault.ts';
@@ -39,7 +39,7 @@ export function createSubRunUnits(context: LocalContext, results: UnitResults): 
     return sub;
   };
 
-  const take = (unit: UnitRecord, reference: string, run_id: string, ended: EndedRun): StepEnd => {
+  const take = (unit: UnitRecord, reference: string, run_id: string, ended: EndedRun): UnitEnd => {
     const { outcome, error, output = null } = ended;
     if (outcome === 'succeeded') return results.succeed(unit, output);
     if (outcome === 'refused' && error !== null) {

@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
-import type { RunPorts, StepEnd, Unit } from '../core/run/drive.ts';
+import type { RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
 import { createCallUnits, type Executed } from './call-unit.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
 import { createReviewUnits } from './review-unit.ts';
@@ -54,7 +54,7 @@ export function createUnitPorts(context: LocalContext): UnitPorts {
     executeStep: execute,
     escalateStep: (planned) => calls.climb(nameOf(planned)),
     resumeStep: (planned, { ladder }) => (ladder === true ? calls.follow(nameOf(planned)) : execute(planned)),
-    giveUpStep: async (planned): Promise<StepEnd> => {
+    giveUpStep: async (planned): Promise<UnitEnd> => {
       const unit = nameOf(planned);
       subRuns.cancel(unit);
       const error = calls.failureOf(unit);

@@ -1,22 +1,22 @@
 /** Where the ends and waits of a local run's steps and items are written. */
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Json } from '../contracts/primitives.ts';
-import type { StepEnd, StepWaits } from '../core/run/drive.ts';
+import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
 import type { RunJournal, UnitName } from './run-journal.ts';
 
 export interface UnitResults {
-  end(unit: UnitName, ended: StepEnd, output?: Json): StepEnd;
-  succeed(unit: UnitName, output: Json): StepEnd;
-  fail(unit: UnitName, code: ErrorCode, message: string, details?: Json): StepEnd;
-  wait(unit: UnitName, wait: Wait): StepWaits;
+  end(unit: UnitName, ended: UnitEnd, output?: Json): UnitEnd;
+  succeed(unit: UnitName, output: Json): UnitEnd;
+  fail(unit: UnitName, code: ErrorCode, message: string, details?: Json): UnitEnd;
+  wait(unit: UnitName, wait: Wait): UnitWaiting;
 }
 
 export function keyOfUnit({ id, item }: UnitName): string {
   return `${id}/${item}`;
 }
 
-export const cancelledEnd: StepEnd = {
+export const cancelledEnd: UnitEnd = {
   state: 'cancelled',
   error: { code: 'run_cancelled', message: 'the step was cancelled' },
 };

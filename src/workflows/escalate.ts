@@ -27,16 +27,16 @@ const { stopEscalation } = proxyLocalActivities<Activities>({
   retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
 });
 
-type Place = Pick<LadderPlace, 'transition' | 'command'>;
+type LadderPoint = Pick<LadderPlace, 'transition' | 'command'>;
 
 interface Ladder {
   readonly input: EscalateInput;
   readonly table: LadderTable;
   /** The last one known. At first the row may be further; every answer says where it is. */
-  place: Place;
+  place: LadderPoint;
 }
 
-const firstPlace: Place = { transition: 0, command: { type: 'execute', level: 0 } };
+const firstPlace: LadderPoint = { transition: 0, command: { type: 'execute', level: 0 } };
 
 export async function escalate(input: EscalateInput): Promise<LadderEnd> {
   const waits = createReviewWaits();
@@ -76,7 +76,7 @@ async function climb(ladder: Ladder, from: LadderStart): Promise<LadderEnd> {
   }
 }
 
-function enter(ladder: Ladder, place: Place): void {
+function enter(ladder: Ladder, place: LadderPoint): void {
   ladder.place = place;
   ladder.table.enter(place);
   setCurrentDetails(ladder.table.toMarkdown());

@@ -4,7 +4,7 @@
  */
 import type { Unit } from '../core/run/drive.ts';
 import { isAlone } from '../core/run/inline-followers.ts';
-import type { RunState } from '../core/run/run-state.ts';
+import type { MachineState } from '../core/run/machine-state.ts';
 
 const longestStretchMs = 500;
 
@@ -14,10 +14,10 @@ export interface InlineTime {
   note(durationMs: number, isInline: boolean): void;
 }
 
-export function createInlineTime(state: () => RunState): InlineTime {
+export function createInlineTime(state: MachineState): InlineTime {
   let stretchMs = 0;
   return {
-    mayRun: ({ step }) => step.inline === true && stretchMs < longestStretchMs && isAlone(state()),
+    mayRun: ({ step }) => step.inline === true && stretchMs < longestStretchMs && isAlone(state),
     note: (durationMs, isInline) => {
       stretchMs = isInline ? stretchMs + durationMs : 0;
     },

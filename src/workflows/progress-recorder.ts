@@ -1,5 +1,5 @@
 /**
- * Writes ends of units that no attempt has written, also when the run is being cancelled: all that is told in one turn
+ * Writes ends of units that no attempt has written, also when the run is being cancelled: all that come in one turn
  * of the workflow by one local activity. What cannot be written is left to the end of the run, which closes every row.
  */
 import { ActivityFailure, CancellationScope, proxyLocalActivities } from '@temporalio/workflow';
@@ -23,7 +23,7 @@ export interface RecordedChange {
 export interface ProgressRecorder {
   /** Resolves when they are written. */
   record(changes: readonly RecordedChange[]): Promise<void>;
-  /** Runs `work` when all that was told is written; at once when nothing is under way. */
+  /** Runs `work` when all that was recorded is written; at once when nothing is under way. */
   afterRecords<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
@@ -31,45 +31,58 @@ export interface ProgressRecorder {
 const mostAtOnce = 500;
 
 export function createProgressRecorder({ run_id }: RunPipelineInput): ProgressRecorder {
+  const writer = createWriter(run_id);
   let due: RecordedChange[] = [];
-  let turn: Promise<void> | null = null;
-  let underWay = 0;
-  let recorded: Promise<unknown> = Promise.resolve();
-
-  const write = (changes: readonly RecordedChange[]): Promise<void> => {
-    underWay += 1;
-    const writing = CancellationScope.nonCancellable(async () => {
-      for (let at = 0; at < changes.length; at += mostAtOnce) {
-        await recordProgress({ run_id, changes: changes.slice(at, at + mostAtOnce) });
-      }
-    })
-      .catch(ignoreFailure)
-      .finally(() => {
-        underWay -= 1;
-      });
-    recorded = Promise.all([recorded, writing]);
-    return writing;
-  };
+  let batch: Promise<void> | null = null;
 
   const writeDue = (): Promise<void> => {
     const changes = due;
     due = [];
-    turn = null;
-    return write(changes);
+    batch = null;
+    return writer.write(changes);
   };
-
   const later = async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    while (turn !== null || underWay > 0) await (turn ?? recorded);
+    while (batch !== null || writer.isBusy()) await (batch ?? writer.written());
     return work();
   };
 
   return {
     record: (changes) => {
       due.push(...changes);
-      turn ??= Promise.resolve().then(writeDue);
-      return turn;
+      batch ??= Promise.resolve().then(writeDue);
+      return batch;
     },
-    afterRecords: (work) => (turn === null && underWay === 0 ? work() : later(work)),
+    afterRecords: (work) => (batch === null && !writer.isBusy() ? work() : later(work)),
+  };
+}
+
+interface Writer {
+  write(changes: readonly RecordedChange[]): Promise<void>;
+  isBusy(): boolean;
+  /** Resolves when all that was under way is written. */
+  written(): Promise<unknown>;
+}
+
+function createWriter(run_id: string): Writer {
+  let underWay = 0;
+  let written: Promise<unknown> = Promise.resolve();
+  return {
+    write: (changes) => {
+      underWay += 1;
+      const writing = CancellationScope.nonCancellable(async () => {
+        for (let at = 0; at < changes.length; at += mostAtOnce) {
+          await recordProgress({ run_id, changes: changes.slice(at, at + mostAtOnce) });
+        }
+      })
+        .catch(ignoreFailure)
+        .finally(() => {
+          underWay -= 1;
+        });
+      written = Promise.all([written, writing]);
+      return writing;
+    },
+    isBusy: () => underWay > 0,
+    written: () => written,
   };
 }
 

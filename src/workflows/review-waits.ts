@@ -4,6 +4,7 @@
  */
 import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
 import type { ReviewedSignal } from '../core/workflow-payloads/escalate-input.ts';
+import { createSeenVersions } from './seen-versions.ts';
 
 const reviewedSignal = defineSignal<[ReviewedSignal]>('reviewed');
 
@@ -15,47 +16,31 @@ export interface ReviewWaits {
 /** The expiry is somebody else's work, and told by the signal; this is for when that never comes. */
 export const expiryGraceMs = 60_000;
 
-interface Entry {
-  /** Highest version that was told. */
-  told: number;
-  /** Highest version that woke somebody. */
-  taken: number;
-  wake: (() => void) | null;
-}
-
 /** Once in a workflow: it takes the signal. */
 export function createReviewWaits(): ReviewWaits {
-  const entries = new Map<string, Entry>();
-  const entryOf = (reviewId: string): Entry => {
-    const known = entries.get(reviewId);
-    if (known !== undefined) return known;
-    const entry: Entry = { told: 0, taken: 0, wake: null };
-    entries.set(reviewId, entry);
-    return entry;
-  };
+  const reviews = createSeenVersions();
+  const waiting = new Map<string, () => void>();
 
   setHandler(reviewedSignal, ({ review_id, version }) => {
-    const entry = entryOf(review_id);
-    entry.told = Math.max(entry.told, version);
-    if (entry.told > entry.taken) entry.wake?.();
+    reviews.see(review_id, version);
+    if (reviews.isNews(review_id)) waiting.get(review_id)?.();
   });
 
   return {
-    over: ({ review_id, due_at }) => {
-      const entry = entryOf(review_id);
-      return new Promise((resolve, reject) => {
+    over: ({ review_id, due_at }) =>
+      new Promise((resolve, reject) => {
         const timer = new CancellationScope();
-        entry.wake = () => {
-          entry.taken = entry.told;
-          entry.wake = null;
+        const wake = (): void => {
+          reviews.take(review_id);
+          waiting.delete(review_id);
           resolve();
           timer.cancel();
         };
-        if (entry.told > entry.taken) return entry.wake();
+        if (reviews.isNews(review_id)) return wake();
+        waiting.set(review_id, wake);
         timer
           .run(() => sleep(Math.max(0, Date.parse(due_at) - Date.now()) + expiryGraceMs))
-          .then(() => entry.wake?.(), reject);
-      });
-    },
+          .then(() => waiting.get(review_id)?.(), reject);
+      }),
   };
 }

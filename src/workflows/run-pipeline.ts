@@ -1,7 +1,7 @@
 /**
  * A run as a workflow: the pure machine decides, activities act, this file connects them. It holds no values:
- * inputs are resolved and results stored where the activities run. When its history is long, the run goes on in a new
- * one, which no person, budget or clock that it waits for holds up.
+ * inputs are resolved and results stored where the activities run. When its history is long, the run continues as new
+ * (M6 of the machine), which no person, budget or clock that it waits for holds up.
  */
 import {
   ActivityCancellationType,
@@ -10,21 +10,19 @@ import {
   CancelledFailure,
   continueAsNew,
   proxyLocalActivities,
-  setCurrentDetails,
   sleep,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import { type DrivenRun, driveRun } from '../core/run/drive.ts';
-import { carryRun } from '../core/run/snapshot.ts';
-import type {
-  ControlSignal,
-  RunPipelineInput,
-  RunPipelineResult,
-} from '../core/workflow-payloads/run-input.ts';
-import { createRunControl } from './run-control.ts';
-import { createWorkflowPorts, type WorkflowPorts } from './run-ports.ts';
-import { announcePhase } from './search-attributes.ts';
-import { createProgressTable } from './web-ui/progress-table.ts';
+import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
+import { takeSnapshot } from '../core/run/snapshot.ts';
+import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
+import { announcePhase } from './announce-phase.ts';
+import { createRunControl, type RunControl } from './control-signal.ts';
+import { createHistoryPressure } from './history-pressure.ts';
+import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
+import { createRunProgress, type RunProgress } from './run-progress.ts';
+import { decideAll } from './step-decisions.ts';
+import { createUnitWork, type UnitWork } from './unit-work.ts';
 
 const { finishRun } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',
@@ -35,69 +33,76 @@ const { finishRun } = proxyLocalActivities<Activities>({
 export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineResult> {
   const deadlineMs = deadlineOf(input);
   const begun = beginRun(input);
-  const { run } = begun;
+  const { run, recorder } = begun;
   CancellationScope.current().cancelRequested.catch(() => run.send({ type: 'cancel_requested' }));
   const limit = limitTime(input, deadlineMs, run);
-  await Promise.race([run.ended, begun.moved]);
+  await Promise.race([run.ended, begun.isLong]);
   limit.cancel();
-  await begun.work.recorded();
+  await recorder.afterRecords(async () => undefined);
   // While ends were being written, somebody may have ended it.
-  if (run.state.phase === 'running') return moveOn(input, begun, deadlineMs);
+  if (run.state.phase === 'running') return goOn(input, begun, deadlineMs);
   const end = await run.ended;
   return CancellationScope.nonCancellable(() => closeRun(input, begun, end));
 }
 
-interface Begun {
+interface BegunWorkflow {
   readonly run: DrivenRun;
-  readonly work: WorkflowPorts;
-  readonly control: () => ControlSignal;
-  /** Resolves when the run is to go on in a new history. */
-  readonly moved: Promise<void>;
-  readonly show: () => void;
+  readonly control: RunControl;
+  readonly progress: RunProgress;
+  readonly recorder: ProgressRecorder;
+  readonly work: UnitWork;
+  /** Resolves when the run is to continue as new. */
+  readonly isLong: Promise<void>;
 }
 
-function beginRun(input: RunPipelineInput): Begun {
-  const table = createProgressTable(input.run_url);
+function beginRun(input: RunPipelineInput): BegunWorkflow {
+  const control = createRunControl(input);
+  const from = { ...input.carried?.machine, isPaused: control.current().paused };
+  const { run, begin } = driveRun(input.plan, from);
+  control.follow((isPaused) => run.send({ type: isPaused ? 'paused' : 'resumed' }));
+  const progress = createRunProgress(input, run);
+  const recorder = createProgressRecorder(input);
   const running = new CancellationScope();
-  let run: DrivenRun | undefined;
-  let move: () => void = () => undefined;
-  const moved = new Promise<void>((resolve) => {
-    move = resolve;
+  const work = createUnitWork({ input, run, control, progress, recorder, running });
+  const isLong = new Promise<void>((resolve) => {
+    begin(createPorts(input, { work, recorder, running, continueAsNew: resolve }));
   });
-  const control = createRunControl(input.carried?.control ?? input.control, (isPaused) => {
-    announcePhase(input, isPaused ? 'paused' : 'running');
-    run?.send({ type: isPaused ? 'paused' : 'resumed' });
-  });
-  const show = (): void => setCurrentDetails(table.toMarkdown((run as DrivenRun).state));
-  const refresh = onceATurn(show);
-  const work = createWorkflowPorts({
-    input,
-    running,
-    table,
-    refresh,
-    control,
-    moveOn: move,
-    attach: (driven) => {
-      run = driven;
-    },
-    run: () => run as DrivenRun,
-  });
-  // What was said between two histories came in as the handlers were set: the machine has not heard it.
-  const from = { ...input.carried?.machine, isPaused: control().paused };
-  const driven = driveRun(input.plan, work.ports, from);
-  refresh();
-  return { run: driven, work, control, moved, show };
+  progress.refresh();
+  return { run, control, progress, recorder, work, isLong };
 }
 
-function moveOn(
+interface PortDependencies extends Pick<BegunWorkflow, 'work' | 'recorder'> {
+  readonly running: CancellationScope;
+  readonly continueAsNew: () => void;
+}
+
+function createPorts(
   input: RunPipelineInput,
-  { run, work, control }: Begun,
+  { work, recorder, running, continueAsNew }: PortDependencies,
+): RunPorts {
+  return {
+    ...work,
+    decide: (steps) => recorder.afterRecords(() => decideAll(input.run_id, steps)),
+    record: (changes) => {
+      void recorder.record(
+        changes.map(({ step, ...change }) => ({ step_id: input.plan.steps[step]?.id ?? '', ...change })),
+      );
+    },
+    cancelRunning: () => running.cancel(),
+    historyPressure: createHistoryPressure(input),
+    continueAsNew,
+  };
+}
+
+function goOn(
+  input: RunPipelineInput,
+  { run, work, control }: BegunWorkflow,
   deadline_ms: number | null,
 ): Promise<never> {
   const carried = {
-    machine: carryRun(run.state),
+    machine: takeSnapshot(run.state),
     deadline_ms,
-    control: control(),
+    control: control.current(),
     ...work.waits.carry(),
     has_waited: work.hasWaited(),
   };
@@ -107,8 +112,8 @@ function moveOn(
 /** @throws what makes the workflow end as the run did */
 async function closeRun(
   input: RunPipelineInput,
-  { work, show }: Begun,
-  { outcome, error }: Pick<RunPipelineResult, 'outcome' | 'error'>,
+  { work, progress }: BegunWorkflow,
+  { outcome, error }: MachineEnd,
 ): Promise<RunPipelineResult> {
   const end = await finishRun({
     run_id: input.run_id,
@@ -116,7 +121,7 @@ async function closeRun(
     error,
     ...(work.hasWaited() ? { has_waited: true } : {}),
   });
-  show();
+  progress.show();
   announcePhase(input, end.outcome);
   switch (end.outcome) {
     case 'succeeded':
@@ -130,19 +135,6 @@ async function closeRun(
         nonRetryable: true,
       });
   }
-}
-
-/** However many steps end in one activation, the table is written once. */
-function onceATurn(work: () => void): () => void {
-  let isDue = false;
-  return () => {
-    if (isDue) return;
-    isDue = true;
-    void Promise.resolve().then(() => {
-      isDue = false;
-      work();
-    });
-  };
 }
 
 function deadlineOf({ carried, timeout_ms }: RunPipelineInput): number | null {

@@ -1,13 +1,15 @@
 /**
  * Waiting is state: a unit that waits is an entry here, woken by a signal or by the one timer, that of the earliest
- * deadline. Signals are repeated until they are taken, and may come before anybody waits: what a review was told counts
+ * deadline. Signals are repeated until they are taken, and may come before anybody waits: what was said of a review counts
  * once per version, a wake that comes early is kept.
  */
-import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
+import { type CancellationScope, defineSignal, setHandler } from '@temporalio/workflow';
 import type { Unit } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
 import type { ReviewedSignal } from '../core/workflow-payloads/escalate-input.ts';
 import type { CarriedWorkflow, WokenSignal } from '../core/workflow-payloads/run-input.ts';
+import { createEarliestTimer } from './earliest-timer.ts';
+import { createSeenVersions, type SeenVersions } from './seen-versions.ts';
 
 const reviewedSignal = defineSignal<[ReviewedSignal]>('reviewed');
 const wokenSignal = defineSignal<[WokenSignal]>('woken');
@@ -16,23 +18,24 @@ export interface StepWaits {
   listen(unit: Unit, wait: Wait): void;
   /** Nobody waits there any more. */
   forget(unit: Unit): void;
-  /** For the next history. */
+  /** What the next history has to know. */
   carry(): Pick<CarriedWorkflow, 'early' | 'told'>;
-}
-
-interface Entry {
-  readonly unit: Unit;
-  readonly until: number | null;
-  readonly reviewId: string | null;
 }
 
 export interface WaitDependencies {
   /** Scope of the timer. */
   readonly scope: CancellationScope;
   readonly carried: Pick<CarriedWorkflow, 'early' | 'told'> | undefined;
-  /** Whether the unit is at work, and may be about to wait. */
-  readonly isBusy: (stepId: string, item: number) => boolean;
+  /** Whether a wake is of use to the unit although it does not wait here. */
+  readonly hearsWake: (stepId: string, item: number) => boolean;
   readonly wake: (unit: Unit) => void;
+}
+
+interface WaitEntry {
+  readonly name: string;
+  readonly unit: Unit;
+  readonly until: number | null;
+  readonly reviewId: string | null;
 }
 
 function nameOf(stepId: string, item: number): string {
@@ -40,87 +43,79 @@ function nameOf(stepId: string, item: number): string {
 }
 
 /** Once in a workflow: it takes the signals. */
-export function createStepWaits({ scope, carried, isBusy, wake }: WaitDependencies): StepWaits {
-  const entries = new Map<string, Entry>();
+export function createStepWaits({ scope, carried, hearsWake, wake }: WaitDependencies): StepWaits {
+  const entries = new Map<string, WaitEntry>();
   const early = new Set<string>(carried?.early);
-  const told = new Map<string, number>(Object.entries(carried?.told ?? {}));
-  const taken = new Map<string, number>();
-  let timer: { readonly at: number; readonly scope: CancellationScope } | null = null;
-
-  const isTold = ({ reviewId }: Entry): boolean =>
-    reviewId !== null && (told.get(reviewId) ?? 0) > (taken.get(reviewId) ?? 0);
-
-  const end = (name: string, entry: Entry): void => {
+  const reviews = createSeenVersions(carried?.told);
+  const timer = createEarliestTimer(scope, () => {
+    for (const entry of overdueOf(entries)) if (entries.has(entry.name)) end(entry);
+    for (const { until } of entries.values()) timer.arm(until);
+  });
+  const end = (entry: WaitEntry): void => {
+    const { name, unit, reviewId } = entry;
     entries.delete(name);
     early.delete(name);
-    if (entry.reviewId !== null) taken.set(entry.reviewId, told.get(entry.reviewId) ?? 0);
-    if (entries.size === 0) stopTimer();
-    wake(entry.unit);
+    if (reviewId !== null) reviews.take(reviewId);
+    if (entries.size === 0) timer.stop();
+    wake(unit);
   };
-
-  const stopTimer = (): void => {
-    timer?.scope.cancel();
-    timer = null;
-  };
-
-  const endOverdue = (): void => {
-    const now = Date.now();
-    const overdue = [...entries].flatMap(([name, entry]) =>
-      entry.until !== null && entry.until <= now ? [{ name, entry, until: entry.until }] : [],
-    );
-    for (const { name, entry } of overdue.sort((a, b) => a.until - b.until)) {
-      if (entries.has(name)) end(name, entry);
-    }
-    for (const { until } of entries.values()) arm(until);
-  };
-
-  const startTimer = (until: number, fire: () => void): CancellationScope => {
-    const own = new CancellationScope({ cancellable: true, parent: scope });
-    own.run(() => sleep(Math.max(1, until - Date.now()))).then(fire, () => undefined);
-    return own;
-  };
-
-  /** A timer that is early fires for nothing and is set again; one that would be late is replaced. */
-  const arm = (until: number | null): void => {
-    if (until === null || (timer !== null && timer.at <= until)) return;
-    timer?.scope.cancel();
-    const own = startTimer(until, () => {
-      timer = null;
-      endOverdue();
-    });
-    timer = { at: until, scope: own };
-  };
-
-  setHandler(reviewedSignal, ({ review_id, version }) => {
-    told.set(review_id, Math.max(told.get(review_id) ?? 0, version));
-    for (const [name, entry] of [...entries]) {
-      if (entry.reviewId === review_id && isTold(entry)) end(name, entry);
-    }
+  takeSignals(entries, reviews, {
+    end,
+    early: (stepId, item) => {
+      if (hearsWake(stepId, item)) early.add(nameOf(stepId, item));
+    },
   });
-  setHandler(wokenSignal, ({ step_id, item }) => {
-    const name = nameOf(step_id, item);
-    const entry = entries.get(name);
-    if (entry !== undefined) end(name, entry);
-    else if (isBusy(step_id, item)) early.add(name);
-  });
-
   return {
     listen: (unit, { until, ref }) => {
       const name = nameOf(unit.step.id, unit.item);
-      const entry: Entry = { unit, until, reviewId: reviewOf(ref) };
+      const entry: WaitEntry = { name, unit, until, reviewId: reviewOf(ref) };
       entries.set(name, entry);
-      if (isTold(entry) || early.has(name)) end(name, entry);
-      else arm(until);
+      if (isDecided(entry, reviews) || early.has(name)) end(entry);
+      else timer.arm(until);
     },
     forget: ({ step, item }) => {
       entries.delete(nameOf(step.id, item));
-      if (entries.size === 0) stopTimer();
+      if (entries.size === 0) timer.stop();
     },
-    carry: () => ({
-      early: [...early],
-      told: Object.fromEntries([...told].filter(([id, version]) => version > (taken.get(id) ?? 0))),
-    }),
+    carry: () => ({ early: [...early], told: reviews.untaken() }),
   };
+}
+
+interface SignalTakers {
+  readonly end: (entry: WaitEntry) => void;
+  /** A wake has come and nobody waits for it. */
+  readonly early: (stepId: string, item: number) => void;
+}
+
+function takeSignals(
+  entries: ReadonlyMap<string, WaitEntry>,
+  reviews: SeenVersions,
+  { end, early }: SignalTakers,
+): void {
+  setHandler(reviewedSignal, ({ review_id, version }) => {
+    reviews.see(review_id, version);
+    for (const entry of [...entries.values()]) {
+      if (entry.reviewId === review_id && isDecided(entry, reviews)) end(entry);
+    }
+  });
+  setHandler(wokenSignal, ({ step_id, item }) => {
+    const entry = entries.get(nameOf(step_id, item));
+    if (entry === undefined) early(step_id, item);
+    else end(entry);
+  });
+}
+
+function isDecided({ reviewId }: WaitEntry, reviews: SeenVersions): boolean {
+  return reviewId !== null && reviews.isNews(reviewId);
+}
+
+/** The entries whose time is over, the first deadline first. */
+function overdueOf(entries: ReadonlyMap<string, WaitEntry>): WaitEntry[] {
+  const now = Date.now();
+  const untilOf = ({ until }: WaitEntry): number => until ?? Number.POSITIVE_INFINITY;
+  return [...entries.values()]
+    .filter((entry) => untilOf(entry) <= now)
+    .sort((a, b) => untilOf(a) - untilOf(b));
 }
 
 function reviewOf(ref: Wait['ref']): string | null {

@@ -4,8 +4,11 @@ import { type LocalResult, runLocally } from '../../src/mock-run/run-locally.ts'
 import { anySteps, job, mocks, type RandomStep, toPipeline } from './any-pipeline.ts';
 import { judgeSteps } from './reference-model.ts';
 
-function run(steps: readonly RandomStep[], rest?: () => 'none' | 'soft' | 'hard'): Promise<LocalResult> {
-  return runLocally(toPipeline(steps), job, mocks, rest === undefined ? {} : { rest });
+function run(
+  steps: readonly RandomStep[],
+  historyPressure?: () => 'none' | 'soft' | 'hard',
+): Promise<LocalResult> {
+  return runLocally(toPipeline(steps), job, mocks, historyPressure === undefined ? {} : { historyPressure });
 }
 
 function wholesOf({ steps }: LocalResult) {

@@ -5,10 +5,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { applyEvent, type RunCommand, type RunMachineEvent, startRun } from '../../src/core/run/machine.ts';
+import type { MachineState } from '../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
 import { planRun } from '../../src/core/run/plan-run.ts';
-import type { RunState } from '../../src/core/run/run-state.ts';
-import { type CarriedRun, carryRun, resumeRun } from '../../src/core/run/snapshot.ts';
+import { type RunSnapshot, restoreRun, takeSnapshot } from '../../src/core/run/snapshot.ts';
 import { anySteps, type RandomStep, toPipeline } from './any-pipeline.ts';
 
 interface Turn {
@@ -79,7 +79,7 @@ class Outside {
         case 'finish':
           this.finish = command;
           break;
-        case 'move_on':
+        case 'continue_as_new':
           this.movesOn = true;
       }
     }
@@ -143,7 +143,7 @@ interface Played {
   readonly log: readonly RunMachineEvent[];
   /** Those that each event led to; the first are those of the beginning. */
   readonly commands: readonly (readonly RunCommand[])[];
-  readonly state: RunState;
+  readonly state: MachineState;
   readonly outside: Outside;
 }
 
@@ -166,12 +166,12 @@ function play(
     const turn = turns.next().value as Turn;
     const event = nextEvent(steps, outside, state.isPaused, turn);
     if (event === null) break;
-    if (rest(turn)) apply({ type: 'history_grew', rest: 'hard' });
+    if (rest(turn)) apply({ type: 'history_grew', pressure: 'hard' });
     apply(event);
     if (!outside.movesOn || state.phase !== 'running' || state.inFlight + state.deciding > 0) continue;
     outside.movesOn = false;
-    const carried = JSON.parse(JSON.stringify(carryRun(state))) as CarriedRun;
-    ({ state, commands: first } = resumeRun(plan, carried));
+    const carried = JSON.parse(JSON.stringify(takeSnapshot(state))) as RunSnapshot;
+    ({ state, commands: first } = restoreRun(plan, carried));
     outside.obey(first);
   }
   return { log, commands, state, outside };

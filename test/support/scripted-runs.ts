@@ -6,7 +6,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/wo
 import { inject } from 'vitest';
 import type { StepActivityDone, StepActivityResult } from '../../src/activities/execute-step.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
-import type { Verdict } from '../../src/core/run/machine.ts';
+import type { StepVerdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
 import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads/run-input.ts';
@@ -24,7 +24,7 @@ export interface ScriptedCall {
 export interface Script {
   /** Throws what an activity may throw. @param times calls of the unit so far, 1 for the first */
   readonly execute: (call: ScriptedCall, times: number) => Promise<StepActivityResult> | StepActivityResult;
-  readonly decide?: (stepId: string) => Verdict;
+  readonly decide?: (stepId: string) => StepVerdict;
   /** Before ends that nothing else writes are recorded. */
   readonly record?: () => Promise<void>;
 }

@@ -36,12 +36,12 @@ export interface Repetition {
   readonly missing: ReadonlyMap<string, string>;
 }
 
-export interface Choice {
+export interface ReuseChoice {
   readonly reused: readonly string[];
   readonly executed: readonly { readonly id: string; readonly reason: string }[];
 }
 
-export function chooseReused(repetition: Repetition): Choice {
+export function chooseReused(repetition: Repetition): ReuseChoice {
   const { compiled, before } = repetition;
   const definitions = new Map(before.steps.map((step) => [step.id, canonical(step)]));
   const reasons = new Map<number, string | null>();
@@ -126,18 +126,18 @@ function findDifference(
   return undefined;
 }
 
-type Place = string | number;
+type PathPart = string | number;
 
-function upToEach(segments: readonly Segment[]): readonly Place[] {
+function upToEach(segments: readonly Segment[]): readonly PathPart[] {
   const at = segments.findIndex((segment) => typeof segment === 'object');
-  return (at === -1 ? segments : segments.slice(0, at)) as readonly Place[];
+  return (at === -1 ? segments : segments.slice(0, at)) as readonly PathPart[];
 }
 
-function textAt(root: JsonObject, path: readonly Place[]): string | undefined {
+function textAt(root: JsonObject, path: readonly PathPart[]): string | undefined {
   let value: Json | undefined = root;
   for (const place of path) {
     if (value === null || typeof value !== 'object' || !Object.hasOwn(value, place)) return undefined;
-    value = (value as Readonly<Record<Place, Json>>)[place];
+    value = (value as Readonly<Record<PathPart, Json>>)[place];
   }
   return value === undefined ? undefined : canonicalJson(value);
 }

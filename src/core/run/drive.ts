@@ -5,153 +5,180 @@
 import type { Failure } from '../../contracts/primitives.ts';
 import {
   applyEvent,
+  type MachineState,
   type RunCommand,
   type RunMachineEvent,
   type RunOutcome,
-  type RunState,
-  type StepChange,
+  type StepVerdict,
   startRun,
-  type Verdict,
+  type UnitChange,
 } from './machine.ts';
+import type { HistoryPressure } from './machine-state.ts';
 import type { PlannedStep, RunPlan } from './plan.ts';
-import { type CarriedRun, resumeRun } from './snapshot.ts';
+import { type RunSnapshot, restoreRun } from './snapshot.ts';
 import type { Wait } from './wait.ts';
 
 /** A step, or one item of it. */
 export interface Unit {
   readonly step: PlannedStep;
-  /** Of the step in its plan. */
+  /** The step's index in the plan. */
   readonly index: number;
   /** 0 = the step as a whole; items are 1, 2, … */
   readonly item: number;
 }
 
-export type StepEnd =
+export type UnitEnd =
   | { readonly state: 'succeeded' | 'skipped' }
   | { readonly state: 'failed' | 'unknown' | 'cancelled'; readonly error: Failure };
 
-export interface StepWaits {
+export interface UnitWaiting {
   readonly state: 'waiting';
   readonly wait: Wait;
 }
 
+export type UnitResult = UnitEnd | UnitWaiting | { readonly state: 'escalated' };
+
 /** No promise of a port ever rejects: whatever happens to the step is an end. */
 export interface RunPorts {
-  /** Comes first: the run that is driven. */
-  attach?(run: DrivenRun): void;
   /** Works out whether steps happen, and how often, in their order. */
-  decide(steps: readonly PlannedStep[]): Promise<readonly Verdict[]>;
-  executeStep(unit: Unit): Promise<StepEnd | StepWaits | { readonly state: 'escalated' }>;
+  decide(steps: readonly PlannedStep[]): Promise<readonly StepVerdict[]>;
+  executeStep(unit: Unit): Promise<UnitResult>;
   /** Climbs the ladder of a unit that escalated. */
-  escalateStep(unit: Unit): Promise<StepEnd | StepWaits>;
+  escalateStep(unit: Unit): Promise<UnitEnd | UnitWaiting>;
   /** Goes on with a unit whose wait is over. */
-  resumeStep(unit: Unit, wait: Wait): Promise<StepEnd | StepWaits | { readonly state: 'escalated' }>;
+  resumeStep(unit: Unit, wait: Wait): Promise<UnitResult>;
   /** Ends a unit that escalated, or waited, as it is. */
-  giveUpStep(unit: Unit, wait: Wait | null): Promise<StepEnd>;
+  giveUpStep(unit: Unit, wait: Wait | null): Promise<UnitEnd>;
   /** From now on `step_woken` of the unit, or its time, ends the wait. */
   listen(unit: Unit, wait: Wait): void;
-  /** Ends that nothing else writes. */
-  record(changes: readonly StepChange[]): void;
+  /** Writes ends that nothing else writes. */
+  record(changes: readonly UnitChange[]): void;
   /** Asks every running step to end soon. */
   cancelRunning(): void;
   /** Asks every ladder to end soon. */
   cancelEscalations(): void;
-  /** How long the history of the run has become. */
-  rest(): RunState['rest'];
-  /** Nothing is under way: the run goes on in a history of its own. */
-  moveOn(): void;
+  /** Says how long the history of the run has become. */
+  historyPressure(): HistoryPressure;
+  /** Lets the run go on in a history of its own; nothing is under way. */
+  continueAsNew(): void;
+}
+
+export interface MachineEnd {
+  readonly outcome: RunOutcome;
+  readonly error: Failure | null;
 }
 
 export interface DrivenRun {
-  readonly state: RunState;
-  readonly ended: Promise<{ readonly outcome: RunOutcome; readonly error: Failure | null }>;
+  readonly state: MachineState;
+  readonly ended: Promise<MachineEnd>;
+  /** Nothing may be sent before the run has begun. */
   send(event: RunMachineEvent): void;
 }
 
-/** @param from of a run that moved on, or that begins paused */
+export interface RunDrive {
+  readonly run: DrivenRun;
+  /** Comes once, when the ports are there: they may look at the run, which has its state already. */
+  begin(ports: RunPorts): void;
+}
+
+/** @param from the snapshot of a run that goes on, or how one begins */
 export function driveRun(
   plan: RunPlan,
-  ports: RunPorts,
-  from: CarriedRun | { readonly isPaused: boolean } = { isPaused: false },
-): DrivenRun {
-  const { state, commands } = 'steps' in from ? resumeRun(plan, from) : startRun(plan, from.isPaused);
-  let end: (value: { outcome: RunOutcome; error: Failure | null }) => void;
-  const ended = new Promise<{ outcome: RunOutcome; error: Failure | null }>((resolve) => {
+  from: RunSnapshot | { readonly isPaused: boolean } = { isPaused: false },
+): RunDrive {
+  const { state, commands } = 'steps' in from ? restoreRun(plan, from) : startRun(plan, from.isPaused);
+  let end: (value: MachineEnd) => void = () => undefined;
+  const ended = new Promise<MachineEnd>((resolve) => {
     end = resolve;
   });
+  let ports: RunPorts | null = null;
 
-  const send = (event: RunMachineEvent): void => {
-    const rest = ports.rest();
-    if (rest !== state.rest) obey(applyEvent(state, { type: 'history_grew', rest }));
-    obey(applyEvent(state, event));
+  const obey = (todo: readonly RunCommand[], by: RunPorts): void => {
+    for (const command of todo) {
+      if (command.type === 'finish') end({ outcome: command.outcome, error: command.error });
+      else obeyCommand(command, { plan, ports: by, send });
+    }
   };
-  const stepAt = (index: number): PlannedStep => plan.steps[index] as PlannedStep;
-  const unitOf = ({ step, item }: { step: number; item: number }): Unit => ({
-    step: stepAt(step),
-    index: step,
-    item,
-  });
+  const send = (event: RunMachineEvent): void => {
+    if (ports === null) throw new RangeError(`${event.type} was sent to a run that has not begun`);
+    const pressure = ports.historyPressure();
+    if (pressure !== state.historyPressure) {
+      obey(applyEvent(state, { type: 'history_grew', pressure }), ports);
+    }
+    obey(applyEvent(state, event), ports);
+  };
 
-  const tell = ({ index: step, item }: Unit, result: StepEnd | StepWaits | { state: 'escalated' }): void => {
+  return {
+    run: { state, ended, send },
+    begin: (given) => {
+      ports = given;
+      obey(commands, given);
+    },
+  };
+}
+
+interface Driver {
+  readonly plan: RunPlan;
+  readonly ports: RunPorts;
+  readonly send: (event: RunMachineEvent) => void;
+}
+
+function obeyCommand(command: Exclude<RunCommand, { type: 'finish' }>, driver: Driver): void {
+  const { plan, ports, send } = driver;
+  switch (command.type) {
+    case 'decide':
+      void ports.decide(command.steps.map((step) => stepAt(plan, step))).then((verdicts) => {
+        send({ type: 'decided', steps: command.steps, verdicts });
+      });
+      break;
+    case 'listen':
+      ports.listen(unitOf(plan, command), command.wait);
+      break;
+    case 'record':
+      ports.record(command.changes);
+      break;
+    case 'cancel_running':
+      ports.cancelRunning();
+      break;
+    case 'cancel_escalations':
+      ports.cancelEscalations();
+      break;
+    case 'continue_as_new':
+      ports.continueAsNew();
+      break;
+    default:
+      workOn(command, driver);
+  }
+}
+
+type UnitCommand = Extract<RunCommand, { type: 'execute' | 'escalate' | 'resume' | 'give_up' }>;
+
+function workOn(command: UnitCommand, { plan, ports, send }: Driver): void {
+  const { step, item } = command;
+  void startWork(ports, unitOf(plan, command), command).then((result) => {
     if (result.state === 'escalated') send({ type: 'step_escalated', step, item });
     else if (result.state === 'waiting') send({ type: 'step_waiting', step, item, wait: result.wait });
     else send({ type: 'step_ended', step, item, ...result });
-  };
+  });
+}
 
-  const obeyOne = (command: RunCommand): void => {
-    switch (command.type) {
-      case 'decide':
-        void ports.decide(command.steps.map(stepAt)).then((verdicts) => {
-          send({ type: 'decided', steps: command.steps, verdicts });
-        });
-        break;
-      case 'execute': {
-        const unit = unitOf(command);
-        void ports.executeStep(unit).then((result) => tell(unit, result));
-        break;
-      }
-      case 'escalate': {
-        const unit = unitOf(command);
-        void ports.escalateStep(unit).then((result) => tell(unit, result));
-        break;
-      }
-      case 'resume': {
-        const unit = unitOf(command);
-        void ports.resumeStep(unit, command.wait).then((result) => tell(unit, result));
-        break;
-      }
-      case 'give_up': {
-        const unit = unitOf(command);
-        void ports.giveUpStep(unit, command.wait).then((result) => tell(unit, result));
-        break;
-      }
-      case 'listen':
-        ports.listen(unitOf(command), command.wait);
-        break;
-      case 'record':
-        ports.record(command.changes);
-        break;
-      case 'cancel_running':
-        ports.cancelRunning();
-        break;
-      case 'cancel_escalations':
-        ports.cancelEscalations();
-        break;
-      case 'move_on':
-        ports.moveOn();
-        break;
-      case 'finish':
-        end({ outcome: command.outcome, error: command.error });
-        break;
-    }
-  };
+function startWork(ports: RunPorts, unit: Unit, command: UnitCommand): Promise<UnitResult> {
+  switch (command.type) {
+    case 'execute':
+      return ports.executeStep(unit);
+    case 'escalate':
+      return ports.escalateStep(unit);
+    case 'resume':
+      return ports.resumeStep(unit, command.wait);
+    case 'give_up':
+      return ports.giveUpStep(unit, command.wait);
+  }
+}
 
-  const obey = (todo: readonly RunCommand[]): void => {
-    for (const command of todo) obeyOne(command);
-  };
+function stepAt(plan: RunPlan, index: number): PlannedStep {
+  return plan.steps[index] as PlannedStep;
+}
 
-  const run: DrivenRun = { state, ended, send };
-  ports.attach?.(run);
-  obey(commands);
-  return run;
+function unitOf(plan: RunPlan, { step, item }: { readonly step: number; readonly item: number }): Unit {
+  return { step: stepAt(plan, step), index: step, item };
 }

@@ -1,9 +1,9 @@
 /** The items of a step: how many run at once, how many may fail, and how the step as a whole ends. */
 import type { Failure } from '../../contracts/primitives.ts';
-import type { FanOut, RunState, UnitKey, UnitState } from './run-state.ts';
-import { setUnitState } from './run-state.ts';
+import type { FanOut, MachineState, UnitKey, UnitState } from './machine-state.ts';
+import { setUnitState } from './machine-state.ts';
 
-export function openFanOut(state: RunState, step: number, items: number): void {
+export function openFanOut(state: MachineState, step: number, items: number): void {
   state.fans.set(step, {
     states: Array.from({ length: items }, () => 'pending'),
     next: 0,
@@ -17,7 +17,7 @@ export function openFanOut(state: RunState, step: number, items: number): void {
 }
 
 /** The next item that may begin; a step of which none may now is looked at again when one of its items ends. */
-export function takeItem(state: RunState): UnitKey | null {
+export function takeItem(state: MachineState): UnitKey | null {
   for (const step of state.openFans) {
     const fan = state.fans.get(step);
     if (fan !== undefined && mayBeginItem(state, step, fan)) {
@@ -32,16 +32,16 @@ export function takeItem(state: RunState): UnitKey | null {
 }
 
 /** Items of a step that may be under way at once. */
-export function limitOf(state: RunState, step: number): number {
+export function limitOf(state: MachineState, step: number): number {
   return state.plan.steps[step]?.each?.max_parallel ?? state.plan.max_in_flight;
 }
 
-function mayBeginItem(state: RunState, step: number, fan: FanOut): boolean {
+function mayBeginItem(state: MachineState, step: number, fan: FanOut): boolean {
   return !fan.isStopping && fan.next < fan.states.length && fan.running < limitOf(state, step);
 }
 
 /** When one of its items takes no room any more. */
-export function reopenFanOut(state: RunState, step: number): void {
+export function reopenFanOut(state: MachineState, step: number): void {
   const fan = state.fans.get(step);
   if (fan === undefined) return;
   const woken = fan.blocked.shift();
@@ -54,11 +54,11 @@ export type WholeEnd =
   | { readonly state: 'failed'; readonly error: Failure };
 
 /**
- * Of an item that takes no room any more.
+ * Ends an item that takes no room any more.
  * @returns whether too many have failed now, and how the step ends if this was its last item
  */
 export function endItem(
-  state: RunState,
+  state: MachineState,
   { step, item, state: end, error }: UnitKey & { readonly state: UnitState; readonly error?: Failure },
 ): { readonly stopped: boolean; readonly whole: WholeEnd | null } {
   const fan = state.fans.get(step);
@@ -77,8 +77,8 @@ export function endItem(
   if (fan.isStopping) state.openFans.delete(step);
   else reopenFanOut(state, step);
   const isOver = fan.open === 0 && (fan.isStopping || fan.next === fan.states.length);
-  const isTold = isOver && (state.phase === 'running' || state.phase === 'failing');
-  return { stopped, whole: isTold ? wholeEnd(fan, tolerated) : null };
+  const isReported = isOver && (state.phase === 'running' || state.phase === 'failing');
+  return { stopped, whole: isReported ? wholeEnd(fan, tolerated) : null };
 }
 
 function wholeEnd(fan: FanOut, tolerated: number): WholeEnd {

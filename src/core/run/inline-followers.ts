@@ -3,18 +3,20 @@
  * succeeds. Executed together they spare the workflow a turn for each; the machine is told of them one by one all the
  * same.
  */
-import type { RunState } from './run-state.ts';
+import type { MachineState } from './machine-state.ts';
 
 /** Whether nothing of the run is under way, or could be, but the one unit that is in flight. */
-export function isAlone(state: RunState): boolean {
-  const { inFlight, deciding, undecided, ready, taken, openFans, waits } = state;
+export function isAlone(state: MachineState): boolean {
+  const { inFlight, deciding, undecided, ready, nextReady, openFans, waits } = state;
   return (
-    inFlight === 1 && deciding + undecided.length + openFans.size + waits.size === 0 && ready.length === taken
+    inFlight === 1 &&
+    deciding + undecided.length + openFans.size + waits.size === 0 &&
+    ready.length === nextReady
   );
 }
 
 /** @param first step that is executed now, alone @returns at most `most` steps, in order */
-export function inlineFollowers(state: RunState, first: number, most: number): number[] {
+export function inlineFollowers(state: MachineState, first: number, most: number): number[] {
   const line = [first];
   while (line.length <= most) {
     const next = onlyNext(state, line);
@@ -25,7 +27,7 @@ export function inlineFollowers(state: RunState, first: number, most: number): n
 }
 
 /** The one step whose time comes with the end of the last of the line, when nothing about it is to be decided. */
-function onlyNext({ plan, steps, successors, unmet, good }: RunState, line: readonly number[]) {
+function onlyNext({ plan, steps, successors, unmet, good }: MachineState, line: readonly number[]) {
   const aheadOf = (step: number): number =>
     plan.steps[step]?.dependencies.filter((dependency) => line.includes(dependency)).length ?? 0;
   const last = line.at(-1) ?? -1;

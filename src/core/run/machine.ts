@@ -2,36 +2,43 @@
  * The run as a state machine: which step may start, and when the run is over. Pure and free of promises, so
  * that replaying a thousand steps costs what their edges cost: every edge is looked at once.
  *
- * Guarantees: a unit (a step, or one of its items) starts once, after all that its step depends on is done and its
- * `run_if` holds, as soon as there is room; after a failure or a cancel nothing new starts, what runs may end and what
- * waits is given up; what waits takes no room, and at most `mostWaits` units wait; `finish` comes exactly once, when nothing runs and nothing waits.
+ * M1 A unit (a step, or one of its items) starts at most once.
+ * M2 A unit starts after all that its step depends on is done, and only if its `run_if` holds.
+ * M3 At most `max_in_flight` units take room; what may start does so as soon as there is room.
+ * M4 After a failure that stops the run, a cancel or the end of its time nothing starts: what runs may end, what waits is given up.
+ * M5 What waits takes no room, and no step or item starts while `mostWaits` units wait.
+ * M6 Under soft pressure of the history nothing starts once nothing is under way, under hard pressure nothing starts at all;
+ *    `continue_as_new` comes only when nothing is under way.
+ * M7 `finish` comes exactly once, when nothing runs and nothing waits; what happens afterwards is no event.
+ * M8 What is said of a unit that is not under way, or a second time, changes nothing.
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
-import type { RunPlan } from './plan.ts';
-import { type Doneness, openRun, tellSuccessors } from './readiness.ts';
 import {
   countInFlight,
+  type HistoryPressure,
   keyOf,
-  type RunState,
+  type MachineState,
   setUnitState,
   type UnitKey,
   type UnitState,
   unitState,
-} from './run-state.ts';
+} from './machine-state.ts';
+import type { RunPlan } from './plan.ts';
+import { type Doneness, openRun, propagateEnd } from './readiness.ts';
 import type { Wait } from './wait.ts';
 import { addWait, mostWaits, takeWaits, takeWokenUnit } from './waits.ts';
 
-export type { MachineStepState, RunState } from './run-state.ts';
+export type { MachineState, MachineStepState } from './machine-state.ts';
 
 /** What was worked out of values: whether a step happens, and how many items it has. */
-export type Verdict =
+export type StepVerdict =
   | { readonly type: 'go'; readonly items?: number }
   | { readonly type: 'skip' }
   | { readonly type: 'fail'; readonly error: Failure };
 
 /** An end that nothing else writes. */
-export interface StepChange extends UnitKey {
+export interface UnitChange extends UnitKey {
   readonly state: 'skipped' | 'succeeded' | 'failed';
   readonly error?: Failure;
 }
@@ -39,7 +46,7 @@ export interface StepChange extends UnitKey {
 type EndState = Exclude<UnitState, 'pending' | 'running' | 'escalating' | 'waiting'>;
 
 export type RunMachineEvent =
-  | { readonly type: 'decided'; readonly steps: readonly number[]; readonly verdicts: readonly Verdict[] }
+  | { readonly type: 'decided'; readonly steps: readonly number[]; readonly verdicts: readonly StepVerdict[] }
   | (UnitKey & { readonly type: 'step_ended'; readonly state: EndState; readonly error?: Failure })
   /** It failed in a way that a ladder may cure. */
   | (UnitKey & { readonly type: 'step_escalated' })
@@ -50,7 +57,7 @@ export type RunMachineEvent =
   | { readonly type: 'cancel_requested' }
   | { readonly type: 'timed_out'; readonly error: Failure }
   /** The history of the run is long. */
-  | { readonly type: 'history_grew'; readonly rest: RunState['rest'] };
+  | { readonly type: 'history_grew'; readonly pressure: HistoryPressure };
 
 export type RunOutcome = 'succeeded' | 'failed' | 'cancelled';
 
@@ -63,12 +70,12 @@ export type RunCommand =
   | (UnitKey & { readonly type: 'listen'; readonly wait: Wait })
   /** End it as it is: nobody waits for it any more. */
   | (UnitKey & { readonly type: 'give_up'; readonly wait: Wait | null })
-  | { readonly type: 'record'; readonly changes: readonly StepChange[] }
-  | { readonly type: 'cancel_running' | 'cancel_escalations' | 'move_on' }
+  | { readonly type: 'record'; readonly changes: readonly UnitChange[] }
+  | { readonly type: 'cancel_running' | 'cancel_escalations' | 'continue_as_new' }
   | { readonly type: 'finish'; readonly outcome: RunOutcome; readonly error: Failure | null };
 
 export interface BegunRun {
-  readonly state: RunState;
+  readonly state: MachineState;
   readonly commands: RunCommand[];
 }
 
@@ -78,12 +85,12 @@ export function startRun(plan: RunPlan, isPaused = false): BegunRun {
   return { state, commands: [...recordSkipped(skipped), ...advance(state)] };
 }
 
-/** Goes on with a state that was carried over. */
-export function continueRun(state: RunState): RunCommand[] {
+/** Goes on with a state that was restored from a snapshot. */
+export function continueRun(state: MachineState): RunCommand[] {
   return advance(state);
 }
 
-export function applyEvent(state: RunState, event: RunMachineEvent): RunCommand[] {
+export function applyEvent(state: MachineState, event: RunMachineEvent): RunCommand[] {
   if (state.phase === 'finished') return [];
   switch (event.type) {
     case 'decided':
@@ -103,7 +110,7 @@ export function applyEvent(state: RunState, event: RunMachineEvent): RunCommand[
       state.isPaused = event.type === 'paused';
       return advance(state);
     case 'history_grew':
-      state.rest = event.rest;
+      state.historyPressure = event.pressure;
       return advance(state);
     case 'cancel_requested':
     case 'timed_out':
@@ -112,7 +119,7 @@ export function applyEvent(state: RunState, event: RunMachineEvent): RunCommand[
 }
 
 function stopRun(
-  state: RunState,
+  state: MachineState,
   event: Extract<RunMachineEvent, { type: 'cancel_requested' | 'timed_out' }>,
 ): RunCommand[] {
   if (state.phase === 'cancelling') return [];
@@ -121,20 +128,20 @@ function stopRun(
   return [{ type: 'cancel_running' }, ...giveUpWaits(state, () => true), ...advance(state)];
 }
 
-function isWanted(state: RunState, { step, item }: UnitKey): boolean {
+function isWanted(state: MachineState, { step, item }: UnitKey): boolean {
   return state.phase === 'running' && (item === 0 || state.fans.get(step)?.isStopping !== true);
 }
 
-function escalateUnit(state: RunState, { step, item }: UnitKey): RunCommand[] {
+function escalateUnit(state: MachineState, { step, item }: UnitKey): RunCommand[] {
   const key = { step, item };
   if (unitState(state, key) !== 'running') return [];
   setUnitState(state, key, 'escalating');
   return isWanted(state, key) ? [{ type: 'escalate', ...key }] : [{ type: 'give_up', ...key, wait: null }];
 }
 
-/** It takes no room any more. */
+/** Lets a unit wait, which takes no room any more (M5). */
 function parkUnit(
-  state: RunState,
+  state: MachineState,
   { step, item, wait }: Extract<RunMachineEvent, { type: 'step_waiting' }>,
 ): RunCommand[] {
   const key = { step, item };
@@ -148,12 +155,12 @@ function parkUnit(
   return [{ type: 'listen', ...key, wait }];
 }
 
-function giveUpWaits(state: RunState, which: (key: UnitKey) => boolean): RunCommand[] {
+function giveUpWaits(state: MachineState, which: (key: UnitKey) => boolean): RunCommand[] {
   return takeWaits(state, which).map((unit) => ({ type: 'give_up', ...unit }));
 }
 
 function takeVerdicts(
-  state: RunState,
+  state: MachineState,
   { steps, verdicts }: Extract<RunMachineEvent, { type: 'decided' }>,
 ): RunCommand[] {
   state.deciding -= steps.length;
@@ -165,7 +172,7 @@ function takeVerdicts(
     switch (verdict.type) {
       case 'skip':
         state.steps[step] = 'skipped';
-        commands.push(...tell(state, step, 'skipped'));
+        commands.push(...propagate(state, step, 'skipped'));
         break;
       case 'fail':
         commands.push(...endStep(state, step, { state: 'failed', error: verdict.error }));
@@ -184,7 +191,7 @@ interface End {
   readonly error?: Failure;
 }
 
-function endUnit(state: RunState, event: UnitKey & End): RunCommand[] {
+function endUnit(state: MachineState, event: UnitKey & End): RunCommand[] {
   const { step, item } = event;
   const before = unitState(state, event);
   if (before !== 'running' && before !== 'escalating') return [];
@@ -196,17 +203,17 @@ function endUnit(state: RunState, event: UnitKey & End): RunCommand[] {
 }
 
 /** A step with items has no attempt of its own that would write its end. */
-function endWhole(state: RunState, step: number, end: WholeEnd): RunCommand[] {
+function endWhole(state: MachineState, step: number, end: WholeEnd): RunCommand[] {
   return [{ type: 'record', changes: [{ step, item: 0, ...end }] }, ...endStep(state, step, end)];
 }
 
-function endStep(state: RunState, step: number, end: End): RunCommand[] {
+function endStep(state: MachineState, step: number, end: End): RunCommand[] {
   setUnitState(state, { step, item: 0 }, end.state);
   const planned = state.plan.steps[step];
-  if (end.state === 'succeeded') return tell(state, step, 'good');
-  if (end.state === 'skipped') return tell(state, step, 'skipped');
+  if (end.state === 'succeeded') return propagate(state, step, 'good');
+  if (end.state === 'skipped') return propagate(state, step, 'skipped');
   if (state.phase !== 'running') return [];
-  if (planned?.continues === true && end.state !== 'cancelled') return tell(state, step, 'bad');
+  if (planned?.continues === true && end.state !== 'cancelled') return propagate(state, step, 'bad');
   state.phase = 'failing';
   state.error = {
     code: 'step_failed',
@@ -217,8 +224,8 @@ function endStep(state: RunState, step: number, end: End): RunCommand[] {
   return [...stop, ...giveUpWaits(state, () => true)];
 }
 
-function tell(state: RunState, step: number, how: Doneness): RunCommand[] {
-  return recordSkipped(tellSuccessors(state, step, how));
+function propagate(state: MachineState, step: number, how: Doneness): RunCommand[] {
+  return recordSkipped(propagateEnd(state, step, how));
 }
 
 function recordSkipped(skipped: readonly number[]): RunCommand[] {
@@ -226,7 +233,7 @@ function recordSkipped(skipped: readonly number[]): RunCommand[] {
   return [{ type: 'record', changes: skipped.map((step) => ({ step, item: 0, state: 'skipped' })) }];
 }
 
-function advance(state: RunState): RunCommand[] {
+function advance(state: MachineState): RunCommand[] {
   const commands: RunCommand[] = [];
   if (mayBegin(state) && state.undecided.length > 0) {
     const steps = state.undecided;
@@ -243,55 +250,60 @@ function advance(state: RunState): RunCommand[] {
   }
   if (state.inFlight + state.deciding > 0) return commands;
   if (isOver(state)) commands.push(finish(state));
-  else if (state.rest !== 'none') commands.push({ type: 'move_on' });
+  else if (state.historyPressure !== 'none') commands.push({ type: 'continue_as_new' });
   return commands;
 }
 
-function mayBegin({ phase, isPaused, rest, inFlight, deciding }: RunState): boolean {
-  return phase === 'running' && !isPaused && rest !== 'hard' && (rest === 'none' || inFlight + deciding > 0);
+function mayBegin({ phase, isPaused, historyPressure, inFlight, deciding }: MachineState): boolean {
+  return (
+    phase === 'running' &&
+    !isPaused &&
+    historyPressure !== 'hard' &&
+    (historyPressure === 'none' || inFlight + deciding > 0)
+  );
 }
 
 type Beginning = Extract<RunCommand, { type: 'execute' | 'resume' }>;
 
 /** People first: who decided waits for the answer. Then steps, then items. */
-function takeNext(state: RunState): Beginning | null {
+function takeNext(state: MachineState): Beginning | null {
   return takeWoken(state) ?? (state.waits.size < mostWaits ? (takeStep(state) ?? takeNextItem(state)) : null);
 }
 
-function takeWoken(state: RunState): Beginning | null {
+function takeWoken(state: MachineState): Beginning | null {
   const unit = takeWokenUnit(state);
   if (unit === null) return null;
   setUnitState(state, unit, unit.wait.ladder === true ? 'escalating' : 'running');
   return { type: 'resume', ...unit };
 }
 
-function takeStep(state: RunState): Beginning | null {
+function takeStep(state: MachineState): Beginning | null {
   for (;;) {
-    const step = state.ready[state.taken];
+    const step = state.ready[state.nextReady];
     if (step === undefined) return null;
-    state.taken += 1;
+    state.nextReady += 1;
     setUnitState(state, { step, item: 0 }, 'running');
     if (!state.fans.has(step)) return { type: 'execute', step, item: 0 };
     state.openFans.add(step);
   }
 }
 
-function takeNextItem(state: RunState): Beginning | null {
+function takeNextItem(state: MachineState): Beginning | null {
   const key = takeItem(state);
   if (key === null) return null;
   setUnitState(state, key, 'running');
   return { type: 'execute', ...key };
 }
 
-function isOver(state: RunState): boolean {
+function isOver(state: MachineState): boolean {
   return (
     state.waits.size === 0 &&
     (state.phase !== 'running' ||
-      (state.undecided.length === 0 && state.taken === state.ready.length && state.openFans.size === 0))
+      (state.undecided.length === 0 && state.nextReady === state.ready.length && state.openFans.size === 0))
   );
 }
 
-function finish(state: RunState): RunCommand {
+function finish(state: MachineState): RunCommand {
   const outcome: RunOutcome =
     state.phase === 'cancelling' ? 'cancelled' : state.phase === 'failing' ? 'failed' : 'succeeded';
   state.phase = 'finished';

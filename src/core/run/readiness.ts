@@ -1,14 +1,14 @@
 /**
- * When a step's time comes: each end is told to the steps that wait for it, once per edge, and each of them is judged by
- * its `run_if`. A step that is left out is an end itself, told in the same way.
+ * When a step's time comes (M2 of the machine): each end is propagated to the steps that wait for it, once per edge, and
+ * each of them is judged by its `run_if`. A step that is left out is an end itself, propagated in the same way.
  */
-import { createRunState, type RunState } from './run-state.ts';
+import { createMachineState, type MachineState } from './machine-state.ts';
 
 /** How an end counts for the steps after it. */
 export type Doneness = 'good' | 'bad' | 'skipped';
 
 /** @returns steps that are left out by it, in the order in which that is known */
-export function tellSuccessors(state: RunState, step: number, how: Doneness): number[] {
+export function propagateEnd(state: MachineState, step: number, how: Doneness): number[] {
   const skipped: number[] = [];
   const ends: (readonly [number, Doneness])[] = [[step, how]];
   for (let at = 0; at < ends.length; at++) {
@@ -33,14 +33,14 @@ export function tellSuccessors(state: RunState, step: number, how: Doneness): nu
   return skipped;
 }
 
-export function countDone(state: RunState, step: number, how: Doneness): void {
+export function countDone(state: MachineState, step: number, how: Doneness): void {
   state.unmet[step] = (state.unmet[step] ?? 0) - 1;
   if (how === 'good') state.good[step] = (state.good[step] ?? 0) + 1;
   if (how === 'bad') state.bad[step] = (state.bad[step] ?? 0) + 1;
 }
 
 /** The default rule is broken by the first dependency that did not succeed; the others need all of them to be done. */
-function judge({ plan, unmet, good, bad }: RunState, step: number): 'ready' | 'skip' | 'later' {
+function judge({ plan, unmet, good, bad }: MachineState, step: number): 'ready' | 'skip' | 'later' {
   const rule = plan.steps[step]?.run_if ?? 'all_succeeded';
   const done = (plan.steps[step]?.dependencies.length ?? 0) - (unmet[step] ?? 0);
   const isAllDone = unmet[step] === 0;
@@ -59,7 +59,7 @@ function judge({ plan, unmet, good, bad }: RunState, step: number): 'ready' | 's
   }
 }
 
-export function makeReady(state: RunState, step: number): void {
+export function makeReady(state: MachineState, step: number): void {
   if (state.plan.steps[step]?.decides === true) state.undecided.push(step);
   else state.ready.push(step);
 }
@@ -68,14 +68,14 @@ export function makeReady(state: RunState, step: number): void {
  * A run before its first step: those without dependencies are ready, those after results of another run are judged.
  * @returns also the steps that are left out from the beginning
  */
-export function openRun(plan: RunState['plan']): { state: RunState; skipped: number[] } {
-  const state = createRunState(plan);
+export function openRun(plan: MachineState['plan']): { state: MachineState; skipped: number[] } {
+  const state = createMachineState(plan);
   const reused = plan.reused ?? [];
   for (const step of reused) state.steps[step] = 'reused';
   for (const [step, { dependencies }] of plan.steps.entries()) {
     if (state.steps[step] === 'pending' && dependencies.length === 0) makeReady(state, step);
   }
-  const skipped = reused.flatMap((step) => tellSuccessors(state, step, 'good'));
+  const skipped = reused.flatMap((step) => propagateEnd(state, step, 'good'));
   state.ready.sort((a, b) => a - b);
   state.undecided.sort((a, b) => a - b);
   return { state, skipped };

@@ -1,37 +1,37 @@
 /**
- * A run between two histories: what its machine knows when nothing is under way, small and plain JSON. What follows
+ * A run between two histories: what its machine knows when nothing is under way (M6), small and plain JSON. What follows
  * from the plan is worked out again, so ten thousand steps take a letter each, and less in a row.
  */
 import { type BegunRun, continueRun } from './machine.ts';
-import type { RunPlan } from './plan.ts';
-import { countDone, makeReady } from './readiness.ts';
 import {
-  createRunState,
+  createMachineState,
   type FanOut,
   keyOf,
+  type MachineState,
   type MachineStepState,
-  type RunState,
   type UnitKey,
-  type WaitingUnit,
-} from './run-state.ts';
+  type UnitWait,
+} from './machine-state.ts';
+import type { RunPlan } from './plan.ts';
+import { countDone, makeReady } from './readiness.ts';
 import { keepWait } from './waits.ts';
 
-interface CarriedFanOut extends Pick<FanOut, 'next' | 'failed' | 'firstFailure' | 'isStopping'> {
+interface FanOutSnapshot extends Pick<FanOut, 'next' | 'failed' | 'firstFailure' | 'isStopping'> {
   readonly step: number;
-  /** As `steps`. */
+  /** States in order, written as those of `steps`. */
   readonly items: string;
 }
 
-export interface CarriedRun {
+export interface RunSnapshot {
   /** States in order, a letter each; a number after it says how often. */
   readonly steps: string;
-  readonly fans: readonly CarriedFanOut[];
-  readonly waits: readonly WaitingUnit[];
+  readonly fans: readonly FanOutSnapshot[];
+  readonly waits: readonly UnitWait[];
   readonly woken: readonly UnitKey[];
   readonly isPaused: boolean;
 }
 
-const letters: Record<MachineStepState, string> = {
+const stateCodes: Record<MachineStepState, string> = {
   pending: 'p',
   deciding: 'd',
   running: 'r',
@@ -45,23 +45,23 @@ const letters: Record<MachineStepState, string> = {
   reused: 'o',
 };
 
-const states = new Map(Object.entries(letters).map(([state, letter]) => [letter, state as MachineStepState]));
+const states = new Map(Object.entries(stateCodes).map(([state, code]) => [code, state as MachineStepState]));
 
 function pack(list: readonly MachineStepState[]): string {
   return list
-    .map((state) => letters[state])
+    .map((state) => stateCodes[state])
     .join('')
-    .replace(/(.)\1+/g, (row, letter) => `${letter}${row.length}`);
+    .replace(/(.)\1+/g, (row, code) => `${code}${row.length}`);
 }
 
 function unpack(text: string): MachineStepState[] {
-  return [...text.matchAll(/([a-z])(\d*)/g)].flatMap(([, letter = '', count]) =>
-    Array.from({ length: count === '' ? 1 : Number(count) }, () => states.get(letter) ?? 'pending'),
+  return [...text.matchAll(/([a-z])(\d*)/g)].flatMap(([, code = '', count]) =>
+    Array.from({ length: count === '' ? 1 : Number(count) }, () => states.get(code) ?? 'pending'),
   );
 }
 
-/** Of a run of which nothing is under way. */
-export function carryRun(state: RunState): CarriedRun {
+/** @param state of a run of which nothing is under way */
+export function takeSnapshot(state: MachineState): RunSnapshot {
   return {
     steps: pack(state.steps),
     fans: [...state.fans]
@@ -84,21 +84,21 @@ export function carryRun(state: RunState): CarriedRun {
 }
 
 /** Goes on where it was: those that wait are listened to again. */
-export function resumeRun(plan: RunPlan, carried: CarriedRun): BegunRun {
-  const state = createRunState(plan);
-  for (const [step, stepState] of unpack(carried.steps).entries()) state.steps[step] = stepState;
-  for (const fan of carried.fans) reopen(state, fan);
+export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
+  const state = createMachineState(plan);
+  for (const [step, stepState] of unpack(snapshot.steps).entries()) state.steps[step] = stepState;
+  for (const fan of snapshot.fans) reopen(state, fan);
   countDependencies(state);
   for (const step of state.steps.keys()) if (isReady(state, step)) makeReady(state, step);
-  for (const wait of carried.waits) keepWait(state, wait);
-  for (const key of carried.woken) state.woken.add(keyOf(key));
-  state.isPaused = carried.isPaused;
+  for (const wait of snapshot.waits) keepWait(state, wait);
+  for (const key of snapshot.woken) state.woken.add(keyOf(key));
+  state.isPaused = snapshot.isPaused;
   const going = continueRun(state);
   const listening = [...state.waits.values()].map((unit) => ({ type: 'listen' as const, ...unit }));
   return { state, commands: [...listening, ...going] };
 }
 
-function reopen(state: RunState, { step, items, ...rest }: CarriedFanOut): void {
+function reopen(state: MachineState, { step, items, ...rest }: FanOutSnapshot): void {
   const list = unpack(items) as FanOut['states'][number][];
   const open = list.filter((item) => item === 'waiting').length;
   state.fans.set(step, { ...rest, states: list, running: 0, open, blocked: [] });
@@ -106,7 +106,7 @@ function reopen(state: RunState, { step, items, ...rest }: CarriedFanOut): void 
   if (!rest.isStopping && rest.next < list.length) state.openFans.add(step);
 }
 
-function countDependencies(state: RunState): void {
+function countDependencies(state: MachineState): void {
   for (const [step, stepState] of state.steps.entries()) {
     const how = howDone[stepState];
     if (how === undefined) continue;
@@ -122,7 +122,7 @@ const howDone: Partial<Record<MachineStepState, 'good' | 'bad' | 'skipped'>> = {
   skipped: 'skipped',
 };
 
-/** Of those that are pending: the others were judged when their last dependency ended. */
-function isReady({ steps, unmet, fans }: RunState, step: number): boolean {
+/** Whether a step's time has come that has not begun: the others were judged when their last dependency ended. */
+function isReady({ steps, unmet, fans }: MachineState, step: number): boolean {
   return steps[step] === 'pending' && unmet[step] === 0 && !fans.has(step);
 }

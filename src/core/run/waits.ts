@@ -7,22 +7,23 @@ import {
   countInFlight,
   fanOf,
   keyOf,
-  type RunState,
+  type MachineState,
   setUnitState,
   type UnitKey,
-  type WaitingUnit,
-} from './run-state.ts';
+  type UnitWait,
+  unitState,
+} from './machine-state.ts';
 import type { Wait } from './wait.ts';
 
-/** So that what a run carries from one history to the next stays small. */
+/** M5: so that the snapshot of a run stays small. */
 export const mostWaits = 2_000;
 
 function keepsPlace({ awaiting }: Wait): boolean {
   return awaiting === 'run';
 }
 
-/** Of a unit that took room. */
-export function addWait(state: RunState, { step, item, wait }: WaitingUnit): void {
+/** Lets a unit wait that took room. */
+export function addWait(state: MachineState, { step, item, wait }: UnitWait): void {
   const key = { step, item };
   setUnitState(state, key, 'waiting');
   countInFlight(state, key, -1);
@@ -30,8 +31,8 @@ export function addWait(state: RunState, { step, item, wait }: WaitingUnit): voi
   if (!keepsPlace(wait)) reopenFanOut(state, step);
 }
 
-/** Of a unit that takes no room. */
-export function keepWait(state: RunState, { step, item, wait }: WaitingUnit): void {
+/** Notes the wait of a unit that takes no room. */
+export function keepWait(state: MachineState, { step, item, wait }: UnitWait): void {
   state.waits.set(keyOf({ step, item }), { step, item, wait });
   if (wait.awaiting === 'review') state.reviews += 1;
   const fan = fanOf(state, { step, item });
@@ -39,7 +40,7 @@ export function keepWait(state: RunState, { step, item, wait }: WaitingUnit): vo
 }
 
 /** The unit goes on, or is given up; its state is the caller's. It takes no room until it is counted again. */
-function removeWait(state: RunState, { step, item, wait }: WaitingUnit): void {
+function removeWait(state: MachineState, { step, item, wait }: UnitWait): void {
   const name = keyOf({ step, item });
   state.waits.delete(name);
   state.woken.delete(name);
@@ -49,7 +50,7 @@ function removeWait(state: RunState, { step, item, wait }: WaitingUnit): void {
 }
 
 /** The first whose wait is over and that may go on. */
-export function takeWokenUnit(state: RunState): WaitingUnit | null {
+export function takeWokenUnit(state: MachineState): UnitWait | null {
   for (const name of state.woken) {
     const unit = state.waits.get(name);
     if (unit === undefined) {
@@ -68,8 +69,8 @@ export function takeWokenUnit(state: RunState): WaitingUnit | null {
   return null;
 }
 
-/** All of them, or those of a step; they take room until they are given up. */
-export function takeWaits(state: RunState, which: (key: UnitKey) => boolean): WaitingUnit[] {
+/** Takes back all waits, or those of a step; their units take room until they are given up. */
+export function takeWaits(state: MachineState, which: (key: UnitKey) => boolean): UnitWait[] {
   const taken = [...state.waits.values()].filter(which);
   for (const unit of taken) {
     removeWait(state, unit);
@@ -77,4 +78,15 @@ export function takeWaits(state: RunState, which: (key: UnitKey) => boolean): Wa
     countInFlight(state, unit, 1);
   }
   return taken;
+}
+
+/**
+ * Whether a wake that comes now is kept for the unit: it is at work and may be about to wait, or it waits and its wait
+ * is not over. Any other would be a second one (M8).
+ */
+export function hearsWake(state: MachineState, key: UnitKey): boolean {
+  const unit = unitState(state, key);
+  if (unit === 'running' || unit === 'escalating') return true;
+  const name = keyOf(key);
+  return unit === 'waiting' && !state.woken.has(name) && fanOf(state, key)?.blocked.includes(name) !== true;
 }

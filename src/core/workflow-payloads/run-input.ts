@@ -2,7 +2,7 @@
 import type { Failure } from '../../contracts/primitives.ts';
 import type { RunOutcome } from '../run/machine.ts';
 import type { RunPlan } from '../run/plan.ts';
-import type { CarriedRun } from '../run/snapshot.ts';
+import type { RunSnapshot } from '../run/snapshot.ts';
 
 export interface RunPipelineInput {
   readonly engine_version: number;
@@ -29,7 +29,7 @@ export interface RunPipelineInput {
 
 /** What a history hands to the next one. */
 export interface CarriedWorkflow {
-  readonly machine: CarriedRun;
+  readonly machine: RunSnapshot;
   /** Unix time in ms when the time of the run is over; null = no limit. */
   readonly deadline_ms: number | null;
   readonly control: ControlSignal;

@@ -5,7 +5,7 @@
  * sure; each is part of the one before.
  */
 import { driveRun, type RunPorts } from '../../core/run/drive.ts';
-import type { Verdict } from '../../core/run/machine.ts';
+import type { StepVerdict } from '../../core/run/machine.ts';
 import type { PlannedStep, RunPlan } from '../../core/run/plan.ts';
 
 /** What a step's `when` will say. */
@@ -67,9 +67,10 @@ async function driveOnce(
   happens: (index: number, isSkipped: (index: number) => boolean) => boolean,
 ): Promise<readonly boolean[]> {
   const indexOf = new Map(steps.map(({ id }, index) => [id, index]));
-  const isSkipped = (index: number): boolean => state.steps[index] === 'skipped';
+  const { run, begin } = driveRun({ steps, max_in_flight: steps.length });
+  const isSkipped = (index: number): boolean => run.state.steps[index] === 'skipped';
   let fault: { readonly error: unknown } | null = null;
-  const decideOne = ({ id }: PlannedStep): Verdict => {
+  const decideOne = ({ id }: PlannedStep): StepVerdict => {
     try {
       return { type: happens(indexOf.get(id) ?? -1, isSkipped) ? 'go' : 'skip' };
     } catch (error) {
@@ -78,10 +79,7 @@ async function driveOnce(
     }
   };
   const ports: RunPorts = {
-    decide: async (asked) => {
-      await Promise.resolve(); // the first question comes before there is a state
-      return asked.map(decideOne);
-    },
+    decide: async (asked) => asked.map(decideOne),
     executeStep: async () => ({ state: 'succeeded' }),
     escalateStep: neverAsked,
     resumeStep: neverAsked,
@@ -89,12 +87,12 @@ async function driveOnce(
     listen: neverAsked,
     cancelRunning: neverAsked,
     cancelEscalations: neverAsked,
-    moveOn: neverAsked,
+    continueAsNew: neverAsked,
     record: () => undefined,
-    rest: () => 'none',
+    historyPressure: () => 'none',
   };
-  const { state, ended } = driveRun({ steps, max_in_flight: steps.length }, ports);
-  await ended;
+  begin(ports);
+  await run.ended;
   if (fault !== null) throw (fault as { error: unknown }).error;
-  return state.steps.map((step) => step === 'succeeded');
+  return run.state.steps.map((step) => step === 'succeeded');
 }

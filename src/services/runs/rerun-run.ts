@@ -8,7 +8,7 @@ import type { ProblemItem } from '../../contracts/problem.ts';
 import { type RerunPreview, type RerunRequest, type Run, terminalRunStates } from '../../contracts/run.ts';
 import { compileDefinition } from '../../core/definition/compile/compile-definition.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
-import { type Choice, chooseReused, type Repetition } from '../../core/run/choose-reused.ts';
+import { chooseReused, type Repetition, type ReuseChoice } from '../../core/run/choose-reused.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   copySteps,
@@ -40,7 +40,7 @@ interface Rerun {
   readonly before: RepeatedRun;
   readonly known: KnownDefinition;
   readonly job: RunJob;
-  readonly choice: Choice;
+  readonly choice: ReuseChoice;
 }
 
 const headsAtOnce = 32;
@@ -93,7 +93,7 @@ async function choose(
   dependencies: RerunDependencies,
   before: RepeatedRun,
   repetition: Omit<Repetition, 'missing'>,
-): Promise<Choice> {
+): Promise<ReuseChoice> {
   const first = chooseReused({ ...repetition, missing: new Map() });
   if (first.reused.length === 0) return first;
   const missing = await findMissing(dependencies, before.run_id, first.reused);

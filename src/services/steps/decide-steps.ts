@@ -6,7 +6,7 @@
 import type { Failure } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
-import type { Verdict } from '../../core/run/machine.ts';
+import type { StepVerdict } from '../../core/run/machine.ts';
 import type { Db } from '../../db/connect.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
 import { evaluateInRun, readItems } from '../run-data/evaluate-in-run.ts';
@@ -23,7 +23,7 @@ export interface DecideRequest {
  * @returns verdicts in the order of the steps, at least one: those that would take too long, or make the answer too
  * large, are to be asked for again @throws AppError `not_found`
  */
-export type DecideSteps = (request: DecideRequest) => Promise<readonly Verdict[]>;
+export type DecideSteps = (request: DecideRequest) => Promise<readonly StepVerdict[]>;
 
 export interface DecideDependencies {
   readonly db: Db;
@@ -40,7 +40,7 @@ export function createDecideSteps({ db, contexts, results }: DecideDependencies)
   return async ({ run_id, step_ids }) => {
     const context = await contexts.open(run_id);
     const beganAt = performance.now();
-    const verdicts: Verdict[] = [];
+    const verdicts: StepVerdict[] = [];
     let size = 0;
     for (const stepId of step_ids) {
       const verdict = await decide(results, context, stepOf(context, stepId));
@@ -54,14 +54,14 @@ export function createDecideSteps({ db, contexts, results }: DecideDependencies)
   };
 }
 
-function refuse(where: string, { code, message }: Failure): Verdict {
+function refuse(where: string, { code, message }: Failure): StepVerdict {
   return {
     type: 'fail',
     error: { code, message: message.startsWith(where) ? message : `${where}: ${message}` },
   };
 }
 
-async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<Verdict> {
+async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<StepVerdict> {
   if (step.when !== null) {
     const happens = await evaluateInRun(results, context, step.when, evaluateCondition);
     if ('error' in happens) return refuse('when', happens.error);
@@ -72,7 +72,7 @@ async function decide(results: StepResults, context: RunContext, step: CompiledS
   return items.value === null ? { type: 'go' } : { type: 'go', items: items.value.length };
 }
 
-function toDecision(step_id: string, verdict: Verdict): StepDecision[] {
+function toDecision(step_id: string, verdict: StepVerdict): StepDecision[] {
   switch (verdict.type) {
     case 'skip':
       return [{ step_id, state: 'skipped' }];

@@ -2,7 +2,7 @@
  * The run as a Markdown table, for Temporal's Web UI. It shows at most `shown` steps, those that matter first,
  * so that writing it costs the same in a run of ten steps and of ten thousand.
  */
-import type { MachineStepState, RunState } from '../../core/run/machine.ts';
+import type { MachineState, MachineStepState } from '../../core/run/machine.ts';
 
 const shown = 40;
 
@@ -31,13 +31,13 @@ export interface ProgressTable {
   note(step: number, note: StepNote): void;
   /** What a step, or one of its items, waits for; null when that is over. */
   remark(step: number, text: string | null): void;
-  toMarkdown(state: RunState): string;
+  toMarkdown(state: MachineState): string;
 }
 
 export function createProgressTable(runUrl: string): ProgressTable {
   const notes = new Map<number, StepNote>();
   const remarks = new Map<number, string>();
-  const row = (state: RunState, index: number): string => {
+  const row = (state: MachineState, index: number): string => {
     const step = state.plan.steps[index];
     const status = state.steps[index] ?? 'pending';
     const fan = state.fans.get(index);
@@ -57,10 +57,10 @@ export function createProgressTable(runUrl: string): ProgressTable {
       else remarks.set(step, text);
     },
     toMarkdown: (state) => {
-      const latest = state.ready.slice(Math.max(0, state.taken - shown), state.taken);
+      const latest = state.ready.slice(Math.max(0, state.nextReady - shown), state.nextReady);
       const remarked = [...remarks.keys()].filter((index) => !latest.includes(index)).slice(-shown);
       const started = [...remarked, ...latest];
-      const waiting = state.plan.steps.length - state.taken;
+      const waiting = state.plan.steps.length - state.nextReady;
       return [
         `[Run](${runUrl})`,
         '',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { driveRun, type RunPorts, type StepEnd } from '../../../src/core/run/drive.ts';
+import { type DrivenRun, driveRun, type RunPorts, type UnitEnd } from '../../../src/core/run/drive.ts';
 import { applyEvent, type RunCommand, startRun } from '../../../src/core/run/machine.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
 import {
@@ -18,7 +18,7 @@ import {
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
-const done: StepEnd = { state: 'succeeded' };
+const done: UnitEnd = { state: 'succeeded' };
 
 /** Of a run in which nothing escalates. */
 const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
@@ -27,11 +27,17 @@ const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
   resumeStep: () => expect.unreachable(),
   listen: () => expect.unreachable(),
   record: () => expect.unreachable(),
-  rest: () => 'none',
-  moveOn: () => expect.unreachable(),
+  historyPressure: () => 'none',
+  continueAsNew: () => expect.unreachable(),
   giveUpStep: () => expect.unreachable(),
   cancelEscalations: () => expect.unreachable(),
 };
+
+function begun(plan: RunPlan, ports: RunPorts): DrivenRun {
+  const { run, begin } = driveRun(plan);
+  begin(ports);
+  return run;
+}
 
 /** The machine alone, with the same turns. */
 function playMachine(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
@@ -56,9 +62,9 @@ function playMachine(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
 
 /** The driver with ports whose steps end when the turns say so. */
 async function playDriver(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
-  const running: ((end: StepEnd) => void)[] = [];
+  const running: ((end: UnitEnd) => void)[] = [];
   let stops = 0;
-  const run = driveRun(plan, {
+  const run = begun(plan, {
     ...without,
     executeStep: () => new Promise((resolve) => running.push(resolve)),
     cancelRunning: () => {
@@ -68,7 +74,7 @@ async function playDriver(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>
   for (let ends = 0; running.length > 0; ends++) {
     if (ends === trouble.cancelAfter) run.send({ type: 'cancel_requested' });
     const turn = nextTurn(turns);
-    running.splice(turn.pick % running.length, 1)[0]?.(endOf(turn, trouble) as StepEnd);
+    running.splice(turn.pick % running.length, 1)[0]?.(endOf(turn, trouble) as UnitEnd);
     await settled();
   }
   return { steps: run.state.steps, finish: { type: 'finish', ...(await run.ended) }, stops };
@@ -91,7 +97,7 @@ describe('driveRun', () => {
 describe('the ports of a driven run', () => {
   it('get each step once, after its dependencies', async () => {
     const seen: string[] = [];
-    const run = driveRun(aPlan(['d b c', 'b a', 'a', 'c a']), {
+    const run = begun(aPlan(['d b c', 'b a', 'a', 'c a']), {
       ...without,
       executeStep: async ({ step: { id } }) => {
         seen.push(id);
@@ -105,7 +111,7 @@ describe('the ports of a driven run', () => {
 
   it('are told to stop on a cancel, and the run ends when they have', async () => {
     const stop = new AbortController();
-    const run = driveRun(aPlan(['a', 'b', 'c a b']), {
+    const run = begun(aPlan(['a', 'b', 'c a b']), {
       ...without,
       executeStep: ({ step: { id } }) =>
         new Promise((resolve) => {
@@ -121,7 +127,7 @@ describe('the ports of a driven run', () => {
   });
 
   it('may end a run that is over at once', async () => {
-    const run = driveRun(aPlan([]), {
+    const run = begun(aPlan([]), {
       ...without,
       executeStep: async () => done,
       cancelRunning: () => undefined,
@@ -134,7 +140,7 @@ describe('a step that escalates', () => {
   it('climbs, waits for its review and climbs again; others go on meanwhile', async () => {
     const told: string[] = [];
     let decide: () => void = () => undefined;
-    const run = driveRun(aPlan(['a', 'b a', 'c', 'd c'], 1), {
+    const run = begun(aPlan(['a', 'b a', 'c', 'd c'], 1), {
       ...without,
       executeStep: async ({ step: { id } }) => {
         told.push(`execute ${id}`);
@@ -166,7 +172,7 @@ describe('a step that escalates', () => {
 
 async function timeOf(plan: RunPlan): Promise<number> {
   const start = performance.now();
-  const run = driveRun(plan, {
+  const run = begun(plan, {
     ...without,
     executeStep: async () => done,
     cancelRunning: () => undefined,

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   applyEvent,
+  type MachineState,
   type RunCommand,
   type RunMachineEvent,
-  type RunState,
+  type StepVerdict,
   startRun,
-  type Verdict,
 } from '../../../src/core/run/machine.ts';
+import type { UnitKey } from '../../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
-import type { UnitKey } from '../../../src/core/run/run-state.ts';
 import type { Wait } from '../../../src/core/run/wait.ts';
 import { anyPlan, anyTrouble, anyTurns, endOf, nextTurn, planOf, type Trouble, type Turn } from './a-plan.ts';
 import { stories } from './machine-stories.ts';
@@ -35,13 +35,14 @@ function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (text === 'timeout') return { type: 'timed_out', error: timeout };
   if (text === 'pause') return { type: 'paused' };
   if (text === 'resume') return { type: 'resumed' };
-  if (text === 'long') return { type: 'history_grew', rest: 'soft' };
-  if (text === 'very long') return { type: 'history_grew', rest: 'hard' };
+  if (text === 'long') return { type: 'history_grew', pressure: 'soft' };
+  if (text === 'very long') return { type: 'history_grew', pressure: 'hard' };
   const [unit = '', what = '', count] = text.split(' ');
   const [id, item = 0] = unit.split('/');
   const step = plan.steps.findIndex((one) => one.id === id);
   const key = { step, item: Number(item) };
-  const decided = (verdict: Verdict) => ({ type: 'decided', steps: [step], verdicts: [verdict] }) as const;
+  const decided = (verdict: StepVerdict) =>
+    ({ type: 'decided', steps: [step], verdicts: [verdict] }) as const;
   if (what === 'goes') return decided({ type: 'go' });
   if (what === 'has') return decided({ type: 'go', items: Number(count) });
   if (what === 'left') return decided({ type: 'skip' });
@@ -71,7 +72,7 @@ function textOf(plan: RunPlan, command: RunCommand): string {
       return `!${nameOf(plan, command)}`;
     case 'record':
       return command.changes.map((change) => `${nameOf(plan, change)}=${change.state}`).join(' ');
-    case 'move_on':
+    case 'continue_as_new':
       return 'move on';
     case 'cancel_running':
       return 'stop';
@@ -207,7 +208,7 @@ describe('the run machine', () => {
   });
 });
 
-function finishInOrder(plan: RunPlan): RunState {
+function finishInOrder(plan: RunPlan): MachineState {
   const { state, commands } = startRun(plan);
   const queue = [...commands];
   for (let at = 0; at < queue.length; at++) {

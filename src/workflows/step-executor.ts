@@ -3,34 +3,26 @@
  * async functions on the way of success: the sandbox records a stack for every promise, which is what a step
  * costs here.
  */
-import { RetryState } from '@temporalio/common';
-import {
-  ActivityCancellationType,
-  ActivityFailure,
-  ApplicationFailure,
-  isCancellation,
-  proxyActivities,
-  proxyLocalActivities,
-  TimeoutFailure,
-} from '@temporalio/workflow';
+import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { StepActivityDone, StepActivityResult } from '../activities/execute-step.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import type { StepEnd, StepWaits, Unit } from '../core/run/drive.ts';
+import type { Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
+import { endOf, ladderOf, mayBeRetried } from './step-failure.ts';
 import type { StepNote } from './web-ui/progress-table.ts';
 
-export interface StepExecution {
+export interface StepExecutorDependencies {
   readonly input: RunPipelineInput;
   readonly recorder: ProgressRecorder;
   /** Version of the last change of the run's ceiling; 0 = it is as the run began. */
   readonly budgetVersion: () => number;
   /** Whether the unit is alone, and may hold up the workflow for a moment. */
   readonly mayRunInline: (unit: Unit) => boolean;
-  /** Of a unit that runs inline: what would run inline after it. */
+  /** What would run inline after a unit that runs inline. */
   readonly followers: (unit: Unit) => readonly PlannedStep[];
   readonly done: (unit: Unit, note: StepNote, isInline: boolean) => void;
   readonly escalated: (unit: Unit, place: LadderPlace, error: Failure) => void;
@@ -39,30 +31,30 @@ export interface StepExecution {
 /** again: in the queue, after it was tried inline. */
 type Dispatch = 'queued' | 'inline' | 'again';
 
-type Execution = Promise<StepEnd | StepWaits | { readonly state: 'escalated' }>;
+/** @param isResumed its wait is over */
+export type StepExecutor = (unit: Unit, isResumed: boolean) => Promise<UnitResult>;
 
 /** For people: which step, and by what. */
 export function summaryOf({ step, item }: Unit): string {
   return `${step.id}${item === 0 ? '' : ` [${item}]`} → ${step.capability}`;
 }
 
-/** @param isResumed its wait is over */
-export function createStepExecutor(execution: StepExecution): (unit: Unit, isResumed: boolean) => Execution {
-  const { input } = execution;
+export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
+  const { input, done: noteDone, mayRunInline } = dependencies;
   /** Steps that were executed with one before them, by id. */
   const followed = new Map<string, StepActivityDone | null>();
 
   const succeed = (unit: Unit, { followed: others = [], ...done }: StepActivityDone, isInline: boolean) => {
     for (const { step_id, done: other } of others) followed.set(step_id, other);
-    execution.done(unit, { ...done, endpoint: done.endpoint ?? '' }, isInline);
+    noteDone(unit, { ...done, endpoint: done.endpoint ?? '' }, isInline);
     return { state: 'succeeded' } as const;
   };
 
-  const executeOnce = (unit: Unit, isResumed: boolean, how: Dispatch): Execution => {
+  const executeOnce = (unit: Unit, isResumed: boolean, how: Dispatch): Promise<UnitResult> => {
     const escalates = unit.step.escalates === true;
     const work = how === 'inline' ? inlineActivity(unit) : queuedActivity(input, unit);
-    return work(requestOf(execution, unit, { isResumed, escalates, how })).then(
-      (result): StepEnd | StepWaits => {
+    return work(requestOf(dependencies, unit, { isResumed, escalates, how })).then(
+      (result): UnitEnd | UnitWaiting => {
         if ('waiting' in result) return toWaits(result.waiting);
         if ('skipped' in result) return { state: 'skipped' };
         return succeed(unit, result, how === 'inline');
@@ -70,7 +62,7 @@ export function createStepExecutor(execution: StepExecution): (unit: Unit, isRes
       (error: unknown) => {
         // What would have to be tried again is tried where it holds up nobody.
         if (how === 'inline' && mayBeRetried(error)) return executeOnce(unit, isResumed, 'again');
-        return endFailed(execution, unit, error, escalates);
+        return endFailed(dependencies, unit, { thrown: error, escalates });
       },
     );
   };
@@ -78,14 +70,14 @@ export function createStepExecutor(execution: StepExecution): (unit: Unit, isRes
     const done = unit.item === 0 ? followed.get(unit.step.id) : undefined;
     followed.delete(unit.step.id);
     if (done === undefined || isResumed) {
-      return executeOnce(unit, isResumed, execution.mayRunInline(unit) ? 'inline' : 'queued');
+      return executeOnce(unit, isResumed, mayRunInline(unit) ? 'inline' : 'queued');
     }
     return done === null ? executeOnce(unit, false, 'again') : Promise.resolve(succeed(unit, done, true));
   };
 }
 
 function requestOf(
-  { input, budgetVersion, followers }: StepExecution,
+  { input, budgetVersion, followers }: StepExecutorDependencies,
   unit: Unit,
   {
     isResumed,
@@ -139,16 +131,11 @@ function inlineActivity({ step }: Unit): Activities['executeStep'] {
   }).executeStep;
 }
 
-function mayBeRetried(error: unknown): boolean {
-  const cause = error instanceof ActivityFailure ? error.cause : error;
-  return !isCancellation(error) && !(cause instanceof ApplicationFailure && cause.nonRetryable === true);
-}
-
 function toWaits({
   awaiting,
   until,
   ref,
-}: Extract<StepActivityResult, { waiting: unknown }>['waiting']): StepWaits {
+}: Extract<StepActivityResult, { waiting: unknown }>['waiting']): UnitWaiting {
   return {
     state: 'waiting',
     wait: {
@@ -159,15 +146,14 @@ function toWaits({
   };
 }
 
-/** Ends that no attempt has written. */
+/** Codes of ends that no attempt has written. */
 const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
 
 async function endFailed(
-  { recorder, escalated }: StepExecution,
+  { recorder, escalated }: StepExecutorDependencies,
   unit: Unit,
-  thrown: unknown,
-  escalates: boolean,
-): Execution {
+  { thrown, escalates }: { readonly thrown: unknown; readonly escalates: boolean },
+): Promise<UnitResult> {
   const end = endOf(thrown, unit.step);
   const place = escalates ? ladderOf(thrown) : undefined;
   if (place !== undefined) {
@@ -179,40 +165,4 @@ async function endFailed(
     await recorder.record([{ step_id: step.id, item, state: 'failed', error: end.error }]);
   }
   return end;
-}
-
-/** The activity says in the details of the failure that an escalation is there. */
-function ladderOf(error: unknown): LadderPlace | undefined {
-  const cause = error instanceof ActivityFailure ? error.cause : error;
-  if (!(cause instanceof ApplicationFailure)) return undefined;
-  const [, place] = (cause.details ?? []) as [unknown, LadderPlace?];
-  return place;
-}
-
-function endOf(error: unknown, step: PlannedStep): StepEnd & { readonly error: Failure } {
-  const isRefusedRetry = error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED;
-  if (isCancellation(error) || isRefusedRetry) {
-    return { state: 'cancelled', error: { code: 'run_cancelled', message: 'the step was cancelled' } };
-  }
-  const cause = error instanceof ActivityFailure ? error.cause : error;
-  if (cause instanceof ApplicationFailure && cause.nonRetryable === true) {
-    const failure = { code: cause.type ?? 'internal', message: cause.message };
-    return { state: failure.code === 'delivery_unknown' ? 'unknown' : 'failed', error: failure };
-  }
-  const isOutOfTime =
-    cause instanceof TimeoutFailure ||
-    (error instanceof ActivityFailure && error.retryState === RetryState.TIMEOUT);
-  const last = reasonOf(cause);
-  return {
-    state: 'failed',
-    error: isOutOfTime
-      ? { code: 'step_timeout', message: `not done within ${step.total_timeout_ms} ms; last: ${last}` }
-      : { code: 'internal', message: last },
-  };
-}
-
-/** A timeout says nothing by itself; the attempt before it does. */
-function reasonOf(cause: unknown): string {
-  if (cause instanceof TimeoutFailure && cause.cause instanceof Error) return cause.cause.message;
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -1,9 +1,9 @@
-/** What the run machine remembers. It belongs to its driver: events change it in place. */
+/** What the run machine remembers. It belongs to its driver: events change it in place. The M numbers are those of machine.ts. */
 import type { Failure } from '../../contracts/primitives.ts';
 import type { RunPlan } from './plan.ts';
 import type { Wait } from './wait.ts';
 
-/** Of a step without items, or of an item. */
+/** How a step without items, or an item, stands. */
 export type UnitState =
   | 'pending'
   | 'running'
@@ -44,11 +44,14 @@ export interface FanOut {
   readonly blocked: string[];
 }
 
-export interface WaitingUnit extends UnitKey {
+export interface UnitWait extends UnitKey {
   readonly wait: Wait;
 }
 
-export interface RunState {
+/** How long the history of a run has become. none: it goes on; soft, hard: M6. */
+export type HistoryPressure = 'none' | 'soft' | 'hard';
+
+export interface MachineState {
   readonly plan: RunPlan;
   readonly successors: readonly (readonly number[])[];
   /** Dependencies that are not done, by step. */
@@ -60,13 +63,13 @@ export interface RunState {
   readonly fans: Map<number, FanOut>;
   /** Steps whose time has come and of which something must be worked out first. */
   undecided: number[];
-  /** Steps that may start, in order; `taken` of them have. */
+  /** Steps that may start, in order; those before `nextReady` have. */
   readonly ready: number[];
-  taken: number;
+  nextReady: number;
   /** Steps of which an item may begin, in order. */
   readonly openFans: Set<number>;
   /** By `keyOf`. */
-  readonly waits: Map<string, WaitingUnit>;
+  readonly waits: Map<string, UnitWait>;
   /** Those of them that are over, in order. */
   readonly woken: Set<string>;
   /** Waits for people. */
@@ -77,8 +80,7 @@ export interface RunState {
   deciding: number;
   escalating: number;
   isPaused: boolean;
-  /** soft: the run moves on when nothing is under way; hard: nothing new begins until then. */
-  rest: 'none' | 'soft' | 'hard';
+  historyPressure: HistoryPressure;
   phase: 'running' | 'failing' | 'cancelling' | 'finished';
   error: Failure | null;
 }
@@ -87,7 +89,7 @@ export function keyOf({ step, item }: UnitKey): string {
   return `${step}/${item}`;
 }
 
-export function createRunState(plan: RunPlan): RunState {
+export function createMachineState(plan: RunPlan): MachineState {
   const successors: number[][] = plan.steps.map(() => []);
   for (const [index, step] of plan.steps.entries()) {
     for (const dependency of step.dependencies) successors[dependency]?.push(index);
@@ -102,7 +104,7 @@ export function createRunState(plan: RunPlan): RunState {
     fans: new Map(),
     undecided: [],
     ready: [],
-    taken: 0,
+    nextReady: 0,
     openFans: new Set(),
     waits: new Map(),
     woken: new Set(),
@@ -111,20 +113,20 @@ export function createRunState(plan: RunPlan): RunState {
     deciding: 0,
     escalating: 0,
     isPaused: false,
-    rest: 'none',
+    historyPressure: 'none',
     phase: 'running',
     error: null,
   };
 }
 
-export function unitState(state: RunState, { step, item }: UnitKey): MachineStepState {
+export function unitState(state: MachineState, { step, item }: UnitKey): MachineStepState {
   return item === 0
     ? (state.steps[step] ?? 'pending')
     : (state.fans.get(step)?.states[item - 1] ?? 'pending');
 }
 
 /** Keeps the count of ladders; what takes room is the caller's. */
-export function setUnitState(state: RunState, key: UnitKey, next: UnitState): void {
+export function setUnitState(state: MachineState, key: UnitKey, next: UnitState): void {
   const before = unitState(state, key);
   if (before === 'escalating') state.escalating -= 1;
   if (next === 'escalating') state.escalating += 1;
@@ -137,13 +139,13 @@ export function setUnitState(state: RunState, key: UnitKey, next: UnitState): vo
 }
 
 /** @param by 1 when the unit begins to take room, -1 when it no longer does */
-export function countInFlight(state: RunState, key: UnitKey, by: 1 | -1): void {
+export function countInFlight(state: MachineState, key: UnitKey, by: 1 | -1): void {
   state.inFlight += by;
   const fan = fanOf(state, key);
   if (fan !== undefined) fan.running += by;
 }
 
-/** Of an item. */
-export function fanOf(state: RunState, { step, item }: UnitKey): FanOut | undefined {
+/** The fan-out that an item belongs to. */
+export function fanOf(state: MachineState, { step, item }: UnitKey): FanOut | undefined {
   return item === 0 ? undefined : state.fans.get(step);
 }

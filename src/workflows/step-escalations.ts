@@ -1,0 +1,185 @@
+/**
+ * The ladders of a run's steps, as the run sees them: a child workflow for each stretch between two decisions of
+ * people, a wait in between that carries all that is needed to go on. What the run does not wait for any more is
+ * written as the unit's end here.
+ */
+
+import { WorkflowIdReusePolicy } from '@temporalio/common';
+import {
+  type CancellationScope,
+  ChildWorkflowCancellationType,
+  ChildWorkflowFailure,
+  executeChild,
+  isCancellation,
+  ParentClosePolicy,
+} from '@temporalio/workflow';
+import type { Failure } from '../contracts/primitives.ts';
+import type { Unit, UnitEnd, UnitWaiting } from '../core/run/drive.ts';
+import type { Wait } from '../core/run/wait.ts';
+import type { LadderEnd, LadderPlace, LadderStart } from '../core/workflow-payloads/escalate-input.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import type { escalate } from './escalate.ts';
+import type { ProgressRecorder } from './progress-recorder.ts';
+import { expiryGraceMs } from './review-waits.ts';
+import { summaryOf } from './step-executor.ts';
+import { describeCommand } from './web-ui/ladder-table.ts';
+
+/** How a unit stands that escalated. */
+interface UnitEscalation {
+  readonly unit: Unit;
+  readonly escalation_id: string;
+  /** Stretches begun. */
+  readonly rounds: number;
+  readonly from: LadderStart;
+  /** The failure that began it, or went before the review. */
+  readonly error: Failure;
+}
+
+export interface StepEscalationDependencies {
+  readonly input: RunPipelineInput;
+  readonly recorder: ProgressRecorder;
+  /** Scope of the ladders, in that of the running steps. */
+  readonly climbing: CancellationScope;
+  /** Whether somebody has cancelled the run. */
+  readonly isCancelled: () => boolean;
+  /** What the unit waits for, for people; null when that is over. */
+  readonly remark: (unit: Unit, text: string | null) => void;
+}
+
+export interface StepEscalations {
+  /** A unit failed for real, and its escalation is there. */
+  begin(unit: Unit, place: LadderPlace, error: Failure): void;
+  climb(unit: Unit): Promise<UnitEnd | UnitWaiting>;
+  /** After its review. */
+  resume(unit: Unit, wait: Wait): Promise<UnitEnd | UnitWaiting>;
+  giveUp(unit: Unit, wait: Wait | null): Promise<UnitEnd>;
+  /** Asks every ladder to end soon. */
+  stop(): void;
+}
+
+/** Stands for the failure that the unit's row has: what waits for people carries no texts from history to history. */
+const keptFailure: Failure = { code: 'ladder_exhausted', message: 'its last failure stays' };
+
+export function createStepEscalations(dependencies: StepEscalationDependencies): StepEscalations {
+  const begun = new Map<string, UnitEscalation>();
+  const nameOf = ({ step, item }: Unit): string => `${step.id}/${item}`;
+  return {
+    begin: (unit, { escalation_id, transition, command }, error) => {
+      begun.set(nameOf(unit), { unit, escalation_id, rounds: 0, from: { transition, command }, error });
+      dependencies.remark(unit, describeCommand(command));
+    },
+    climb: (unit) => {
+      const escalation = begun.get(nameOf(unit)) as UnitEscalation;
+      begun.delete(nameOf(unit));
+      const { from } = escalation;
+      const isAtItsEnd = 'command' in from && from.command.type === 'end';
+      return isAtItsEnd
+        ? takeEnd(dependencies, escalation, from.command as LadderEnd)
+        : climb(dependencies, escalation);
+    },
+    resume: (unit, { ref }) => {
+      const { escalation_id, rounds, review_id } = ref as unknown as LadderRef;
+      dependencies.remark(unit, null);
+      const from = { review_id };
+      return climb(dependencies, { unit, escalation_id, rounds, from, error: keptFailure });
+    },
+    stop: () => dependencies.climbing.cancel(),
+    giveUp: (unit, wait) => {
+      const failed = wait === null ? begun.get(nameOf(unit))?.error : undefined;
+      return giveUp(dependencies, unit, failed ?? keptFailure);
+    },
+  };
+}
+
+function climb(
+  dependencies: StepEscalationDependencies,
+  before: UnitEscalation,
+): Promise<UnitEnd | UnitWaiting> {
+  const escalation = { ...before, rounds: before.rounds + 1 };
+  return dependencies.climbing
+    .run(() => startLadder(dependencies.input, escalation))
+    .then(
+      (end) => takeEnd(dependencies, escalation, end),
+      (error: unknown) => endFailed(dependencies, escalation, error),
+    );
+}
+
+/** A stretch has ended: the unit waits for a person, or ends. */
+function takeEnd(
+  dependencies: StepEscalationDependencies,
+  { unit, escalation_id, rounds }: UnitEscalation,
+  end: LadderEnd,
+): Promise<UnitEnd | UnitWaiting> {
+  switch (end.outcome) {
+    case 'review': {
+      const { review_id, due_at } = end;
+      dependencies.remark(unit, `due ${due_at}, ${review_id}`);
+      const ref = { escalation_id, rounds, review_id };
+      const until = Date.parse(due_at) + expiryGraceMs;
+      return Promise.resolve({ state: 'waiting', wait: { awaiting: 'review', until, ladder: true, ref } });
+    }
+    case 'succeeded':
+    case 'skipped':
+      return endUnit(dependencies, unit, { state: end.outcome });
+    case 'failed':
+    case 'cancelled':
+      return endUnit(dependencies, unit, { state: end.outcome, error: end.error });
+  }
+}
+
+function endFailed(
+  dependencies: StepEscalationDependencies,
+  { unit, error: failed }: UnitEscalation,
+  error: unknown,
+): Promise<UnitEnd> {
+  if (isCancellation(error)) return giveUp(dependencies, unit, failed);
+  const cause = error instanceof ChildWorkflowFailure ? error.cause : error;
+  const message = `its escalation failed: ${cause instanceof Error ? cause.message : String(cause)}`;
+  return endUnit(dependencies, unit, { state: 'failed', error: { code: 'internal', message } });
+}
+
+function giveUp(dependencies: StepEscalationDependencies, unit: Unit, failed: Failure): Promise<UnitEnd> {
+  return endUnit(
+    dependencies,
+    unit,
+    dependencies.isCancelled()
+      ? { state: 'cancelled', error: { code: 'run_cancelled', message: 'the step was cancelled' } }
+      : { state: 'failed', error: failed },
+  );
+}
+
+async function endUnit(
+  { remark, recorder }: StepEscalationDependencies,
+  unit: Unit,
+  ended: UnitEnd,
+): Promise<UnitEnd> {
+  remark(unit, null);
+  const { step, item } = unit;
+  if (ended.state === 'failed' || ended.state === 'cancelled') {
+    const { state, error } = ended;
+    const isKnown = error === keptFailure;
+    await recorder.record([{ step_id: step.id, item, state, ...(isKnown ? {} : { error }) }]);
+  }
+  return ended;
+}
+
+/** What a ladder's wait carries. */
+interface LadderRef extends Pick<UnitEscalation, 'escalation_id' | 'rounds'> {
+  readonly review_id: string;
+}
+
+function startLadder(
+  input: RunPipelineInput,
+  { unit, escalation_id, rounds, from }: UnitEscalation,
+): Promise<LadderEnd> {
+  const workflowId = `esc/${input.run_id}/${unit.step.id}/${unit.item}`;
+  const { engine_version, heartbeat_timeout_ms, run_url: url } = input;
+  return executeChild<typeof escalate>('escalate', {
+    args: [{ engine_version, escalation_id, waits_for_reviews: false, from, heartbeat_timeout_ms, url }],
+    workflowId: rounds === 1 ? workflowId : `${workflowId}/r${rounds}`,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+    cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+    parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+    staticSummary: summaryOf(unit),
+  });
+}

@@ -1,0 +1,134 @@
+/** What happens to a unit of a run, from its start to its end: its activity, its ladder, its waits. */
+import { CancellationScope } from '@temporalio/workflow';
+import type { DrivenRun, RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
+import { inlineFollowers } from '../core/run/inline-followers.ts';
+import type { Wait } from '../core/run/wait.ts';
+import { hearsWake } from '../core/run/waits.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import type { RunControl } from './control-signal.ts';
+import { createInlineTime } from './inline-time.ts';
+import type { ProgressRecorder } from './progress-recorder.ts';
+import type { RunProgress } from './run-progress.ts';
+import { createStepEscalations } from './step-escalations.ts';
+import { createStepExecutor, type StepExecutor, type StepExecutorDependencies } from './step-executor.ts';
+import { createStepWaits, type StepWaits } from './step-waits.ts';
+
+export interface UnitWorkDependencies {
+  readonly input: RunPipelineInput;
+  readonly run: DrivenRun;
+  readonly control: RunControl;
+  readonly progress: RunProgress;
+  readonly recorder: ProgressRecorder;
+  /** Scope of all that runs and waits. */
+  readonly running: CancellationScope;
+}
+
+export interface UnitWork
+  extends Pick<
+    RunPorts,
+    'executeStep' | 'escalateStep' | 'resumeStep' | 'giveUpStep' | 'listen' | 'cancelEscalations'
+  > {
+  readonly waits: StepWaits;
+  /** Whether a unit has waited or escalated. */
+  hasWaited(): boolean;
+}
+
+export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
+  const { input, run, progress, recorder, running } = dependencies;
+  let hasWaited = input.carried?.has_waited ?? false;
+  const waits = createWaits(dependencies);
+  const escalations = createEscalations(dependencies);
+  const execute = createExecutor(dependencies, (unit, place, error) => {
+    hasWaited = true;
+    escalations.begin(unit, place, error);
+  });
+  return {
+    waits,
+    hasWaited: () => hasWaited,
+    executeStep: (unit) => recorder.afterRecords(() => running.run(() => execute(unit, false))),
+    escalateStep: (unit) => {
+      progress.announce();
+      return escalations.climb(unit);
+    },
+    resumeStep: (unit, wait) => {
+      progress.announce();
+      progress.remark(unit, null);
+      return wait.ladder === true ? escalations.resume(unit, wait) : running.run(() => execute(unit, true));
+    },
+    giveUpStep: (unit, wait) => {
+      waits.forget(unit);
+      progress.announce();
+      return wait === null || wait.ladder === true
+        ? escalations.giveUp(unit, wait)
+        : leave(dependencies, unit, run.state.phase === 'cancelling');
+    },
+    listen: (unit, wait) => {
+      hasWaited = true;
+      if (wait.ladder !== true) progress.remark(unit, describeWait(wait));
+      progress.announce();
+      waits.listen(unit, wait);
+    },
+    cancelEscalations: escalations.stop,
+  };
+}
+
+function createWaits({ input, run, running }: UnitWorkDependencies): StepWaits {
+  const indexOf = new Map(input.plan.steps.map(({ id }, index) => [id, index]));
+  return createStepWaits({
+    scope: running,
+    carried: input.carried,
+    hearsWake: (stepId, item) => hearsWake(run.state, { step: indexOf.get(stepId) ?? -1, item }),
+    wake: ({ index: step, item }) => run.send({ type: 'step_woken', step, item }),
+  });
+}
+
+function createEscalations({ input, run, progress, recorder, running }: UnitWorkDependencies) {
+  return createStepEscalations({
+    input,
+    recorder,
+    climbing: new CancellationScope({ cancellable: true, parent: running }),
+    isCancelled: () => run.state.phase === 'cancelling',
+    remark: progress.remark,
+  });
+}
+
+/** The steps that one inline step brings along: what they answer goes into one event. */
+const mostFollowers = 8;
+
+function createExecutor(
+  { input, run, control, progress, recorder }: UnitWorkDependencies,
+  escalated: StepExecutorDependencies['escalated'],
+): StepExecutor {
+  const inlineTime = createInlineTime(run.state);
+  return createStepExecutor({
+    input,
+    recorder,
+    budgetVersion: () => control.current().budget_version,
+    mayRunInline: inlineTime.mayRun,
+    followers: ({ index, item, step }) =>
+      item > 0 || step.each !== undefined
+        ? []
+        : inlineFollowers(run.state, index, mostFollowers).flatMap((next) => input.plan.steps[next] ?? []),
+    done: (unit, note, isInline) => {
+      inlineTime.note(note.duration_ms, isInline);
+      progress.note(unit, note);
+    },
+    escalated,
+  });
+}
+
+function describeWait({ awaiting, until }: Wait): string {
+  return `${awaiting}${until === null ? '' : ` until ${new Date(until).toISOString()}`}`;
+}
+
+async function leave(
+  { progress, recorder }: UnitWorkDependencies,
+  unit: Unit,
+  isCancelled: boolean,
+): Promise<UnitEnd> {
+  progress.remark(unit, null);
+  const message = isCancelled ? 'the step was cancelled' : 'given up, because another part has failed';
+  const error = { code: 'run_cancelled', message };
+  await recorder.record([{ step_id: unit.step.id, item: unit.item, state: 'cancelled', error }]);
+  return { state: 'cancelled', error };
+}
