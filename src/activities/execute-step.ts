@@ -6,6 +6,7 @@
 import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run.ts';
+import { callTimeOf } from '../core/call/step-time.ts';
 import type { ExecuteStep, StepEnd, StepRequest } from '../services/steps/execute-step.ts';
 import type { WaitingStep } from '../services/steps/wait-for-call.ts';
 import { escalatedFailure, finalFailure, laterFailure } from './failures.ts';
@@ -107,5 +108,5 @@ function toWaiting({ awaiting, until, ref }: WaitingStep) {
 function remainingMs({ info }: Context): number {
   const total = info.scheduleToCloseTimeoutMs || info.startToCloseTimeoutMs || Number.POSITIVE_INFINITY;
   const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
-  return Math.max(0, total - spent - Math.min(500, total / 10));
+  return Math.max(0, callTimeOf(total) - spent);
 }

@@ -1,6 +1,7 @@
 /** A step that is a call: the call itself, its ladder when the input is refused, and its waits. */
-import type { ErrorCode } from '../contracts/errors.ts';
+
 import type { Failure, JsonObject } from '../contracts/primitives.ts';
+import { isCorrectable } from '../core/ladder/correctable.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { createBudgetWaits } from './budget-waits.ts';
 import { climb, openLadder, type RunInput, type StepLadder } from './correct-step.ts';
@@ -21,13 +22,6 @@ export interface CallUnits {
   /** Why it escalated last. */
   failureOf(unit: UnitName): Failure | undefined;
 }
-
-/** Failures that the input is to blame for, or the answer to this input. */
-const correctable: ReadonlySet<string> = new Set<ErrorCode>([
-  'input_rejected',
-  'input_invalid',
-  'output_invalid',
-]);
 
 export function createCallUnits(context: LocalContext, results: UnitResults): CallUnits {
   const { journal, stop, climbing } = context;
@@ -72,8 +66,7 @@ export function createCallUnits(context: LocalContext, results: UnitResults): Ca
       if (money.take(unit)) return results.end(unit, { state: 'skipped' });
       const step = stepOf(context, unit.id);
       const done = await executeCall(context, step, unit, input, stop);
-      if (!escalates || done.kind !== 'failed' || !correctable.has(done.error.code))
-        return finish(unit, done);
+      if (!escalates || done.kind !== 'failed' || !isCorrectable(done.error.code)) return finish(unit, done);
       const failure = done.error;
       ladders.set(keyOfUnit(unit), openLadder(context, { unit, step, input, failure }));
       journal.log('step.escalated', unit, { error: { ...failure } });

@@ -1,12 +1,12 @@
 /** Whether the steps of a local run happen, and how often; items are kept for their own inputs. */
-import { mostItems } from '../contracts/bounds.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
 import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
 import { evaluateCondition } from '../core/expression/condition.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
+import { refuseStep, toItems } from '../core/run/decide-step.ts';
 import type { StepVerdict } from '../core/run/machine.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
-import { explain, fullScope } from './step-scope.ts';
+import { evaluateWith, fullScope } from './step-scope.ts';
 
 export function decideStep(context: LocalContext, id: string): StepVerdict {
   const { journal } = context;
@@ -33,24 +33,13 @@ type Judged =
   | { readonly type: 'fail'; readonly error: Failure };
 
 function judge({ scope, journal }: LocalContext, { when, items }: CompiledStep): Judged {
-  try {
-    if (when !== null && !evaluateCondition(when, fullScope(when, scope, journal))) return { type: 'skip' };
-    if (items === null) return { type: 'go' };
-    return takeItems(evaluateTemplate(items, fullScope(items, scope, journal)));
-  } catch (error) {
-    return { type: 'fail', error: explain(error) };
+  if (when !== null) {
+    const happens = evaluateWith(when, evaluateCondition, fullScope(when, scope, journal));
+    if ('error' in happens) return refuseStep('when', happens.error);
+    if (!happens.value) return { type: 'skip' };
   }
-}
-
-function takeItems(list: Json): Judged {
-  if (!Array.isArray(list)) return refuse('expression_unresolved', 'for_each.items is no list');
-  if (list.length <= mostItems) return { type: 'go', list };
-  return refuse(
-    'too_many_items',
-    `for_each.items has ${list.length} items; at most ${mostItems} are allowed`,
-  );
-}
-
-function refuse(code: string, message: string): Judged {
-  return { type: 'fail', error: { code, message } };
+  if (items === null) return { type: 'go' };
+  const value = evaluateWith(items, evaluateTemplate, fullScope(items, scope, journal));
+  const list = 'error' in value ? value : toItems(value.value);
+  return 'error' in list ? refuseStep('for_each.items', list.error) : { type: 'go', list: list.value };
 }

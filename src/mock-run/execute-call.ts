@@ -1,6 +1,8 @@
 /** The call of a step, with all its attempts: until it ends, has to wait, or its time is over. */
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
+import { driveCall } from '../core/call/drive-call.ts';
+import { callTimeOf, hasTimeFor, outOfTime } from '../core/call/step-time.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
 import { routeOfStep } from '../core/definition/compile/step-route.ts';
@@ -8,8 +10,8 @@ import { resolveStepSettings } from '../core/definition/compile/step-settings.ts
 import { capabilityOf } from '../core/definition/step-kind.ts';
 import { parseDuration } from '../core/duration.ts';
 import type { Wait } from '../core/run/wait.ts';
+import { createMockCallPorts } from './call-ports.ts';
 import type { LocalContext } from './local-context.ts';
-import { type LocalCallEnd, routeCall } from './route-call.ts';
 import type { UnitRecord } from './run-journal.ts';
 
 export type CallExecution =
@@ -17,9 +19,6 @@ export type CallExecution =
   | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'waiting'; readonly wait: Wait };
-
-/** With less time than this, no call is begun. */
-const shortestRoundMs = 100;
 
 export async function executeCall(
   context: LocalContext,
@@ -32,38 +31,31 @@ export async function executeCall(
   const missing = findMissing(context, step, unit);
   if (missing !== null) return missing;
   const settings = resolveStepSettings(definition, step.definition);
-  const totalMs = settings.totalTimeoutMs - Math.min(500, settings.totalTimeoutMs / 10);
-  const endsAt = world.time.now() + totalMs;
+  const endsAt = world.time.now() + callTimeOf(settings.totalTimeoutMs);
+  const ports = createMockCallPorts(context);
   for (let round = 1; ; round++) {
     const remainingMs = Math.max(0, endsAt - world.time.now());
-    const end = await routeCall(context, {
+    const end = await driveCall(ports, {
       unit,
       input,
       round,
-      stop,
+      signal: stop,
       retry: settings.retry,
-      wish: routeOfStep(step.definition, settings, {
+      route: routeOfStep(step.definition, settings, {
         priority: context.priority,
         ceilingUsd: context.budget.ceilingUsd(),
         remainingMs,
       }),
     });
-    if (end.kind !== 'retry') return end.kind === 'failed' ? failOrWait(end) : end;
-    if (world.time.now() + end.delayMs + shortestRoundMs >= endsAt) {
+    if (end.kind === 'closed') throw new RangeError('nobody else takes over a call of a mock');
+    if (end.kind !== 'retry') return end.kind === 'failed' ? failOrWait(end.error) : end;
+    if (!hasTimeFor(end.delayMs, endsAt - world.time.now())) {
       return { kind: 'failed', error: outOfTime(end.error, settings.totalTimeoutMs) };
     }
     journal.move(unit, 'retrying', { data: { error: { ...end.error } } });
     await world.time.sleep(end.delayMs, stop);
     if (stop.aborted) return { kind: 'cancelled' };
   }
-}
-
-function outOfTime(last: Failure, totalTimeoutMs: number): Failure {
-  return {
-    code: 'step_timeout',
-    message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
-    details: { code: last.code },
-  };
 }
 
 /** Nobody has registered the capability: the step waits as long as it says, by default not at all. */
@@ -74,7 +66,7 @@ function findMissing(
 ): CallExecution | null {
   const capability = capabilityOf(definition);
   world.fleet.require(capability);
-  if (world.fleet.instances(capability).length > 0) return null;
+  if (world.fleet.of(capability).instances.length > 0) return null;
   unit.missingSince ??= world.time.now();
   const until = unit.missingSince + parseDuration(definition.wait_for_capability ?? '0s');
   if (world.time.now() < until) {
@@ -86,8 +78,8 @@ function findMissing(
 }
 
 /** Money that is used up is waited for. */
-function failOrWait(end: Extract<LocalCallEnd, { kind: 'failed' | 'unknown' }>): CallExecution {
-  return end.error.code === 'budget_exhausted'
+function failOrWait(error: Failure): CallExecution {
+  return error.code === 'budget_exhausted'
     ? { kind: 'waiting', wait: { awaiting: 'budget', until: null, ref: null } }
-    : end;
+    : { kind: 'failed', error };
 }

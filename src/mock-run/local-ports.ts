@@ -32,6 +32,6 @@ export function createLocalPorts(
       stop.abort('cancelled');
       climbing.abort('cancelled');
     },
-    cancelEscalations: () => climbing.abort('given up'),
+    cancelEscalations: () => climbing.abort('cancelled'),
   };
 }

@@ -1,8 +1,10 @@
 /** The mocked instances of a local run: who is registered when, what their specs say, who is busy. */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type { FleetNow } from '../core/call/claim-search.ts';
 import { type CancelSignal, CancelSource } from '../core/cancellation.ts';
 import { parseDuration } from '../core/duration.ts';
 import type { SchemaFinding } from '../core/repair/schema-finding.ts';
+import { priorDuration } from '../core/routing/estimate.ts';
 import type { InstanceSnapshot } from '../core/routing/types.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../schemas/schema-compiler.ts';
 import { type AnswerCall, createMockCapability } from './mock-capability.ts';
@@ -12,7 +14,7 @@ import type { VirtualTime } from './virtual-time.ts';
 
 type FindFaults = (value: Json) => readonly SchemaFinding[];
 
-interface Fleet {
+interface MockedCapability {
   readonly answer: AnswerCall;
   readonly inputSchema: JsonObject;
   readonly findInputFaults: FindFaults;
@@ -20,19 +22,17 @@ interface Fleet {
   readonly instances: readonly { readonly snapshot: InstanceSnapshot; readonly from: number }[];
 }
 
-export interface MockFleet {
+export interface MockFleet extends FleetNow {
   /** @throws MockFault when the capability has no mock */
   require(capability: string): void;
-  /** Registered by now. */
-  instances(capability: string): readonly InstanceSnapshot[];
   /** When the first instance that is not registered yet will be; null = never. */
   nextRegistration(capability: string): number | null;
   inputSchema(capability: string): JsonObject;
   findInputFaults(capability: string): FindFaults;
   checkOutput(capability: string, output: Json): ReturnType<FindFaults>;
   /** Holds a slot of the instance until `release`. */
-  take(instance: InstanceSnapshot): void;
-  release(instance: InstanceSnapshot): void;
+  take(instanceId: string): void;
+  release(instanceId: string): void;
   /** Until a slot of one of its instances is free, at most `ms`. */
   waitForRelease(capability: string, ms: number, stop: CancelSignal): Promise<void>;
   answer(capability: string, ...call: Parameters<AnswerCall>): ReturnType<AnswerCall>;
@@ -48,7 +48,8 @@ const anythingGoes: FindFaults = () => [];
 export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: VirtualTime): MockFleet {
   let compiler: SchemaCompiler | null = null;
   const began = time.now();
-  const fleets = new Map<string, Fleet>();
+  const fleets = new Map<string, MockedCapability>();
+  const known = new Map<string, InstanceSnapshot>();
   const waiting = new Map<string, CancelSource[]>();
   const calls: Record<string, number> = {};
 
@@ -60,36 +61,44 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
   };
 
   for (const [name, mock] of Object.entries(capabilities)) {
+    const instances = (mock.instances ?? [{}]).map((own, index) => ({
+      snapshot: toSnapshot(name, index + 1, { ...mock, ...own }),
+      from: began + parseDuration(own.registered_after ?? mock.registered_after ?? '0s'),
+    }));
     fleets.set(name, {
       answer: createMockCapability(name, mock),
       inputSchema: mock.input ?? anyInput,
       findInputFaults: compile(mock.input),
       findOutputFaults: compile(mock.output),
-      instances: (mock.instances ?? [{}]).map((own, index) => ({
-        snapshot: toSnapshot(name, index + 1, { ...mock, ...own }),
-        from: began + parseDuration(own.registered_after ?? mock.registered_after ?? '0s'),
-      })),
+      instances,
     });
+    for (const { snapshot } of instances) known.set(snapshot.instance_id, snapshot);
     calls[name] = 0;
   }
 
-  const fleet = (name: string): Fleet => {
-    const known = fleets.get(name);
-    if (known !== undefined) return known;
+  const fleet = (name: string): MockedCapability => {
+    const mocked = fleets.get(name);
+    if (mocked !== undefined) return mocked;
     const names = [...fleets.keys()].join(', ');
     throw new MockFault(`the capability ${name} has no mock; mocked are ${names === '' ? 'none' : names}`);
   };
 
   /** How many of its calls are under way is the one thing that changes of an instance. */
-  const hold = (instance: InstanceSnapshot, by: 1 | -1): void => {
+  const hold = (instanceId: string, by: 1 | -1): InstanceSnapshot => {
+    const instance = known.get(instanceId) as InstanceSnapshot;
     (instance as { held: number }).held += by;
+    return instance;
   };
 
   return {
     calls,
     require: (name) => void fleet(name),
-    instances: (name) =>
-      fleet(name).instances.flatMap(({ snapshot, from }) => (from <= time.now() ? [snapshot] : [])),
+    of: (name) => {
+      const registered = fleet(name).instances.filter(({ from }) => from <= time.now());
+      const instances = registered.map(({ snapshot }) => snapshot);
+      return { instances, priorMs: priorDuration(instances) };
+    },
+    nowMs: time.now,
     nextRegistration: (name) => {
       const later = fleet(name).instances.flatMap(({ from }) => (from > time.now() ? [from] : []));
       return later.length === 0 ? null : Math.min(...later);
@@ -97,10 +106,9 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     inputSchema: (name) => fleet(name).inputSchema,
     findInputFaults: (name) => fleet(name).findInputFaults,
     checkOutput: (name, output) => fleet(name).findOutputFaults(output),
-    take: (instance) => hold(instance, 1),
-    release: (instance) => {
-      hold(instance, -1);
-      waiting.get(instance.name)?.shift()?.abort('released');
+    take: (instanceId) => void hold(instanceId, 1),
+    release: (instanceId) => {
+      waiting.get(hold(instanceId, -1).name)?.shift()?.abort('released');
     },
     waitForRelease: async (name, ms, stop) => {
       const line = waiting.get(name) ?? [];

@@ -20,7 +20,7 @@ function checkJob({ job_schema }: PipelineDefinition, job: Json): Failure | null
 /** A call of what nobody offers, and that waits for nobody, stops the run from starting. */
 function checkCapabilities(definition: PipelineDefinition, fleet: MockFleet): Failure | null {
   const called = new Set(definition.steps.flatMap(({ capability }) => capability ?? []));
-  const present = new Set([...called].filter((name) => fleet.instances(name).length > 0));
+  const present = new Set([...called].filter((name) => fleet.of(name).instances.length > 0));
   const [first, ...more] = checkRunnable(definition, present);
   if (first === undefined) return null;
   const count = more.length === 0 ? 'one error' : `${more.length + 1} errors`;

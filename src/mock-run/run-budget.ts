@@ -5,12 +5,7 @@
 
 import { lowestCeiling } from '../core/definition/compile/step-route.ts';
 import { fromNanoUsd, toNanoUsd } from '../core/money/nano-usd.ts';
-
-export interface Shortage {
-  readonly limitUsd: number;
-  readonly spentUsd: number;
-  readonly reservedUsd: number;
-}
+import { hasRoomFor, type Shortage } from '../core/money/shortage.ts';
 
 export interface RunBudget {
   /** @returns why not; null = it is reserved */
@@ -36,13 +31,10 @@ export function createRunBudget(ceilingUsd: number | null, above: RunBudget | nu
   const listeners: (() => void)[] = [];
   const budget: RunBudget = {
     reserve: (nano) => {
-      isOwnScarce = ceiling !== null && nano > 0n && spent + reserved + nano > toNanoUsd(ceiling);
-      if (ceiling !== null && isOwnScarce) {
-        return {
-          limitUsd: ceiling,
-          spentUsd: fromNanoUsd(spent),
-          reservedUsd: fromNanoUsd(reserved),
-        };
+      const limit = ceiling === null ? null : toNanoUsd(ceiling);
+      isOwnScarce = !hasRoomFor({ limit, spent, reserved }, nano);
+      if (limit !== null && isOwnScarce) {
+        return { scope: 'run', runId: null, limit, spent, reserved, resetsAt: null };
       }
       const refusal = above?.reserve(nano) ?? null;
       if (refusal === null) reserved += nano;

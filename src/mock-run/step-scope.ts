@@ -1,11 +1,12 @@
 /** What expressions see of the steps of a local run, and a step's input; the rules are those of stored results. */
-import type { Failure, Json } from '../contracts/primitives.ts';
+import type { Json } from '../contracts/primitives.ts';
 import { ExpressionError } from '../core/expression/errors.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
 import type { ExpressionScope, StepScope } from '../core/expression/evaluation.ts';
 import { referencedSteps } from '../core/expression/references.ts';
 import type { CompiledTemplate } from '../core/expression/template.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
+import type { Evaluated } from '../core/run/decide-step.ts';
 import type { RunJournal, UnitName, UnitRecord } from './run-journal.ts';
 
 export type RunScope = Pick<ExpressionScope, 'job' | 'run'>;
@@ -35,18 +36,27 @@ function toScope(journal: RunJournal, record: UnitRecord): StepScope {
   };
 }
 
-/** @returns the value, or why there is none */
+/** @param evaluate a condition or a value */
+export function evaluateWith<Value>(
+  template: CompiledTemplate,
+  evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
+  scope: ExpressionScope,
+): Evaluated<Value> {
+  try {
+    return { value: evaluate(template, scope) };
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    return { error: { code: 'expression_unresolved', message: error.message } };
+  }
+}
+
 export function evaluate(
   template: CompiledTemplate,
   scope: RunScope,
   journal: RunJournal,
   unit?: UnitName,
-): { readonly value: Json } | { readonly error: Failure } {
-  try {
-    return { value: evaluateTemplate(template, fullScope(template, scope, journal, unit)) };
-  } catch (error) {
-    return { error: explain(error) };
-  }
+): Evaluated<Json> {
+  return evaluateWith(template, evaluateTemplate, fullScope(template, scope, journal, unit));
 }
 
 export function fullScope(
@@ -67,10 +77,4 @@ function itemScope(journal: RunJournal, { id, item }: UnitName) {
     item: journal.find({ id, item: 0 })?.items?.[item - 1] ?? null,
     index: item - 1,
   };
-}
-
-/** @throws what is not about an expression */
-export function explain(error: unknown): Failure {
-  if (error instanceof ExpressionError) return { code: 'expression_unresolved', message: error.message };
-  throw error;
 }

@@ -1,8 +1,8 @@
 /** A step that is a run of another pipeline: started once, waited for, its output taken. */
-import { deepestSubRun } from '../contracts/bounds.ts';
 import type { JsonObject } from '../contracts/primitives.ts';
 import { resolveStepSettings } from '../core/definition/compile/step-settings.ts';
 import type { UnitEnd } from '../core/run/drive.ts';
+import { findDepthFault, toStartFailure, toSubRunFailure } from '../core/run/sub-run.ts';
 import type { Executed } from './call-unit.ts';
 import { type EndedRun, type LocalContext, type SubRun, stepOf } from './local-context.ts';
 import { MockFault } from './mock-fault.ts';
@@ -42,26 +42,19 @@ export function createSubRunUnits(context: LocalContext, results: UnitResults): 
   const take = (unit: UnitRecord, reference: string, run_id: string, ended: EndedRun): UnitEnd => {
     const { outcome, error, output = null } = ended;
     if (outcome === 'succeeded') return results.succeed(unit, output);
-    if (outcome === 'refused' && error !== null) {
-      const refusal = { code: error.code, message: `${reference}: ${error.message}` };
-      return results.end(unit, { state: 'failed', error: refusal });
-    }
-    const why = error === null ? '' : `: ${error.message}`;
-    const details = { run_id, code: error?.code ?? 'run_cancelled' };
-    return results.fail(
-      unit,
-      'sub_run_failed',
-      `run ${run_id} of ${reference} ended as ${outcome}${why}`,
-      details,
-    );
+    const failure =
+      outcome === 'refused' && error !== null
+        ? toStartFailure(reference, error)
+        : toSubRunFailure({ run_id, pipeline: reference, state: outcome, error });
+    return results.end(unit, { state: 'failed', error: failure });
   };
 
   return {
     execute: (unit, job) => {
       const reference = stepOf(context, unit.id).definition.pipeline ?? '';
-      if (depth >= deepestSubRun) {
-        const message = `pipelines in pipelines: ${depth + 1} runs deep; allowed are ${deepestSubRun}`;
-        return results.fail(unit, 'definition_invalid', `${reference}: ${message}`);
+      const tooDeep = findDepthFault(depth + 1);
+      if (tooDeep !== null) {
+        return results.end(unit, { state: 'failed', error: toStartFailure(reference, tooDeep) });
       }
       const sub = known.get(keyOfUnit(unit)) ?? start(unit, reference, job);
       const ended = sub.end();

@@ -1,8 +1,8 @@
 /** A router as a process: makes the calls that its parent orders, and ends with its parent. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';
+import type { CallEnd } from '../../src/core/call/types.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
-import type { CallEnd } from '../../src/services/routing/call-capability.ts';
 import type { CallOrder, CallReport, FromRouter, ToRouter } from './router-messages.ts';
 import { createRouterRuntime } from './router-runtime.ts';
 

@@ -1,7 +1,7 @@
 /**
- * The retry table: what an outcome means for the attempt, the money and the step. One owner per kind of failure:
- * another instance at once (connect error, 5xx, refusal), a later attempt (lost contact, time-out, or when all
- * instances were tried), or the end (refused input, too large).
+ * The retry table: what an outcome means for the attempt, the money and the step, and what it says about the instance. One
+ * owner per kind of failure: another instance at once (connect error, 5xx, refusal), a later attempt (lost contact,
+ * time-out, or when all instances were tried), or the end (refused input, too large).
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure } from '../../contracts/primitives.ts';
@@ -17,7 +17,19 @@ export interface DeliveryFacts {
   readonly retryMax: number;
 }
 
-export interface Verdict {
+type CallFailure = Failure & { readonly code: ErrorCode };
+
+/** What each way to end says about the instance, whatever it means for the call. */
+interface Evidence {
+  /** The instance failed: it counts as less likely to succeed. */
+  readonly blames: boolean;
+  /** Transport, time-outs, 5xx: what opens a breaker. */
+  readonly trips: boolean;
+  /** It says anything at all about whether the instance works; a cancel does not. */
+  readonly says: boolean;
+}
+
+export interface Verdict extends Evidence {
   readonly ambiguity: Ambiguity | null;
   readonly attemptState: AttemptState;
   readonly settlement: Settlement;
@@ -25,170 +37,143 @@ export interface Verdict {
   readonly counted: boolean;
   /** succeeded: done. failover: another instance now. retry: a later attempt. failed, unknown, cancelled: the end. */
   readonly next: 'succeeded' | 'failover' | 'retry' | 'failed' | 'unknown' | 'cancelled';
-  readonly error: (Failure & { readonly code: ErrorCode }) | null;
+  readonly error: CallFailure | null;
 }
 
-function problem(code: ErrorCode, message: string) {
-  return { code, message };
+const works: Evidence = { blames: false, trips: false, says: true };
+const wrong: Evidence = { blames: true, trips: false, says: true };
+const broken: Evidence = { blames: true, trips: true, says: true };
+const busy: Evidence = { blames: false, trips: true, says: true };
+const silent: Evidence = { blames: false, trips: false, says: false };
+
+interface Row extends Pick<Verdict, 'ambiguity' | 'settlement' | 'next'> {
+  readonly code: ErrorCode;
+  /** The request reached an instance and failed for a reason that another instance or time may cure. */
+  readonly isCounted?: boolean;
+  readonly evidence: Evidence;
 }
 
-/** The request reached an instance and failed for a reason that another instance or time may cure. */
-function delivered(
-  facts: DeliveryFacts,
-  part: Pick<Verdict, 'ambiguity' | 'settlement' | 'error'> & { next: 'failover' | 'retry' },
-): Verdict {
-  const isExhausted = facts.countedBefore + 1 > facts.retryMax;
-  const isUnknown = facts.retryMax === 0 && part.ambiguity === 'ambiguous';
-  return {
-    ...part,
-    attemptState: part.settlement === 'lost' ? 'lost' : 'settled',
-    counted: true,
-    next: isUnknown ? 'unknown' : isExhausted ? 'failed' : part.next,
-    error:
-      isUnknown && part.error !== null
-        ? problem('delivery_unknown', `${part.error.message}; retry.max is 0, so it is not sent again`)
-        : part.error,
-  };
-}
+const lost: Row = {
+  code: 'contact_lost',
+  ambiguity: 'ambiguous',
+  settlement: 'lost',
+  next: 'retry',
+  isCounted: true,
+  evidence: broken,
+};
+const failed: Row = {
+  code: 'capability_failed',
+  ambiguity: 'answered',
+  settlement: 'failed',
+  next: 'failover',
+  isCounted: true,
+  evidence: broken,
+};
+const refused: Row = {
+  code: 'input_rejected',
+  ambiguity: 'rejected',
+  settlement: 'failed',
+  next: 'failed',
+  evidence: works,
+};
+/** The same request would be given the same answer again. */
+const useless: Row = {
+  code: 'output_invalid',
+  ambiguity: 'answered',
+  settlement: 'answered',
+  next: 'failed',
+  evidence: wrong,
+};
+const unsent: Row = {
+  code: 'connect_failed',
+  ambiguity: 'not_sent',
+  settlement: 'not_sent',
+  next: 'retry',
+  evidence: silent,
+};
 
-function final(
-  settlement: Settlement,
-  ambiguity: Ambiguity,
-  error: Exclude<Verdict['error'], null>,
-): Verdict {
-  return {
-    ambiguity,
-    attemptState: 'settled',
-    settlement,
-    counted: false,
-    next: 'failed',
-    error,
-  };
-}
+const table: Record<Exclude<CallOutcome['kind'], 'answered'>, Row> = {
+  rejected: refused,
+  malformed: { ...useless, code: 'response_invalid', settlement: 'failed' },
+  output_invalid: useless,
+  too_large: { ...useless, code: 'output_too_large', evidence: works },
+  failed,
+  invalid: { ...failed, code: 'response_invalid' },
+  lost,
+  timeout: { ...lost, code: 'attempt_timeout' },
+  abandoned: { ...lost, evidence: silent },
+  cancelled: { ...lost, code: 'run_cancelled', next: 'cancelled', isCounted: false, evidence: silent },
+  overloaded: { ...unsent, code: 'overloaded', ambiguity: 'overloaded', next: 'failover', evidence: busy },
+  not_sent: { ...unsent, next: 'failover', evidence: broken },
+  unsent,
+  withheld: { ...unsent, code: 'contact_lost', next: 'failed' },
+};
+
+const success: Verdict = {
+  ...works,
+  ambiguity: 'answered',
+  attemptState: 'settled',
+  settlement: 'answered',
+  counted: false,
+  next: 'succeeded',
+  error: null,
+};
 
 /** Whether the lost attempts of a killed process have used up the retries already. */
 export function isExhausted({ countedBefore, retryMax }: DeliveryFacts): boolean {
   return countedBefore > retryMax;
 }
 
-function withheld({ countedBefore, retryMax }: DeliveryFacts): Verdict {
-  return {
-    ambiguity: 'not_sent',
-    attemptState: 'released',
-    settlement: 'not_sent',
-    counted: false,
-    next: retryMax === 0 ? 'unknown' : 'failed',
-    error:
-      retryMax === 0
-        ? problem(
-            'delivery_unknown',
-            'contact was lost after it was sent; retry.max is 0, so it is not sent again',
-          )
-        : problem('contact_lost', `contact was lost ${countedBefore} times; retry.max is ${retryMax}`),
-  };
+export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdict {
+  if (outcome.kind === 'answered') return success;
+  const { code, isCounted = false, evidence, ...row } = table[outcome.kind];
+  const error =
+    outcome.kind === 'rejected' || outcome.kind === 'failed'
+      ? toHttpFailure(code, outcome)
+      : { code, message: describe(outcome, facts) };
+  const attemptState = attemptStateOf(row.settlement);
+  const verdict: Verdict = { ...row, ...evidence, attemptState, counted: isCounted, error };
+  const isOnce = facts.retryMax === 0;
+  if (isOnce && (outcome.kind === 'withheld' || (isCounted && row.ambiguity === 'ambiguous'))) {
+    const message = `${error.message}; retry.max is 0, so it is not sent again`;
+    return { ...verdict, next: 'unknown', error: { code: 'delivery_unknown', message } };
+  }
+  if (outcome.kind === 'abandoned') return { ...verdict, counted: false }; // the capability did not fail
+  const isLast = isCounted && facts.countedBefore + 1 > facts.retryMax;
+  return isLast ? { ...verdict, next: 'failed' } : verdict;
 }
 
-export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdict {
+function attemptStateOf(settlement: Settlement): AttemptState {
+  if (settlement === 'lost') return 'lost';
+  return settlement === 'not_sent' ? 'released' : 'settled';
+}
+
+function describe(
+  outcome: Exclude<CallOutcome, { kind: 'answered' | 'rejected' | 'failed' }>,
+  { countedBefore, retryMax }: DeliveryFacts,
+): string {
   switch (outcome.kind) {
-    case 'answered':
-      return {
-        ambiguity: 'answered',
-        attemptState: 'settled',
-        settlement: 'answered',
-        counted: false,
-        next: 'succeeded',
-        error: null,
-      };
-    case 'rejected':
-      return final('failed', 'rejected', toHttpFailure('input_rejected', outcome));
     case 'malformed':
-      return final('failed', 'answered', problem('response_invalid', outcome.message));
-    case 'output_invalid':
-      return final('answered', 'answered', problem('output_invalid', outcome.message));
-    case 'too_large':
-      return final(
-        'answered',
-        'answered',
-        problem(
-          'output_too_large',
-          `the answer is larger than ${outcome.limitBytes} bytes; write large data to the media store`,
-        ),
-      );
-    case 'failed':
-      return delivered(facts, {
-        ambiguity: 'answered',
-        settlement: 'failed',
-        next: 'failover',
-        error: toHttpFailure('capability_failed', outcome),
-      });
     case 'invalid':
-      return delivered(facts, {
-        ambiguity: 'answered',
-        settlement: 'failed',
-        next: 'failover',
-        error: problem('response_invalid', outcome.message),
-      });
+    case 'output_invalid':
     case 'lost':
-      return delivered(facts, {
-        ambiguity: 'ambiguous',
-        settlement: 'lost',
-        next: 'retry',
-        error: problem('contact_lost', outcome.message),
-      });
-    case 'timeout':
-      return delivered(facts, {
-        ambiguity: 'ambiguous',
-        settlement: 'lost',
-        next: 'retry',
-        error: problem('attempt_timeout', `no answer within ${outcome.timeoutMs} ms`),
-      });
-    case 'overloaded':
-      return {
-        ambiguity: 'overloaded',
-        attemptState: 'released',
-        settlement: 'not_sent',
-        counted: false,
-        next: 'failover',
-        error: problem('overloaded', `the instance refuses work for now (HTTP ${outcome.status})`),
-      };
     case 'not_sent':
-      return {
-        ambiguity: 'not_sent',
-        attemptState: 'released',
-        settlement: 'not_sent',
-        counted: false,
-        next: 'failover',
-        error: problem('connect_failed', outcome.message),
-      };
+      return outcome.message;
+    case 'too_large':
+      return `the answer is larger than ${outcome.limitBytes} bytes; write large data to the media store`;
+    case 'timeout':
+      return `no answer within ${outcome.timeoutMs} ms`;
+    case 'overloaded':
+      return `the instance refuses work for now (HTTP ${outcome.status})`;
     case 'unsent':
-      return {
-        ambiguity: 'not_sent',
-        attemptState: 'released',
-        settlement: 'not_sent',
-        counted: false,
-        next: 'retry',
-        error: problem('connect_failed', 'the call was stopped before it was sent'),
-      };
-    case 'withheld':
-      return withheld(facts);
+      return 'the call was stopped before it was sent';
     case 'abandoned':
-      return {
-        ...delivered(facts, {
-          ambiguity: 'ambiguous',
-          settlement: 'lost',
-          next: 'retry',
-          error: problem('contact_lost', 'the worker that made the call stopped'),
-        }),
-        ...(facts.retryMax > 0 ? { counted: false, next: 'retry' } : {}),
-      };
+      return 'the worker that made the call stopped';
     case 'cancelled':
-      return {
-        ambiguity: 'ambiguous',
-        attemptState: 'lost',
-        settlement: 'lost',
-        counted: false,
-        next: 'cancelled',
-        error: problem('run_cancelled', 'the call was cancelled'),
-      };
+      return 'the call was cancelled';
+    case 'withheld':
+      return retryMax === 0
+        ? 'contact was lost after it was sent'
+        : `contact was lost ${countedBefore} times; retry.max is ${retryMax}`;
   }
 }

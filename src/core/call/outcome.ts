@@ -38,3 +38,17 @@ export type CallOutcome =
   | { readonly kind: 'unsent' }
   /** This process stops; another one will ask again. */
   | { readonly kind: 'abandoned' };
+
+/** What the status of a whole error answer says; who is asked too often, or is not ready, refuses work for now. */
+export function kindOfStatus(status: number): 'overloaded' | 'failed' | 'rejected' {
+  if (status === 429 || status === 503) return 'overloaded';
+  return status >= 500 ? 'failed' : 'rejected';
+}
+
+/** @param faults what the instance's own schema says against its output */
+export function outputInvalid(
+  faults: readonly { readonly pointer: string; readonly message: string }[],
+): CallOutcome {
+  const findings = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
+}

@@ -62,6 +62,12 @@ export interface RouteRequest {
   readonly waiting?: number;
 }
 
+/** What the caller asks of whoever takes the call. */
+export type RouteConstraints = Pick<
+  RouteRequest,
+  'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'
+>;
+
 /** An instance that could take the call. */
 export interface RankedInstance {
   readonly instance: InstanceSnapshot;

@@ -3,11 +3,11 @@
  * deadline. What a step would come back for later is an error here, with the time after which to ask again.
  */
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
+import { longestWaitMs } from '../../core/call/limits.ts';
 import type { RetrySettings } from '../../core/call/retry-policy.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { newId } from '../ids.ts';
-import type { CallCapability } from '../routing/call-capability.ts';
-import { longestWaitMs } from '../routing/wait-queue.ts';
+import type { CallCapability } from '../routing/routed-call.ts';
 import { takenOver, toExecError } from './exec-error.ts';
 
 export interface ExecCall {

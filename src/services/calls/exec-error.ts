@@ -4,10 +4,10 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
+import type { SchemaError } from '../../core/call/claim-search.ts';
+import type { CallEnd } from '../../core/call/types.ts';
 import { isPlainObject } from '../../core/json-type.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
-import type { CallEnd } from '../routing/call-capability.ts';
-import type { SchemaError } from '../routing/claim-search.ts';
 
 type Members = Readonly<Record<string, Json>>;
 

@@ -6,12 +6,12 @@
 import type { Candidate } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
+import { explainNoClaim } from '../../core/call/no-claim.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import { findPriceRange } from '../../core/routing/price-range.ts';
+import type { RouteConstraints } from '../../core/routing/types.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { RouteConstraints } from '../routing/claim-search.ts';
 import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
-import { explainNoClaim } from '../routing/no-claim.ts';
 import {
   type ChoicePreview,
   findRefusals,
@@ -39,7 +39,7 @@ export interface CallForecast {
 }
 
 export interface PlannedCall {
-  readonly wish: RouteConstraints;
+  readonly route: RouteConstraints;
   /** Deliveries after the first. */
   readonly retryMax: number;
   /** Null = not known before the run. */
@@ -59,11 +59,11 @@ export function createForecastCall(
   headroomUsd: number | null,
 ): ForecastCall {
   const known = new Map<string, CallForecast>();
-  return async ({ wish, retryMax, input }) => {
-    const { instances } = fleet.of(wish.capability);
+  return async ({ route, retryMax, input }) => {
+    const { instances } = fleet.of(route.capability);
     const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
-    const key = JSON.stringify([wish, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
-    const forecast = known.get(key) ?? forecastCall(fleet, { wish, retryMax, refusals, headroomUsd });
+    const key = JSON.stringify([route, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
+    const forecast = known.get(key) ?? forecastCall(fleet, { route, retryMax, refusals, headroomUsd });
     known.set(key, forecast);
     return forecast;
   };
@@ -72,17 +72,17 @@ export function createForecastCall(
 function forecastCall(
   fleet: CallDependencies['fleet'],
   {
-    wish,
+    route,
     retryMax,
     refusals,
     headroomUsd,
   }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroomUsd: number | null },
 ): CallForecast {
   const { ruledOut } = refusals;
-  const preview = previewChoice(fleet, wish, { headroomUsd, ruledOut });
+  const preview = previewChoice(fleet, route, { headroomUsd, ruledOut });
   const { request, choice, decision } = preview;
   const { chosen, reason, candidates } = decision;
-  const prices = findPriceRange(fleet.of(wish.capability).instances, request);
+  const prices = findPriceRange(fleet.of(route.capability).instances, request);
   const worst = (prices?.mostNano ?? 0n) * BigInt(1 + retryMax);
   const least = toNanoUsd(prices?.leastUsd ?? 0);
   const expected = choice.best === null ? least : toNanoUsd(choice.best.costUsd);
@@ -100,13 +100,12 @@ function findTrouble({ request, choice, decision }: ChoicePreview, { errors }: R
   if (choice.verdicts.has('over_budget')) {
     return { code: 'budget_exhausted', message: decision.reason, isFinal: false };
   }
-  const { code, message, isFinal } = explainNoClaim({
-    kind: 'none',
+  const { error, isFinal } = explainNoClaim({
     choice,
-    decision,
+    reason: decision.reason,
     refusals: errors,
     shortage: null,
     nowMs: request.nowMs,
   });
-  return { code, message, isFinal };
+  return { ...error, isFinal };
 }

@@ -4,6 +4,7 @@ import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { references } from '../../core/expression/references.ts';
+import { toItems } from '../../core/run/decide-step.ts';
 import { addCosts, multiplyCost, noCost } from './cost-range.ts';
 import type { PlanContext, RunTask, StepForecast, UnitForecast } from './forecast.ts';
 import { forecastUnit } from './forecast-unit.ts';
@@ -51,13 +52,10 @@ function readList(items: PartialValue<Json>, pointer: string): ListReading {
     return unknown('note', 'items_unknown', message);
   }
   if (items.kind === 'wrong') return unknown('error', 'expression_unresolved', items.message);
-  if (!Array.isArray(items.value))
-    return unknown('error', 'expression_unresolved', 'the items of a for_each must be a list');
-  const list = items.value as readonly Json[];
-  const message = `${list.length} items; at most ${mostItems} are possible`;
-  return list.length > mostItems
-    ? unknown('error', 'too_many_items', message)
-    : { kind: 'known', value: list };
+  const list = toItems(items.value);
+  return 'error' in list
+    ? unknown('error', list.error.code, list.error.message)
+    : { kind: 'known', value: list.value };
 }
 
 function readInput(

@@ -1,8 +1,8 @@
 /** A step that is a run of another pipeline: planned like any run, its job the step's input. */
-import { deepestSubRun } from '../../contracts/bounds.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
+import { findDepthFault } from '../../core/run/sub-run.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { KnownDefinition } from '../runs/known-definitions.ts';
@@ -19,13 +19,8 @@ export async function forecastSubRun(
 ): Promise<UnitForecast> {
   const reference = unit.step.definition.pipeline ?? '';
   const pointer = `${unit.pointer}/pipeline`;
-  if (task.depth >= deepestSubRun) {
-    return refuse(
-      pointer,
-      'pipeline_depth',
-      `${reference} would be more than ${deepestSubRun} runs below the first`,
-    );
-  }
+  const tooDeep = findDepthFault(task.depth + 1);
+  if (tooDeep !== null) return refuse(pointer, 'pipeline_depth', `${reference}: ${tooDeep.message}`);
   try {
     const known = await context.findPipeline(reference);
     return await forecastKnown(context, task, { ...unit, pointer, known });

@@ -52,7 +52,7 @@ async function forecastCallOf(
   const { trouble, ...forecast } = await forecastCall({
     input,
     retryMax: settings.retry.max,
-    wish: routeOfStep(step.definition, settings, {
+    route: routeOfStep(step.definition, settings, {
       priority,
       ceilingUsd,
       remainingMs: settings.totalTimeoutMs,

@@ -1,42 +1,67 @@
 /** Claims a slot, and the money for it, on the instance that was chosen. */
-
-import type { JsonObject } from '../../contracts/primitives.ts';
+import type { Chosen, Missed } from '../../core/call/search-instance.ts';
+import type { ClaimEnd } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { worstCase } from '../../core/money/price.ts';
+import type { Shortage } from '../../core/money/shortage.ts';
 import { enforcedTimeout } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
-import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from '../../core/routing/types.ts';
 import type { BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
-import type { CallTarget, ClaimDependencies, ClaimEnd } from './claim-instance.ts';
+import type { AttemptWriter } from './attempt-writer.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
 import { releaseClaim } from './release-claim.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
 
-type BestEnd =
-  | Exclude<ClaimEnd, { kind: 'none' }>
-  | { readonly kind: 'full' | 'gone' }
-  | { readonly kind: 'over_budget'; readonly shortage: BudgetShortage };
-
-interface Best {
-  readonly request: RouteRequest;
-  readonly choice: Choice;
-  readonly best: RankedInstance;
-  /** The best as it was when it was chosen. */
-  readonly instance: InstanceSnapshot;
-  /** What the choice was made from. */
-  readonly inputs: JsonObject;
-  readonly isTrial: boolean;
+export interface ClaimWriter {
+  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'follow'>;
+  readonly fleet: Pick<FleetPoller, 'noteClaim' | 'noteRelease'>;
+  readonly leaseMs: number;
 }
 
+export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed;
+
+/** @param chosen of this call @param isTrial the one call that a half-open breaker lets through */
 export async function claimBest(
-  { attemptWriter, fleet, leaseMs }: Pick<ClaimDependencies, 'attemptWriter' | 'fleet' | 'leaseMs'>,
-  target: CallTarget,
-  { request, choice, best, instance, inputs, isTrial }: Best,
-): Promise<BestEnd> {
-  const timeoutMs = enforcedTimeout(instance, request);
+  { attemptWriter, fleet, leaseMs }: ClaimWriter,
+  target: CallRequest,
+  { isTrial, ...chosen }: Chosen & { readonly isTrial: boolean },
+): Promise<ClaimBestEnd> {
+  const { instance } = chosen;
+  const timeoutMs = enforcedTimeout(instance, chosen.request);
   const reserved = worstCase(instance, timeoutMs);
+  const claim = toClaim(target, chosen, { reserved, leaseMs });
+  fleet.noteClaim(instance.instance_id);
+  const isDurable = reserved > 0n || target.isAtMostOnce;
+  const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
+    fleet.noteRelease(instance.instance_id);
+    void releaseClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
+    throw error;
+  });
+  if (result.outcome === 'claimed') {
+    const { number, counted } = result;
+    const { decision } = claim;
+    return { kind: 'claimed', claim, instance, number, counted, timeoutMs, reserved, decision, isTrial };
+  }
+  fleet.noteRelease(instance.instance_id);
+  switch (result.outcome) {
+    case 'answered':
+      return { kind: 'answered', output: result.output };
+    case 'over_budget':
+      return { kind: 'over_budget', shortage: toShortage(result.output) };
+    default:
+      return { kind: result.outcome };
+  }
+}
+
+function toClaim(
+  target: CallRequest,
+  { request, choice, best, instance, inputs }: Chosen,
+  { reserved, leaseMs }: { readonly reserved: bigint; readonly leaseMs: number },
+): Claim {
   const attempt_id = newId('attempt');
   const decision = explainChoice(decisionIdOf(attempt_id), request, choice, true);
-  const claim: Claim = {
+  return {
     attempt_id,
     token: newToken(),
     key: target.key,
@@ -53,33 +78,15 @@ export async function claimBest(
     decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
     inputs,
   };
-  fleet.noteClaim(instance.instance_id);
-  const result = await attemptWriter
-    .claim(claim, reserved > 0n || target.isAtMostOnce)
-    .catch((error: unknown) => {
-      fleet.noteRelease(instance.instance_id);
-      void releaseClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
-      throw error;
-    });
-  if (result.outcome === 'claimed') {
-    const { number, counted } = result;
-    return {
-      kind: 'claimed',
-      claim,
-      instance,
-      number,
-      counted,
-      timeoutMs,
-      isTrial,
-    };
-  }
-  fleet.noteRelease(instance.instance_id);
-  switch (result.outcome) {
-    case 'answered':
-      return { kind: 'answered', output: result.output };
-    case 'over_budget':
-      return { kind: 'over_budget', shortage: result.output };
-    default:
-      return { kind: result.outcome };
-  }
+}
+
+function toShortage({ scope, run_id, resets_at, ...nano }: BudgetShortage): Shortage {
+  return {
+    scope,
+    runId: run_id,
+    limit: BigInt(nano.limit_nano),
+    spent: BigInt(nano.spent_nano),
+    reserved: BigInt(nano.reserved_nano),
+    resetsAt: resets_at === null ? null : new Date(resets_at).toISOString(),
+  };
 }

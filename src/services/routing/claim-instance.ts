@@ -5,165 +5,140 @@
  * batch call stays on the free queue, and the price of waiting is in the score. Callers of one capability wait in
  * line, so that a released slot wakes one of them and not all.
  */
-import type { Decision } from '../../contracts/decision.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
+import { type ClaimSearch, createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
+import { explainNoClaim, isWorthWaiting } from '../../core/call/no-claim.ts';
+import { type Chosen, type NothingFound, searchInstance } from '../../core/call/search-instance.ts';
+import type { ClaimEnd } from '../../core/call/types.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
-import { toInputs } from '../../core/routing/replay.ts';
 import { halfOpenTier } from '../../core/routing/tier.ts';
-import type { Choice, InstanceSnapshot, RankedInstance } from '../../core/routing/types.ts';
-import type { BudgetShortage, Claim, StepKey } from '../../db/attempt/attempt.ts';
+import type { RankedInstance } from '../../core/routing/types.ts';
 import { newId } from '../ids.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { AttemptWriter } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
-import { claimBest } from './claim-best.ts';
-import {
-  type ClaimSearch,
-  createClaimSearch,
-  type RouteConstraints,
-  type SchemaError,
-} from './claim-search.ts';
+import { type ClaimBestEnd, type ClaimWriter, claimBest } from './claim-best.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { HalfOpenProbes } from './half-open-probes.ts';
-import { mayComeBack } from './no-claim.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
 import type { WaitQueue } from './wait-queue.ts';
 
-export interface CallTarget {
-  readonly projectId: string;
-  /** The same for every attempt; sent as Idempotency-Key. */
-  readonly key: string;
-  /** Made for this call alone, so that no earlier attempt of it exists. */
-  readonly isKeyNew: boolean;
-  readonly step: StepKey | null;
-  readonly route: RouteConstraints;
-  readonly input: JsonObject;
-  /** Sent at most once, so that the claim must survive a crash of the database. */
-  readonly isAtMostOnce: boolean;
-  /** How long it may wait for a slot, or for an instance to appear. */
-  readonly maxWaitMs: number;
-}
-
-export interface Claimed {
-  readonly kind: 'claimed';
-  readonly claim: Claim;
-  readonly instance: InstanceSnapshot;
-  readonly number: number;
-  readonly counted: number;
-  readonly timeoutMs: number;
-  /** The one call that a half-open breaker lets through. */
-  readonly isTrial: boolean;
-}
-
-export type ClaimEnd =
-  | Claimed
-  | { readonly kind: 'answered'; readonly output: Json }
-  | { readonly kind: 'closed' }
-  /** Nothing could take it now; the decision says why. */
-  | {
-      readonly kind: 'none';
-      readonly decision: Decision;
-      readonly choice: Choice;
-      readonly refusals: readonly SchemaError[];
-      readonly shortage: BudgetShortage | null;
-      readonly nowMs: number;
-    };
-
-export interface ClaimDependencies {
+export interface ClaimDependencies extends Omit<ClaimWriter, 'fleet'> {
   readonly fleet: FleetPoller;
-  readonly line: WaitQueue;
-  readonly attemptWriter: AttemptWriter;
+  readonly queue: WaitQueue;
   readonly breakers: Pick<Breakers, 'reopen'>;
-  readonly trials: HalfOpenProbes;
+  readonly probes: HalfOpenProbes;
   readonly registry: Pick<RegistryService, 'vet'>;
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
-  readonly leaseMs: number;
 }
 
-/** @param tried instances that already failed this call; grows by the caller */
+type Found = Exclude<ClaimEnd<Claimed>, { kind: 'none' }>;
+type SearchEnd = Found | NothingFound;
+
+/** @param tried instances that already failed this call */
 export async function claimInstance(
   dependencies: ClaimDependencies,
-  target: CallTarget,
+  target: CallRequest,
   tried: ReadonlySet<string>,
-  signal: CancelSignal,
-): Promise<ClaimEnd> {
-  const { fleet, line } = dependencies;
+): Promise<ClaimEnd<Claimed>> {
+  const { queue } = dependencies;
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
-  const search = createClaimSearch(target.key, target.route, tried);
-  const first = await tryClaim(dependencies, target, search, line.count(capability));
-  if (!isWorthWaiting(first, tried)) return first;
-  const waitAndTry = async (): Promise<ClaimEnd> => {
-    let last: ClaimEnd = first;
-    while (performance.now() < deadline && !signal.aborted) {
-      search.forgetMoment();
-      last = await tryClaim(dependencies, target, search, line.count(capability) - 1);
-      if (!isWorthWaiting(last, tried)) return last;
-      await fleet.waitForRelease(capability, deadline - performance.now(), signal);
-    }
-    return last;
-  };
-  return line.enter({ capability, priority: target.route.priority, deadline }, waitAndTry, first);
+  const search = createClaimSearch(seedOf(target.key), target.route, tried);
+  const first = await searchOnce(dependencies, target, search, queue.count(capability));
+  if (!isHopeful(first, tried)) return toClaimEnd(first, search);
+  const place = { capability, priority: target.route.priority, deadline };
+  const last = await queue.enter(
+    place,
+    () => waitAndSearch(dependencies, { target, search, tried, deadline, first }),
+    first,
+  );
+  return toClaimEnd(last, search);
 }
 
-/** A slot may become free, or an instance appear; a refused input or price stays refused. */
-function isWorthWaiting(end: ClaimEnd, tried: ReadonlySet<string>): boolean {
-  if (end.kind !== 'none') return false;
-  const { best, verdicts } = end.choice;
-  if (best !== null || verdicts.has('lost_claim')) return true;
-  const isRefused =
-    verdicts.has('input_invalid') || verdicts.has('over_ceiling') || verdicts.has('over_budget');
-  return (!isRefused || mayComeBack(end.choice)) && tried.size === 0;
+function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFound {
+  return end.kind === 'none' && isWorthWaiting(end.choice, tried);
 }
 
-/** One pass: the best one again and again, with what was learnt, until one is claimed or the best is full. */
-async function tryClaim(
+interface Waiting {
+  readonly target: CallRequest;
+  readonly search: ClaimSearch;
+  readonly tried: ReadonlySet<string>;
+  readonly deadline: number;
+  readonly first: SearchEnd;
+}
+
+/** First in its line: it searches again whenever a slot may have become free. */
+async function waitAndSearch(
   dependencies: ClaimDependencies,
-  target: CallTarget,
+  { target, search, tried, deadline, first }: Waiting,
+): Promise<SearchEnd> {
+  const { fleet, queue } = dependencies;
+  const { signal, route } = target;
+  let last = first;
+  while (performance.now() < deadline && !signal.aborted) {
+    search.forgetMoment();
+    last = await searchOnce(dependencies, target, search, queue.count(route.capability) - 1);
+    if (!isHopeful(last, tried)) return last;
+    await fleet.waitForRelease(route.capability, deadline - performance.now(), signal);
+  }
+  return last;
+}
+
+function searchOnce(
+  dependencies: ClaimDependencies,
+  target: CallRequest,
   search: ClaimSearch,
   waiting: number,
-): Promise<ClaimEnd> {
-  for (;;) {
-    const { fleet, trials } = dependencies;
-    const { request, choice } = search.choose(fleet, target.isAtMostOnce ? null : trials, waiting);
-    const { best } = choice;
-    if (best === null || best.isFull) {
-      const decision = explainChoice(newId('decision'), request, choice, false);
-      const { refusals, shortage } = search;
-      return { kind: 'none', decision, choice, refusals, shortage, nowMs: request.nowMs };
-    }
-    // Snapshots change in place: what the choice was made from is written down before anything is waited for.
-    const chosen = { request, choice, best, inputs: toInputs(choice, request, search.seed) };
-    const instance = { ...best.instance };
-    if (!(await isFitting(dependencies, best, target.input, search))) continue;
-    const isDue = request.trials?.has(instance.instance_id) === true;
-    const isTrial = isDue || best.tier === halfOpenTier;
-    if (isDue) trials.take(instance.instance_id);
-    const end = await claimBest(dependencies, target, { ...chosen, instance, isTrial }).catch(
-      (error: unknown) => {
-        if (isDue) trials.giveBack(instance.instance_id);
-        throw error;
-      },
-    );
-    if (isDue && end.kind !== 'claimed') trials.giveBack(instance.instance_id);
-    switch (end.kind) {
-      case 'full':
-        // No longer idle: it is chosen again as what it is. Not even a slot free: somebody was faster.
-        if (best.tier === 0) search.noteBusy(best.instance.instance_id);
-        else search.noteLost(best.instance.instance_id);
-        break;
-      case 'gone':
-        search.noteLost(best.instance.instance_id);
-        await fleet.refresh();
-        break;
-      case 'over_budget':
-        search.noteShortage(end.shortage);
-        break;
-      default:
-        return end;
-    }
+): Promise<SearchEnd> {
+  const { fleet, probes } = dependencies;
+  const ports = {
+    fleet,
+    refresh: fleet.refresh,
+    fits: (best: RankedInstance) => isFitting(dependencies, best, target.input, search),
+    claim: (chosen: Chosen) => claimChosen(dependencies, target, chosen),
+  };
+  const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: probes.findDue };
+  return searchInstance<Found>(ports, search, facts);
+}
+
+/** A due trial is taken while it is claimed, and given back when the claim fails. */
+async function claimChosen(
+  dependencies: ClaimDependencies,
+  target: CallRequest,
+  chosen: Chosen,
+): Promise<ClaimBestEnd> {
+  const { probes } = dependencies;
+  const { instance_id } = chosen.instance;
+  const isDue = chosen.request.trials?.has(instance_id) === true;
+  if (!isDue) {
+    return claimBest(dependencies, target, { ...chosen, isTrial: chosen.best.tier === halfOpenTier });
   }
+  probes.take(instance_id);
+  let isClaimed = false;
+  try {
+    const end = await claimBest(dependencies, target, { ...chosen, isTrial: true });
+    isClaimed = end.kind === 'claimed';
+    return end;
+  } finally {
+    if (!isClaimed) probes.giveBack(instance_id);
+  }
+}
+
+function toClaimEnd(end: SearchEnd, { refusals, shortage }: ClaimSearch): ClaimEnd<Claimed> {
+  if (end.kind !== 'none') return end;
+  const { request, choice } = end;
+  const decision = explainChoice(newId('decision'), request, choice, false);
+  const { reason } = decision;
+  const { error, ...noClaim } = explainNoClaim({
+    choice,
+    reason,
+    refusals,
+    shortage,
+    nowMs: request.nowMs,
+  });
+  const details = { ...(error.details as object), decision } as unknown as Json;
+  return { kind: 'none', decision, ...noClaim, error: { ...error, details } };
 }
 
 /**

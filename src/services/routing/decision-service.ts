@@ -2,12 +2,12 @@
 import type { Decision, DecisionDetail, RouteRequestBody } from '../../contracts/decision.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { replayChoice } from '../../core/routing/replay.ts';
+import type { RouteConstraints } from '../../core/routing/types.ts';
 import { type DecisionRow, findDecision } from '../../db/attempt/decision.ts';
 import { readHeadroom } from '../../db/money/budget-headroom.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { attemptIdOf, decisionIdOf } from '../ids.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { RouteConstraints } from './claim-search.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import { findRefusals, noRefusals, previewChoice } from './preview-choice.ts';
 import { type CapabilityLookup, requireCapability } from './require-capability.ts';

@@ -1,53 +1,29 @@
-/** Sends a claimed call and judges what came back. */
+/** Sends a claimed call once; its answer is checked against the instance's own schema. */
 import type { CapabilityClient } from '../../clients/capability-http.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { isExhausted, judgeOutcome, type Verdict } from '../../core/call/judge.ts';
-import type { CallOutcome } from '../../core/call/outcome.ts';
+import { type CallOutcome, outputInvalid } from '../../core/call/outcome.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { unwrapAnswer } from '../../core/routing/unwrap-answer.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { CallRequest } from './call-capability.ts';
-import type { Claimed } from './claim-instance.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
 
 export interface DeliverDependencies {
-  readonly client: CapabilityClient;
+  readonly client: Pick<CapabilityClient, 'call'>;
   readonly validator: Pick<SchemaValidator, 'spec' | 'validateOutput'>;
 }
 
-/** One request to one instance, and what it means. */
-export interface Delivery {
-  readonly outcome: CallOutcome;
-  readonly verdict: Verdict;
-  readonly durationMs: number;
-  /** Counted failures of the key, this one included. */
-  readonly counted: number;
-}
-
+/** @returns its duration is that of the request alone */
 export async function deliverCall(
-  dependencies: DeliverDependencies,
-  request: CallRequest,
-  claimed: Claimed,
-  signal: CancelSignal,
-): Promise<Delivery> {
-  const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
-  const { outcome, durationMs } = isExhausted(facts)
-    ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
-    : await callInstance(dependencies, request, claimed, signal);
-  const verdict = judgeOutcome(outcome, facts);
-  return { outcome, verdict, durationMs, counted: claimed.counted + (verdict.counted ? 1 : 0) };
-}
-
-/** The request itself, and the answer checked against the instance's own schema. */
-async function callInstance(
   { client, validator }: DeliverDependencies,
-  request: CallRequest,
+  { input }: CallRequest,
   { claim, instance, number, timeoutMs }: Claimed,
   signal: CancelSignal,
-): Promise<{ outcome: CallOutcome; durationMs: number }> {
+): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const startedAt = performance.now();
   const outcome = await client.call({
     endpoint: instance.endpoint,
-    input: request.input,
+    input,
     idempotencyKey: claim.key,
     attempt: number,
     timeoutMs,
@@ -59,7 +35,7 @@ async function callInstance(
 
 async function checkOutput(
   validator: DeliverDependencies['validator'],
-  { name, version, spec_digest }: Claimed['instance'],
+  { name, version, spec_digest }: InstanceSnapshot,
   outcome: CallOutcome,
 ): Promise<CallOutcome> {
   if (outcome.kind !== 'answered' || spec_digest === null) return outcome;
@@ -71,6 +47,5 @@ async function checkOutput(
   }
   const result = await validator.validateOutput(name, version, spec_digest, unwrapped.output);
   if (result.ok) return { kind: 'answered', body: unwrapped.output as JsonObject };
-  const findings = result.errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-  return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
+  return outputInvalid(result.errors);
 }

@@ -1,12 +1,18 @@
 /** The choice of an instance without a claim: what a call made now would be given. Nothing is written, nobody called. */
 import type { Decision } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
+import type { SchemaError } from '../../core/call/claim-search.ts';
 import { choose } from '../../core/routing/choose.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
-import type { Choice, InstanceSnapshot, RouteRequest, RuledOut } from '../../core/routing/types.ts';
+import type {
+  Choice,
+  InstanceSnapshot,
+  RouteConstraints,
+  RouteRequest,
+  RuledOut,
+} from '../../core/routing/types.ts';
 import { newId } from '../ids.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
-import type { RouteConstraints, SchemaError } from './claim-search.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 
 export interface Refusals {
@@ -49,11 +55,11 @@ export interface ChoicePreview {
 /** @param headroomUsd what the budgets of the day leave; null = no limit */
 export function previewChoice(
   fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
-  wish: RouteConstraints,
+  route: RouteConstraints,
   { headroomUsd, ruledOut }: Pick<RouteRequest, 'headroomUsd' | 'ruledOut'>,
 ): ChoicePreview {
-  const { instances, priorMs } = fleet.of(wish.capability);
-  const request = { ...wish, priorMs, headroomUsd, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() };
+  const { instances, priorMs } = fleet.of(route.capability);
+  const request = { ...route, priorMs, headroomUsd, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() };
   const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
   const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
   return { request, choice, decision };

@@ -1,28 +1,18 @@
 /** Writes how a delivery ended: result, cost, state of the step and event, in one statement. */
 import type { Logger } from 'pino';
-import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run.ts';
 import type { Verdict } from '../../core/call/judge.ts';
-import type { CallOutcome } from '../../core/call/outcome.ts';
+import type { Delivery } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { settle } from '../../core/money/price.ts';
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
 import { insist } from '../delivery/retry-until.ts';
-import type { RegistryService } from '../registry/registry-service.ts';
-import type { SpeedRecorder } from '../registry/speed-recorder.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
-import type { Breakers } from './breakers.ts';
-import type { CallEnd, SuccessfulAttempt } from './call-capability.ts';
-import type { Claimed } from './claim-instance.ts';
-import type { Delivery } from './deliver-call.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
 
 export interface SettleDependencies {
   readonly attemptWriter: Pick<AttemptWriter, 'settle' | 'follow'>;
-  readonly breakers: Pick<Breakers, 'record'>;
   readonly fleet: Pick<FleetPoller, 'noteLeaving' | 'noteRelease'>;
-  readonly registry: Pick<RegistryService, 'reportRefused'>;
-  readonly speed: Pick<SpeedRecorder, 'recordCall'>;
   readonly logger: Logger;
 }
 
@@ -35,109 +25,59 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
   cancelled: 'cancelled',
 };
 
-/** Ends that say something about the instance; a refused input or a cancel does not. */
-const instanceFaults: ReadonlySet<CallOutcome['kind']> = new Set([
-  'failed',
-  'invalid',
-  'lost',
-  'malformed',
-  'not_sent',
-  'output_invalid',
-  'timeout',
-]);
-
-/** Transport, time-outs, 5xx: what opens a breaker. */
-const breakerFaults: ReadonlySet<CallOutcome['kind']> = new Set([
-  'failed',
-  'invalid',
-  'lost',
-  'not_sent',
-  'overloaded',
-  'timeout',
-]);
-
-/** Ends that say nothing about whether the instance works. */
-const silentOutcomes: ReadonlySet<CallOutcome['kind']> = new Set([
-  'abandoned',
-  'cancelled',
-  'unsent',
-  'withheld',
-]);
-
-export interface SettledCall {
-  /** Null when the call goes on elsewhere or later. */
-  readonly end: CallEnd | null;
-  readonly costUsd: number;
-}
-
-interface Ending extends Delivery {
-  /** The step stays open, although this was its last attempt. */
-  readonly isHeld: boolean;
-}
-
-/** Writes the end of the attempt and, with it, of the step. */
+/** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
 export async function settleCall(
-  { attemptWriter, breakers, fleet, registry, speed, logger }: SettleDependencies,
-  { claim, instance, number, isTrial, timeoutMs }: Claimed,
-  { outcome, verdict, durationMs, isHeld }: Ending,
-): Promise<SettledCall> {
-  const output = outcome.kind === 'answered' ? outcome.body : undefined;
-  const { amount, certainty } = settle(instance, verdict.settlement, {
-    durationMs,
-    reserved: claim.reserved_nano,
-    reportedUsd: instance.settle === 'reported' ? (output?.cost_usd ?? null) : null,
+  { attemptWriter, fleet, logger }: SettleDependencies,
+  { holdsStep }: Pick<CallRequest, 'holdsStep'>,
+  { claim, instance }: Claimed,
+  delivery: Delivery,
+): Promise<boolean> {
+  const { instance_id, endpoint } = instance;
+  const end = toAttemptEnd(claim, endpoint, delivery, isHeldOpen(holdsStep, delivery.verdict));
+  const isDurable = claim.step !== null || claim.reserved_nano > 0n;
+  const isPatient = mayAnswerFirst(claim, delivery.verdict);
+  if (isPatient) fleet.noteLeaving(instance_id, 1);
+  const settling = insist(() => attemptWriter.settle(end, isDurable, isPatient), logger).finally(() => {
+    if (isPatient) fleet.noteLeaving(instance_id, -1);
+    fleet.noteRelease(instance_id);
   });
-  const cost_usd = fromNanoUsd(amount);
-  const attemptEnd: AttemptEnd = {
-    attempt_id: claim.attempt_id,
-    token: claim.token,
+  attemptWriter.follow(settling);
+  settling.catch((error: unknown) =>
+    logger.error({ err: error }, 'an end was not stored; its lease ends it'),
+  );
+  return isPatient || (await settling) === 'settled';
+}
+
+function toAttemptEnd(
+  { attempt_id, token, step }: Claim,
+  endpoint: string,
+  { outcome, verdict, durationMs, amount, certainty }: Delivery,
+  isHeld: boolean,
+): AttemptEnd {
+  const { error } = verdict;
+  const isStep = step !== null;
+  return {
+    attempt_id,
+    token,
     state: verdict.attemptState,
     ambiguity: verdict.ambiguity,
     counted: verdict.counted,
     settled_nano: amount,
     certainty,
     duration_ms: durationMs,
-    error: verdict.error,
+    error,
     step_state: isHeld ? 'retrying' : stepStateOf[verdict.next],
-    output: claim.step === null ? undefined : output,
-    is_step: claim.step !== null,
-    event_data: { endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, error: verdict.error },
+    output: isStep && outcome.kind === 'answered' ? outcome.body : undefined,
+    is_step: isStep,
+    event_data: { endpoint, cost_usd: fromNanoUsd(amount), duration_ms: durationMs, error },
   };
-  const isDurable = claim.step !== null || claim.reserved_nano > 0n;
-  const isPatient = mayAnswerFirst(claim, verdict);
-  if (isPatient) fleet.noteLeaving(instance.instance_id, 1);
-  const settling = insist(() => attemptWriter.settle(attemptEnd, isDurable, isPatient), logger).finally(
-    () => {
-      if (isPatient) fleet.noteLeaving(instance.instance_id, -1);
-      fleet.noteRelease(instance.instance_id);
-    },
-  );
-  attemptWriter.follow(settling);
-  settling.catch((error: unknown) =>
-    logger.error({ err: error }, 'an end was not stored; its lease ends it'),
-  );
-  const settled = isPatient || (await settling) === 'settled';
-  if (outcome.kind === 'not_sent' || outcome.kind === 'lost') {
-    registry
-      .reportRefused(instance.instance_id)
-      .catch((error: unknown) => logger.warn({ err: error }, 'an unreachable instance was not reported'));
-  }
-  const isBlamed = outcome.kind !== 'timeout' || timeoutMs >= fairTimeMs(instance);
-  if (isBlamed && (instanceFaults.has(outcome.kind) || outcome.kind === 'answered')) {
-    speed.recordCall(instance.instance_id, { durationMs, ok: outcome.kind === 'answered' });
-  }
-  const ok = !breakerFaults.has(outcome.kind);
-  if (isBlamed && !silentOutcomes.has(outcome.kind)) {
-    breakers.record(instance.instance_id, { ok, isRefused: outcome.kind === 'not_sent', isTrial });
-  }
-  const decision = { ...claim.decision, settled_usd: cost_usd };
-  const attempt = { number, endpoint: instance.endpoint, cost_usd, duration_ms: durationMs, decision };
-  return { end: settled ? endOf(verdict, output ?? null, attempt) : { kind: 'closed' }, costUsd: cost_usd };
 }
 
-/** A caller that gives less time than this learns nothing about the instance from a time-out. */
-function fairTimeMs({ duration_ms }: Claimed['instance']): number {
-  return duration_ms === null ? 30_000 : Math.min(30_000, 4 * duration_ms);
+const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
+
+/** Whether the step stays open although the call is over; what goes on by itself never ends it. */
+function isHeldOpen(holdsStep: CallRequest['holdsStep'], { next, error }: Verdict): boolean {
+  return holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
 }
 
 /**
@@ -146,24 +86,4 @@ function fairTimeMs({ duration_ms }: Claimed['instance']): number {
  */
 function mayAnswerFirst({ step, is_first }: Claim, { next }: Verdict): boolean {
   return step === null && is_first && next === 'succeeded';
-}
-
-function endOf(verdict: Verdict, output: Json, attempt: SuccessfulAttempt): CallEnd | null {
-  switch (verdict.next) {
-    case 'succeeded':
-      return { kind: 'succeeded', output, attempt };
-    case 'failed':
-    case 'unknown':
-      return {
-        kind: verdict.next,
-        error: verdict.error as Failure,
-        isRecorded: true,
-        decision: attempt.decision,
-      };
-    case 'cancelled':
-      return { kind: 'cancelled' };
-    case 'failover':
-    case 'retry':
-      return null;
-  }
 }

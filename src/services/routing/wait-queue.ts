@@ -4,9 +4,6 @@
  */
 import type { Priority } from '../../contracts/primitives.ts';
 
-/** The owner of a call lets it wait so long, for a slot or for an instance to appear. */
-export const longestWaitMs = 2_000;
-
 export interface QueuedCall {
   readonly capability: string;
   readonly priority: Priority;

@@ -2,14 +2,13 @@
  * Values of a run's expressions: from the job, the stored results and, for an item, the list it comes from. What cannot
  * be worked out is a failure of the step, never of the process.
  */
-import { mostItems } from '../../contracts/bounds.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { ExpressionError } from '../../core/expression/errors.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
-import { describeValue, type ExpressionScope } from '../../core/expression/evaluation.ts';
+import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
-import type { Evaluated } from './item-lists.ts';
+import { type Evaluated, toItems } from '../../core/run/decide-step.ts';
 import type { RunContext } from './run-context.ts';
 import { mentionsOf, type StepResults } from './step-results.ts';
 
@@ -55,13 +54,7 @@ export async function readItems(
   return context.lists.of(definition.id, async () => {
     const list = await evaluateInRun(results, context, items, evaluateTemplate);
     if ('error' in list) return list;
-    const { value } = list;
-    if (!Array.isArray(value)) {
-      return unresolved(`a list is needed, not ${describeValue(value)}`);
-    }
-    if (value.length <= mostItems) return { value };
-    const message = `${value.length} items; at most ${mostItems} are allowed`;
-    return { error: { code: 'too_many_items', message } };
+    return toItems(list.value);
   });
 }
 

@@ -1,8 +1,7 @@
 /** Lists of `for_each` that were worked out, so that their items do not all do it again. */
 import { LRUCache } from 'lru-cache';
-import type { Failure, Json } from '../../contracts/primitives.ts';
-
-export type Evaluated<Value> = { readonly value: Value } | { readonly error: Failure };
+import type { Json } from '../../contracts/primitives.ts';
+import type { Evaluated } from '../../core/run/decide-step.ts';
 
 type List = Evaluated<readonly Json[]>;
 

@@ -3,9 +3,9 @@
  * all they depend on is done. Only the answers reach the workflow. What does not happen, or cannot be said, is written
  * here; asked again, the answer is the same and nothing is written twice.
  */
-import type { Failure } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
+import { refuseStep } from '../../core/run/decide-step.ts';
 import type { StepVerdict } from '../../core/run/machine.ts';
 import type { Db } from '../../db/connect.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
@@ -54,21 +54,14 @@ export function createDecideSteps({ db, contexts, results }: DecideDependencies)
   };
 }
 
-function refuse(where: string, { code, message }: Failure): StepVerdict {
-  return {
-    type: 'fail',
-    error: { code, message: message.startsWith(where) ? message : `${where}: ${message}` },
-  };
-}
-
 async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<StepVerdict> {
   if (step.when !== null) {
     const happens = await evaluateInRun(results, context, step.when, evaluateCondition);
-    if ('error' in happens) return refuse('when', happens.error);
+    if ('error' in happens) return refuseStep('when', happens.error);
     if (!happens.value) return { type: 'skip' };
   }
   const items = await readItems(results, context, step);
-  if ('error' in items) return refuse('for_each.items', items.error);
+  if ('error' in items) return refuseStep('for_each.items', items.error);
   return items.value === null ? { type: 'go' } : { type: 'go', items: items.value.length };
 }
 

@@ -11,6 +11,7 @@ import {
   resolveEscalation,
 } from '../../core/definition/compile/escalation-settings.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
+import { isCorrectable } from '../../core/ladder/correctable.ts';
 import type { LadderPlace } from '../../core/workflow-payloads/escalate-input.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
@@ -86,9 +87,6 @@ export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
 
 export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepEnd>;
 
-/** Failures that the input is to blame for, or the answer to this input. */
-const correctable: ReadonlySet<ErrorCode> = new Set(['input_rejected', 'input_invalid', 'output_invalid']);
-
 export function createExecuteStep(dependencies: ExecuteDependencies): ExecuteStep {
   return async (request, control) => {
     const { run_id, step_id, item = 0, revision } = request;
@@ -140,7 +138,7 @@ async function executeCall(
     return { kind: 'failed', error: resolved.error };
   }
   const { input } = resolved;
-  const holds = (code: ErrorCode): boolean => escalates && correctable.has(code);
+  const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   const mayHaveFailed = control.round > 1 || inline || again;
   let failure = escalates && mayHaveFailed ? await findHeldFailure(db, key, holds) : null;
   if (failure === null) {

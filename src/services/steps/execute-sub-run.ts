@@ -5,6 +5,7 @@
 import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
+import { toSubRunFailure } from '../../core/run/sub-run.ts';
 import type { Db } from '../../db/connect.ts';
 import { type EndedRun, readRunEnd } from '../../db/run/run.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
@@ -81,10 +82,6 @@ async function take(db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> {
     await answerStep(db, unit.key, { state: 'succeeded', output: run.output, data: { run_id } });
     return readEnd(db, unit.key);
   }
-  const why = error === null ? '' : `: ${error.message}`;
-  return fail(db, unit, {
-    code: 'sub_run_failed',
-    message: `run ${run_id} of ${pipeline}@${version} ended as ${state}${why}`,
-    details: { run_id, code: error?.code ?? 'run_cancelled' },
-  });
+  const named = `${pipeline}@${version}`;
+  return fail(db, unit, toSubRunFailure({ run_id, pipeline: named, state, error }));
 }

@@ -4,6 +4,9 @@
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import { longestWaitMs } from '../../core/call/limits.ts';
+import { hasTimeFor, outOfTime } from '../../core/call/step-time.ts';
+import type { SuccessfulAttempt } from '../../core/call/types.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { routeOfStep } from '../../core/definition/compile/step-route.ts';
@@ -13,8 +16,7 @@ import type { Db } from '../../db/connect.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { endStep, readStep } from '../../db/step/step.ts';
 import { holdStep } from '../../db/step/step-open.ts';
-import type { CallCapability, CallRequest, SuccessfulAttempt } from '../routing/call-capability.ts';
-import { longestWaitMs } from '../routing/wait-queue.ts';
+import type { CallCapability, CallRequest } from '../routing/routed-call.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 
@@ -91,7 +93,7 @@ export async function runStep<Waited = never>(
       if (waited !== null) return waited;
       const left = control.remainingMs - (performance.now() - beganAt);
       if (isInline) return end;
-      if (end.delayMs + shortestRoundMs < left) {
+      if (hasTimeFor(end.delayMs, left)) {
         await showRefusal(db, key, end.error);
         return end;
       }
@@ -166,9 +168,6 @@ async function forAMoment<End>(control: StepControl, call: (own: StepControl) =>
   }
 }
 
-/** With less time than this, no call is begun. */
-const shortestRoundMs = 100;
-
 /** Of a failure that no attempt has written. */
 async function recordFailure(
   db: Db,
@@ -179,15 +178,6 @@ async function recordFailure(
   await holdStep(db, key, 'retrying', { error, data: { error: { ...error } } });
 }
 
-function outOfTime(last: Failure, totalTimeoutMs: number): Failure {
-  return {
-    code: 'step_timeout',
-    message: `not done within ${totalTimeoutMs} ms; last: ${last.message}`,
-    details: { code: last.code, ...(last.details === undefined ? {} : { last: last.details }) },
-  };
-}
-
-/** Of two ceilings, of which null is none. */
 /** The end that somebody else wrote. While there is none, another attempt is on its way: come again. */
 export async function readEnd(db: Db, key: StepKey): Promise<StepExecution> {
   const row = await readStep(db, key);

@@ -2,9 +2,9 @@
  * The run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the step; a
  * server starts it. What is wrong with it is the step's failure.
  */
-import { deepestSubRun } from '../../contracts/bounds.ts';
 import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
 import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
+import { findDepthFault, toStartFailure } from '../../core/run/sub-run.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { findSubRun } from '../../db/run/run-origin.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -44,12 +44,8 @@ function isPassing({ code }: AppError): boolean {
 
 async function create(dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> {
   const { parent, project_id, reference, depth, parentWorkflowId } = order;
-  if (depth > deepestSubRun) {
-    throw new AppError(
-      'definition_invalid',
-      `pipelines in pipelines: ${depth} runs deep; allowed are ${deepestSubRun}`,
-    );
-  }
+  const tooDeep = findDepthFault(depth);
+  if (tooDeep !== null) throw new AppError(tooDeep.code, tooDeep.message);
   const at = reference.indexOf('@');
   const pipeline = reference.slice(0, at);
   const choice = { reference: reference.slice(at + 1) };
@@ -85,7 +81,7 @@ export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSub
       if (first !== undefined) return { run_id: first };
       if ((await readRunEnd(db, order.parent.run_id)) !== undefined) return { closed: true };
       if (!(error instanceof AppError) || isPassing(error)) throw error;
-      return { error: { code: error.code, message: `${order.reference}: ${error.message}` } };
+      return { error: toStartFailure(order.reference, error) };
     }
   };
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { isExhausted, judgeOutcome, type Verdict } from '../../../src/core/call/judge.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
 
-type Shared = Omit<Verdict, 'next' | 'error' | 'counted'> & { readonly counted?: boolean };
+type Evidence = Pick<Verdict, 'blames' | 'trips' | 'says'>;
+type Shared = Omit<Verdict, 'next' | 'error' | 'counted' | keyof Evidence> & { readonly counted?: boolean };
 type End = [next: Verdict['next'], code: string | null, message?: string, status?: number];
 
 const once = 'retry.max is 0, so it is not sent again';
@@ -126,10 +127,37 @@ function verdict(shared: Shared, [next, code, message, status]: End) {
   };
 }
 
+/** What the end says about the instance: whether it failed, whether that opens a breaker, whether it says anything. */
+const evidence: Record<CallOutcome['kind'], [blames: boolean, trips: boolean, says: boolean]> = {
+  answered: [false, false, true],
+  rejected: [false, false, true],
+  too_large: [false, false, true],
+  malformed: [true, false, true],
+  output_invalid: [true, false, true],
+  failed: [true, true, true],
+  invalid: [true, true, true],
+  lost: [true, true, true],
+  timeout: [true, true, true],
+  not_sent: [true, true, true],
+  overloaded: [false, true, true],
+  cancelled: [false, false, false],
+  withheld: [false, false, false],
+  unsent: [false, false, false],
+  abandoned: [false, false, false],
+};
+
+function evidenceOf(kind: CallOutcome['kind']): Evidence {
+  const [blames, trips, says] = evidence[kind];
+  return { blames, trips, says };
+}
+
 describe('judgeOutcome', () => {
   describe.each(positions)('%s', (_, facts, column) => {
     it.each(table)('$kind', (outcome, shared, ends) => {
-      expect(judgeOutcome(outcome, facts)).toEqual(verdict(shared, ends[column]));
+      expect(judgeOutcome(outcome, facts)).toEqual({
+        ...verdict(shared, ends[column]),
+        ...evidenceOf(outcome.kind),
+      });
     });
   });
 
@@ -150,10 +178,11 @@ describe('judgeOutcome', () => {
 
   it.each(positions)('an abandoned call %s is not held against the capability', (_, facts, column) => {
     const error = 'the worker that made the call stopped';
-    expect(judgeOutcome({ kind: 'abandoned' }, facts)).toEqual(
-      column === 0
+    expect(judgeOutcome({ kind: 'abandoned' }, facts)).toEqual({
+      ...evidenceOf('abandoned'),
+      ...(column === 0
         ? verdict(lost, ['unknown', 'delivery_unknown', `${error}; ${once}`])
-        : verdict({ ...lost, counted: false }, ['retry', 'contact_lost', error]),
-    );
+        : verdict({ ...lost, counted: false }, ['retry', 'contact_lost', error])),
+    });
   });
 });

@@ -1,7 +1,7 @@
 /** What a step asks of the router, whoever makes its call. */
 import type { StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Priority } from '../../../contracts/primitives.ts';
-import type { RouteRequest } from '../../routing/types.ts';
+import type { RouteConstraints } from '../../routing/types.ts';
 import { capabilityOf } from '../step-kind.ts';
 import type { StepSettings } from './step-settings.ts';
 
@@ -17,7 +17,7 @@ export function routeOfStep(
   { capability, capability_version, tags }: StepDefinition,
   settings: StepSettings,
   run: RouteOfRun,
-): Pick<RouteRequest, 'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'> {
+): RouteConstraints {
   return {
     capability: capabilityOf({ capability }),
     versionRange: capability_version ?? null,

@@ -3,14 +3,15 @@
  * spend. How it failed is told in the ladder's terms; a level without an instance is not a failure.
  */
 import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
+import { longestWaitMs } from '../../../core/call/limits.ts';
 import type { RetrySettings } from '../../../core/call/retry-policy.ts';
+import type { CallEnd } from '../../../core/call/types.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { isPlainObject } from '../../../core/json-type.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import { modelOf } from '../../../core/ladder/labels.ts';
-import type { CallCapability, CallEnd } from '../../routing/call-capability.ts';
 import type { FleetPoller } from '../../routing/fleet/fleet-poller.ts';
-import { longestWaitMs } from '../../routing/wait-queue.ts';
+import type { CallCapability } from '../../routing/routed-call.ts';
 import type { PromptMessage } from '../prompts/data-block.ts';
 import { type AnswerKind, answerSchemas } from './model-answer.ts';
 

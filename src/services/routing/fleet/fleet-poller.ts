@@ -3,12 +3,13 @@
  * releases. It may be a poll old; the database checks every claim again, so it only has to be good, not exact.
  */
 import type { Logger } from 'pino';
+import type { Fleet } from '../../../core/call/claim-search.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { InstanceSnapshot } from '../../../core/routing/types.ts';
 import type { Db } from '../../../db/connect.ts';
 import { pollInstances } from '../../../db/instance/instance-changes.ts';
 import { createPollLoop } from '../../delivery/poll-loop.ts';
-import { createFleetView, type Fleet } from './fleet-view.ts';
+import { createFleetView } from './fleet-view.ts';
 import { createSlotWaiters } from './slot-waiters.ts';
 
 export interface FleetPoller {

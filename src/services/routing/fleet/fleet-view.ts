@@ -3,17 +3,11 @@
  * counts until a poll that began after it has been accepted: that poll has counted it. Snapshots are kept and
  * changed in place, so that a choice reads them and copies nothing.
  */
+import type { Fleet } from '../../../core/call/claim-search.ts';
 import { priorDuration } from '../../../core/routing/estimate.ts';
 import { isLocal } from '../../../core/routing/tier.ts';
 import type { InstanceSnapshot } from '../../../core/routing/types.ts';
 import type { FeedPoll, FeedRow } from '../../../db/instance/instance-changes.ts';
-
-/** The instances of one capability, now. */
-export interface Fleet {
-  readonly instances: readonly InstanceSnapshot[];
-  /** Duration assumed for those without a call of their own. */
-  readonly priorMs: number;
-}
 
 export interface FleetView {
   of(capability: string): Fleet;

@@ -1,21 +1,34 @@
 /** What one call has learnt of instances while it looks for one; each finding rules out or changes candidates. */
-
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { choose } from '../../core/routing/choose.ts';
-import type { Choice, RouteRequest, RuledOut } from '../../core/routing/types.ts';
-import type { BudgetShortage } from '../../db/attempt/attempt.ts';
-import type { FleetPoller } from './fleet/fleet-poller.ts';
-import type { HalfOpenProbes } from './half-open-probes.ts';
-
-/** What the caller asks for. */
-export type RouteConstraints = Pick<
-  RouteRequest,
-  'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'
->;
+import { fromNanoUsd } from '../money/nano-usd.ts';
+import { headroomOf, type Shortage } from '../money/shortage.ts';
+import { choose } from '../routing/choose.ts';
+import type { Choice, InstanceSnapshot, RouteConstraints, RouteRequest, RuledOut } from '../routing/types.ts';
 
 export interface SchemaError {
   readonly pointer: string;
   readonly message: string;
+}
+
+/** The instances of one capability, now. */
+export interface Fleet {
+  readonly instances: readonly InstanceSnapshot[];
+  /** Duration assumed for those without a call of their own. */
+  readonly priorMs: number;
+}
+
+/** Where a choice reads. */
+export interface FleetNow {
+  of(capability: string): Fleet;
+  /** The clock that breakers go by. */
+  nowMs(): number;
+}
+
+/** What a choice goes by beside the fleet and what was learnt. */
+export interface ChoiceFacts {
+  /** Half-open instances whose one call is due; absent: this call tries none. */
+  readonly findDue?: (instances: readonly InstanceSnapshot[], nowMs: number) => ReadonlySet<string>;
+  /** Other calls of the capability that wait in line. */
+  readonly waiting: number;
 }
 
 export interface ClaimSearch {
@@ -23,16 +36,9 @@ export interface ClaimSearch {
   /** What the specs of instances say against the input. */
   readonly refusals: readonly SchemaError[];
   /** The tightest budget that refused a reservation. */
-  readonly shortage: BudgetShortage | null;
-  /**
-   * The request as it stands, and what it chooses now.
-   * @param trials null: it tries no doubtful instance @param waiting other calls that wait in line
-   */
-  choose(
-    fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
-    trials: Pick<HalfOpenProbes, 'findDue'> | null,
-    waiting: number,
-  ): { request: RouteRequest; choice: Choice };
+  readonly shortage: Shortage | null;
+  /** The request as it stands, and what it chooses now. */
+  choose(fleet: FleetNow, facts: ChoiceFacts): { request: RouteRequest; choice: Choice };
   /** Another router took the last slot, or the instance is no longer what it was. */
   noteLost(instanceId: string): void;
   /** It did not answer when it was asked who it is. */
@@ -40,34 +46,33 @@ export interface ClaimSearch {
   /** It seemed idle and is not. */
   noteBusy(instanceId: string): void;
   noteRefusal(instanceId: string, errors: readonly SchemaError[]): void;
-  noteShortage(shortage: BudgetShortage): void;
+  noteShortage(shortage: Shortage): void;
   /** True the first time. */
   noteVetting(instanceId: string): boolean;
   /** Slots may have become free since. */
   forgetMoment(): void;
 }
 
-const noTrials: ReadonlySet<string> = new Set();
+const none: ReadonlySet<string> = new Set();
 
-function seedOf(key: string): number {
+/** The seed that decides ties between equally good instances for this key. */
+export function seedOf(key: string): number {
   let seed = 0;
   for (let at = 0; at < key.length; at++) seed = (Math.imul(seed, 31) + key.charCodeAt(at)) | 0;
   return seed;
 }
 
-function headroomOf({ limit_nano, spent_nano, reserved_nano }: BudgetShortage): number {
-  const left = BigInt(limit_nano) - BigInt(spent_nano) - BigInt(reserved_nano);
-  return fromNanoUsd(left > 0n ? left : 0n);
-}
-
 /** @param tried instances that already failed this call */
-export function createClaimSearch(key: string, wish: RouteConstraints, tried: Iterable<string>): ClaimSearch {
-  const seed = seedOf(key);
+export function createClaimSearch(
+  seed: number,
+  route: RouteConstraints,
+  tried: Iterable<string>,
+): ClaimSearch {
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
   const busy = new Set<string>();
   const vetted = new Set<string>();
   const refusals: SchemaError[] = [];
-  let shortage: BudgetShortage | null = null;
+  let shortage: Shortage | null = null;
 
   return {
     seed,
@@ -75,12 +80,12 @@ export function createClaimSearch(key: string, wish: RouteConstraints, tried: It
     get shortage() {
       return shortage;
     },
-    choose: (fleet, trials, waiting) => {
-      const { instances, priorMs } = fleet.of(wish.capability);
-      const headroomUsd = shortage === null ? null : headroomOf(shortage);
+    choose: (fleet, { findDue, waiting }) => {
+      const { instances, priorMs } = fleet.of(route.capability);
+      const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
       const nowMs = fleet.nowMs();
-      const due = trials?.findDue(instances, nowMs) ?? noTrials;
-      const request = { ...wish, headroomUsd, priorMs, nowMs, ruledOut, busy, trials: due, waiting };
+      const trials = findDue?.(instances, nowMs) ?? none;
+      const request = { ...route, headroomUsd, priorMs, nowMs, ruledOut, busy, trials, waiting };
       return { request, choice: choose(instances, request, seed) };
     },
     noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),

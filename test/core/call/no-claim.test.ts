@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Verdict } from '../../../src/contracts/decision.ts';
+import { mayComeBack } from '../../../src/core/call/no-claim.ts';
 import type { Choice, InstanceSnapshot } from '../../../src/core/routing/types.ts';
-import { mayComeBack } from '../../../src/services/routing/no-claim.ts';
-import { anInstance } from '../../core/routing/a-snapshot.ts';
+import { anInstance } from '../routing/a-snapshot.ts';
 
 function choiceOf(...excluded: readonly (readonly [Verdict, Partial<InstanceSnapshot>])[]): Choice {
   return {

@@ -1,0 +1,195 @@
+/**
+ * A routed call, whoever makes it: claim, deliver, settle; another instance where the retry table says so. Its ports bring
+ * database and HTTP, or mocks and virtual time. What holds:
+ * - C1: at most `maxInstances` instances are tried, none of them twice.
+ * - C2: all attempts together stay within the one ceiling and the one deadline that the call came with.
+ * - C3: whatever is claimed is settled exactly once, also when it is cancelled; while it is held, the claim is renewed.
+ * - C4: an attempt whose earlier ones have used up the retries is settled without being sent.
+ * - C5: what cannot be finished now is handed back as `retry`, so that the owner of the clock decides when to come again;
+ *   a call that waited in vain costs nothing and leaves nothing behind.
+ */
+
+import type { Decision } from '../../contracts/decision.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure } from '../../contracts/primitives.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../cancellation.ts';
+import { fromNanoUsd } from '../money/nano-usd.ts';
+import { settle } from '../money/price.ts';
+import { isExhausted, judgeOutcome } from './judge.ts';
+import { longestRetryAfterMs, maxInstances, uncountedDelay } from './limits.ts';
+import type { CallOutcome } from './outcome.ts';
+import { backoffMs } from './retry-policy.ts';
+import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
+
+export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {
+  /** Finds an instance and holds a slot and the money on it. @param tried instances that already failed this call */
+  claim(target: Request, tried: ReadonlySet<string>): Promise<ClaimEnd<Claimed>>;
+  /** Keeps the claim; `lost` is called when that fails. @returns lets go of it */
+  hold(claimed: Claimed, lost: () => void): () => void;
+  /** Sends the request once. */
+  deliver(
+    request: Request,
+    claimed: Claimed,
+    signal: CancelSignal,
+  ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }>;
+  /** Writes how the attempt ended. @returns whether it was accepted; false: a later attempt owns the call */
+  settle(request: Request, claimed: Claimed, delivery: Delivery): Promise<boolean>;
+  /** A clock that does not jump. */
+  nowMs(): number;
+  /** 0 … 1 */
+  random(): number;
+}
+
+interface Attempt {
+  readonly delivery: Delivery;
+  readonly decision: Decision;
+  readonly costUsd: number;
+  /** Null when the call goes on elsewhere or later. */
+  readonly end: CallEnd | null;
+}
+
+export async function driveCall<Request extends RoutedCall, Claimed extends ClaimedCall>(
+  ports: CallPorts<Request, Claimed>,
+  request: Request,
+): Promise<CallEnd> {
+  const deadline = ports.nowMs() + request.route.timeoutMs;
+  const tried = new Set<string>();
+  let spentUsd = 0;
+  let last: Attempt | null = null;
+  while (tried.size < maxInstances && ports.nowMs() < deadline) {
+    const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
+    const claimed = await ports.claim(target, tried);
+    if (claimed.kind !== 'claimed') {
+      return last === null ? endUnclaimed(ports, request, claimed) : comeBack(ports, request, last);
+    }
+    tried.add(claimed.instance.instance_id);
+    last = await makeAttempt(ports, request, claimed);
+    if (last.end !== null) return last.end;
+    if (last.delivery.verdict.next === 'retry') break;
+    spentUsd += last.costUsd;
+  }
+  return comeBack(ports, request, last as Attempt);
+}
+
+/** C2. */
+function withWhatIsLeft<Request extends RoutedCall>(
+  request: Request,
+  spentUsd: number,
+  leftMs: number,
+): Request {
+  const { ceilingUsd } = request.route;
+  const left = ceilingUsd === null ? null : Math.max(0, ceilingUsd - spentUsd);
+  const timeoutMs = Math.max(1, Math.ceil(leftMs));
+  return { ...request, route: { ...request.route, timeoutMs, ceilingUsd: left } };
+}
+
+/** C3: both halves end early when the call is cancelled or a later attempt has taken over. */
+async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCall>(
+  ports: CallPorts<Request, Claimed>,
+  request: Request,
+  claimed: Claimed,
+): Promise<Attempt> {
+  const source = new CancelSource();
+  const cancel = (): void => source.abort(request.signal.reason);
+  const stopListening = onCancel(request.signal, cancel);
+  const release = ports.hold(claimed, cancel);
+  try {
+    const delivery = await deliver(ports, request, claimed, source);
+    const isAccepted = await ports.settle(request, claimed, delivery);
+    const costUsd = fromNanoUsd(delivery.amount);
+    const decision = { ...claimed.decision, settled_usd: costUsd };
+    const end = isAccepted ? endOf(claimed, delivery, decision) : ({ kind: 'closed' } as const);
+    return { delivery, decision, costUsd, end };
+  } finally {
+    release();
+    stopListening();
+  }
+}
+
+/** C4, and what the outcome means for the attempt, the money and the call. */
+async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
+  ports: CallPorts<Request, Claimed>,
+  request: Request,
+  claimed: Claimed,
+  signal: CancelSignal,
+): Promise<Delivery> {
+  const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
+  const { outcome, durationMs } = isExhausted(facts)
+    ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
+    : await ports.deliver(request, claimed, signal);
+  const verdict = judgeOutcome(outcome, facts);
+  const { instance, reserved } = claimed;
+  const reports = instance.settle === 'reported' && outcome.kind === 'answered';
+  const reportedUsd = reports ? (outcome.body.cost_usd ?? null) : null;
+  return {
+    outcome,
+    verdict,
+    durationMs,
+    counted: claimed.counted + (verdict.counted ? 1 : 0),
+    ...settle(instance, verdict.settlement, { durationMs, reserved, reportedUsd }),
+  };
+}
+
+function endOf(
+  { number, instance: { endpoint } }: ClaimedCall,
+  { outcome, verdict, durationMs }: Delivery,
+  decision: Decision,
+): CallEnd | null {
+  switch (verdict.next) {
+    case 'succeeded': {
+      const cost_usd = decision.settled_usd ?? 0;
+      const output = outcome.kind === 'answered' ? outcome.body : null;
+      const attempt = { number, endpoint, cost_usd, duration_ms: durationMs, decision };
+      return { kind: 'succeeded', output, attempt };
+    }
+    case 'failed':
+    case 'unknown':
+      return { kind: verdict.next, error: verdict.error as Failure, isRecorded: true, decision };
+    case 'cancelled':
+      return { kind: 'cancelled' };
+    case 'failover':
+    case 'retry':
+      return null;
+  }
+}
+
+type Random = Pick<CallPorts<never, never>, 'random'>;
+
+/** No instance took the call (C5). */
+function endUnclaimed(
+  { random }: Random,
+  { round, signal }: RoutedCall,
+  end: Exclude<ClaimEnd<ClaimedCall>, ClaimedCall>,
+): CallEnd {
+  if (end.kind === 'closed') return end;
+  if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
+  if (signal.reason === 'cancelled') return { kind: 'cancelled' };
+  const { error, decision } = end;
+  if (end.isFinal) return { kind: 'failed', error, isRecorded: false, decision };
+  const delayMs = Math.max(backoffMs(uncountedDelay, round, random()), end.retryAfterMs);
+  return { kind: 'retry', error, decision, delayMs };
+}
+
+/** The last delivery failed in a way that time may cure (C5). */
+function comeBack(
+  { random }: Random,
+  { retry, round, signal }: RoutedCall,
+  { delivery, decision }: Attempt,
+): CallEnd {
+  const { outcome, verdict, counted } = delivery;
+  if (signal.reason === 'cancelled') return { kind: 'cancelled' };
+  const delayMs = verdict.counted
+    ? backoffMs(retry, Math.max(1, counted), random())
+    : backoffMs(uncountedDelay, round, random());
+  const asked = outcome.kind === 'overloaded' ? (outcome.retryAfterMs ?? 0) : 0;
+  const nobodyLeft = {
+    code: 'no_instance' satisfies ErrorCode,
+    message: 'no instance is left to try',
+  };
+  return {
+    kind: 'retry',
+    error: verdict.error ?? nobodyLeft,
+    decision,
+    delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
+  };
+}

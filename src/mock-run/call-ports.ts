@@ -1,0 +1,145 @@
+/** The ports of a routed call against mocks: instances, money and people are those of the run, and time is virtual. */
+import type { JsonObject } from '../contracts/primitives.ts';
+import { createClaimSearch } from '../core/call/claim-search.ts';
+import type { CallPorts } from '../core/call/drive-call.ts';
+import { longestWaitMs } from '../core/call/limits.ts';
+import { explainNoClaim, isWorthWaiting } from '../core/call/no-claim.ts';
+import { type CallOutcome, kindOfStatus, outputInvalid } from '../core/call/outcome.ts';
+import { type Chosen, type Missed, searchInstance } from '../core/call/search-instance.ts';
+import type { ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/types.ts';
+import type { CancelSignal } from '../core/cancellation.ts';
+import { worstCase } from '../core/money/price.ts';
+import { enforcedTimeout } from '../core/routing/estimate.ts';
+import { explainChoice } from '../core/routing/explain.ts';
+import type { RankedInstance } from '../core/routing/types.ts';
+import type { LocalContext } from './local-context.ts';
+import type { MockAnswer } from './mock-capability.ts';
+import type { UnitRecord } from './run-journal.ts';
+
+export interface MockCall extends RoutedCall {
+  readonly unit: UnitRecord;
+  readonly input: JsonObject;
+}
+
+/** Without jitter. */
+const even = 0.5;
+
+export function createMockCallPorts(context: LocalContext): CallPorts<MockCall, ClaimedCall> {
+  const { world, budget } = context;
+  return {
+    claim: (call, tried) => claim(context, call, tried),
+    hold: () => () => undefined,
+    deliver: async (call, claimed, signal) => {
+      const beganAt = world.time.now();
+      const outcome = await deliver(context, call, claimed, signal);
+      return { outcome, durationMs: world.time.now() - beganAt };
+    },
+    settle: async ({ unit }, { instance, reserved }, { amount, counted }) => {
+      budget.settle(reserved, amount);
+      world.fleet.release(instance.instance_id);
+      unit.costNano += amount;
+      unit.counted = counted;
+      return true;
+    },
+    nowMs: world.time.now,
+    random: () => even,
+  };
+}
+
+async function claim(
+  context: LocalContext,
+  call: MockCall,
+  tried: ReadonlySet<string>,
+): Promise<ClaimEnd<ClaimedCall>> {
+  const { time, fleet, seed } = context.world;
+  const { route, signal } = call;
+  const deadline = time.now() + longestWaitMs;
+  const ports = {
+    fleet,
+    refresh: async () => undefined,
+    fits: async ({ instance: { instance_id } }: RankedInstance) => {
+      const faults = fleet.findInputFaults(route.capability)(call.input);
+      const errors = faults.map(({ pointer, message }) => ({ pointer, message }));
+      if (errors.length > 0) search.noteRefusal(instance_id, errors);
+      return errors.length === 0;
+    },
+    claim: async (chosen: Chosen) => take(context, call, chosen),
+  };
+  const search = createClaimSearch(seed, route, tried);
+  for (;;) {
+    search.forgetMoment();
+    const end = await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });
+    if (end.kind === 'claimed') return end;
+    const { request, choice } = end;
+    if (!isWorthWaiting(choice, tried) || signal.aborted || time.now() >= deadline) {
+      const decision = explainChoice('', request, choice, false);
+      const { refusals, shortage } = search;
+      const { reason } = decision;
+      const known = { choice, reason, refusals, shortage, nowMs: request.nowMs };
+      return { kind: 'none', decision, ...explainNoClaim(known) };
+    }
+    await fleet.waitForRelease(route.capability, deadline - time.now(), signal);
+  }
+}
+
+/** Other calls may have been faster since it was chosen. */
+function take(
+  { world, budget, journal }: LocalContext,
+  { unit }: MockCall,
+  { request, choice, best, instance }: Chosen,
+): ClaimedCall | Missed {
+  const { held, max_concurrency } = best.instance;
+  if (held >= max_concurrency || (best.tier === 0 && held > 0)) return { kind: 'full' };
+  const timeoutMs = enforcedTimeout(instance, request);
+  const reserved = worstCase(instance, timeoutMs);
+  const shortage = budget.reserve(reserved);
+  if (shortage !== null) return { kind: 'over_budget', shortage };
+  world.fleet.take(instance.instance_id);
+  unit.attempts += 1;
+  journal.log('step.routed', unit, { endpoint: instance.endpoint, attempt: unit.attempts });
+  return {
+    kind: 'claimed',
+    instance,
+    number: unit.attempts,
+    counted: unit.counted,
+    timeoutMs,
+    reserved,
+    decision: explainChoice('', request, choice, true),
+  };
+}
+
+async function deliver(
+  { world: { fleet, time } }: LocalContext,
+  { unit, route: { capability }, input }: MockCall,
+  { instance, timeoutMs }: ClaimedCall,
+  signal: CancelSignal,
+): Promise<CallOutcome> {
+  const position = Number(instance.instance_id.split('#').at(-1));
+  const answer = fleet.answer(capability, { input, step_id: unit.id, instance: position });
+  await time.sleep(Math.min(answer.delayMs, timeoutMs), signal);
+  if (signal.aborted) return { kind: 'cancelled' };
+  if (answer.delayMs > timeoutMs) return { kind: 'timeout', timeoutMs };
+  const outcome = toOutcome(answer);
+  if (outcome.kind !== 'answered') return outcome;
+  const faults = fleet.checkOutput(capability, outcome.body);
+  return faults.length === 0 ? outcome : outputInvalid(faults);
+}
+
+function toOutcome(answer: MockAnswer): CallOutcome {
+  switch (answer.kind) {
+    case 'output':
+      // It travels as {ok, output}, so it may be any JSON.
+      return { kind: 'answered', body: answer.output as JsonObject };
+    case 'error': {
+      const { status, message } = answer;
+      const kind = kindOfStatus(status);
+      return kind === 'overloaded' ? { kind, status, retryAfterMs: null } : { kind, status, message };
+    }
+    case 'garbage':
+      return { kind: 'invalid', message: 'HTTP 200 with content type "text/html", not JSON' };
+    case 'lost':
+      return { kind: 'lost', message: 'the connection broke' };
+    case 'refused':
+      return { kind: 'not_sent', message: 'no connection' };
+  }
+}

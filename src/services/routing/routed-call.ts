@@ -1,0 +1,30 @@
+/** A routed call of this process: who asks for it, and what it holds in the database while it is made. */
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
+import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
+
+export interface CallRequest extends RoutedCall {
+  readonly projectId: string;
+  /** The same for every attempt; sent as Idempotency-Key. */
+  readonly key: string;
+  /** Made for this call alone, so that no earlier attempt of it exists. */
+  readonly isKeyNew: boolean;
+  readonly step: StepKey | null;
+  readonly input: JsonObject;
+  /** Sent at most once, so that the claim must survive a crash of the database. */
+  readonly isAtMostOnce: boolean;
+  /** How long it may wait for a slot, or for an instance to appear. */
+  readonly maxWaitMs: number;
+  /** Failures, and the cancel, after which its step stays open. Default: none. */
+  readonly holdsStep?: (code: ErrorCode) => boolean;
+}
+
+export interface Claimed extends ClaimedCall {
+  readonly claim: Claim;
+  /** The one call that a half-open breaker lets through. */
+  readonly isTrial: boolean;
+}
+
+/** Makes one routed call. */
+export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
