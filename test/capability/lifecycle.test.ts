@@ -2,9 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { bindServer } from '../../src/capability/lifecycle/bind.ts';
 import { waitUntilReady } from '../../src/capability/lifecycle/readiness.ts';
+import { compiledFlags, findCompiled } from '../support/compiled.ts';
 import { anEcho, serve } from './support/capabilities.ts';
 import { type FakeRouter, startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
@@ -24,10 +25,12 @@ function env() {
   return { ROUTER_URL: `${router.url}/`, ROUTER_TOKEN: 'token-1' };
 }
 
+const program = findCompiled(inject('packageFolder'), 'test/capability/support/echo-process.ts');
+
 /** The stand-alone file as a process; `lines` grows with what it prints. */
 async function startProcess(more: Record<string, string> = {}) {
   const lines: string[] = [];
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/capability/support/echo-process.ts'], {
+  const child = spawn(process.execPath, [...compiledFlags, program], {
     env: { PATH: process.env.PATH, MEDIA_URL: `file://${await aFolder()}`, ...env(), ...more },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

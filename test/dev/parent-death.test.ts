@@ -4,16 +4,17 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
 import { isPortFree } from '../../src/dev/ports.ts';
 import { type Account, canReach, chooseAccount } from '../../src/dev/postgres/account.ts';
 import { isRunning } from '../../src/dev/supervisor/process-identity.ts';
 import type { SupervisedProcess } from '../../src/dev/supervisor/supervisor.ts';
 import { findCacheDir, findPresentProgram } from '../../src/dev/temporal/source.ts';
+import { compiledFlags, findCompiled } from '../support/compiled.ts';
 import { waitFor } from '../support/wait.ts';
 
-const fixture = fileURLToPath(new URL('fixtures/start-servers.ts', import.meta.url));
+const fixture = findCompiled(inject('packageFolder'), 'test/dev/fixtures/start-servers.ts');
 
 let dataDir: string;
 let parent: ChildProcess | undefined;
@@ -35,7 +36,7 @@ interface Started {
 function startParent(args: readonly string[], account: Account | null): Promise<Started> {
   return new Promise((resolve, reject) => {
     let errors = '';
-    parent = spawn(process.execPath, ['--import', 'tsx', fixture, ...args], {
+    parent = spawn(process.execPath, [...compiledFlags, fixture, ...args], {
       ...(account ?? {}),
       env: { ...process.env, HOME: args[0], TMPDIR: args[0] },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { StackFile } from '../../src/contracts/stack.ts';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
 import type { ProgressEvent } from '../../src/dev/progress.ts';
@@ -27,7 +27,12 @@ afterEach(async () => {
 });
 
 async function start(): Promise<Stack> {
-  const environment = { PATH: process.env.PATH, HOME: homedir(), XDG_CACHE_HOME: process.env.XDG_CACHE_HOME };
+  const environment = {
+    PATH: process.env.PATH,
+    HOME: homedir(),
+    XDG_CACHE_HOME: process.env.XDG_CACHE_HOME,
+    WORKFLOW_BUNDLE: inject('workflowBundle'),
+  };
   const report = (event: ProgressEvent) => void events.push(event);
   stack = await startStack({ dataDir, port: 0, ephemeral: false, samples: false, report, environment });
   return stack;

@@ -1,7 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { listCodeBlocks } from '../docs/documents.ts';
 import { runDemo } from '../support/demo.ts';
 
@@ -21,7 +21,8 @@ function shownLines(): string[] {
 test('a mistake is corrected by a person once; the next run with it corrects itself at level 0, for nothing', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
   try {
-    const printed = await runDemo(join(folder, 'data'), ['learning']);
+    const dataDir = join(folder, 'data');
+    const printed = await runDemo({ folder: inject('packageFolder'), dataDir, scenario: 'learning' });
     const [first = '', second = ''] = printed.split('Another job with the same mistake.');
     const failed = /^ {2}mix +failed: .*\/music_gain_db must be number, got "-12 dB"$/m;
     const [, review] = /^ {2}mix +waits for a person: (rev_\S+)$/m.exec(first) ?? [];
@@ -44,6 +45,10 @@ test('a mistake is corrected by a person once; the next run with it corrects its
     const shown = shownLines();
     expect(shown.length).toBeGreaterThan(20);
     expect(shown.filter((line) => !lines.has(line))).toEqual([]);
+
+    // Nobody named a bundle, so its worker ran the one of its build.
+    const log = await readFile(join(dataDir, 'logs', 'worker.log'), 'utf8');
+    expect(log).toContain(`"workflow_bundle":"${inject('workflowBundle')}"`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 import type { CapabilityDetail, Health } from '../../src/contracts/capability.ts';
@@ -30,7 +30,9 @@ async function startConcat(
   environment: NodeJS.ProcessEnv,
 ): Promise<{ child: ChildProcess; endpoint: string }> {
   const port = await choosePort([]);
-  const args = ['bin/capstan.mjs', 'capability', 'start', 'capabilities/concat'];
+  const packageFolder = inject('packageFolder');
+  const concat = join(packageFolder, 'dist/capabilities/concat');
+  const args = [join(packageFolder, 'bin/capstan.mjs'), 'capability', 'start', concat];
   const child = spawn(process.execPath, args, {
     env: { ...process.env, PORT: String(port), MEDIA_URL: `file://${folder}/media`, ...environment },
     stdio: 'ignore',
@@ -67,7 +69,7 @@ test('concat free and local is killed -9 at work: the run completes on the price
   });
 
   const clip = join(folder, 'clip.mp4');
-  const picture = ['-f', 'lavfi', '-i', 'testsrc2=size=1280x720:rate=30:duration=12'];
+  const picture = ['-f', 'lavfi', '-i', 'testsrc2=size=640x360:rate=30:duration=12'];
   await runFfmpeg(
     await locateMediaTools(folder),
     [...picture, '-c:v', 'libx264', '-preset', 'ultrafast', clip],

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { useDatabase } from '../support/database.ts';
 import { doWithoutMoney } from './do-without-money.ts';
 import { breakFreeInstance, killFreeInstance } from './lose-the-free-instance.ts';
@@ -12,7 +12,12 @@ const { url } = useDatabase();
 let stage: Stage;
 
 beforeAll(async () => {
-  stage = await openStage({ databaseUrl: url, routers: 4, leaseMs: 2_000 });
+  stage = await openStage({
+    databaseUrl: url,
+    packageFolder: inject('packageFolder'),
+    routers: 4,
+    leaseMs: 2_000,
+  });
 });
 afterAll(() => stage?.close());
 

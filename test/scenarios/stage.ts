@@ -53,6 +53,8 @@ export interface Stage {
 
 export interface StageOptions {
   readonly databaseUrl: string;
+  /** Where the compiled programs are. */
+  readonly packageFolder: string;
   readonly routers: number;
   readonly leaseMs: number;
   /** Where journals are kept, in a folder of their own. */
@@ -89,7 +91,7 @@ function repeat(everyMs: number, work: () => Promise<unknown>): { end(): Promise
 }
 
 export async function openStage(options: StageOptions): Promise<Stage> {
-  const { databaseUrl, routers: count, leaseMs, folder: parent = tmpdir() } = options;
+  const { databaseUrl, packageFolder, routers: count, leaseMs, folder: parent = tmpdir() } = options;
   const logger = pino({ level: process.env.TEST_LOGS ? 'info' : 'silent' });
   const config = readConfig({ DATABASE_URL: databaseUrl, LEASE_MS: String(leaseMs), DATABASE_POOL: '6' });
   const [folder, runtime] = await Promise.all([
@@ -99,7 +101,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const { registry } = runtime;
   const db = connectDatabase(databaseUrl, 4, 60_000);
   await watchCommits(db);
-  const places = Array.from({ length: count }, () => startRouter(databaseUrl, leaseMs));
+  const places = Array.from({ length: count }, () => startRouter({ packageFolder, databaseUrl, leaseMs }));
   await Promise.all(places);
   const fleets: JournalFleet[] = [];
   const drifts: string[] = [];
@@ -118,7 +120,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       await current.refresh();
       return current;
     }
-    if (places[place] === known) places[place] = startRouter(databaseUrl, leaseMs);
+    if (places[place] === known) places[place] = startRouter({ packageFolder, databaseUrl, leaseMs });
     return places[place] as Promise<RouterProcess>;
   };
 
@@ -143,7 +145,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       return project.project_id;
     },
     startFleet: async (projectId, options) => {
-      const fleet = await startJournalFleet(folder, options);
+      const fleet = await startJournalFleet({ folder, packageFolder }, options);
       fleets.push(fleet);
       await Promise.all(fleet.instances.map((instance) => register(projectId, instance)));
       const endpoints = fleet.instances.map(({ endpoint }) => endpoint);

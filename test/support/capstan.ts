@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline';
 import { inject } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
+import { compiledFlags, findCompiled } from './compiled.ts';
 import { createTestDatabase } from './database.ts';
 import { waitFor } from './wait.ts';
 
@@ -29,7 +30,8 @@ interface ProgramOptions {
 }
 
 function startProgram({ file, readyMessage, environment, log }: ProgramOptions): Program {
-  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+  const program = findCompiled(inject('packageFolder'), file);
+  const child = spawn(process.execPath, [...compiledFlags, program], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -113,7 +115,6 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Ca
     TASK_QUEUE: taskQueue,
     PORT: '0',
     MAINTENANCE_MS: '200',
-    WORKFLOW_BUNDLE: inject('workflowBundle'),
     ...settings,
   };
   let server: Program | null = null;

@@ -15,17 +15,26 @@ async function rememberFreePorts(dataDir: string): Promise<void> {
   await writeFile(join(dataDir, 'ports.json'), JSON.stringify(ports));
 }
 
+export interface DemoOptions {
+  /** A checkout or a package. */
+  readonly folder: string;
+  /** Does not exist yet. */
+  readonly dataDir: string;
+  readonly scenario?: string;
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
 /**
- * @param dataDir does not exist yet
  * @returns what it printed
  * @throws Error when it does not end 0
  */
-export async function runDemo(dataDir: string, scenario: readonly string[] = []): Promise<string> {
+export async function runDemo({ folder, dataDir, scenario, environment }: DemoOptions): Promise<string> {
   await rememberFreePorts(dataDir);
+  const words = scenario === undefined ? [] : [scenario];
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    ['bin/capstan.mjs', 'demo', ...scenario, '--exit', '--data', dataDir],
-    { env: { ...process.env, NO_COLOR: '1' } },
+    [join(folder, 'bin/capstan.mjs'), 'demo', ...words, '--exit', '--data', dataDir],
+    { env: { ...process.env, ...environment, NO_COLOR: '1' } },
   );
   return stdout;
 }

@@ -1,10 +1,12 @@
 /**
- * One real Postgres, one real Temporal dev server and one workflow bundle for a whole test run. They end with it,
- * also when it is killed. TEST_DATABASE_URL names a Postgres to use instead, whose databases of failed tests then stay.
+ * One real Postgres, one real Temporal dev server and one compiled package, with the only workflow bundle, for a whole
+ * test run. They end with it, also when it is killed. TEST_DATABASE_URL names a Postgres to use instead, whose
+ * databases of failed tests then stay.
  */
 import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { DefaultLogger } from '@temporalio/worker';
 import type { TestProject } from 'vitest/node';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
 import { choosePort } from '../../src/dev/ports.ts';
@@ -13,13 +15,17 @@ import { createPartReport, type Report } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
 import { startTemporal } from '../../src/dev/temporal/server.ts';
 import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
-import { builtBundleName, bundleWorkflows } from '../../src/runtime/bundle-workflows.ts';
+import { builtBundleName, loadWorkflowBundle } from '../../src/runtime/bundle-workflows.ts';
+import { compilePackage } from './compile-package.ts';
+import { findCompiled } from './compiled.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
     /** Maintenance database of a Postgres on which tests may create databases. */
     databaseUrl: string;
     temporalAddress: string;
+    /** Folder of the compiled package. */
+    packageFolder: string;
     /** File of the bundle that workers run. */
     workflowBundle: string;
   }
@@ -53,13 +59,26 @@ async function setupTemporal({ supervisor, report, dataDir, cacheDir }: Place): 
   });
 }
 
-async function setupBundle({ dataDir }: Place, project: TestProject): Promise<string> {
-  const file = join(dataDir, builtBundleName);
-  const write = async (): Promise<void> => writeFile(file, await bundleWorkflows());
+interface Compiled {
+  readonly packageFolder: string;
+  readonly workflowBundle: string;
+}
+
+async function setupPackage({ dataDir }: Place, project: TestProject): Promise<Compiled> {
+  const packageFolder = join(dataDir, 'package');
+  const workflowBundle = findCompiled(packageFolder, `src/${builtBundleName}`);
+  const root = project.vitest.config.root;
+  const write = async (): Promise<void> => {
+    await compilePackage(root, packageFolder);
+    // As a worker from sources does that is told of no bundle.
+    const { code, file } = await loadWorkflowBundle(undefined, new DefaultLogger('ERROR'));
+    if (file !== null) throw new Error(`the workflows of ${file} would be tested, not those of the sources`);
+    await writeFile(workflowBundle, code);
+  };
   await write();
-  // Before each further round of a watch: the workflows may be others by then.
+  // Before each further round of a watch: the sources may be others by then.
   project.onTestsRerun(write);
-  return file;
+  return { packageFolder, workflowBundle };
 }
 
 /** Silent while all goes well and fast; a build of the dev server takes minutes and says so. */
@@ -79,13 +98,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });
   const place = { supervisor, report, dataDir, cacheDir: findCacheDir(process.env, homedir()) };
   try {
-    const [databaseUrl, temporalAddress, workflowBundle] = await Promise.all([
+    const [databaseUrl, temporalAddress, { packageFolder, workflowBundle }] = await Promise.all([
       setupPostgres(place),
       setupTemporal(place),
-      setupBundle(place, project),
+      setupPackage(place, project),
     ]);
     project.provide('databaseUrl', databaseUrl);
     project.provide('temporalAddress', temporalAddress);
+    project.provide('packageFolder', packageFolder);
     project.provide('workflowBundle', workflowBundle);
   } catch (error) {
     await supervisor.stop();

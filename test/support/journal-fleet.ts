@@ -3,8 +3,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { choosePort } from '../../src/dev/ports.ts';
+import { compiledFlags, findCompiled } from './compiled.ts';
 import type { FleetMember, FromInstances, JournalEntry, ToInstances } from './instance-messages.ts';
 
 export interface JournalInstance extends FleetMember {
@@ -23,11 +23,14 @@ export interface JournalFleet {
   journal(): Promise<readonly JournalEntry[]>;
 }
 
-const program = fileURLToPath(new URL('./instance-process.ts', import.meta.url));
-
-async function startProcess(path: string, members: readonly FleetMember[]): Promise<ChildProcess> {
+async function startProcess(
+  packageFolder: string,
+  path: string,
+  members: readonly FleetMember[],
+): Promise<ChildProcess> {
+  const program = findCompiled(packageFolder, 'test/support/instance-process.ts');
   const child = fork(program, [path, JSON.stringify(members)], {
-    execArgv: ['--import', 'tsx'],
+    execArgv: [...compiledFlags],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   await new Promise<void>((resolve, reject) => {
@@ -48,7 +51,7 @@ export type MemberOptions = Pick<FleetMember, 'name'> & Partial<Omit<FleetMember
 
 /** @param folder where the journal is kept */
 export async function startJournalFleet(
-  folder: string,
+  { folder, packageFolder }: { readonly folder: string; readonly packageFolder: string },
   options: readonly MemberOptions[],
 ): Promise<JournalFleet> {
   const taken = new Set<number>();
@@ -69,13 +72,13 @@ export async function startJournalFleet(
     });
   }
   const path = join(folder, `${randomUUID()}.journal`);
-  let child = await startProcess(path, instances);
+  let child = await startProcess(packageFolder, path, instances);
   return {
     instances,
     kill: () => kill(child),
     restart: async () => {
       await kill(child);
-      child = await startProcess(path, instances);
+      child = await startProcess(packageFolder, path, instances);
     },
     setFailing: (port, fails) => void child.send({ port, fails } satisfies ToInstances),
     journal: async () => {

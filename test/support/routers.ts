@@ -1,6 +1,6 @@
 /** Routers as processes of their own on one database. They end with the test, also when it fails or is killed. */
 import { fork } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { compiledFlags, findCompiled } from './compiled.ts';
 import type { CallOrder, CallReport, FromRouter, ToRouter } from './router-messages.ts';
 
 export interface RouterProcess {
@@ -14,17 +14,22 @@ export interface RouterProcess {
   stop(): Promise<void>;
 }
 
-const program = fileURLToPath(new URL('./router-process.ts', import.meta.url));
-
 interface Task {
   readonly reports: CallReport[];
   readonly finish: () => void;
 }
 
+export interface RouterOptions {
+  readonly packageFolder: string;
+  readonly databaseUrl: string;
+  readonly leaseMs: number;
+}
+
 /** @throws Error with what it printed when it ends before it is ready */
-export async function startRouter(databaseUrl: string, leaseMs: number): Promise<RouterProcess> {
-  const child = fork(program, {
-    execArgv: ['--import', 'tsx'],
+export async function startRouter(options: RouterOptions): Promise<RouterProcess> {
+  const { packageFolder, databaseUrl, leaseMs } = options;
+  const child = fork(findCompiled(packageFolder, 'test/support/router-process.ts'), {
+    execArgv: [...compiledFlags],
     env: {
       ...process.env,
       DATABASE_URL: databaseUrl,

@@ -6,9 +6,10 @@ import { aFolder } from './folders.ts';
 
 const sdk = pathToFileURL(join(process.cwd(), 'src/capability/index.ts')).href;
 
-/** Valid as TypeScript and as JavaScript. */
-export const shoutModule = `
-import { defineCapability } from ${JSON.stringify(sdk)};
+/** Valid as TypeScript and as JavaScript. @param sdkUrl of the module that it imports, by default the sources */
+export function aShoutModule(sdkUrl = sdk): string {
+  return `
+import { defineCapability } from ${JSON.stringify(sdkUrl)};
 export const capability = defineCapability({
   name: 'shout',
   version: '2.0.0',
@@ -20,6 +21,9 @@ export const capability = defineCapability({
   exec: ({ text }) => ({ text: text.toUpperCase() }),
 });
 `;
+}
+
+export const shoutModule = aShoutModule();
 
 /** @returns its folder, whose path has a space */
 export async function writePackage(manifest: object, files: Record<string, string>): Promise<string> {

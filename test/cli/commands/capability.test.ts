@@ -2,11 +2,13 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, inject, it, vi } from 'vitest';
 import { type FakeRouter, startFakeRouter } from '../../capability/support/fake-router.ts';
 import { aFolder } from '../../capability/support/folders.ts';
-import { shoutModule, writePackage } from '../../capability/support/packages.ts';
+import { aShoutModule, writePackage } from '../../capability/support/packages.ts';
+import { findCompiled } from '../../support/compiled.ts';
 
 const children: ChildProcess[] = [];
 let router: FakeRouter | undefined;
@@ -16,7 +18,7 @@ afterEach(() => {
 });
 
 function startCommand(args: readonly string[], env: Record<string, string> = {}) {
-  const program = ['bin/capstan.mjs', ...args];
+  const program = [join(inject('packageFolder'), 'bin/capstan.mjs'), ...args];
   const child = spawn(process.execPath, program, { env: { ...process.env, ...env }, stdio: 'pipe' });
   children.push(child);
   const printed = { text: '' };
@@ -34,7 +36,8 @@ it('starts an npm package out of the cache, which `check` approves, until SIGTER
   router = await startFakeRouter();
   const { said, url } = router;
   const manifest = { name: 'shout', version: '2.0.0', type: 'module', main: 'shout.js' };
-  const folder = await writePackage(manifest, { 'shout.js': shoutModule });
+  const sdk = pathToFileURL(findCompiled(inject('packageFolder'), 'src/capability/index.ts'));
+  const folder = await writePackage(manifest, { 'shout.js': aShoutModule(sdk.href) });
   const packed = await promisify(execFile)('npm', ['pack', '--silent'], { cwd: folder });
   const cacheDir = await aFolder();
   const args = ['capability', 'start', join(folder, packed.stdout.trim()), '--cache-dir', cacheDir];
