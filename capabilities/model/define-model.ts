@@ -25,7 +25,7 @@ const Input = z
   });
 type Input = z.infer<typeof Input>;
 
-const Output = z.object({
+const ModelOutput = z.object({
   text: z.string().optional(),
   json: z.unknown().optional(),
   model: z.string(),
@@ -37,14 +37,14 @@ const Output = z.object({
   }),
   cost_usd: z.number().min(0).optional(),
 });
-type Output = z.infer<typeof Output>;
+type ModelOutput = z.infer<typeof ModelOutput>;
 
 export function defineModel(settings: ModelSettings): Capability {
   const { MODEL_CAPABILITY, MODEL_RATE_USD: rate_usd, MODEL_API_KEY: key } = settings;
   const model = createLanguageModel(settings);
   const hide = (text: string): string => (key === undefined ? text : text.replaceAll(key, '[key]'));
 
-  const exec = async (input: Input, { signal, deadline, log }: ExecContext): Promise<Output> => {
+  const exec = async (input: Input, { signal, deadline, log }: ExecContext): Promise<ModelOutput> => {
     const schema = input.response_schema as JsonObject | undefined;
     const readJson = schema === undefined ? null : createJsonReader(schema, hide);
     const limitMs = timeLimit(settings, deadline);
@@ -69,7 +69,7 @@ export function defineModel(settings: ModelSettings): Capability {
     version: '1.0.0',
     description: `Asks a language model (${settings.MODEL_NAME}) and answers with text, or with JSON of a schema.`,
     input: Input,
-    output: Output,
+    output: ModelOutput,
     cost_model: { type: rate_usd === 0 ? 'free' : 'per_call', rate_usd },
     settle: pricesOf(settings) === null ? 'computed' : 'reported',
     tags: ['model', settings.MODEL_PROVIDER],
@@ -124,7 +124,7 @@ const finishReasons = {
   'tool-calls': 'other',
   error: 'other',
   other: 'other',
-} as const satisfies Record<ModelAnswer['finishReason'], Output['finish_reason']>;
+} as const satisfies Record<ModelAnswer['finishReason'], ModelOutput['finish_reason']>;
 
 function pricesOf(settings: ModelSettings) {
   const { MODEL_USD_PER_MTOK_IN: input, MODEL_USD_PER_MTOK_OUT: output } = settings;

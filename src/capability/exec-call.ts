@@ -6,7 +6,7 @@ import type { Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
 import type { MediaTransfer } from './media/media-transfer.ts';
 
-export interface Answer {
+export interface ExecReply {
   readonly status: number;
   readonly body: object;
   readonly headers?: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface CallHost {
   log(line: string): void;
 }
 
-export function failure(status: number, error: string): Answer {
+export function failure(status: number, error: string): ExecReply {
   return { status, body: { ok: false, error } };
 }
 
@@ -28,7 +28,7 @@ function messageOf(thrown: unknown): string {
 }
 
 /** 422, unless `exec` asked for another answer. */
-function answerThrown(thrown: unknown): Answer {
+function answerThrown(thrown: unknown): ExecReply {
   const error = messageOf(thrown);
   if (!isCallFailure(thrown)) return failure(422, error);
   const { status, retryAfterS, code } = thrown;
@@ -59,7 +59,7 @@ async function perform(
   capability: Capability,
   host: CallHost,
   call: { readonly input: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
-): Promise<Answer> {
+): Promise<ExecReply> {
   const { media, close } = openCallMedia(host.transfer, call.signal);
   try {
     const context = { signal: call.signal, media, cacheDir: host.cacheDir, log: host.log };
@@ -77,7 +77,7 @@ export async function answerCall(
   capability: Capability,
   host: CallHost & { readonly queue: CallQueue; isStopping(): boolean },
   call: { readonly value: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
-): Promise<Answer> {
+): Promise<ExecReply> {
   const { headers, signal } = call;
   try {
     const checked = await capability.checkInput(call.value);

@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type CallQueue, createCallQueue } from './call-queue.ts';
 import { type Connections, createConnections } from './connections.ts';
 import type { Capability } from './define-capability.ts';
-import { type Answer, answerCall, type CallHost, failure } from './exec-call.ts';
-import { type BodyLimits, readJsonBody } from './json-body.ts';
+import { answerCall, type CallHost, type ExecReply, failure } from './exec-call.ts';
+import { type JsonBounds, readJsonBody } from './json-body.ts';
 
 export interface InstanceServer {
   readonly http: Server;
@@ -21,7 +21,7 @@ export interface InstanceServer {
 
 interface Parts {
   readonly capability: Capability;
-  readonly host: CallHost & { readonly bodyLimits: BodyLimits };
+  readonly host: CallHost & { readonly bodyLimits: JsonBounds };
   readonly queue: CallQueue;
   readonly connections: Connections;
 }
@@ -31,7 +31,7 @@ const methods: Readonly<Record<string, string>> = { '/exec': 'POST', '/health': 
 /** Longer than a caller keeps an idle connection, so that it is never closed under a request on its way. */
 const keepAliveMs = 65_000;
 
-function send(response: ServerResponse, { status, body, headers }: Answer, isClosing: boolean): void {
+function send(response: ServerResponse, { status, body, headers }: ExecReply, isClosing: boolean): void {
   if (response.destroyed) return;
   const text = Buffer.from(JSON.stringify(body));
   response.writeHead(status, {
@@ -43,7 +43,7 @@ function send(response: ServerResponse, { status, body, headers }: Answer, isClo
   response.end(text);
 }
 
-async function answerExec(parts: Parts, request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
+async function answerExec(parts: Parts, request: IncomingMessage, signal: AbortSignal): Promise<ExecReply> {
   const { capability, host, queue, connections } = parts;
   if (connections.isClosing) return failure(503, 'the instance is stopping');
   const body = await readJsonBody(request, host.bodyLimits);
@@ -52,13 +52,13 @@ async function answerExec(parts: Parts, request: IncomingMessage, signal: AbortS
   return answerCall(capability, { ...host, queue, isStopping: () => connections.isClosing }, call);
 }
 
-function answerHealth({ capability, queue }: Parts): Answer {
+function answerHealth({ capability, queue }: Parts): ExecReply {
   const { name, version } = capability.spec;
   const uptime_ms = Math.round(process.uptime() * 1_000);
   return { status: 200, body: { status: 'ok', name, version, uptime_ms, queue_depth: queue.depth } };
 }
 
-async function answer(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<Answer> {
+async function answer(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<ExecReply> {
   const signal = parts.connections.watch(response);
   const path = (request.url ?? '').split('?', 1)[0] ?? '';
   const method = Object.hasOwn(methods, path) ? methods[path] : undefined;

@@ -4,13 +4,13 @@
  */
 import type { IncomingMessage } from 'node:http';
 
-export interface BodyLimits {
+export interface JsonBounds {
   readonly bytes: number;
   /** Brackets open at once. */
   readonly depth: number;
 }
 
-export const defaultBodyLimits: BodyLimits = { bytes: 16 * 1024 * 1024, depth: 64 };
+export const defaultBodyLimits: JsonBounds = { bytes: 16 * 1024 * 1024, depth: 64 };
 
 export type Body =
   | { readonly ok: true; readonly value: object }
@@ -55,7 +55,7 @@ function parse(text: string): unknown {
   });
 }
 
-export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Body> {
+export async function readJsonBody(request: IncomingMessage, limits: JsonBounds): Promise<Body> {
   const bytes = await readBytes(request, limits.bytes);
   if (bytes === null) return refuse(`the body is larger than the allowed ${limits.bytes} bytes`, 413);
   try {

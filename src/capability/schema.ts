@@ -17,7 +17,7 @@ export type Checked =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: string };
 
-export interface CompiledSchema {
+export interface PortSchema {
   readonly json: JsonObject;
   check(value: unknown): Promise<Checked>;
 }
@@ -32,7 +32,7 @@ function formatPath(path: readonly PropertyKey[]): string {
   return text.replace(/^\./, '') || 'the value';
 }
 
-function compileZod(schema: z.ZodType, io: 'input' | 'output'): CompiledSchema {
+function compileZod(schema: z.ZodType, io: 'input' | 'output'): PortSchema {
   return {
     json: JsonObject.parse(JSON.parse(JSON.stringify(z.toJSONSchema(schema, { io })))),
     check: async (value) => {
@@ -56,7 +56,7 @@ function pathOf(error: ErrorObject): PropertyKey[] {
   return typeof named === 'string' ? [...parts, named] : parts;
 }
 
-function compileJsonSchema(schema: JsonObject): CompiledSchema {
+function compileJsonSchema(schema: JsonObject): PortSchema {
   const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats: false, logger: false });
   const validate = ajv.compile(schema);
   return {
@@ -71,7 +71,7 @@ function compileJsonSchema(schema: JsonObject): CompiledSchema {
 }
 
 /** @throws Error when the schema is none, or cannot be written as JSON Schema */
-export function compileSchema(schema: Schema, io: 'input' | 'output'): CompiledSchema {
+export function compileSchema(schema: Schema, io: 'input' | 'output'): PortSchema {
   try {
     return isZod(schema) ? compileZod(schema, io) : compileJsonSchema(schema);
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * What a command may touch of the process around it, so that the whole program also runs inside a test.
  */
-export type Output = NodeJS.WritableStream & {
+export type Terminal = NodeJS.WritableStream & {
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
@@ -10,8 +10,8 @@ export type Output = NodeJS.WritableStream & {
 export interface Shell {
   readonly environment: NodeJS.ProcessEnv;
   readonly stdin: AsyncIterable<Uint8Array | string>;
-  readonly stdout: Output;
-  readonly stderr: Output;
+  readonly stdout: Terminal;
+  readonly stderr: Terminal;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Takes Ctrl-C until the returned function is called. */

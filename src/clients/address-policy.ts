@@ -9,7 +9,7 @@ import { type Cidr, parseCidr } from './cidr.ts';
 import { type PlainAddress, toPlainAddress } from './plain-address.ts';
 
 /** Something of Capstan's own that accepts connections. */
-export interface Listener {
+export interface OwnListener {
   readonly host: string;
   readonly port: number;
 }
@@ -27,7 +27,7 @@ export interface AddressPolicyOptions {
   /** Comma-separated. @throws Error when one is no network */
   readonly allowedCidrs: string;
   readonly allowsLoopback: boolean;
-  readonly ownListeners: readonly Listener[];
+  readonly ownListeners: readonly OwnListener[];
 }
 
 type Kind = readonly [what: string, networks: readonly string[]];
@@ -72,7 +72,7 @@ function refuseLoopback(seen: string): string {
   return `${seen} is a loopback address, allowed in development mode or where ALLOWED_CIDRS names it`;
 }
 
-function isWildcard({ host }: Listener): boolean {
+function isWildcard({ host }: OwnListener): boolean {
   return host === '0.0.0.0' || host === '::' || host === '[::]';
 }
 
@@ -111,7 +111,7 @@ export function createAddressPolicy(options: AddressPolicyOptions): AddressPolic
       return allowed.has(plain) ? null : `${address} is outside ALLOWED_CIDRS (${allowedCidrs})`;
     },
     findNameFault: (name, port) => {
-      const isSame = (listener: Listener): boolean => listener.port === port && listener.host === name;
+      const isSame = (listener: OwnListener): boolean => listener.port === port && listener.host === name;
       if (ownListeners.some(isSame)) return `${name}:${port} is Capstan's own`;
       const isLoopbackName = name === 'localhost' || name.endsWith('.localhost');
       const isAllowed = allowsLoopback || namedLoopbacks.length > 0;

@@ -1,4 +1,4 @@
-import type { Listener } from './address-policy.ts';
+import type { OwnListener } from './address-policy.ts';
 
 const defaultPorts: Readonly<Record<string, number>> = {
   'http:': 80,
@@ -9,7 +9,7 @@ const defaultPorts: Readonly<Record<string, number>> = {
 };
 
 /** Where Capstan's own parts listen, from their URLs; what is no network address (a socket file, port 0) is left out. */
-export function findOwnListeners(urls: readonly (string | undefined)[]): readonly Listener[] {
+export function findOwnListeners(urls: readonly (string | undefined)[]): readonly OwnListener[] {
   return urls.flatMap((text) => {
     if (text === undefined || !URL.canParse(text)) return [];
     const { protocol, hostname, port, searchParams } = new URL(text);

@@ -6,7 +6,7 @@ import { isList } from '../core/json-type.ts';
 const shownDifferences = 20;
 const shownCharacters = 60;
 
-interface Difference {
+interface DefinitionDifference {
   readonly pointer: string;
   readonly stored: Json | undefined;
   readonly submitted: Json | undefined;
@@ -24,7 +24,7 @@ function isSameContainer(a: Json | undefined, b: Json | undefined): boolean {
   );
 }
 
-function collect(difference: Difference, found: Difference[]): void {
+function collect(difference: DefinitionDifference, found: DefinitionDifference[]): void {
   const { pointer, stored, submitted } = difference;
   if (found.length >= shownDifferences || stored === submitted) return;
   const storedFields = fieldsOf(stored);
@@ -45,7 +45,7 @@ function show(value: Json | undefined): string {
 
 /** Where two definitions differ, as items of a problem; at most 20. */
 export function describeDifferences(stored: Json, submitted: Json): ProblemItem[] {
-  const found: Difference[] = [];
+  const found: DefinitionDifference[] = [];
   collect({ pointer: '', stored, submitted }, found);
   return found.map((difference) => ({
     pointer: difference.pointer,

@@ -24,10 +24,10 @@ export interface ShapeFinding {
   readonly suggestion?: string | undefined;
 }
 
-type Issue = z.core.$ZodIssue;
+type ShapeIssue = z.core.$ZodIssue;
 
 /** @param text the source, for suggestions that repeat what was written */
-export function readShapeIssue(issue: Issue, root: SourceNode, text: string): ShapeFinding[] {
+export function readShapeIssue(issue: ShapeIssue, root: SourceNode, text: string): ShapeFinding[] {
   const pointer = extendPointer('', ...issue.path.map(String));
   if (issue.code === 'unrecognized_keys') return readUnknownKeys(issue, pointer);
   const { node, exact } = findSource(root, pointer);
@@ -39,7 +39,7 @@ export function readShapeIssue(issue: Issue, root: SourceNode, text: string): Sh
 }
 
 function readUnknownKeys(
-  issue: Extract<Issue, { code: 'unrecognized_keys' }>,
+  issue: Extract<ShapeIssue, { code: 'unrecognized_keys' }>,
   pointer: string,
 ): ShapeFinding[] {
   const known = knownKeys(issue.path);
@@ -77,7 +77,7 @@ const typeNames: Readonly<Record<string, string>> = {
 };
 
 function readWrongType(
-  issue: Extract<Issue, { code: 'invalid_type' }>,
+  issue: Extract<ShapeIssue, { code: 'invalid_type' }>,
   pointer: string,
   { value, start, end }: SourceNode,
   text: string,
@@ -106,7 +106,7 @@ function describe(type: string, value: Json): string {
 }
 
 function readWrongValue(
-  issue: Extract<Issue, { code: 'invalid_value' }>,
+  issue: Extract<ShapeIssue, { code: 'invalid_value' }>,
   pointer: string,
   value: Json,
 ): ShapeFinding {

@@ -16,13 +16,13 @@ const marks: Record<ProgressStatus, string> = {
 };
 const quietMs = 15_000;
 
-export interface Printer {
+export interface ProgressPrinter {
   readonly report: Report;
   /** Clears the line of what is under way. */
   readonly close: () => void;
 }
 
-interface Work {
+interface RunningWork {
   readonly detail: string;
   readonly began: number;
 }
@@ -38,7 +38,7 @@ function toLine({ part, status, detail, elapsedMs }: ProgressEvent): string {
 }
 
 /** Where lines simply follow one another. */
-function createPlainPrinter(stream: NodeJS.WriteStream): Printer {
+function createPlainPrinter(stream: NodeJS.WriteStream): ProgressPrinter {
   const toldAt = new Map<string, number>();
   const report: Report = (event) => {
     if (event.status === 'working') {
@@ -50,8 +50,8 @@ function createPlainPrinter(stream: NodeJS.WriteStream): Printer {
   return { report, close: () => undefined };
 }
 
-function createTerminalPrinter(stream: NodeJS.WriteStream): Printer {
-  const underWay = new Map<string, Work>();
+function createTerminalPrinter(stream: NodeJS.WriteStream): ProgressPrinter {
+  const underWay = new Map<string, RunningWork>();
   let frame = 0;
   const clear = () => stream.write('\r\u001b[2K');
   const draw = () => {
@@ -83,6 +83,6 @@ function createTerminalPrinter(stream: NodeJS.WriteStream): Printer {
   return { report, close };
 }
 
-export function createPrinter(stream: NodeJS.WriteStream): Printer {
+export function createPrinter(stream: NodeJS.WriteStream): ProgressPrinter {
   return stream.isTTY ? createTerminalPrinter(stream) : createPlainPrinter(stream);
 }

@@ -24,7 +24,7 @@ export interface SchemaVetterOptions {
   readonly heapLimitMb?: number;
 }
 
-type Verdict = { readonly fault: string | null; readonly isFinal: boolean };
+type VetterAnswer = { readonly fault: string | null; readonly isFinal: boolean };
 
 const startLimitMs = 30_000;
 /** Less than that of the main thread, so that what compiles in the thread does not overflow here. */
@@ -40,7 +40,7 @@ const entry = new URL(
 
 export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVetter {
   const { timeLimitMs = 1_000, heapLimitMb = 128 } = options;
-  const verdicts = new LRUCache<string, Verdict>({ max: maxVerdicts });
+  const verdicts = new LRUCache<string, VetterAnswer>({ max: maxVerdicts });
   let thread: Worker | null = null;
   let last: Promise<unknown> = Promise.resolve();
 
@@ -62,7 +62,7 @@ export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVet
     return started;
   };
 
-  const judge = async (schema: JsonObject, signal?: AbortSignal): Promise<Verdict> => {
+  const judge = async (schema: JsonObject, signal?: AbortSignal): Promise<VetterAnswer> => {
     signal?.throwIfAborted();
     thread ??= await start(signal);
     const answer = hear(thread, timeLimitMs, signal);
@@ -78,7 +78,7 @@ export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVet
   };
 
   /** After all that came before. */
-  const judgeInTurn = (schema: JsonObject, signal?: AbortSignal): Promise<Verdict> => {
+  const judgeInTurn = (schema: JsonObject, signal?: AbortSignal): Promise<VetterAnswer> => {
     const verdict = last.then(() => judge(schema, signal));
     last = verdict.catch(() => undefined);
     return verdict;

@@ -2,12 +2,16 @@ import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
-import { createSchedules, type ScheduleOrder, type Schedules } from '../../src/clients/temporal/schedules.ts';
+import {
+  createSchedules,
+  type ScheduleOrder,
+  type TemporalSchedules,
+} from '../../src/clients/temporal/schedules.ts';
 import { newId } from '../../src/services/ids.ts';
 import { readCron } from '../../src/services/schedules/cron.ts';
 
 let client: Client;
-let schedules: Schedules;
+let schedules: TemporalSchedules;
 beforeAll(async () => {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   client = await connectTemporal();

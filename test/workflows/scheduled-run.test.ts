@@ -5,7 +5,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/wo
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
-import { createSchedules, type Schedules } from '../../src/clients/temporal/schedules.ts';
+import { createSchedules, type TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
 import type { OverlapPolicy } from '../../src/contracts/schedule.ts';
 import type {
   CancelRunRequest,
@@ -20,7 +20,7 @@ const starts: ScheduledStart[] = [];
 const cancels: CancelRunRequest[] = [];
 const answers = new Map<string, ScheduledSubmission>();
 let client: Client;
-let schedules: Schedules;
+let schedules: TemporalSchedules;
 let worker: Worker;
 let working: Promise<void>;
 let connection: NativeConnection;

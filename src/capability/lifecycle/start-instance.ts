@@ -5,7 +5,7 @@
 import { resolve } from 'node:path';
 import type { Capability } from '../define-capability.ts';
 import { createInstanceServer, type InstanceServer } from '../http-server.ts';
-import { type BodyLimits, defaultBodyLimits } from '../json-body.ts';
+import { defaultBodyLimits, type JsonBounds } from '../json-body.ts';
 import { createMediaTransfer } from '../media/media-transfer.ts';
 import { localAddress, type Settings } from '../settings.ts';
 import { bindServer } from './bind.ts';
@@ -24,7 +24,7 @@ export interface InstanceOptions {
   readonly cacheDir?: string;
   /** Gives up the start; a running instance is stopped by `stop`. */
   readonly signal?: AbortSignal;
-  readonly bodyLimits?: BodyLimits;
+  readonly bodyLimits?: JsonBounds;
   readonly heartbeatIntervalMs?: number;
   readonly readinessIntervalMs?: number;
   readonly graceMs?: number;

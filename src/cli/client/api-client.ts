@@ -8,7 +8,7 @@ import { Problem } from '../../contracts/problem.ts';
 import { type ProblemAnswer, ProblemError, UnreachableError } from '../errors.ts';
 import type { Connection } from './connection.ts';
 
-export interface Answer<Value> {
+export interface ApiAnswer<Value> {
   readonly value: Value;
   /** The body as it came. */
   readonly text: string;
@@ -35,9 +35,17 @@ interface StreamOptions {
 
 export interface ApiClient {
   readonly connection: Connection;
-  readonly get: <Value>(path: string, schema: z.ZodType<Value>, query?: Query) => Promise<Answer<Value>>;
-  readonly post: <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody) => Promise<Answer<Value>>;
-  readonly put: <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody) => Promise<Answer<Value>>;
+  readonly get: <Value>(path: string, schema: z.ZodType<Value>, query?: Query) => Promise<ApiAnswer<Value>>;
+  readonly post: <Value>(
+    path: string,
+    schema: z.ZodType<Value>,
+    body: RequestBody,
+  ) => Promise<ApiAnswer<Value>>;
+  readonly put: <Value>(
+    path: string,
+    schema: z.ZodType<Value>,
+    body: RequestBody,
+  ) => Promise<ApiAnswer<Value>>;
   /** Answers the body's text, which may be empty. */
   readonly remove: (path: string) => Promise<string>;
   /** Any answer as it comes, for event streams and files. */
@@ -118,7 +126,7 @@ export function readProblem(status: number, text: string, retryAfter: string | n
   };
 }
 
-function parseAnswer<Value>(url: string, schema: z.ZodType<Value>, text: string): Answer<Value> {
+function parseAnswer<Value>(url: string, schema: z.ZodType<Value>, text: string): ApiAnswer<Value> {
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return { value: parsed.data, text };
   const [issue] = parsed.error.issues;
@@ -160,7 +168,7 @@ export function createApiClient(connection: Connection): ApiClient {
 
   const submit =
     (method: 'POST' | 'PUT') =>
-    async <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody): Promise<Answer<Value>> => {
+    async <Value>(path: string, schema: z.ZodType<Value>, body: RequestBody): Promise<ApiAnswer<Value>> => {
       const { idempotencyKey, ifMatch } = body;
       const headers = {
         'content-type': body.type,

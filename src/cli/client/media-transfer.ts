@@ -11,7 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import { ProblemError, UnreachableError, UsageError } from '../errors.ts';
 import { formatBytes } from '../render/amounts.ts';
-import type { Output } from '../shell.ts';
+import type { Terminal } from '../shell.ts';
 import { authorisation, readProblem, toUnreachable } from './api-client.ts';
 import type { Session } from './session.ts';
 
@@ -63,7 +63,7 @@ async function openLocal(path: string, { shell }: Session): Promise<LocalFile> {
 }
 
 /** Counts what passes and, on a terminal, says so at most ten times a second. */
-function createMeter(label: string, size: number | undefined, terminal: Output): Transform {
+function createMeter(label: string, size: number | undefined, terminal: Terminal): Transform {
   let bytes = 0;
   let told = 0;
   const tell = (): void => {

@@ -5,17 +5,17 @@ export interface ServerSentEvent {
   readonly data: string;
 }
 
-interface Draft {
+interface EventDraft {
   id: string | undefined;
   event: string;
   data: string[];
 }
 
-function emptyDraft(id: string | undefined): Draft {
+function emptyDraft(id: string | undefined): EventDraft {
   return { id, event: 'message', data: [] };
 }
 
-function applyField(draft: Draft, line: string): void {
+function applyField(draft: EventDraft, line: string): void {
   const colon = line.indexOf(':');
   const name = colon < 0 ? line : line.slice(0, colon);
   const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');

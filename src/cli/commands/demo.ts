@@ -28,9 +28,14 @@ function example(file: string): string {
   return fileURLToPath(new URL(`../../../examples/highlight-reel/${file}`, import.meta.url));
 }
 
-type Files = Readonly<Record<string, string>>;
+type ExampleFiles = Readonly<Record<string, string>>;
 /** @returns the exit code */
-type Scenario = (session: Session, files: Files, stack: StackFile, signal: AbortSignal) => Promise<number>;
+type Scenario = (
+  session: Session,
+  files: ExampleFiles,
+  stack: StackFile,
+  signal: AbortSignal,
+) => Promise<number>;
 
 const runExample: Scenario = async (session, files, info) => {
   const body = await prepareRun(session, {
@@ -60,7 +65,7 @@ const learn: Scenario = async (session, files, info, signal) => {
 
 const scenarios: Readonly<Record<string, Scenario>> = { 'highlight-reel': runExample, learning: learn };
 
-async function withMedia(session: Session, use: (files: Files) => Promise<number>): Promise<number> {
+async function withMedia(session: Session, use: (files: ExampleFiles) => Promise<number>): Promise<number> {
   const { makeDemoMedia } = await import('../../dev/demo-media.ts');
   const { findCacheDir } = await import('../../dev/temporal/source.ts');
   const folder = await mkdtemp(join(tmpdir(), 'capstan-demo-'));

@@ -7,7 +7,7 @@ import { formatState } from '../render/states.ts';
 import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
 
-interface ListOptions extends CommonOptions {
+interface LsOptions extends CommonOptions {
   readonly state?: string;
   readonly pipeline?: string;
   readonly limit: number;
@@ -23,7 +23,7 @@ const columns: readonly Column[] = [
   { header: 'ERROR', shrinks: true },
 ];
 
-async function list(options: ListOptions, shell: Shell): Promise<void> {
+async function list(options: LsOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { state, pipeline, limit } = options;
   const { value, text } = await client.get('/v1/runs', RunList, { state, pipeline, limit });
@@ -51,6 +51,6 @@ export function registerListCommand(program: Command, shell: Shell): void {
     .option('-p, --pipeline <name>', 'only runs of this pipeline')
     .option('-n, --limit <n>', 'at most so many', readLimit, 20)
     .addHelpText('after', '\nExample:\n  capstan ls --state failed')
-    .action((options: ListOptions) => list(options, shell));
+    .action((options: LsOptions) => list(options, shell));
   addCommonOptions(command);
 }

@@ -19,7 +19,7 @@ import { formatState } from '../render/states.ts';
 import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
 
-interface ListOptions extends CommonOptions {
+interface ReviewListOptions extends CommonOptions {
   readonly state: string;
   readonly kind?: string;
   readonly assignee?: string;
@@ -38,9 +38,13 @@ interface CorrectOptions extends DecideOptions {
   readonly remember: boolean;
 }
 
-type Fields = Omit<ReviewDecision, 'action'>;
+type DecisionFields = Omit<ReviewDecision, 'action'>;
 /** What a decision says besides its action, from the options and the review as it is. */
-type ReadFields<Options> = (options: Options, review: Review, shell: Shell) => Promise<Fields> | Fields;
+type ReadFields<Options> = (
+  options: Options,
+  review: Review,
+  shell: Shell,
+) => Promise<DecisionFields> | DecisionFields;
 
 const newest = '@latest';
 function reviewPath(id: string, rest = ''): string {
@@ -56,7 +60,10 @@ const columns: readonly Column[] = [
   { header: 'WHY', shrinks: true },
 ];
 
-async function list({ state, kind, assignee, run, ...options }: ListOptions, shell: Shell): Promise<void> {
+async function list(
+  { state, kind, assignee, run, ...options }: ReviewListOptions,
+  shell: Shell,
+): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { value, text } = await client.get('/v1/reviews', ReviewList, {
     kind,
@@ -201,7 +208,7 @@ interface GenericOptions extends DecideOptions {
 }
 
 const readDecision: ReadFields<GenericOptions> = async ({ decision }, _, shell) =>
-  (await readInput(decision, shell)) as Fields;
+  (await readInput(decision, shell)) as DecisionFields;
 
 const nothing: ReadFields<DecideOptions> = () => ({});
 
@@ -274,7 +281,7 @@ function addList(review: Command, shell: Shell): void {
     .option('--overdue', 'past their due date')
     .option('-n, --limit <n>', 'at most this many (default: 50)', readLimit)
     .addHelpText('after', '\nExample:\n  capstan review ls --overdue')
-    .action((options: ListOptions) => list(options, shell));
+    .action((options: ReviewListOptions) => list(options, shell));
   addCommonOptions(command);
 }
 

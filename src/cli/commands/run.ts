@@ -8,7 +8,7 @@ import { prepareRun } from '../input/run-request.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
-interface RunOptions extends CommonOptions {
+interface RunCommandOptions extends CommonOptions {
   readonly job?: string;
   readonly file?: Readonly<Record<string, string>>;
   readonly version?: string;
@@ -37,7 +37,12 @@ const ofServer = [
   'timeout',
 ] as const;
 
-async function runMocked(target: string, mock: string, options: RunOptions, shell: Shell): Promise<void> {
+async function runMocked(
+  target: string,
+  mock: string,
+  options: RunCommandOptions,
+  shell: Shell,
+): Promise<void> {
   const given = ofServer.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
   const { runWithMocks } = await import('../input/mock-run.ts');
@@ -47,7 +52,12 @@ async function runMocked(target: string, mock: string, options: RunOptions, shel
 /** Options of a run by itself. */
 const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
 
-async function runMany(session: Session, target: string, bulk: string, options: RunOptions): Promise<void> {
+async function runMany(
+  session: Session,
+  target: string,
+  bulk: string,
+  options: RunCommandOptions,
+): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
   const { runBulk } = await import('../input/bulk-run.ts');
@@ -56,7 +66,7 @@ async function runMany(session: Session, target: string, bulk: string, options: 
   await runBulk(session, { target, bulk, idempotencyKey, request });
 }
 
-async function run(target: string, options: RunOptions, shell: Shell): Promise<void> {
+async function run(target: string, options: RunCommandOptions, shell: Shell): Promise<void> {
   if (options.mock !== undefined) return runMocked(target, options.mock, options, shell);
   const session = await openSession(options, shell);
   const { print, client, json } = session;
@@ -109,6 +119,6 @@ export function registerRunCommand(program: Command, shell: Shell): void {
     .option('--bulk <file>', 'a run of the stored pipeline for each line, which is a job (JSON); - for stdin')
     .option('--mock <file>', 'run it here, without a server, against the mocks of a file')
     .addHelpText('after', example)
-    .action((target: string, options: RunOptions) => run(target, options, shell));
+    .action((target: string, options: RunCommandOptions) => run(target, options, shell));
   addCommonOptions(command);
 }

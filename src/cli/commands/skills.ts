@@ -7,7 +7,7 @@ import type { Printer } from '../render/print.ts';
 import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
 
-interface ListOptions extends CommonOptions {
+interface SkillListOptions extends CommonOptions {
   readonly jobType?: string;
   readonly signals?: string;
   readonly state: SkillState;
@@ -55,7 +55,7 @@ function standingOf({ state, flagged, trust, template }: Skill): string {
   return template === undefined ? '' : 'template';
 }
 
-async function list(options: ListOptions, shell: Shell): Promise<void> {
+async function list(options: SkillListOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const { jobType: job_type, signals, state } = options;
   const { value, text } = await client.get('/skills', SkillList, { job_type, signals, state });
@@ -143,7 +143,7 @@ function addList(skills: Command, shell: Shell): void {
       new Option('-s, --state <state>', 'active or retired').choices(SkillState.options).default('active'),
     )
     .addHelpText('after', '\nExample:\n  capstan skills ls --job-type concat')
-    .action((options: ListOptions) => list(options, shell));
+    .action((options: SkillListOptions) => list(options, shell));
   addCommonOptions(command);
 }
 

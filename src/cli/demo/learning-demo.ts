@@ -20,9 +20,9 @@ import { renderRunHead } from '../watch/run-table.ts';
 import { readEndedRun } from '../watch/watch-run.ts';
 import { checkLesson, type DemoRun, describeEvent, readFacts, showLesson } from './learning-result.ts';
 
-type Files = Readonly<Record<string, string>>;
+type LessonFiles = Readonly<Record<string, string>>;
 /** Told of each event; the next one waits for it. */
-type Listener = (event: RunEvent) => Promise<void> | void;
+type EventListener = (event: RunEvent) => Promise<void> | void;
 
 const failing = 'mix';
 const other = 'cover';
@@ -57,7 +57,12 @@ async function typeCommand({ client, print, shell }: Session, words: readonly st
 }
 
 /** Runs the example to its end. */
-async function run(session: Session, files: Files, signal: AbortSignal, onEvent: Listener): Promise<Run> {
+async function run(
+  session: Session,
+  files: LessonFiles,
+  signal: AbortSignal,
+  onEvent: EventListener,
+): Promise<Run> {
   const { client, print, shell } = session;
   const labels = { demo: 'learning' };
   const given = { target: example('pipeline.yaml'), job: example('job.json'), files, labels };
@@ -82,7 +87,7 @@ async function readLadder({ client }: Session, { steps }: Run): Promise<Escalati
 }
 
 /** Answers the question when there is one and the other branch is through. */
-async function runWithPerson(session: Session, files: Files, signal: AbortSignal): Promise<DemoRun> {
+async function runWithPerson(session: Session, files: LessonFiles, signal: AbortSignal): Promise<DemoRun> {
   let review = '';
   let isOtherThrough = false;
   let wasAsked = false;
@@ -97,7 +102,7 @@ async function runWithPerson(session: Session, files: Files, signal: AbortSignal
   return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
 }
 
-async function runAlone(session: Session, files: Files, signal: AbortSignal): Promise<DemoRun> {
+async function runAlone(session: Session, files: LessonFiles, signal: AbortSignal): Promise<DemoRun> {
   let wasAsked = false;
   const ended = await run(session, files, signal, (event) => {
     wasAsked ||= event.type === 'step.in_review';
@@ -115,7 +120,11 @@ async function readSkill({ client }: Session, { escalation }: DemoRun): Promise<
  * @returns whether everything happened that it is to show
  * @throws AbortError when the signal came first
  */
-export async function showLearning(session: Session, files: Files, signal: AbortSignal): Promise<boolean> {
+export async function showLearning(
+  session: Session,
+  files: LessonFiles,
+  signal: AbortSignal,
+): Promise<boolean> {
   const own = await openProject(session);
   own.print.lines(['', 'A job says "-12 dB" where a number belongs. Nobody here has seen that mistake.']);
   const first = await runWithPerson(own, files, signal);

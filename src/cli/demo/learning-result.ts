@@ -56,19 +56,19 @@ export interface DemoRun {
   readonly escalation: Escalation | null;
 }
 
-interface Lesson {
+interface LearntLesson {
   readonly first: DemoRun;
   readonly second: DemoRun;
   /** By which the second run corrected itself. */
   readonly skill: Skill | null;
 }
 
-interface Check {
+interface LessonCheck {
   readonly what: string;
   readonly holds: boolean;
 }
 
-export function checkLesson({ first, second, skill }: Lesson): readonly Check[] {
+export function checkLesson({ first, second, skill }: LearntLesson): readonly LessonCheck[] {
   return [
     { what: 'the first run waited for a person', holds: first.wasAsked },
     { what: 'it succeeded with the correction', holds: first.run.state === 'succeeded' },
@@ -90,7 +90,7 @@ function describeRun({ run, escalation }: DemoRun): string {
   return `${run.state}, ${formatUsd(run.cost_usd)}, its correction ${formatUsd(escalation?.cost_usd ?? 0)}  ${run.run_id}`;
 }
 
-export function showLesson({ print }: Session, lesson: Lesson, checks: readonly Check[]): void {
+export function showLesson({ print }: Session, lesson: LearntLesson, checks: readonly LessonCheck[]): void {
   const { first, second, skill } = lesson;
   const { style } = print;
   print.lines([

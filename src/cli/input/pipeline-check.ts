@@ -1,6 +1,6 @@
 /** Validation of a file by the API, as `validate` shows it and `run` requires it. */
 import { type Validation, Validation as ValidationAnswer } from '../../contracts/pipeline.ts';
-import type { Answer } from '../client/api-client.ts';
+import type { ApiAnswer } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { renderFindings } from '../render/findings.ts';
 import type { SourceFile } from './source-file.ts';
@@ -9,7 +9,7 @@ export function validateSource(
   { client }: Session,
   { text, type }: SourceFile,
   strict: boolean,
-): Promise<Answer<Validation>> {
+): Promise<ApiAnswer<Validation>> {
   return client.post(`/v1/pipelines/validate${strict ? '?strict=true' : ''}`, ValidationAnswer, {
     text,
     type,

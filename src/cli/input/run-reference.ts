@@ -1,6 +1,6 @@
 /** Which run a command means, and where the API keeps it. */
 import { Run, RunList } from '../../contracts/run.ts';
-import type { Answer, ApiClient } from '../client/api-client.ts';
+import type { ApiAnswer, ApiClient } from '../client/api-client.ts';
 import { UsageError } from '../errors.ts';
 
 export const latestRun = '@latest';
@@ -18,6 +18,6 @@ export async function resolveRunId(client: ApiClient, reference: string): Promis
   return newest.run_id;
 }
 
-export function getRun(client: ApiClient, runId: string): Promise<Answer<Run>> {
+export function getRun(client: ApiClient, runId: string): Promise<ApiAnswer<Run>> {
   return client.get(runPath(runId), Run);
 }

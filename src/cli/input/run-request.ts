@@ -27,9 +27,9 @@ export interface RunArguments {
   readonly idempotencyKey?: string;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type RequestFields = Readonly<Record<string, unknown>>;
 
-function isObject(value: unknown): value is Fields {
+function isObject(value: unknown): value is RequestFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -48,7 +48,7 @@ async function readDefinition(session: Session, source: SourceFile): Promise<unk
 export async function readPipeline(
   session: Session,
   { target, version, alias }: Pick<RunArguments, 'target' | 'version' | 'alias'>,
-): Promise<Fields> {
+): Promise<RequestFields> {
   if (!(await isFileArgument(target))) return { pipeline: target, version, alias };
   const option = version !== undefined ? '--version' : alias !== undefined ? '--alias' : undefined;
   if (option !== undefined) throw new UsageError(`${option} goes with a pipeline name; ${target} is a file`);
@@ -69,7 +69,7 @@ function readInlineJob(text: string): unknown {
 export async function readJob(
   { shell }: Pick<Session, 'shell'>,
   { job, target }: Pick<RunArguments, 'job' | 'target'>,
-): Promise<Fields> {
+): Promise<RequestFields> {
   if (job === undefined) return {};
   if (job === '-' && target === '-')
     throw new UsageError('only one of FILE and --job can be read from stdin');
@@ -82,7 +82,7 @@ export async function readJob(
 /** Answers the new job's id. */
 async function createJobWithFiles(
   session: Session,
-  job: Fields,
+  job: RequestFields,
   files: RunArguments['files'],
 ): Promise<string> {
   const { value } = await session.client.post('/v1/jobs', JobCreated, jsonBody({ job }));

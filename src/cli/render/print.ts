@@ -3,7 +3,7 @@
  * Text from outside (capability errors, file names) may hold control characters; everything but colour is
  * taken out here, so nothing can move the cursor or retitle the window.
  */
-import type { Output, Shell } from '../shell.ts';
+import type { Shell, Terminal } from '../shell.ts';
 import { createStyle, type Style, wantsColour } from './style.ts';
 import { type Column, renderTable } from './table.ts';
 
@@ -27,7 +27,7 @@ export function removeControls(text: string): string {
   return text.replace(unsafe, '');
 }
 
-function widthOf(output: Output): number {
+function widthOf(output: Terminal): number {
   return output.isTTY === true ? (output.columns ?? 80) : Infinity;
 }
 

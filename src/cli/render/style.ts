@@ -1,5 +1,5 @@
 /** Colour by SGR codes, or none at all. */
-import type { Output } from '../shell.ts';
+import type { Terminal } from '../shell.ts';
 
 type Paint = (text: string) => string;
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'cyan';
@@ -16,7 +16,7 @@ const codes: Readonly<Record<Colour, readonly [number, number]>> = {
 };
 
 /** NO_COLOR (any value) wins over everything; a pipe or a dumb terminal gets no colour. */
-export function wantsColour(output: Output, environment: NodeJS.ProcessEnv): boolean {
+export function wantsColour(output: Terminal, environment: NodeJS.ProcessEnv): boolean {
   if (environment.NO_COLOR !== undefined && environment.NO_COLOR !== '') return false;
   if (environment.FORCE_COLOR !== undefined && environment.FORCE_COLOR !== '0') return true;
   return output.isTTY === true && environment.TERM !== 'dumb';

@@ -1,6 +1,6 @@
 /** A block of lines on a terminal that is redrawn in place. */
 import { removeControls } from '../render/print.ts';
-import type { Output } from '../shell.ts';
+import type { Terminal } from '../shell.ts';
 
 export interface LiveBlock {
   readonly show: (lines: readonly string[]) => void;
@@ -8,7 +8,7 @@ export interface LiveBlock {
   readonly clear: () => void;
 }
 
-export function createLiveBlock(terminal: Output): LiveBlock {
+export function createLiveBlock(terminal: Terminal): LiveBlock {
   let height = 0;
   const home = (): string => (height === 0 ? '' : `\u001b[${height}A`);
   return {

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Run, terminalRunStates } from '../../contracts/run.ts';
-import type { Answer } from '../client/api-client.ts';
+import type { ApiAnswer } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { UnreachableError } from '../errors.ts';
 import { exitCodeOf, exitCodes } from '../exit-codes.ts';
@@ -30,7 +30,7 @@ async function showLines(
 }
 
 /** The row of the run may trail its last event by a moment. @throws UnreachableError */
-export async function readEndedRun({ client }: Session, runId: string): Promise<Answer<Run>> {
+export async function readEndedRun({ client }: Session, runId: string): Promise<ApiAnswer<Run>> {
   for (let round = 0; round < 50; round += 1) {
     const answer = await getRun(client, runId);
     if (terminalRunStates.has(answer.value.state)) return answer;

@@ -19,15 +19,15 @@ export interface ScheduleOrder {
   readonly paused: boolean;
 }
 
-export type ScheduleKey = Pick<ScheduleOrder, 'project_id' | 'schedule_id'>;
+export type ScheduleRef = Pick<ScheduleOrder, 'project_id' | 'schedule_id'>;
 
-export interface Schedules {
+export interface TemporalSchedules {
   put(order: ScheduleOrder): Promise<void>;
-  remove(key: ScheduleKey): Promise<void>;
+  remove(key: ScheduleRef): Promise<void>;
   /** Starts now, as its overlap policy allows. gone: Temporal does not know the schedule. */
-  trigger(key: ScheduleKey, overlap: OverlapPolicy): Promise<'asked' | 'gone'>;
+  trigger(key: ScheduleRef, overlap: OverlapPolicy): Promise<'asked' | 'gone'>;
   /** The next ten at most; null: Temporal does not know the schedule. @param ms how long the answer may take */
-  nextTimes(key: ScheduleKey, ms: number): Promise<readonly Date[] | null>;
+  nextTimes(key: ScheduleRef, ms: number): Promise<readonly Date[] | null>;
 }
 
 const overlaps = {
@@ -38,7 +38,7 @@ const overlaps = {
   allow_all: 'ALLOW_ALL',
 } as const satisfies Record<OverlapPolicy, string>;
 
-function idOf({ project_id, schedule_id }: ScheduleKey): string {
+function idOf({ project_id, schedule_id }: ScheduleRef): string {
   return `schedule/${project_id}/${schedule_id}`;
 }
 
@@ -75,8 +75,8 @@ async function reach(call: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-export function createSchedules(client: Client, taskQueue: string, bounded: Bounded): Schedules {
-  const handleOf = (key: ScheduleKey) => client.schedule.getHandle(idOf(key));
+export function createSchedules(client: Client, taskQueue: string, bounded: Bounded): TemporalSchedules {
+  const handleOf = (key: ScheduleRef) => client.schedule.getHandle(idOf(key));
   return {
     put: async (order) => {
       const { scheduleId, ...options } = toOptions(order, taskQueue);

@@ -2,13 +2,16 @@
  * Where an expression stands decides what it may name. Pipeline definitions and skill templates share one grammar,
  * but a definition has no failing input to correct, and a skill has no run.
  */
-import { type Filter, type FilterName, filterNames, filters } from './filters.ts';
+import { type ExpressionFilter, type FilterName, filterNames, filters } from './filters.ts';
 import { type RootName, rootNames, type SkillRootName, skillRootNames } from './roots.ts';
 import { type SkillFilterName, skillFilters } from './skill-filters.ts';
 
 export type AnyFilterName = FilterName | SkillFilterName;
 
-export const knownFilters: Readonly<Record<AnyFilterName, Filter>> = { ...filters, ...skillFilters };
+export const knownFilters: Readonly<Record<AnyFilterName, ExpressionFilter>> = {
+  ...filters,
+  ...skillFilters,
+};
 
 export interface Dialect {
   readonly roots: readonly (RootName | SkillRootName)[];

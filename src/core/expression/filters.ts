@@ -24,7 +24,7 @@ export interface FilterInput {
   readonly evaluation: Evaluation;
 }
 
-export interface Filter {
+export interface ExpressionFilter {
   /** `scalar`: a string, number, boolean or null. */
   readonly argument: 'none' | 'string' | 'scalar';
   /** One line for the documentation. */
@@ -142,7 +142,7 @@ export const filters = {
     apply: joinItems,
   },
   basename: { argument: 'none', summary: 'what follows the last / of a path', apply: baseName },
-} as const satisfies Record<string, Filter>;
+} as const satisfies Record<string, ExpressionFilter>;
 
 export type FilterName = keyof typeof filters;
 

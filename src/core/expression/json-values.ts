@@ -36,13 +36,13 @@ export function formatJson(value: Json, evaluation: Evaluation): string {
   return parts.join('');
 }
 
-interface Writing {
+interface JsonWriting {
   readonly evaluation: Evaluation;
   readonly depth: number;
   readonly parts: string[];
 }
 
-function writeValue(value: Json, writing: Writing): void {
+function writeValue(value: Json, writing: JsonWriting): void {
   const below = { ...writing, depth: writing.depth + 1 };
   if (Array.isArray(value)) {
     enter(writing.depth, value.length, writing.evaluation);
@@ -56,7 +56,7 @@ function writeValue(value: Json, writing: Writing): void {
   else write(JSON.stringify(toScalar(value, writing.evaluation)), writing);
 }
 
-function writeObject(value: JsonObject, writing: Writing, below: Writing): void {
+function writeObject(value: JsonObject, writing: JsonWriting, below: JsonWriting): void {
   const keys = keysOf(value);
   enter(writing.depth, keys.length, writing.evaluation);
   write('{', writing);
@@ -67,7 +67,7 @@ function writeObject(value: JsonObject, writing: Writing, below: Writing): void 
   write('}', writing);
 }
 
-function write(text: string, { evaluation, parts }: Writing): void {
+function write(text: string, { evaluation, parts }: JsonWriting): void {
   spend(evaluation, text.length);
   parts.push(text);
 }

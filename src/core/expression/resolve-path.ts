@@ -19,7 +19,7 @@ import {
 import { formatPath } from './format-path.ts';
 
 /** A place on the way: what stands there and the concrete path that led to it. */
-interface Place {
+interface PathStop {
   readonly value: unknown;
   /** Segments followed so far, each `[*]` replaced by the item's index. */
   readonly trail: readonly Segment[];
@@ -31,7 +31,7 @@ export function resolvePath(path: Path, evaluation: Evaluation): Outcome {
   return follow({ value, trail: [] }, path, evaluation);
 }
 
-function follow(start: Place, path: Path, evaluation: Evaluation): Outcome {
+function follow(start: PathStop, path: Path, evaluation: Evaluation): Outcome {
   let place = start;
   for (let position = start.trail.length; position < path.segments.length; position++) {
     const segment = path.segments[position] ?? '';
@@ -49,21 +49,21 @@ function follow(start: Place, path: Path, evaluation: Evaluation): Outcome {
   return found(place.value as Json);
 }
 
-function nameOf(place: Place, path: Path): string {
+function nameOf(place: PathStop, path: Path): string {
   return formatPath(path.root, place.trail);
 }
 
-function itemAt(place: Place, index: number, path: Path, evaluation: Evaluation): unknown {
+function itemAt(place: PathStop, index: number, path: Path, evaluation: Evaluation): unknown {
   if (!Array.isArray(place.value)) throw wrongSegment(place, `[${index}]`, path, evaluation);
   return Object.hasOwn(place.value, index) ? place.value[index] : undefined;
 }
 
-function fieldAt(place: Place, key: string, path: Path, evaluation: Evaluation): unknown {
+function fieldAt(place: PathStop, key: string, path: Path, evaluation: Evaluation): unknown {
   if (!isPlainObject(place.value)) throw wrongSegment(place, formatPath('', [key]), path, evaluation);
   return Object.hasOwn(place.value, key) ? place.value[key] : undefined;
 }
 
-function followEach(place: Place, path: Path, evaluation: Evaluation): Outcome {
+function followEach(place: PathStop, path: Path, evaluation: Evaluation): Outcome {
   if (!Array.isArray(place.value)) throw wrongSegment(place, '[*]', path, evaluation);
   spendItems(evaluation, place.value.length);
   const values: Json[] = [];
@@ -79,7 +79,7 @@ function followEach(place: Place, path: Path, evaluation: Evaluation): Outcome {
   return found(values);
 }
 
-function wrongSegment(place: Place, segment: string, path: Path, evaluation: Evaluation) {
+function wrongSegment(place: PathStop, segment: string, path: Path, evaluation: Evaluation) {
   return evaluationError(
     evaluation,
     `${segment} does not apply to ${nameOf(place, path)}, which is ${describeValue(place.value)}`,
@@ -88,14 +88,14 @@ function wrongSegment(place: Place, segment: string, path: Path, evaluation: Eva
 
 const defaultHint = 'add ?? with a default where it may be missing';
 
-function missingBelowNull(place: Place, path: Path): Outcome {
+function missingBelowNull(place: PathStop, path: Path): Outcome {
   return missing(() => ({
     message: `${formatPath(path.root, path.segments)} does not exist: ${nameOf(place, path)} is null`,
     suggestion: defaultHint,
   }));
 }
 
-function missingAt(place: Place, segment: string | number, path: Path): Outcome {
+function missingAt(place: PathStop, segment: string | number, path: Path): Outcome {
   return missing(() => {
     const wanted = formatPath(path.root, [...place.trail, segment]);
     return {

@@ -1,7 +1,7 @@
 /** The filters that only a skill's template has: small corrections of a value that failed. */
 import type { Outcome } from './evaluation.ts';
 import { found, spend } from './evaluation.ts';
-import { type Filter, type FilterInput, refuse, toNumber } from './filters.ts';
+import { type ExpressionFilter, type FilterInput, refuse, toNumber } from './filters.ts';
 
 function roundBy(round: (value: number) => number) {
   return (input: FilterInput): Outcome => {
@@ -34,6 +34,6 @@ export const skillFilters = {
     summary: 'the argument in place of null or of a missing value',
     apply: ({ value, argument }: FilterInput): Outcome => found(value ?? argument),
   },
-} as const satisfies Record<string, Filter>;
+} as const satisfies Record<string, ExpressionFilter>;
 
 export type SkillFilterName = keyof typeof skillFilters;

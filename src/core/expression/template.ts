@@ -56,13 +56,13 @@ export function compileTemplate(value: Json, pointer = '', dialect = pipelineDia
   return template;
 }
 
-interface Place {
+interface ReadingPosition {
   readonly reading: Reading;
   readonly pointer: string;
   readonly depth: number;
 }
 
-function below(place: Place, segment: string | number): Place {
+function below(place: ReadingPosition, segment: string | number): ReadingPosition {
   return {
     reading: place.reading,
     pointer: extendPointer(place.pointer, segment),
@@ -70,7 +70,7 @@ function below(place: Place, segment: string | number): Place {
   };
 }
 
-function compileValue(value: Json, place: Place): TemplateNode {
+function compileValue(value: Json, place: ReadingPosition): TemplateNode {
   if (typeof value === 'string')
     return value.includes(delimiters.open) ? compileString(value, place) : literal(value, place);
   if (typeof value !== 'object' || value === null) return literal(value, place);
@@ -91,7 +91,7 @@ function compileValue(value: Json, place: Place): TemplateNode {
   return isPlainObject(value) ? compileObject(value, place) : literal(value, place);
 }
 
-function compileObject(value: JsonObject, place: Place): TemplateNode {
+function compileObject(value: JsonObject, place: ReadingPosition): TemplateNode {
   const keys = Object.keys(value);
   if (Object.hasOwn(value, '$literal')) {
     if (keys.length === 1) return literal(value.$literal ?? null, place);
@@ -114,7 +114,7 @@ function compileObject(value: JsonObject, place: Place): TemplateNode {
     : { kind: 'object', entries };
 }
 
-function literal(value: Json, { pointer }: Place): TemplateNode {
+function literal(value: Json, { pointer }: ReadingPosition): TemplateNode {
   return { kind: 'literal', pointer, value };
 }
 
@@ -123,12 +123,17 @@ function isKept(node: TemplateNode, value: Json | undefined): boolean {
   return node.kind === 'literal' && node.value === value;
 }
 
-function refuse(value: Json, place: Place, code: ExpressionErrorCode, message: string): TemplateNode {
+function refuse(
+  value: Json,
+  place: ReadingPosition,
+  code: ExpressionErrorCode,
+  message: string,
+): TemplateNode {
   place.reading.errors.push(new ExpressionSyntaxError({ code, pointer: place.pointer, offset: 0, message }));
   return literal(value, place);
 }
 
-function compileString(text: string, place: Place): TemplateNode {
+function compileString(text: string, place: ReadingPosition): TemplateNode {
   const limit = expressionLimits.stringBytes;
   if (isLongerThanBytes(text, limit)) {
     return refuse(text, place, 'expression_limit', `a string with an expression has at most ${limit} bytes`);
@@ -142,7 +147,7 @@ function compileString(text: string, place: Place): TemplateNode {
   }
 }
 
-function parseString(text: string, { pointer, reading }: Place): TemplateNode {
+function parseString(text: string, { pointer, reading }: ReadingPosition): TemplateNode {
   const parts: (string | Expression)[] = [];
   let at = 0;
   for (let open = text.indexOf(delimiters.open); open >= 0; open = text.indexOf(delimiters.open, at)) {

@@ -17,7 +17,7 @@ export const schemaLimits = {
   patternSize: 50_000,
 } as const;
 
-interface Walk {
+interface SchemaWalk {
   nodes: number;
   patternSize: number;
 }
@@ -37,7 +37,7 @@ export function findSchemaFault(schema: JsonObject): string | null {
   return walk(schema, '', 1, false, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
 }
 
-function walk(value: Json, pointer: string, depth: number, isMap: boolean, state: Walk): string | null {
+function walk(value: Json, pointer: string, depth: number, isMap: boolean, state: SchemaWalk): string | null {
   const at = pointer === '' ? '/' : pointer;
   state.nodes += 1;
   if (state.nodes > schemaLimits.nodes) return `more than ${schemaLimits.nodes} values, the most allowed`;
@@ -74,7 +74,7 @@ function findKeywordFault(schema: JsonObject, isRoot: boolean): string | null {
     : null;
 }
 
-function findPatternFault({ pattern, patternProperties }: JsonObject, state: Walk): string | null {
+function findPatternFault({ pattern, patternProperties }: JsonObject, state: SchemaWalk): string | null {
   if (typeof pattern === 'string') state.patternSize += estimatePatternSize(pattern);
   if (isPlainObject(patternProperties)) {
     for (const key of Object.keys(patternProperties)) state.patternSize += estimatePatternSize(key);

@@ -38,7 +38,7 @@ export type InstanceEvent =
   | { readonly kind: 'probe_mismatch'; readonly detail: string }
   | { readonly kind: 'deregistered' };
 
-export interface Transition {
+export interface InstanceTransition {
   readonly state: StoredState;
   readonly reason: string | null;
   readonly failed_probes: number;
@@ -56,7 +56,7 @@ const silentProbeMs = 75_000;
 const failuresUntilDown = 3;
 const downProbesMs = [15_000, 30_000, 60_000] as const;
 
-function up(next_probe_in_ms: number | null): Transition {
+function up(next_probe_in_ms: number | null): InstanceTransition {
   return {
     state: 'up',
     reason: null,
@@ -65,7 +65,7 @@ function up(next_probe_in_ms: number | null): Transition {
   };
 }
 
-function suspectNow(reason: string): Transition {
+function suspectNow(reason: string): InstanceTransition {
   return {
     state: 'suspect',
     reason,
@@ -80,7 +80,7 @@ export const afterRegistration = up(vettingGraceMs);
 /** What becomes of an instance that is up. */
 export const afterSilence = suspectNow('its heartbeats stopped');
 
-export function nextState(facts: InstanceFacts, event: InstanceEvent): Transition | null {
+export function nextState(facts: InstanceFacts, event: InstanceEvent): InstanceTransition | null {
   if (event.kind === 'registered') return afterRegistration;
   if (facts.state === 'deregistered') return null;
   switch (event.kind) {
@@ -106,7 +106,7 @@ export function nextState(facts: InstanceFacts, event: InstanceEvent): Transitio
   }
 }
 
-function afterFailedProbe(facts: InstanceFacts, failure: ProbeFailure, detail: string): Transition {
+function afterFailedProbe(facts: InstanceFacts, failure: ProbeFailure, detail: string): InstanceTransition {
   const { state, reason, failed_probes } = facts;
   if (state === 'quarantined') {
     return { state, reason, failed_probes, next_probe_in_ms: quarantineProbeMs };

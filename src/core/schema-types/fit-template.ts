@@ -36,13 +36,13 @@ export interface FitContext {
 }
 
 /** A part of a template, or a JSON value that is in it as it is. */
-type Part = { readonly node: TemplateNode } | { readonly value: Json };
+type TemplatePart = { readonly node: TemplateNode } | { readonly value: Json };
 
 export function fitTemplate(root: TemplateNode, expected: ValueType, context: FitContext): void {
   fitPart({ node: root }, expected, '', context);
 }
 
-function fitPart(part: Part, expected: ValueType, pointer: string, context: FitContext): void {
+function fitPart(part: TemplatePart, expected: ValueType, pointer: string, context: FitContext): void {
   if (expected === anyType) return;
   const entries = entriesOf(part);
   const items = entries === null ? itemsOf(part) : null;
@@ -51,7 +51,7 @@ function fitPart(part: Part, expected: ValueType, pointer: string, context: FitC
   else fitWhole(part, expected, pointer, context);
 }
 
-function entriesOf(part: Part): readonly (readonly [string, Part])[] | null {
+function entriesOf(part: TemplatePart): readonly (readonly [string, TemplatePart])[] | null {
   const value = literalOf(part);
   if (value !== undefined) {
     if (typeof value !== 'object' || value === null || isList(value)) return null;
@@ -61,7 +61,7 @@ function entriesOf(part: Part): readonly (readonly [string, Part])[] | null {
   return part.node.entries.map(([key, node]) => [key, { node }]);
 }
 
-function itemsOf(part: Part): readonly Part[] | null {
+function itemsOf(part: TemplatePart): readonly TemplatePart[] | null {
   const value = literalOf(part);
   if (value !== undefined) {
     return typeof value === 'object' && value !== null && isList(value)
@@ -71,17 +71,17 @@ function itemsOf(part: Part): readonly Part[] | null {
   return 'node' in part && part.node.kind === 'list' ? part.node.items.map((node) => ({ node })) : null;
 }
 
-function literalOf(part: Part): Json | undefined {
+function literalOf(part: TemplatePart): Json | undefined {
   if ('value' in part) return part.value;
   return part.node.kind === 'literal' ? part.node.value : undefined;
 }
 
-function typeOfPart(part: Part, { types }: FitContext): ValueType {
+function typeOfPart(part: TemplatePart, { types }: FitContext): ValueType {
   return 'value' in part ? typeOfValue(part.value) : typeOfNode(part.node, types);
 }
 
 /** Whether it fits at a glance: its kind does, and nothing is said about single values. */
-function isPlainFit(part: Part, expected: ValueType): boolean {
+function isPlainFit(part: TemplatePart, expected: ValueType): boolean {
   const value = literalOf(part);
   if (typeof value === 'string') return isKind(expected, kinds.string) && expected.strings === null;
   if (typeof value === 'boolean') return isKind(expected, value ? kinds.true : kinds.false);
@@ -89,7 +89,7 @@ function isPlainFit(part: Part, expected: ValueType): boolean {
 }
 
 function fitObject(
-  entries: readonly (readonly [string, Part])[],
+  entries: readonly (readonly [string, TemplatePart])[],
   expected: ValueType,
   pointer: string,
   context: FitContext,
@@ -135,7 +135,12 @@ function reportUnknown(key: string, expected: ValueType, pointer: string, contex
   });
 }
 
-function fitList(items: readonly Part[], expected: ValueType, pointer: string, context: FitContext): void {
+function fitList(
+  items: readonly TemplatePart[],
+  expected: ValueType,
+  pointer: string,
+  context: FitContext,
+): void {
   const { list } = expected;
   const seen = `a list of ${items.length} item${items.length === 1 ? '' : 's'}`;
   if (!isKind(expected, kinds.list)) {
@@ -153,7 +158,7 @@ function fitList(items: readonly Part[], expected: ValueType, pointer: string, c
 }
 
 /** A scalar or what an expression yields. */
-function fitWhole(part: Part, expected: ValueType, pointer: string, context: FitContext): void {
+function fitWhole(part: TemplatePart, expected: ValueType, pointer: string, context: FitContext): void {
   if (isPlainFit(part, expected)) return;
   const type = typeOfPart(part, context);
   if (type.kinds === 0 || type === anyType) return;
@@ -175,7 +180,7 @@ function fitWhole(part: Part, expected: ValueType, pointer: string, context: Fit
 }
 
 /** For a literal that is nearly one of those allowed. */
-function suggestWord(part: Part, { strings }: ValueType): string | undefined {
+function suggestWord(part: TemplatePart, { strings }: ValueType): string | undefined {
   const value = literalOf(part);
   return typeof value === 'string' && strings !== null ? createNameSuggester(strings)(value) : undefined;
 }

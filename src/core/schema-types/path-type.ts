@@ -21,14 +21,14 @@ import {
   type ValueType,
 } from './value-type.ts';
 
-interface Walk {
+interface PathWalk {
   readonly path: Path;
   readonly context: TypeContext;
   /** A missing value is covered by `??`. */
   readonly isCovered: boolean;
 }
 
-interface Place extends TypedValue {
+interface TypedStop extends TypedValue {
   /** Segments before it. */
   readonly position: number;
 }
@@ -36,13 +36,13 @@ interface Place extends TypedValue {
 export function typeOfPath(path: Path, context: TypeContext, isCovered: boolean): TypedValue {
   const start = context.startOf(path);
   if (start === null) return unknownValue;
-  const walk: Walk = { path, context, isCovered };
-  const place: Place = { type: start.type, missing: start.missing, position: start.length };
+  const walk: PathWalk = { path, context, isCovered };
+  const place: TypedStop = { type: start.type, missing: start.missing, position: start.length };
   if (start.missing === 'maybe') mayBeMissing(walk, place.position, start.reason);
   return follow(place, walk);
 }
 
-function follow(start: Place, walk: Walk): TypedValue {
+function follow(start: TypedStop, walk: PathWalk): TypedValue {
   const { segments } = walk.path;
   let { type, missing } = start;
   for (let position = start.position; position < segments.length; position++) {
@@ -80,7 +80,7 @@ function isNamed({ object }: ValueType, segment: string | number): boolean {
 }
 
 /** `[*]`: a list with the rest of the path taken from each item. */
-function followEach(place: Place, walk: Walk): TypedValue {
+function followEach(place: TypedStop, walk: PathWalk): TypedValue {
   const { list } = place.type;
   if (list.most === 0) return { type: listOf(itemTypeOf(place.type), { most: 0 }), missing: place.missing };
   const item = { type: itemTypeOf(place.type), missing: 'no', position: place.position + 1 } as const;
@@ -93,7 +93,7 @@ function followEach(place: Place, walk: Walk): TypedValue {
 }
 
 /** No value there can be taken apart this way. Below null it is missing, below anything else it is an error. */
-function endWrong({ type, missing, position }: Place, segment: Segment, walk: Walk): TypedValue {
+function endWrong({ type, missing, position }: TypedStop, segment: Segment, walk: PathWalk): TypedValue {
   if (type.kinds === 0) return unknownValue;
   const seen = `${nameOf(walk, position)}, which is ${describeType(type)}`;
   const message = `${formatPath('', [segment])} does not apply to ${seen}`;
@@ -102,7 +102,7 @@ function endWrong({ type, missing, position }: Place, segment: Segment, walk: Wa
   return mayPass ? missingValue : unknownValue;
 }
 
-function endUnknown(type: ValueType, segment: string | number, position: number, walk: Walk): TypedValue {
+function endUnknown(type: ValueType, segment: string | number, position: number, walk: PathWalk): TypedValue {
   const wanted = nameOf(walk, position + 1);
   const owner = nameOf(walk, position);
   const has = typeof segment === 'number' ? `has at most ${type.list.most} items` : describeKeys(type);
@@ -135,11 +135,11 @@ export function suggestKey(
   return effort.left < 0 ? undefined : createNameSuggester(names)(name);
 }
 
-function mayBeNull(walk: Walk, position: number): void {
+function mayBeNull(walk: PathWalk, position: number): void {
   if (!walk.isCovered) mayBeMissing(walk, position, `${nameOf(walk, position)} may be null`);
 }
 
-function mayBeMissing(walk: Walk, position: number, reason?: string): void {
+function mayBeMissing(walk: PathWalk, position: number, reason?: string): void {
   if (walk.isCovered) return;
   const message = `${nameOf(walk, position)} may be missing${reason === undefined ? '' : `: ${reason}`}`;
   report(walk, {
@@ -150,16 +150,16 @@ function mayBeMissing(walk: Walk, position: number, reason?: string): void {
   });
 }
 
-function isUndescribed(walk: Walk, position: number): void {
+function isUndescribed(walk: PathWalk, position: number): void {
   if (walk.isCovered) return;
   const message = `${nameOf(walk, position)} is not in the schema, which allows other keys`;
   report(walk, { severity: 'note', code: 'path_undescribed', message });
 }
 
-function report({ path, context }: Walk, fault: Omit<TypeFault, 'offset'>): void {
+function report({ path, context }: PathWalk, fault: Omit<TypeFault, 'offset'>): void {
   context.report({ ...fault, offset: path.offset });
 }
 
-function nameOf({ path }: Walk, position: number): string {
+function nameOf({ path }: PathWalk, position: number): string {
   return formatPath(path.root, path.segments.slice(0, position)).slice(0, 200);
 }

@@ -13,7 +13,7 @@ import {
   sourceLimits,
 } from './source-node.ts';
 
-interface Cursor {
+interface JsonCursor {
   readonly text: string;
   at: number;
   values: number;
@@ -29,7 +29,7 @@ class JsonFault extends Error {
 }
 
 export function readJson(text: string): SourceReading {
-  const cursor: Cursor = { text, at: 0, values: 0, problems: [] };
+  const cursor: JsonCursor = { text, at: 0, values: 0, problems: [] };
   try {
     const root = readValue(cursor, '', 0);
     skipSpace(cursor);
@@ -42,7 +42,7 @@ export function readJson(text: string): SourceReading {
 }
 
 function fault(
-  cursor: Cursor,
+  cursor: JsonCursor,
   pointer: string,
   message: string,
   code: SourceCode = 'json_syntax',
@@ -55,24 +55,24 @@ function fault(
   });
 }
 
-function seenAt({ text, at }: Cursor): string {
+function seenAt({ text, at }: JsonCursor): string {
   return at >= text.length
     ? 'the end of the text'
     : JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0));
 }
 
-function skipSpace(cursor: Cursor): void {
+function skipSpace(cursor: JsonCursor): void {
   while (' \t\r\n'.includes(cursor.text[cursor.at] ?? 'x')) cursor.at++;
 }
 
-function accept(cursor: Cursor, character: string): boolean {
+function accept(cursor: JsonCursor, character: string): boolean {
   skipSpace(cursor);
   if (cursor.text[cursor.at] !== character) return false;
   cursor.at++;
   return true;
 }
 
-function readValue(cursor: Cursor, pointer: string, depth: number): SourceNode {
+function readValue(cursor: JsonCursor, pointer: string, depth: number): SourceNode {
   skipSpace(cursor);
   if (depth > sourceLimits.depth) {
     throw fault(cursor, pointer, `the text nests deeper than ${sourceLimits.depth}`, 'too_deep');
@@ -93,7 +93,7 @@ interface Container {
   readonly start: number;
 }
 
-function readObject(cursor: Cursor, { pointer, depth, start }: Container): SourceNode {
+function readObject(cursor: JsonCursor, { pointer, depth, start }: Container): SourceNode {
   const entries = new Map<string, SourceEntry>();
   if (!accept(cursor, '}')) {
     do {
@@ -115,7 +115,7 @@ function readObject(cursor: Cursor, { pointer, depth, start }: Container): Sourc
   return { value, start, end: cursor.at, entries };
 }
 
-function readList(cursor: Cursor, { pointer, depth, start }: Container): SourceNode {
+function readList(cursor: JsonCursor, { pointer, depth, start }: Container): SourceNode {
   const items: SourceNode[] = [];
   if (!accept(cursor, ']')) {
     do items.push(readValue(cursor, `${pointer}/${items.length}`, depth + 1));
@@ -125,7 +125,7 @@ function readList(cursor: Cursor, { pointer, depth, start }: Container): SourceN
   return { value: items.map(({ value }) => value), start, end: cursor.at, items };
 }
 
-function readString(cursor: Cursor, pointer: string): string {
+function readString(cursor: JsonCursor, pointer: string): string {
   const { text, at: start } = cursor;
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
@@ -141,7 +141,7 @@ function readString(cursor: Cursor, pointer: string): string {
 
 const scalar = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/y;
 
-function readScalar(cursor: Cursor, pointer: string): Json {
+function readScalar(cursor: JsonCursor, pointer: string): Json {
   scalar.lastIndex = cursor.at;
   const written = scalar.exec(cursor.text)?.[0];
   if (written === undefined) throw fault(cursor, pointer, 'expected a JSON value');

@@ -24,7 +24,7 @@ function countParts(text: string): number {
   return text.match(/[\n,[{]|[-?] /g)?.length ?? 0;
 }
 
-interface Walk {
+interface YamlWalk {
   readonly text: string;
   readonly problems: SourceProblem[];
   readonly anchors: Map<string, { readonly node: SourceNode; readonly values: number }>;
@@ -34,7 +34,7 @@ interface Walk {
   isCut: boolean;
 }
 
-interface Place {
+interface NodePosition {
   readonly pointer: string;
   readonly depth: number;
   /** Where to point when the node itself is not written (`key:` without a value). */
@@ -54,7 +54,14 @@ export function readYaml(text: string): SourceReading {
   }
   const { document } = composed;
   const errors = readYamlErrors(text, document);
-  const walk: Walk = { text, problems: [], anchors: new Map(), values: 0, aliasedValues: 0, isCut: false };
+  const walk: YamlWalk = {
+    text,
+    problems: [],
+    anchors: new Map(),
+    values: 0,
+    aliasedValues: 0,
+    isCut: false,
+  };
   const root = convert(document.contents, { pointer: '', depth: 0, start: 0 }, walk);
   if (walk.isCut) return { root: null, problems: walk.problems };
   if (errors.length === 0) return { root, problems: walk.problems };
@@ -62,7 +69,7 @@ export function readYaml(text: string): SourceReading {
   return { root: null, problems: [...errors, ...walk.problems.filter(({ at }) => !known.has(at))] };
 }
 
-function convert(node: unknown, place: Place, walk: Walk): SourceNode {
+function convert(node: unknown, place: NodePosition, walk: YamlWalk): SourceNode {
   const nothing: SourceNode = { value: null, start: place.start, end: place.start };
   if (walk.isCut) return nothing;
   if (place.depth > sourceLimits.depth || ++walk.values > sourceLimits.values) {
@@ -83,19 +90,24 @@ function convert(node: unknown, place: Place, walk: Walk): SourceNode {
   return converted;
 }
 
-function convertContent(node: unknown, place: Place, walk: Walk): SourceNode | undefined {
+function convertContent(node: unknown, place: NodePosition, walk: YamlWalk): SourceNode | undefined {
   if (isAlias(node)) return resolveAlias(node.source, place, walk);
   if (isScalar(node)) return convertScalar(node.value, node, place, walk);
   if (isMap(node)) return convertMap(node, place, walk);
   return isSeq(node) ? convertList(node, place, walk) : undefined;
 }
 
-function report(walk: Walk, { pointer, start }: Place, code: SourceCode, message: string): SourceNode {
+function report(
+  walk: YamlWalk,
+  { pointer, start }: NodePosition,
+  code: SourceCode,
+  message: string,
+): SourceNode {
   if (walk.problems.length < sourceLimits.problems) walk.problems.push({ code, pointer, at: start, message });
   return { value: null, start, end: start };
 }
 
-function cut(walk: Walk, place: Place, code: SourceCode, message: string): SourceNode {
+function cut(walk: YamlWalk, place: NodePosition, code: SourceCode, message: string): SourceNode {
   walk.isCut = true;
   return report(walk, place, code, message);
 }
@@ -105,7 +117,7 @@ function rangeOf(node: unknown): readonly [number, number] | undefined {
   return node.range ? [node.range[0], node.range[1]] : undefined;
 }
 
-function resolveAlias(anchor: string, place: Place, walk: Walk): SourceNode {
+function resolveAlias(anchor: string, place: NodePosition, walk: YamlWalk): SourceNode {
   const target = walk.anchors.get(anchor);
   if (target === undefined) {
     return report(walk, place, 'yaml_alias', `*${anchor} stands before or inside what &${anchor} names`);
@@ -115,7 +127,7 @@ function resolveAlias(anchor: string, place: Place, walk: Walk): SourceNode {
   return cut(walk, place, 'yaml_alias', `aliases repeat more than ${yamlLimits.aliasedValues} values`);
 }
 
-function convertScalar(value: unknown, node: unknown, place: Place, walk: Walk): SourceNode {
+function convertScalar(value: unknown, node: unknown, place: NodePosition, walk: YamlWalk): SourceNode {
   const [start, end] = rangeOf(node) ?? [place.start, place.start];
   const isJson =
     value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
@@ -124,7 +136,7 @@ function convertScalar(value: unknown, node: unknown, place: Place, walk: Walk):
   return report(walk, place, 'value_not_json', `${written} is no value that JSON can hold`);
 }
 
-function convertList(list: YAMLSeq, place: Place, walk: Walk): SourceNode {
+function convertList(list: YAMLSeq, place: NodePosition, walk: YamlWalk): SourceNode {
   const [start, end] = rangeOf(list) ?? [place.start, place.start];
   const items = list.items.map((item, index) =>
     convert(item, { pointer: `${place.pointer}/${index}`, depth: place.depth + 1, start }, walk),
@@ -132,7 +144,7 @@ function convertList(list: YAMLSeq, place: Place, walk: Walk): SourceNode {
   return { value: items.map(({ value }) => value), start, end, items };
 }
 
-function convertMap(map: YAMLMap, place: Place, walk: Walk): SourceNode {
+function convertMap(map: YAMLMap, place: NodePosition, walk: YamlWalk): SourceNode {
   const [start, end] = rangeOf(map) ?? [place.start, place.start];
   if (isUnquotedExpression(map)) {
     const written = walk.text.slice(start, end);
@@ -153,7 +165,7 @@ function isUnquotedExpression(map: YAMLMap): boolean {
   return map.flow === true && second === undefined && isMap(only?.key) && only.key.flow === true;
 }
 
-function addEntry(pair: Pair, place: Place, walk: Walk, entries: Map<string, SourceEntry>): void {
+function addEntry(pair: Pair, place: NodePosition, walk: YamlWalk, entries: Map<string, SourceEntry>): void {
   const [keyStart, keyEnd] = rangeOf(pair.key) ?? [place.start, place.start];
   const at = { ...place, start: keyStart };
   const key = isScalar(pair.key)

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-export interface RunOptions {
+export interface ProgramOptions {
   readonly environment: NodeJS.ProcessEnv;
   readonly timeoutMs: number;
   readonly giveUpAfterMs?: number;
@@ -16,7 +16,7 @@ export interface RunOptions {
 export async function runProgram(
   command: string,
   args: readonly string[],
-  options: RunOptions,
+  options: ProgramOptions,
 ): Promise<void> {
   const child = spawn(command, [...args], { env: options.environment, stdio: ['ignore', 'ignore', 'pipe'] });
   let lastLine = '';

@@ -12,7 +12,7 @@ import type { BudgetKeeper } from '../money/budget-keeper.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { ReviewDelivery } from '../reviews/deliver-review.ts';
 import type { RunDelivery } from '../runs/deliver-run.ts';
-import type { DueWork } from '../runs/due-work.ts';
+import type { DueWorkDuty } from '../runs/due-work.ts';
 import type { ScheduleDelivery } from '../schedules/deliver-schedule.ts';
 
 export interface Duty {
@@ -27,7 +27,7 @@ export interface Duty {
 export interface DutyDependencies {
   readonly db: Db;
   readonly delivery: Pick<RunDelivery, 'deliverOverdue'>;
-  readonly dueWork: DueWork;
+  readonly dueWork: DueWorkDuty;
   readonly reconcileRuns: () => Promise<number>;
   readonly watchCapabilities: () => Promise<number>;
   readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;

@@ -12,7 +12,7 @@ import type { InstanceRow } from '../../db/instance/instance.ts';
 import type { CapabilitySpecRow } from '../../db/spec/capability-spec.ts';
 import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 
-export interface Finding {
+export interface ProbeFinding {
   readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;
   /** The vetted spec; null where it was not read or not accepted. */
   readonly spec: CapabilitySpecRow | null;
@@ -23,7 +23,7 @@ export interface Finding {
 /** Who is asked, and who it should be. */
 type Examined = Pick<InstanceRow, 'name' | 'version' | 'health_url' | 'spec_url'>;
 
-function failed(failure: ProbeFailure, detail: string): Finding {
+function failed(failure: ProbeFailure, detail: string): ProbeFinding {
   return {
     event: { kind: 'probe_failed', failure, detail },
     spec: null,
@@ -31,7 +31,7 @@ function failed(failure: ProbeFailure, detail: string): Finding {
   };
 }
 
-export function mismatch(detail: string): Finding {
+export function mismatch(detail: string): ProbeFinding {
   return {
     event: { kind: 'probe_mismatch', detail },
     spec: null,
@@ -39,7 +39,7 @@ export function mismatch(detail: string): Finding {
   };
 }
 
-function fromFault(path: string, fault: ProbeFault): Finding {
+function fromFault(path: string, fault: ProbeFault): ProbeFinding {
   const detail = `${path}: ${fault.detail}`;
   switch (fault.kind) {
     case 'refused':
@@ -62,7 +62,7 @@ export async function examineInstance(
   { probe, vetter }: { readonly probe: CapabilityProbe; readonly vetter: SchemaVetter },
   row: Examined,
   { readsSpec, signal }: { readonly readsSpec: boolean; readonly signal: AbortSignal },
-): Promise<Finding> {
+): Promise<ProbeFinding> {
   const health = await probe.readHealth(row.health_url, signal);
   if (health.kind !== 'ok') return fromFault('/health', health);
   const stranger = findStranger('/health', row, health.value);

@@ -13,7 +13,7 @@ import {
 } from '../../db/instance/instance.ts';
 import { forgetCalls, recordUptime } from '../../db/instance/instance-process.ts';
 import { findRivalSpec, insertSpec } from '../../db/spec/capability-spec.ts';
-import { type Finding, mismatch } from './examine-instance.ts';
+import { mismatch, type ProbeFinding } from './examine-instance.ts';
 
 function factsOf(row: InstanceRow): InstanceFacts {
   return {
@@ -57,7 +57,7 @@ export async function applyEvent(
 export async function applyFinding(
   db: Db,
   probed: InstanceRow,
-  finding: Finding,
+  finding: ProbeFinding,
   logger: Logger,
 ): Promise<InstanceRow['state'] | null> {
   return db.transaction(async (trx) => {
@@ -107,7 +107,7 @@ async function applyHealth(
   await recordUptime(db, instance_id, uptime_ms);
 }
 
-function isOldNews(probed: InstanceRow, row: InstanceRow, { event }: Finding): boolean {
+function isOldNews(probed: InstanceRow, row: InstanceRow, { event }: ProbeFinding): boolean {
   return (
     probed.registered_at.getTime() !== row.registered_at.getTime() ||
     probed.generation !== row.generation ||

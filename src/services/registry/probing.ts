@@ -6,7 +6,7 @@
 import { afterSilence } from '../../core/registry/transitions.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import { changeSilentInstances, claimDueProbes } from '../../db/instance/instance-probe.ts';
-import { examineInstance, type Finding } from './examine-instance.ts';
+import { examineInstance, type ProbeFinding } from './examine-instance.ts';
 import { applyFinding } from './instance-changes.ts';
 import type { ProbingTools } from './vetting.ts';
 
@@ -16,7 +16,7 @@ const smallestJudgedRound = 5;
 
 interface Silent {
   readonly row: InstanceRow;
-  readonly finding: Finding;
+  readonly finding: ProbeFinding;
 }
 
 /** @returns how many instances were probed */
@@ -44,7 +44,7 @@ async function probeInstance(tools: ProbingTools, row: InstanceRow): Promise<Sil
   return null;
 }
 
-function isSilence({ event }: Finding): boolean {
+function isSilence({ event }: ProbeFinding): boolean {
   return event.kind === 'probe_failed' && (event.failure === 'unanswered' || event.failure === 'unconnected');
 }
 

@@ -52,7 +52,7 @@ export function createCloseRun(dependencies: CloseDependencies): CloseRun {
   };
 }
 
-interface Output {
+interface RunResult {
   readonly value?: Json;
   readonly error?: Failure;
 }
@@ -62,7 +62,7 @@ const largestOutput = 16 * 1_048_576;
 /** Of all results that it mentions: they are in memory at once. */
 const largestSources = 128 * 1_048_576;
 
-function tooLarge(what: string, bytes: number, limit: number): Output {
+function tooLarge(what: string, bytes: number, limit: number): RunResult {
   return {
     error: {
       code: 'output_too_large',
@@ -72,7 +72,7 @@ function tooLarge(what: string, bytes: number, limit: number): Output {
 }
 
 /** The definition's `output`, else the outputs of the steps that no other step waits for, by id. */
-async function evaluateOutput(dependencies: CloseDependencies, context: RunContext): Promise<Output> {
+async function evaluateOutput(dependencies: CloseDependencies, context: RunContext): Promise<RunResult> {
   const { output } = context.compiled;
   const sources =
     output === null
@@ -95,7 +95,7 @@ async function gatherOutputs(
   { results }: CloseDependencies,
   { run_id }: RunContext,
   stepIds: readonly string[],
-): Promise<Output> {
+): Promise<RunResult> {
   const mentions = stepIds.map((step_id) => ({ step_id, reads_output: true }));
   const { steps, failure } = await results.scopeOf(run_id, mentions);
   if (failure !== null) return { error: failure };

@@ -31,7 +31,7 @@ export interface DueWorkDependencies {
   readonly logger: Logger;
 }
 
-export interface DueWork {
+export interface DueWorkDuty {
   /** Does what is due. @returns how much was done */
   attend(): Promise<number>;
 }
@@ -40,7 +40,7 @@ const batch = 500;
 /** After a round in which something could not be delivered. */
 const pauseMs = 2_000;
 
-export function createDueWork({ db, workflows, delivery, logger }: DueWorkDependencies): DueWork {
+export function createDueWork({ db, workflows, delivery, logger }: DueWorkDependencies): DueWorkDuty {
   let pausedUntil = 0;
 
   const wakes = createDeliveries<WakeRow>({

@@ -23,7 +23,7 @@ import { toRun, toRunSummary } from './run-view.ts';
 import { createStepPages, type ItemQuery, type StepPageDependencies } from './step-pages.ts';
 import type { BulkOrder, BulkSubmission, Submission, SubmitRun, SubmitRuns } from './submit-run.ts';
 
-export interface RunFilter {
+export interface RunQuery {
   readonly pipeline?: string | undefined;
   readonly state?: RunState | undefined;
   readonly parent?: 'none' | undefined;
@@ -94,7 +94,7 @@ export function createRunService(dependencies: RunDependencies) {
 
     list: async (
       projectId: string,
-      { cursor, label, limit, ...filter }: RunFilter,
+      { cursor, label, limit, ...filter }: RunQuery,
     ): Promise<{ items: RunSummary[]; next_cursor: string | null }> => {
       const after = cursor === undefined ? undefined : decodeCursor(cursor);
       const rows = await listRuns(db, projectId, {

@@ -3,7 +3,7 @@
  * comes after a newer one; it goes on until nothing newer is there.
  */
 import type { Logger } from 'pino';
-import type { ScheduleOrder, Schedules } from '../../clients/temporal/schedules.ts';
+import type { ScheduleOrder, TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import { parseDuration } from '../../core/duration.ts';
 import type { Db } from '../../db/connect.ts';
 import type { ScheduleRow } from '../../db/schedule/schedule.ts';
@@ -58,7 +58,7 @@ export function createScheduleDelivery({
   logger,
 }: {
   readonly db: Db;
-  readonly schedules: Pick<Schedules, 'put' | 'remove'>;
+  readonly schedules: Pick<TemporalSchedules, 'put' | 'remove'>;
   readonly logger: Logger;
 }): ScheduleDelivery {
   /** @returns whether something newer may be there */

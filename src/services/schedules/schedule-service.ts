@@ -1,6 +1,6 @@
 /** Schedules as users see them. Every change is a change of the row; Temporal is told of it, at once or later. */
 
-import type { Schedules } from '../../clients/temporal/schedules.ts';
+import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
 import {
   deleteSchedule,
@@ -20,7 +20,7 @@ import type { ScheduleDelivery } from './deliver-schedule.ts';
 import { isDelivered, toSchedule } from './schedule-view.ts';
 
 export interface ScheduleDependencies extends ScheduleCheck {
-  readonly schedules: Pick<Schedules, 'trigger' | 'nextTimes'>;
+  readonly schedules: Pick<TemporalSchedules, 'trigger' | 'nextTimes'>;
   readonly delivery: Pick<ScheduleDelivery, 'deliverSoon'>;
 }
 

@@ -1,12 +1,12 @@
 import { PassThrough } from 'node:stream';
-import type { Output, Shell } from '../../../src/cli/shell.ts';
+import type { Shell, Terminal } from '../../../src/cli/shell.ts';
 
 export interface TestShell {
   readonly shell: Shell;
   readonly seen: { stdout: string; stderr: string; exitCode: number };
 }
 
-function createOutput(onText: (text: string) => void, columns: number | undefined): Output {
+function createOutput(onText: (text: string) => void, columns: number | undefined): Terminal {
   const stream = new PassThrough().setEncoding('utf8').on('data', onText);
   return columns === undefined ? stream : Object.assign(stream, { isTTY: true, columns, rows: 24 });
 }

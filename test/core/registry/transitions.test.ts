@@ -4,9 +4,9 @@ import {
   afterRegistration,
   type InstanceEvent,
   type InstanceFacts,
+  type InstanceTransition,
   nextState,
   type StoredState,
-  type Transition,
 } from '../../../src/core/registry/transitions.ts';
 
 function facts(changes: Partial<InstanceFacts> = {}): InstanceFacts {
@@ -109,10 +109,10 @@ describe('nextState', () => {
   }
 
   it('takes a suspect instance down after three failed probes 1 s apart, then probes after 15, 30, 60, 60 s', () => {
-    const pauses: Transition[] = [];
+    const pauses: InstanceTransition[] = [];
     let now = facts({ state: 'suspect' });
     for (let round = 0; round < 6; round++) {
-      pauses.push(nextState(now, refused) as Transition);
+      pauses.push(nextState(now, refused) as InstanceTransition);
       now = follow(now, [refused]);
     }
     expect(pauses.map(({ state, next_probe_in_ms }) => `${state} ${next_probe_in_ms}`)).toEqual([
@@ -185,7 +185,7 @@ describe('whatever happens', () => {
     const any = fc.constantFrom(...Object.values(events), unanswered, unconnected);
     fc.assert(
       fc.property(fc.array(any, { minLength: 1 }), (happening) => {
-        let next: Transition = afterRegistration;
+        let next: InstanceTransition = afterRegistration;
         for (const event of happening) next = nextState(facts(next), event) ?? next;
         const wantsProbe = next.next_probe_in_ms !== null;
         if (next.state !== 'up') expect(wantsProbe).toBe(next.state !== 'deregistered');

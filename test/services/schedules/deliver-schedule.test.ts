@@ -1,7 +1,7 @@
 /** Temporal is a port here that is away, or slow, when a test says so; everything else is real. */
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import type { ScheduleOrder, Schedules } from '../../../src/clients/temporal/schedules.ts';
+import type { ScheduleOrder, TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
 import {
   deleteSchedule,
@@ -39,7 +39,7 @@ async function aSchedule(body: object = {}): Promise<ScheduleKey> {
 }
 
 /** A server process, and what it told Temporal. */
-function aDelivery(temporal: Partial<Schedules> = {}) {
+function aDelivery(temporal: Partial<TemporalSchedules> = {}) {
   const told: (ScheduleOrder | string)[] = [];
   const delivery = createScheduleDelivery({
     db,

@@ -28,7 +28,7 @@ export function checkExpressions(
 }
 
 /** Where expressions stand, and what they may name there. */
-interface Place {
+interface ExpressionPlace {
   readonly reading: ReferencingTemplate;
   /** The step whose template it is. */
   readonly ownStep?: string;
@@ -38,9 +38,9 @@ interface Place {
   readonly isBeforeRun?: boolean;
 }
 
-function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): Place[] {
+function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): ExpressionPlace[] {
   const { output, concurrencyKey } = templates;
-  const ofSteps = templates.steps.flatMap(({ input, when, items }, index): Place[] => {
+  const ofSteps = templates.steps.flatMap(({ input, when, items }, index): ExpressionPlace[] => {
     const ownStep = steps[index]?.id ?? '';
     const once = [when, items].flatMap((reading) => (reading === null ? [] : [{ reading, ownStep }]));
     return [...once, { reading: input, ownStep, isPerItem: items !== null }];
@@ -52,7 +52,7 @@ function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplate
   ];
 }
 
-function checkCount(places: readonly Place[]): DefinitionFinding[] {
+function checkCount(places: readonly ExpressionPlace[]): DefinitionFinding[] {
   const limit = expressionLimits.expressionsPerDefinition;
   const count = places.reduce((sum, { reading }) => sum + reading.template.expressions, 0);
   if (count <= limit) return [];
@@ -74,7 +74,7 @@ function toFinding(error: TemplateReading['errors'][number]): DefinitionFinding 
 interface ReferenceContext {
   readonly known: ReadonlySet<string>;
   readonly suggestStep: SuggestName;
-  readonly place: Place;
+  readonly place: ExpressionPlace;
 }
 
 function checkReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {

@@ -4,9 +4,9 @@ import { defaultRetry } from '../../call/retry-policy.ts';
 import { type StepKind, stepKindOf } from '../step-kind.ts';
 import type { DefinitionFinding } from './finding.ts';
 
-type StepKey = keyof StepDefinition;
+type StepField = keyof StepDefinition;
 
-const kindKeys = ['capability', 'pipeline', 'wait', 'review'] as const satisfies readonly StepKey[];
+const kindKeys = ['capability', 'pipeline', 'wait', 'review'] as const satisfies readonly StepField[];
 
 const keyOf: Readonly<Record<StepKind, (typeof kindKeys)[number]>> = {
   call: 'capability',
@@ -16,7 +16,7 @@ const keyOf: Readonly<Record<StepKind, (typeof kindKeys)[number]>> = {
 };
 
 /** Keys that say nothing about every step: about which they do. */
-const kindsOfKey: Partial<Readonly<Record<StepKey, readonly StepKind[]>>> = {
+const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   input: ['call', 'run', 'review'],
   priority: ['call', 'run'],
   budget_ceiling_usd: ['call', 'run'],
@@ -60,8 +60,8 @@ function wrongKind(seen: readonly string[], pointer: string): DefinitionFinding 
 function checkKeys(step: StepDefinition, pointer: string): DefinitionFinding[] {
   const kind = stepKindOf(step);
   return Object.keys(step).flatMap((key): DefinitionFinding[] => {
-    const allowed = kindsOfKey[key as StepKey];
-    if (allowed === undefined || step[key as StepKey] === undefined || allowed.includes(kind)) return [];
+    const allowed = kindsOfKey[key as StepField];
+    if (allowed === undefined || step[key as StepField] === undefined || allowed.includes(kind)) return [];
     const owners = allowed.map((owner) => keyOf[owner]).join(', ');
     const message = `${key} says nothing about a step with ${keyOf[kind]}, only about one with ${owners}`;
     return [{ severity: 'error', code: 'key_not_applicable', pointer: `${pointer}/${key}`, message }];
