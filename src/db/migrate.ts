@@ -1,44 +1,22 @@
 /**
- * Brings a database to the newest schema, forward only. Migrations are statically imported, so that sources and
- * compiled output behave alike. A session advisory lock lets many processes start at once; knex's own lock
- * row, which a killed migrator leaves behind, is freed inside it.
+ * Brings a database to the newest schema that this process knows, forward only. Migrations are statically imported, so
+ * that sources and compiled output behave alike. A session advisory lock lets many processes start at once; knex's own
+ * lock row, which a killed migrator leaves behind, is freed inside it.
+ *
+ * A process also starts beside a newer schema, so that a rolling update and its roll-back work: what it does not know
+ * is left alone, unless a migration has raised the floor above what it knows (`schema/schema-floor.sql.ts`).
  */
 import type { Knex } from 'knex';
 import { connectDatabase, type Db } from './connect.ts';
-import { createTables } from './migrations/0001-create-tables.ts';
-import { createAttemptFunctions } from './migrations/0002-create-attempt-functions.ts';
-import { addRegistryLife } from './migrations/0003-add-registry-life.ts';
-import { addBudgetScopes } from './migrations/0004-add-budget-scopes.ts';
-import { batchAttempts } from './migrations/0005-batch-attempts.ts';
-import { moveBudgets } from './migrations/0006-move-budgets.ts';
-import { moveBudgetsAtOnce } from './migrations/0007-move-budgets-at-once.ts';
-import { claimInSets } from './migrations/0008-claim-in-sets.ts';
-import { addEscalation } from './migrations/0009-add-escalation.ts';
-import { completeTheEngine } from './migrations/0010-complete-the-engine.ts';
-import { tellItems } from './migrations/0011-tell-items.ts';
-import { chargeRunsAbove } from './migrations/0012-charge-runs-above.ts';
-import { findTurns } from './migrations/0013-find-turns.ts';
+import { createSchema } from './migrations/0001-create-schema.ts';
 
 interface Migration {
+  /** Begins with its number. */
   readonly name: string;
   readonly up: (db: Knex) => Promise<void>;
 }
 
-const migrations: readonly Migration[] = [
-  createTables,
-  createAttemptFunctions,
-  addRegistryLife,
-  addBudgetScopes,
-  batchAttempts,
-  moveBudgets,
-  moveBudgetsAtOnce,
-  claimInSets,
-  addEscalation,
-  completeTheEngine,
-  tellItems,
-  chargeRunsAbove,
-  findTurns,
-];
+const migrations: readonly Migration[] = [createSchema];
 
 const lockKey = 7_236_150_443;
 
@@ -65,12 +43,32 @@ async function withLock(db: Db, work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** @param url database that exists; its schema `public` receives the tables */
+/** @throws Error when the database has left this process behind */
+async function checkFloor(db: Db): Promise<void> {
+  if (!(await db.schema.hasTable('schema_floor'))) return;
+  const { rows } = await db.raw<{ rows: [{ floor: number }] }>('select migration as floor from schema_floor');
+  const [{ floor }] = rows;
+  const known = Math.max(...migrations.map(({ name }) => Number.parseInt(name, 10)));
+  if (floor <= known) return;
+  throw new Error(
+    `the schema of the database needs a process that knows migration ${floor}, and this one knows migrations up to ${known}: start a newer version of Capstan`,
+  );
+}
+
+/**
+ * @param url database that exists; its schema `public` receives the tables
+ * @throws Error when the database's schema is too new for this process
+ */
 export async function migrate(url: string): Promise<void> {
   const db = connectDatabase(url, 3, 0);
   try {
     await withLock(db, async () => {
-      const config = { migrationSource: source, tableName: 'schema_migration' };
+      await checkFloor(db);
+      const config = {
+        migrationSource: source,
+        tableName: 'schema_migration',
+        disableMigrationsListValidation: true, // later ones may be there
+      };
       await db.migrate.forceFreeMigrationsLock(config);
       await db.migrate.latest(config);
     });

@@ -39,7 +39,7 @@ function toRequests(claims: readonly Claim[]): string {
 /** Scope → day, as it would be at that moment. */
 export async function daysAt(db: Db, claim: Claim, at: string): Promise<Record<string, string>> {
   const { rows } = await db.raw(
-    `select scope, window_start::text as day from demand_of(${claimsArray}, ?) order by scope`,
+    `select scope, window_start::text as day from budget_demand(${claimsArray}, ?) order by scope`,
     [toRequests([claim]), at],
   );
   return Object.fromEntries(rows.map((row: { scope: string; day: string }) => [row.scope, row.day]));
@@ -47,7 +47,7 @@ export async function daysAt(db: Db, claim: Claim, at: string): Promise<Record<s
 
 /** Reserves as if it were that moment. @returns the refusal or null */
 export async function reserveAt(db: Db, claims: readonly Claim[], at: string) {
-  const { rows } = await db.raw(`select reserve_budgets(${claimsArray}, ?) as refusal`, [
+  const { rows } = await db.raw(`select charge_budgets('{}', '{}', '{}', ${claimsArray}, ?) as refusal`, [
     toRequests(claims),
     at,
   ]);

@@ -1,4 +1,4 @@
-/** Queries on attempts. The two on the hot path are functions of the database: see migration 0005. */
+/** Queries on attempts. The one around every call is a function of the database: functions/settle-and-claim.sql.ts. */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
@@ -115,12 +115,12 @@ export async function settleAndClaim(
   isDurable: boolean,
 ): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> {
   const rows = await runPrepared<ClaimResult | { outcome: EndResult }>(db, {
-    name: 'take_turn',
-    text: 'select * from take_turn($1, $2, $3, $4)',
+    name: 'settle_and_claim',
+    text: 'select * from settle_and_claim($1, $2, $3, $4)',
     values: [
-      toJsonb(ends.map(toAttemptEnd)),
+      ends.length === 0 ? null : toJsonb(ends.map(toAttemptEnd)),
       ends.map(({ output = null }) => JSON.stringify(output)),
-      toJsonb(claims.map(toClaimRequest)),
+      claims.length === 0 ? null : toJsonb(claims.map(toClaimRequest)),
       isDurable,
     ],
   });

@@ -1,7 +1,7 @@
 /**
  * Budgets of a day as people see and set them. A new limit holds from the next reservation on, in every process: it
  * first changes where new days take it from, which waits for a day that is just being added, and then every day that
- * exists from today on. Reservations move the rows in functions of the database: see migration 0006.
+ * exists from today on. Reservations move the rows by functions of the database: functions/apply-budgets.sql.ts.
  */
 import type { Db } from '../connect.ts';
 

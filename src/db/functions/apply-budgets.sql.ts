@@ -1,14 +1,12 @@
-/** Budgets locked, judged and moved by one statement: starting a statement costs more than its work. */
-import type { Knex } from 'knex';
-
 /**
- * As in migration 0006, by one statement where all budgets are there: `moved` between free and reserved, `spent`, and
- * `wanted`, which is reserved in all of them or in none. A mark is set when spending passes it, and a run's log tells
- * it. A lone claim that has no room even when nothing is reserved marks the budget as reached.
- * @returns null, or the tightest scope that has no room for what is wanted
+ * Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in all
+ * of them or in none. A mark is set when spending passes it, and a run's log tells it. A lone claim that has no room even
+ * when nothing is reserved marks the budget as reached. One statement locks, judges and moves: starting a statement costs
+ * more than its work. It opens the budgets that are missing, then locks all of them; scopes come in their order (L4).
+ * It returns null, or the tightest scope that has no room for what is wanted, and of a run which one: it may be one above.
  */
-const applyBudgets = `
-create or replace function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
+export const applyBudgets = `
+create function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
   p_wanted bigint[], p_is_lone boolean) returns jsonb language plpgsql as $$
 declare
   v_now timestamptz := clock_timestamp();
@@ -41,13 +39,14 @@ begin
     from locked l left join refused r on true
     where b.scope = l.scope and b.window_start = l.window_start and (l.is_moved or r.scope is null or p_is_lone)
   )
-  select jsonb_build_object('scope', split_part(r.scope, ':', 1), 'limit_nano', r.limit_nano::text,
+  select jsonb_build_object('scope', split_part(r.scope, ':', 1),
+      'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
       'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
       'resets_at', case when r.window_start <> '-infinity' then day_start(r.window_start + 1, coalesce(
         (select timezone from project where 'project:' || project_id = r.scope), 'UTC')) end)
     into v_refusal from refused r;
 
-  if exists (select 1 from unnest(p_scopes) s where s like 'run:%') then
+  if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
     insert into event (run_id, type, data)
     select substr(b.scope, 5), 'run.budget_reached', jsonb_build_object('percent', mark.percent,
         'limit_usd', b.limit_nano / 1000000000.0, 'spent_usd', b.spent_nano / 1000000000.0)
@@ -61,20 +60,3 @@ begin
   return v_refusal;
 end $$;
 `;
-
-/** Whether money is short for what a claim has reserved: there is no room for nine more like it. */
-const isTight = `
-create function is_tight(p_claim claim_request, p_now timestamptz) returns boolean language sql as $$
-  select p_claim.reserved_nano > 0 and exists (
-    select 1 from demand_of(array[p_claim], p_now) d
-    join budget b on b.scope = d.scope and b.window_start = d.window_start
-    where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
-$$;
-`;
-
-export const moveBudgetsAtOnce = {
-  name: '0007-move-budgets-at-once',
-  up: async (db: Knex): Promise<void> => {
-    for (const part of [applyBudgets, isTight]) await db.raw(part);
-  },
-};

@@ -1,0 +1,44 @@
+/**
+ * One delivery to one instance, with its lease, price, reservation and decision. Attempts outlive the instances that
+ * they were made on. Decisions are read as a whole and never searched, so they are kept as text.
+ */
+export const attemptTable = `
+create table attempt (
+  attempt_id text primary key,
+  project_id text not null,
+  key text not null, -- run.step.item.revision, sent as Idempotency-Key
+  number int not null, -- 1 for the first attempt of the key
+  run_id text references run on delete cascade,
+  step_id text,
+  item int,
+  capability text not null,
+  instance_id text not null,
+  endpoint text not null,
+  state text not null check (state in ('reserved', 'dispatched', 'settled', 'released', 'lost')),
+  token uuid not null,
+  lease_until timestamptz not null,
+  cost_type text not null,
+  rate_usd numeric(24, 12) not null,
+  reserved_nano bigint not null check (reserved_nano >= 0),
+  settled_nano bigint check (settled_nano >= 0),
+  budget_window date, -- the project's local day of admission; null for free calls
+  certainty text check (certainty in ('exact', 'estimated')),
+  ambiguity text check (ambiguity in ('not_sent', 'rejected', 'overloaded', 'ambiguous', 'answered')),
+  counted boolean not null default false, -- against retry.max
+  error jsonb,
+  duration_ms double precision,
+  decision json not null,
+  inputs json, -- what the choice was made from, to make it again
+  started_at timestamptz not null default clock_timestamp(),
+  finished_at timestamptz
+);
+create unique index attempt_open_by_key on attempt (key)
+  where state in ('reserved', 'dispatched'); -- one open attempt per key
+create index attempt_by_key on attempt (key); -- numbers and counts of a key
+create index attempt_by_run on attempt (run_id, step_id, item) where run_id is not null; -- run and step pages
+create index attempt_open_by_instance on attempt (instance_id, lease_until)
+  where state in ('reserved', 'dispatched'); -- held slots; expired leases
+create index attempt_by_escalation on attempt (key text_pattern_ops)
+  where key like 'esc\\_%'; -- what an escalation cost
+create index attempt_paid on attempt (budget_window) where reserved_nano > 0; -- maintenance: sums of days
+`;

@@ -1,0 +1,17 @@
+/** A schedule, and which version of it Temporal has taken. */
+export const scheduleTable = `
+create table schedule (
+  schedule_id text primary key,
+  project_id text not null references project,
+  name text not null,
+  body json not null, -- as it was asked for
+  version int not null default 1, -- grows with every change
+  delivered_version int not null default 0, -- that Temporal has taken
+  deleted_at timestamptz, -- Temporal is to forget it
+  created_at timestamptz not null default clock_timestamp(),
+  updated_at timestamptz not null default clock_timestamp()
+);
+create unique index schedule_by_name on schedule (project_id, name) where deleted_at is null; -- one of a name; listing
+create index schedule_undelivered on schedule (updated_at)
+  where delivered_version < version; -- maintenance: deliveries
+`;

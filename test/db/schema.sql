@@ -1,0 +1,1195 @@
+create type attempt_end as (
+  attempt_id text,
+  token uuid,
+  state text,
+  ambiguity text,
+  counted boolean,
+  settled_nano bigint,
+  certainty text,
+  duration_ms double precision,
+  error jsonb,
+  step_state text,
+  event_data jsonb,
+  is_step boolean
+);
+
+create type claim_request as (
+  attempt_id text,
+  token uuid,
+  key text,
+  is_first boolean,
+  project_id text,
+  run_id text,
+  step_id text,
+  item integer,
+  revision integer,
+  capability text,
+  instance_id text,
+  must_be_idle boolean,
+  cost_type text,
+  rate_usd numeric,
+  lease_ms integer,
+  reserved_nano bigint,
+  decision json,
+  inputs json
+);
+
+create table advice_answer (
+  project_id text not null,
+  request_sha256 bytea not null,
+  answer json not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint advice_answer_pkey PRIMARY KEY (project_id, request_sha256),
+  constraint advice_answer_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE INDEX advice_answer_created_at ON public.advice_answer USING btree (created_at);
+
+create table api_key (
+  key_id text not null,
+  name text not null,
+  secret_sha256 bytea not null,
+  scopes text[] not null,
+  projects text[] not null,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint api_key_pkey PRIMARY KEY (key_id),
+  constraint api_key_projects_check CHECK ((cardinality(projects) > 0))
+);
+
+create table attempt (
+  attempt_id text not null,
+  project_id text not null,
+  key text not null,
+  number integer not null,
+  run_id text,
+  step_id text,
+  item integer,
+  capability text not null,
+  instance_id text not null,
+  endpoint text not null,
+  state text not null,
+  token uuid not null,
+  lease_until timestamp with time zone not null,
+  cost_type text not null,
+  rate_usd numeric(24,12) not null,
+  reserved_nano bigint not null,
+  settled_nano bigint,
+  budget_window date,
+  certainty text,
+  ambiguity text,
+  counted boolean not null default false,
+  error jsonb,
+  duration_ms double precision,
+  decision json not null,
+  inputs json,
+  started_at timestamp with time zone not null default clock_timestamp(),
+  finished_at timestamp with time zone,
+  constraint attempt_ambiguity_check CHECK ((ambiguity = ANY (ARRAY['not_sent'::text, 'rejected'::text, 'overloaded'::text, 'ambiguous'::text, 'answered'::text]))),
+  constraint attempt_certainty_check CHECK ((certainty = ANY (ARRAY['exact'::text, 'estimated'::text]))),
+  constraint attempt_pkey PRIMARY KEY (attempt_id),
+  constraint attempt_reserved_nano_check CHECK ((reserved_nano >= 0)),
+  constraint attempt_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
+  constraint attempt_settled_nano_check CHECK ((settled_nano >= 0)),
+  constraint attempt_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'dispatched'::text, 'settled'::text, 'released'::text, 'lost'::text])))
+);
+CREATE INDEX attempt_by_escalation ON public.attempt USING btree (key text_pattern_ops) WHERE (key ~~ 'esc\_%'::text);
+CREATE INDEX attempt_by_key ON public.attempt USING btree (key);
+CREATE INDEX attempt_by_run ON public.attempt USING btree (run_id, step_id, item) WHERE (run_id IS NOT NULL);
+CREATE INDEX attempt_open_by_instance ON public.attempt USING btree (instance_id, lease_until) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
+CREATE UNIQUE INDEX attempt_open_by_key ON public.attempt USING btree (key) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
+CREATE INDEX attempt_paid ON public.attempt USING btree (budget_window) WHERE (reserved_nano > 0);
+
+create table audit (
+  entry bigint not null generated always as identity,
+  project_id text,
+  at timestamp with time zone not null default clock_timestamp(),
+  actor text not null,
+  action text not null,
+  subject text not null,
+  data jsonb not null default '{}'::jsonb,
+  constraint audit_pkey PRIMARY KEY (entry)
+);
+CREATE INDEX audit_by_subject ON public.audit USING btree (project_id, subject, entry DESC);
+CREATE INDEX audit_listed ON public.audit USING btree (project_id, entry DESC);
+CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE ON public.audit FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER audit_keep BEFORE TRUNCATE ON public.audit FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+create table budget (
+  scope text collate "C" not null,
+  window_start date not null,
+  limit_nano bigint,
+  reserved_nano bigint not null default 0,
+  spent_nano bigint not null default 0,
+  reached_50_at timestamp with time zone,
+  reached_80_at timestamp with time zone,
+  reached_100_at timestamp with time zone,
+  announced integer not null default 0,
+  constraint budget_limit_nano_check CHECK ((limit_nano >= 0)),
+  constraint budget_pkey PRIMARY KEY (scope, window_start),
+  constraint budget_reserved_nano_check CHECK ((reserved_nano >= 0)),
+  constraint budget_spent_nano_check CHECK ((spent_nano >= 0))
+);
+CREATE INDEX budget_by_day ON public.budget USING btree (window_start) WHERE (window_start > '-infinity'::date);
+CREATE INDEX budget_unannounced ON public.budget USING btree (announced) WHERE (((reached_50_at IS NOT NULL) AND (announced < 50)) OR ((reached_80_at IS NOT NULL) AND (announced < 80)) OR ((reached_100_at IS NOT NULL) AND (announced < 100)));
+
+create table capability_spec (
+  name text not null,
+  version text not null,
+  digest text not null,
+  spec json not null,
+  created_at timestamp with time zone not null default now(),
+  constraint capability_spec_pkey PRIMARY KEY (name, version, digest)
+);
+
+create table definition (
+  digest text not null,
+  body json not null,
+  created_at timestamp with time zone not null default now(),
+  constraint definition_pkey PRIMARY KEY (digest)
+);
+
+create table escalation (
+  escalation_id text not null,
+  project_id text not null,
+  job_type text not null,
+  prompt text not null,
+  context json,
+  repo_context text not null default ''::text,
+  signals text[] not null default '{}'::text[],
+  result_schema json,
+  run_id text,
+  step_id text,
+  item integer,
+  previous_id text,
+  ladder json not null,
+  transition integer not null default 0,
+  escalation_level integer not null,
+  escalation_history jsonb not null default '[]'::jsonb,
+  escalation_advice jsonb not null default '[]'::jsonb,
+  model_spec jsonb not null,
+  active_skills text[] not null default '{}'::text[],
+  state text not null default 'running'::text,
+  result json,
+  error jsonb,
+  fingerprint text,
+  leader_id text,
+  review_id text,
+  skill_id text,
+  max_usd numeric(24,12),
+  start_delivered_at timestamp with time zone,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  finished_at timestamp with time zone,
+  constraint escalation_check CHECK ((((run_id IS NULL) = (step_id IS NULL)) AND ((run_id IS NULL) = (item IS NULL)))),
+  constraint escalation_check1 CHECK (((finished_at IS NULL) = (state = ANY (ARRAY['running'::text, 'in_review'::text])))),
+  constraint escalation_escalation_advice_check CHECK ((jsonb_typeof(escalation_advice) = 'array'::text)),
+  constraint escalation_escalation_history_check CHECK ((jsonb_typeof(escalation_history) = 'array'::text)),
+  constraint escalation_escalation_level_check CHECK (((escalation_level >= 0) AND (escalation_level <= 5))),
+  constraint escalation_max_usd_check CHECK ((max_usd >= (0)::numeric)),
+  constraint escalation_pkey PRIMARY KEY (escalation_id),
+  constraint escalation_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint escalation_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
+  constraint escalation_state_check CHECK ((state = ANY (ARRAY['running'::text, 'in_review'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text])))
+);
+CREATE INDEX escalation_by_step ON public.escalation USING btree (run_id, step_id, item, escalation_id) WHERE (run_id IS NOT NULL);
+CREATE INDEX escalation_leader ON public.escalation USING btree (project_id, job_type, fingerprint, escalation_id) WHERE (state = ANY (ARRAY['running'::text, 'in_review'::text]));
+CREATE UNIQUE INDEX escalation_open_by_step ON public.escalation USING btree (run_id, step_id, item) WHERE ((run_id IS NOT NULL) AND (state = ANY (ARRAY['running'::text, 'in_review'::text])));
+CREATE INDEX escalation_recent ON public.escalation USING btree (project_id, job_type, escalation_id DESC);
+CREATE INDEX escalation_undelivered ON public.escalation USING btree (created_at) WHERE ((run_id IS NULL) AND (start_delivered_at IS NULL) AND (finished_at IS NULL));
+CREATE TRIGGER escalation_append_only BEFORE UPDATE OF escalation_history, escalation_advice ON public.escalation FOR EACH ROW EXECUTE FUNCTION refuse_shrinking();
+
+create table event (
+  id bigint not null generated always as identity,
+  run_id text not null,
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamp with time zone not null default clock_timestamp(),
+  type text not null,
+  step_id text,
+  item integer,
+  attempt integer,
+  data jsonb not null default '{}'::jsonb,
+  constraint event_pkey PRIMARY KEY (run_id, xid, id),
+  constraint event_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE
+);
+
+create table idempotency (
+  project_id text not null,
+  request text not null,
+  key text not null,
+  body_sha256 bytea not null,
+  status integer not null,
+  answer json not null,
+  created_at timestamp with time zone not null default now(),
+  constraint idempotency_pkey PRIMARY KEY (project_id, request, key),
+  constraint idempotency_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE INDEX idempotency_created_at ON public.idempotency USING btree (created_at);
+
+create table instance (
+  instance_id text not null,
+  owner_project text not null,
+  name text not null,
+  endpoint text not null,
+  version text not null,
+  spec_url text not null,
+  health_url text not null,
+  cost_type text not null,
+  rate_usd numeric(24,12) not null,
+  cost_notes text,
+  settle text not null default 'computed'::text,
+  tags text[] not null,
+  max_concurrency integer not null,
+  state text not null,
+  reason text,
+  down_since timestamp with time zone,
+  generation integer not null default 1,
+  replaces boolean not null default false,
+  queue_depth integer,
+  queue_depth_held integer not null default 0,
+  queue_depth_at timestamp with time zone,
+  duration_ms double precision,
+  deviation_ms double precision,
+  success_count double precision not null default 0,
+  failure_count double precision not null default 0,
+  spec_digest text,
+  failed_probes integer not null default 0,
+  next_probe_at timestamp with time zone,
+  uptime_ms double precision,
+  uptime_at timestamp with time zone,
+  breaker_until timestamp with time zone,
+  breaker_openings integer not null default 0,
+  registered_at timestamp with time zone not null default now(),
+  last_heartbeat_at timestamp with time zone not null default now(),
+  changed_xid xid8 not null default pg_current_xact_id(),
+  constraint instance_check CHECK (((cost_type <> 'free'::text) OR (rate_usd = (0)::numeric))),
+  constraint instance_cost_type_check CHECK ((cost_type = ANY (ARRAY['per_second'::text, 'per_call'::text, 'free'::text]))),
+  constraint instance_max_concurrency_check CHECK ((max_concurrency > 0)),
+  constraint instance_name_endpoint_key UNIQUE (name, endpoint),
+  constraint instance_owner_project_fkey FOREIGN KEY (owner_project) REFERENCES project(project_id),
+  constraint instance_pkey PRIMARY KEY (instance_id),
+  constraint instance_rate_usd_check CHECK (((rate_usd >= (0)::numeric) AND (rate_usd <= (10000)::numeric))),
+  constraint instance_settle_check CHECK ((settle = ANY (ARRAY['computed'::text, 'reported'::text]))),
+  constraint instance_state_check CHECK ((state = ANY (ARRAY['up'::text, 'suspect'::text, 'down'::text, 'quarantined'::text, 'deregistered'::text])))
+);
+CREATE INDEX instance_changed_xid ON public.instance USING btree (changed_xid);
+CREATE INDEX instance_down_since ON public.instance USING btree (down_since) WHERE (down_since IS NOT NULL);
+CREATE INDEX instance_endpoint ON public.instance USING btree (endpoint);
+CREATE INDEX instance_next_probe_at ON public.instance USING btree (next_probe_at) WHERE (next_probe_at IS NOT NULL);
+CREATE TRIGGER instance_touch BEFORE UPDATE ON public.instance FOR EACH ROW EXECUTE FUNCTION touch_instance();
+
+create table job (
+  job_id text not null,
+  project_id text not null,
+  body json not null,
+  created_at timestamp with time zone not null default now(),
+  constraint job_pkey PRIMARY KEY (job_id),
+  constraint job_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+
+create table ledger_entry (
+  entry_id bigint not null generated always as identity,
+  attempt_id text not null,
+  kind text not null,
+  seq integer not null default 0,
+  project_id text not null,
+  capability text not null,
+  amount_nano bigint not null,
+  certainty text not null,
+  budget_window date not null,
+  at timestamp with time zone not null default clock_timestamp(),
+  constraint ledger_entry_attempt_id_kind_seq_key UNIQUE (attempt_id, kind, seq),
+  constraint ledger_entry_certainty_check CHECK ((certainty = ANY (ARRAY['exact'::text, 'estimated'::text]))),
+  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['reserve'::text, 'settle'::text, 'release'::text, 'adjust'::text]))),
+  constraint ledger_entry_pkey PRIMARY KEY (entry_id)
+);
+CREATE INDEX ledger_entry_listed ON public.ledger_entry USING btree (project_id, budget_window DESC, entry_id DESC);
+CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE ON public.ledger_entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+create table pipeline_alias (
+  project_id text not null,
+  pipeline text not null,
+  alias text not null,
+  version text not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint pipeline_alias_alias_check CHECK ((alias <> 'latest'::text)),
+  constraint pipeline_alias_pkey PRIMARY KEY (project_id, pipeline, alias),
+  constraint pipeline_alias_project_id_pipeline_version_fkey FOREIGN KEY (project_id, pipeline, version) REFERENCES pipeline_version(project_id, pipeline, version)
+);
+
+create table pipeline_version (
+  project_id text not null,
+  pipeline text not null,
+  version text not null,
+  digest text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint pipeline_version_digest_fkey FOREIGN KEY (digest) REFERENCES definition(digest),
+  constraint pipeline_version_pkey PRIMARY KEY (project_id, pipeline, version),
+  constraint pipeline_version_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE INDEX pipeline_version_latest ON public.pipeline_version USING btree (project_id, pipeline, created_at DESC);
+
+create table project (
+  project_id text not null,
+  name text not null,
+  timezone text not null default 'UTC'::text,
+  daily_limit_nano bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  constraint project_daily_limit_nano_check CHECK ((daily_limit_nano >= 0)),
+  constraint project_pkey PRIMARY KEY (project_id)
+);
+
+create table review (
+  review_id text not null,
+  project_id text not null,
+  kind text not null,
+  reason text not null,
+  state text not null default 'open'::text,
+  run_id text,
+  step_id text,
+  item integer,
+  escalation_id text,
+  skill_id text,
+  subject text,
+  assignee text,
+  claim_expires_at timestamp with time zone,
+  due_at timestamp with time zone not null,
+  payload json not null,
+  decision json,
+  decided_by text,
+  decided_at timestamp with time zone,
+  version integer not null default 1,
+  round integer not null default 1,
+  delivered_at timestamp with time zone,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint review_check CHECK (((state <> 'claimed'::text) OR ((assignee IS NOT NULL) AND (claim_expires_at IS NOT NULL)))),
+  constraint review_check1 CHECK (((state <> 'resolved'::text) OR ((decision IS NOT NULL) AND (decided_by IS NOT NULL)))),
+  constraint review_check2 CHECK (((decided_at IS NULL) = (state = ANY (ARRAY['open'::text, 'claimed'::text])))),
+  constraint review_kind_check CHECK ((kind = ANY (ARRAY['escalation'::text, 'skill'::text, 'budget'::text, 'ops'::text, 'step'::text]))),
+  constraint review_pkey PRIMARY KEY (review_id),
+  constraint review_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint review_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
+  constraint review_skill_id_fkey FOREIGN KEY (skill_id) REFERENCES skill(skill_id),
+  constraint review_state_check CHECK ((state = ANY (ARRAY['open'::text, 'claimed'::text, 'resolved'::text, 'expired'::text, 'cancelled'::text])))
+);
+CREATE INDEX review_by_run ON public.review USING btree (run_id) WHERE (run_id IS NOT NULL);
+CREATE INDEX review_due ON public.review USING btree (due_at) WHERE (state = ANY (ARRAY['open'::text, 'claimed'::text]));
+CREATE INDEX review_listed ON public.review USING btree (project_id, review_id DESC);
+CREATE UNIQUE INDEX review_open_by_escalation ON public.review USING btree (escalation_id) WHERE ((escalation_id IS NOT NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
+CREATE UNIQUE INDEX review_open_by_skill ON public.review USING btree (skill_id) WHERE ((kind = 'skill'::text) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
+CREATE UNIQUE INDEX review_open_by_step ON public.review USING btree (run_id, step_id, item) WHERE ((kind = 'step'::text) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
+CREATE UNIQUE INDEX review_open_by_subject ON public.review USING btree (project_id, subject) WHERE ((kind = 'budget'::text) AND (subject IS NOT NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
+CREATE INDEX review_undelivered ON public.review USING btree (decided_at) WHERE ((state = ANY (ARRAY['resolved'::text, 'expired'::text])) AND (delivered_at IS NULL));
+CREATE INDEX review_waiting ON public.review USING btree (project_id, review_id DESC) WHERE (state = ANY (ARRAY['open'::text, 'claimed'::text]));
+
+create table run (
+  run_id text not null,
+  project_id text not null,
+  job_id text not null,
+  pipeline text not null,
+  version text not null,
+  digest text not null,
+  specs jsonb not null default '{}'::jsonb,
+  priority text not null,
+  budget_ceiling_usd numeric(24,12),
+  labels jsonb not null default '{}'::jsonb,
+  state text not null default 'queued'::text,
+  output json,
+  error jsonb,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  start_delivered_at timestamp with time zone,
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  control_version integer not null default 0,
+  control_delivered integer not null default 0,
+  budget_version integer not null default 0,
+  cancel_requested_at timestamp with time zone,
+  cancel_mode text,
+  cancel_reason text,
+  cancel_delivered_at timestamp with time zone,
+  rerun_of text,
+  parent_run_id text,
+  parent_step_id text,
+  parent_item integer,
+  parent_revision integer,
+  parent_workflow_id text,
+  parent_told_at timestamp with time zone,
+  depth integer not null default 0,
+  ancestors text[],
+  schedule_id text,
+  scheduled_at timestamp with time zone,
+  concurrency_key text,
+  concurrency_limit integer,
+  admitted_at timestamp with time zone,
+  constraint run_cancel_mode_check CHECK ((cancel_mode = ANY (ARRAY['graceful'::text, 'terminate'::text]))),
+  constraint run_digest_fkey FOREIGN KEY (digest) REFERENCES definition(digest),
+  constraint run_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),
+  constraint run_parent_run_id_fkey FOREIGN KEY (parent_run_id) REFERENCES run(run_id) ON DELETE CASCADE,
+  constraint run_pkey PRIMARY KEY (run_id),
+  constraint run_priority_check CHECK ((priority = ANY (ARRAY['interactive'::text, 'standard'::text, 'batch'::text]))),
+  constraint run_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint run_rerun_of_fkey FOREIGN KEY (rerun_of) REFERENCES run(run_id) ON DELETE SET NULL,
+  constraint run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'paused'::text, 'cancelling'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text])))
+);
+CREATE INDEX run_admitted ON public.run USING btree (project_id, concurrency_key) WHERE ((concurrency_key IS NOT NULL) AND (finished_at IS NULL) AND (admitted_at IS NOT NULL));
+CREATE INDEX run_by_job ON public.run USING btree (job_id);
+CREATE UNIQUE INDEX run_by_parent ON public.run USING btree (parent_run_id, parent_step_id, parent_item, parent_revision) WHERE (parent_run_id IS NOT NULL);
+CREATE UNIQUE INDEX run_by_schedule ON public.run USING btree (schedule_id, scheduled_at) WHERE (schedule_id IS NOT NULL);
+CREATE INDEX run_cancel_undelivered ON public.run USING btree (cancel_requested_at) WHERE ((cancel_requested_at IS NOT NULL) AND (cancel_delivered_at IS NULL) AND (finished_at IS NULL));
+CREATE INDEX run_control_undelivered ON public.run USING btree (run_id) WHERE ((control_version > control_delivered) AND (finished_at IS NULL));
+CREATE INDEX run_ended_unstarted ON public.run USING btree (finished_at) WHERE ((finished_at IS NOT NULL) AND (start_delivered_at IS NULL) AND (cancel_mode = 'terminate'::text) AND (cancel_delivered_at IS NULL));
+CREATE INDEX run_listed ON public.run USING btree (project_id, run_id DESC);
+CREATE INDEX run_open ON public.run USING btree (run_id) WHERE (finished_at IS NULL);
+CREATE INDEX run_unadmitted ON public.run USING btree (project_id, concurrency_key, created_at, run_id) WHERE ((concurrency_key IS NOT NULL) AND (finished_at IS NULL) AND (admitted_at IS NULL));
+CREATE INDEX run_undelivered ON public.run USING btree (created_at) WHERE ((start_delivered_at IS NULL) AND (finished_at IS NULL) AND ((concurrency_key IS NULL) OR (admitted_at IS NOT NULL)));
+CREATE INDEX run_untold ON public.run USING btree (finished_at) WHERE ((parent_workflow_id IS NOT NULL) AND (parent_told_at IS NULL) AND (finished_at IS NOT NULL));
+CREATE INDEX run_with_workflow ON public.run USING btree (start_delivered_at) WHERE ((start_delivered_at IS NOT NULL) AND (finished_at IS NULL));
+
+create table schedule (
+  schedule_id text not null,
+  project_id text not null,
+  name text not null,
+  body json not null,
+  version integer not null default 1,
+  delivered_version integer not null default 0,
+  deleted_at timestamp with time zone,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint schedule_pkey PRIMARY KEY (schedule_id),
+  constraint schedule_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE UNIQUE INDEX schedule_by_name ON public.schedule USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX schedule_undelivered ON public.schedule USING btree (updated_at) WHERE (delivered_version < version);
+
+create table schema_floor (
+  migration integer not null,
+  is_only boolean not null default true,
+  constraint schema_floor_is_only_check CHECK (is_only),
+  constraint schema_floor_pkey PRIMARY KEY (is_only)
+);
+
+create table skill (
+  skill_id text not null,
+  project_id text not null,
+  job_type text not null,
+  state text not null default 'active'::text,
+  trust text not null,
+  source text not null,
+  version integer not null default 1,
+  content_sha256 bytea not null,
+  base_success integer not null,
+  base_failure integer not null,
+  success_count integer not null,
+  failure_count integer not null,
+  uses_at_keep integer not null default 0,
+  flagged_at timestamp with time zone,
+  escalation_id text,
+  last_used_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  constraint skill_base_failure_check CHECK ((base_failure >= 0)),
+  constraint skill_base_success_check CHECK ((base_success >= 0)),
+  constraint skill_check CHECK (((success_count >= base_success) AND (failure_count >= base_failure))),
+  constraint skill_escalation_id_key UNIQUE (escalation_id),
+  constraint skill_pkey PRIMARY KEY (skill_id),
+  constraint skill_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint skill_project_id_job_type_content_sha256_key UNIQUE (project_id, job_type, content_sha256),
+  constraint skill_state_check CHECK ((state = ANY (ARRAY['active'::text, 'retired'::text]))),
+  constraint skill_trust_check CHECK ((trust = ANY (ARRAY['trusted'::text, 'candidate'::text])))
+);
+
+create table skill_use (
+  use_id bigint not null generated always as identity,
+  skill_id text not null,
+  version integer not null,
+  escalation_id text,
+  transition integer,
+  level integer not null,
+  outcome text not null,
+  at timestamp with time zone not null default clock_timestamp(),
+  constraint skill_use_level_check CHECK (((level >= 0) AND (level <= 5))),
+  constraint skill_use_outcome_check CHECK ((outcome = ANY (ARRAY['success'::text, 'failure'::text, 'neutral'::text]))),
+  constraint skill_use_pkey PRIMARY KEY (use_id),
+  constraint skill_use_skill_id_escalation_id_transition_key UNIQUE (skill_id, escalation_id, transition),
+  constraint skill_use_skill_id_version_fkey FOREIGN KEY (skill_id, version) REFERENCES skill_version(skill_id, version)
+);
+CREATE INDEX skill_use_listed ON public.skill_use USING btree (skill_id, use_id DESC);
+
+create table skill_version (
+  skill_id text not null,
+  version integer not null,
+  repo_signals text[] not null,
+  error_patterns text[] not null,
+  instructions text not null,
+  template text,
+  author text not null,
+  at timestamp with time zone not null default clock_timestamp(),
+  constraint skill_version_pkey PRIMARY KEY (skill_id, version),
+  constraint skill_version_skill_id_fkey FOREIGN KEY (skill_id) REFERENCES skill(skill_id)
+);
+CREATE TRIGGER skill_version_append_only BEFORE DELETE OR UPDATE ON public.skill_version FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+create table step (
+  run_id text not null,
+  step_id text not null,
+  item integer not null default 0,
+  revision integer not null default 0,
+  state text not null,
+  output json,
+  error jsonb,
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  items integer,
+  sub_run_id text,
+  reused_from text,
+  awaiting text,
+  wait_since timestamp with time zone,
+  wait_until timestamp with time zone,
+  wake_requested_at timestamp with time zone,
+  budget_scope text,
+  awaited_capability text,
+  constraint step_awaiting_check CHECK ((awaiting = ANY (ARRAY['review'::text, 'budget'::text, 'capability'::text, 'time'::text, 'run'::text]))),
+  constraint step_pkey PRIMARY KEY (run_id, step_id, item),
+  constraint step_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
+  constraint step_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'running'::text, 'retrying'::text, 'waiting'::text, 'in_review'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'skipped'::text, 'cancelled'::text, 'reused'::text]))),
+  constraint step_sub_run_id_fkey FOREIGN KEY (sub_run_id) REFERENCES run(run_id) ON DELETE SET NULL
+);
+CREATE INDEX step_awaiting ON public.step USING btree (awaiting, budget_scope) WHERE (awaiting = ANY (ARRAY['budget'::text, 'capability'::text]));
+CREATE INDEX step_to_wake ON public.step USING btree (run_id) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX step_to_wake_for ON public.step USING btree (awaited_capability) WHERE (awaited_capability IS NOT NULL);
+
+create table step_revision (
+  run_id text not null,
+  step_id text not null,
+  item integer not null,
+  revision integer not null,
+  input json not null,
+  source text not null,
+  escalation_id text not null,
+  transition integer not null,
+  choice integer not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint step_revision_escalation_id_fkey FOREIGN KEY (escalation_id) REFERENCES escalation(escalation_id) ON DELETE CASCADE,
+  constraint step_revision_escalation_id_transition_choice_key UNIQUE (escalation_id, transition, choice),
+  constraint step_revision_pkey PRIMARY KEY (run_id, step_id, item, revision),
+  constraint step_revision_revision_check CHECK ((revision > 0)),
+  constraint step_revision_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE
+);
+
+CREATE OR REPLACE FUNCTION public.apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[], p_wanted bigint[], p_is_lone boolean)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_known int;
+  v_refusal jsonb;
+begin
+  select count(*) into v_known from unnest(p_scopes, p_windows) m (scope, window_start)
+    join budget b on b.scope = m.scope and b.window_start = m.window_start;
+  if v_known < cardinality(p_scopes) then -- before any is locked, in their order
+    perform open_budget(m.scope, m.window_start) from (
+      select * from unnest(p_scopes, p_windows) m (scope, window_start)
+      order by scope collate "C", window_start) m;
+  end if;
+  with locked as materialized (
+    select b.scope, b.window_start, b.limit_nano, b.spent_nano + m.spent as spent, b.reserved_nano + m.moved as reserved,
+      b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
+    from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
+    join budget b on b.scope = m.scope and b.window_start = m.window_start
+    order by b.scope, b.window_start for update of b
+  ), refused as materialized (
+    select l.* from locked l where l.wanted > 0 and l.spent + l.reserved + l.wanted > l.limit_nano
+    order by l.limit_nano - l.spent - l.reserved limit 1
+  ), changed as (
+    update budget b set spent_nano = l.spent,
+      reserved_nano = l.reserved + case when r.scope is null then l.wanted else 0 end,
+      reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
+      reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * 0.8 then v_now end),
+      reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
+        or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
+    from locked l left join refused r on true
+    where b.scope = l.scope and b.window_start = l.window_start and (l.is_moved or r.scope is null or p_is_lone)
+  )
+  select jsonb_build_object('scope', split_part(r.scope, ':', 1),
+      'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
+      'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
+      'resets_at', case when r.window_start <> '-infinity' then day_start(r.window_start + 1, coalesce(
+        (select timezone from project where 'project:' || project_id = r.scope), 'UTC')) end)
+    into v_refusal from refused r;
+
+  if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
+    insert into event (run_id, type, data)
+    select substr(b.scope, 5), 'run.budget_reached', jsonb_build_object('percent', mark.percent,
+        'limit_usd', b.limit_nano / 1000000000.0, 'spent_usd', b.spent_nano / 1000000000.0)
+      || case when mark.percent = 100 and v_refusal is not null
+        then jsonb_build_object('refused_usd', m.wanted / 1000000000.0) else '{}' end
+    from unnest(p_scopes, p_windows, p_wanted) m (scope, window_start, wanted)
+    join budget b on b.scope = m.scope and b.window_start = m.window_start
+    cross join lateral (values (50, b.reached_50_at), (80, b.reached_80_at), (100, b.reached_100_at)) mark (percent, at)
+    where m.scope like 'run:%' and mark.at = v_now order by b.scope, mark.percent;
+  end if;
+  return v_refusal;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.begin_steps(p_claims claim_request[], p_outcomes text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  with claimed as (
+    select c.*, s.run_id is null as is_new, s.started_at is null as begins
+    from unnest(p_claims) with ordinality c
+    left join step s on s.run_id = c.run_id and s.step_id = c.step_id and s.item = c.item
+    where c.run_id is not null and p_outcomes[c.ordinality] = 'claimed'
+  ), begun as (
+    insert into step (run_id, step_id, item, revision, state, started_at)
+    select c.run_id, c.step_id, c.item, c.revision, 'running', clock_timestamp() from claimed c where c.is_new
+  ), resumed as (
+    update step s set state = 'running', revision = c.revision, started_at = coalesce(s.started_at, clock_timestamp()),
+      awaiting = null, wait_since = null, wait_until = null, wake_requested_at = null, budget_scope = null,
+      awaited_capability = null
+    from claimed c
+    where not c.is_new and s.run_id = c.run_id and s.step_id = c.step_id and s.item = c.item
+  )
+  insert into event (run_id, type, step_id, item, attempt, data)
+  select c.run_id, 'step.' || told.what, c.step_id, nullif(c.item, 0),
+    case told.what when 'routed' then a.number end,
+    case told.what when 'routed' then jsonb_build_object('attempt_id', a.attempt_id, 'endpoint', a.endpoint,
+      'reason', c.decision -> 'reason') else '{}' end
+  from claimed c join attempt a on a.attempt_id = c.attempt_id
+  cross join lateral (values (1, 'started'), (2, 'routed')) told (at, what)
+  where c.begins or told.what = 'routed' order by c.ordinality, told.at;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.budget_demand(p_claims claim_request[], p_now timestamp with time zone)
+ RETURNS TABLE(scope text, window_start date, nano bigint)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select s.scope, s.window_start, sum(c.reserved_nano)::bigint
+  from unnest(p_claims) c join project p using (project_id)
+  cross join lateral budget_scopes(c.project_id, c.capability, c.run_id,
+    (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+  where c.reserved_nano > 0 group by 1, 2
+$function$;
+
+CREATE OR REPLACE FUNCTION public.budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date)
+ RETURNS TABLE(scope text, window_start date)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select s.scope, s.window_start from (values
+    ('global', p_utc_day),
+    ('project:' || p_project, p_day),
+    ('capability:' || p_project || ':' || p_capability, p_day),
+    ('run:' || p_run, '-infinity'::date)) s (scope, window_start)
+  where s.scope is not null
+  union all
+  select 'run:' || a.run_id, '-infinity'::date from run r cross join lateral unnest(r.ancestors) a (run_id)
+  where r.run_id = p_run
+$function$;
+
+CREATE OR REPLACE FUNCTION public.charge_budgets(p_attempt_ids text[], p_back bigint[], p_spent bigint[], p_claims claim_request[], p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_scopes text[];
+  v_windows date[];
+  v_moved bigint[];
+  v_spent bigint[];
+  v_wanted bigint[];
+begin
+  select array_agg(t.scope), array_agg(t.window_start), array_agg(t.moved), array_agg(t.spent), array_agg(t.wanted)
+    into v_scopes, v_windows, v_moved, v_spent, v_wanted from (
+      select c.scope, c.window_start, sum(c.moved)::bigint as moved, sum(c.spent)::bigint as spent,
+        sum(c.wanted)::bigint as wanted
+      from (
+        select s.scope, s.window_start, m.back as moved, m.spent, 0::bigint as wanted
+        from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent) join attempt a using (attempt_id)
+        cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
+          a.budget_window, (a.started_at at time zone 'UTC')::date) s
+        union all
+        select s.scope, s.window_start, 0, 0, x.reserved_nano
+        from unnest(p_claims) x join project p using (project_id)
+        cross join lateral budget_scopes(x.project_id, x.capability, x.run_id,
+          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+        where x.reserved_nano > 0
+      ) c group by 1, 2 order by c.scope collate "C", c.window_start) t;
+  if v_scopes is null then
+    return null;
+  end if;
+  return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted, coalesce(cardinality(p_claims), 0) = 1);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.claim_one_by_one(p_claims claim_request[], p_now timestamp with time zone, p_is_reserved boolean)
+ RETURNS TABLE(outcome text, number integer, counted integer, output json)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  c claim_request;
+begin
+  perform 1 from instance i where i.instance_id in (select x.instance_id from unnest(p_claims) x)
+    order by i.instance_id for no key update;
+  foreach c in array p_claims loop
+    if not c.is_first then
+      perform lose_attempts(array(select a.attempt_id from attempt a
+        where a.key = c.key and a.state in ('reserved', 'dispatched')));
+    end if;
+    return query select s.outcomes[1], s.numbers[1], s.counted[1], s.outputs[1] from claim_slots(array[c], p_now,
+      case when c.reserved_nano > 0 and not p_is_reserved then charge_budgets('{}', '{}', '{}', array[c], p_now) end,
+      c.reserved_nano > 0, c.run_id is not null, not c.is_first) s;
+  end loop;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.claim_slots(p_claims claim_request[], p_now timestamp with time zone, p_refusal jsonb, p_is_paid boolean, p_has_steps boolean, p_has_earlier boolean, OUT outcomes text[], OUT numbers integer[], OUT counted integer[], OUT outputs json[])
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_ended text[]; -- by the step, the whole of it or its run: answered, closed or null
+  v_made int[];
+  v_endpoints text[];
+  v_held int;
+  v_instances text[];
+  v_instance text;
+  i record;
+  c claim_request;
+  at int;
+begin
+  if p_has_steps then
+    select array_agg(case when s.state = 'succeeded' then 'answered'
+          when s.state in ('failed', 'unknown', 'skipped', 'cancelled') then 'closed'
+          when x.item > 0 and (select w.finished_at from step w
+            where w.run_id = x.run_id and w.step_id = x.step_id and w.item = 0) is not null then 'closed'
+          when s.run_id is null and (select r.finished_at from run r where r.run_id = x.run_id) is not null
+            then 'closed' end order by x.ordinality),
+        array_agg(case s.state when 'succeeded' then s.output end order by x.ordinality)
+      into v_ended, outputs
+      from unnest(p_claims) with ordinality x
+      left join step s on s.run_id = x.run_id and s.step_id = x.step_id and s.item = x.item;
+  end if;
+  if p_has_earlier then
+    select array_agg(e.made order by x.ordinality), array_agg(e.counted order by x.ordinality)
+      into v_made, counted
+      from unnest(p_claims) with ordinality x
+      left join lateral (select count(*)::int as made, (count(*) filter (where a.counted))::int as counted
+        from attempt a where a.key = x.key and not x.is_first) e on true;
+  end if;
+
+  if cardinality(p_claims) = 1 then
+    v_instances := array[p_claims[1].instance_id];
+  else
+    v_instances := array(select distinct x.instance_id from unnest(p_claims) x order by 1);
+  end if;
+  foreach v_instance in array v_instances loop
+    select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency into i
+      from instance x where x.instance_id = v_instance for no key update;
+    continue when not found;
+    select count(*) into v_held from attempt a where a.instance_id = v_instance
+      and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp();
+    at := 0;
+    foreach c in array p_claims loop
+      at := at + 1;
+      if c.instance_id <> v_instance then
+        continue;
+      elsif v_ended[at] is not null then
+        outcomes[at] := v_ended[at];
+      elsif p_refusal is not null and c.reserved_nano > 0 then
+        outcomes[at] := 'over_budget';
+        outputs[at] := p_refusal::json;
+      elsif i.state not in ('up', 'suspect') or i.breaker_until > clock_timestamp()
+          or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
+        outcomes[at] := 'gone';
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
+        outcomes[at] := 'full';
+      else
+        outcomes[at] := 'claimed';
+        v_endpoints[at] := i.endpoint;
+        v_held := v_held + 1;
+        if i.breaker_until is not null then -- the one trial of this window
+          i.breaker_until := clock_timestamp() + c.lease_ms * interval '1 millisecond';
+          update instance x set breaker_until = i.breaker_until where x.instance_id = v_instance;
+        end if;
+      end if;
+    end loop;
+  end loop;
+
+  insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
+    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, decision, inputs, started_at,
+    budget_window)
+  select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
+    x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
+    clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano, x.decision,
+    x.inputs, p_now, case when x.reserved_nano > 0
+      then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end
+  from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
+
+  if p_is_paid then
+    insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window)
+    select x.attempt_id, 'reserve', x.project_id, x.capability, x.reserved_nano, 'exact',
+      (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id)
+    from unnest(p_claims) with ordinality x where x.reserved_nano > 0 and outcomes[x.ordinality] = 'claimed';
+  end if;
+  for at in 1 .. cardinality(p_claims) loop
+    outcomes[at] := coalesce(outcomes[at], v_ended[at], 'gone');
+    numbers[at] := case outcomes[at] when 'claimed' then coalesce(v_made[at], 0) + 1 else 0 end;
+    counted[at] := case outcomes[at] when 'claimed' then coalesce(counted[at], 0) else 0 end;
+  end loop;
+  if p_is_paid and p_refusal is null and 'claimed' <> any (outcomes) then
+    perform release_budgets((select array_agg(p_claims[n]) from generate_subscripts(p_claims, 1) n
+      where outcomes[n] <> 'claimed'), p_now);
+  end if;
+  if p_has_steps then
+    perform begin_steps(p_claims, outcomes);
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.cost_below(p_run_id text, p_step_id text, p_item integer)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+  with recursive below as (
+    select r.run_id from run r
+    where r.parent_run_id = p_run_id and r.parent_step_id = p_step_id and p_item in (0, r.parent_item)
+    union all
+    select r.run_id from below b join run r on r.parent_run_id = b.run_id
+  )
+  select coalesce(sum(a.settled_nano), 0)::bigint from below join attempt a using (run_id)
+$function$;
+
+CREATE OR REPLACE FUNCTION public.day_start(p_day date, p_zone text)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select m.midnight - case when ((m.midnight - interval '1 hour') at time zone p_zone)::date = p_day
+    then interval '1 hour' else interval '0' end
+  from (select p_day::timestamp at time zone p_zone) m (midnight)
+$function$;
+
+CREATE OR REPLACE FUNCTION public.lock_budgets(p_claims claim_request[], p_attempt_ids text[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  d record;
+begin
+  for d in select scope, window_start from budget_demand(p_claims, p_now) order by scope collate "C", window_start loop
+    perform open_budget(d.scope, d.window_start);
+  end loop;
+  perform 1 from budget b join (
+      select scope, window_start from budget_demand(p_claims, p_now)
+      union select s.scope, s.window_start from attempt a
+      cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
+        a.budget_window, (a.started_at at time zone 'UTC')::date) s
+      where a.attempt_id = any (p_attempt_ids)
+    ) m using (scope, window_start)
+    order by b.scope, b.window_start for update of b;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.lose_attempts(p_attempt_ids text[])
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_ids text[];
+  v_held bigint[];
+begin
+  with lost as (
+    update attempt set state = 'lost', ambiguity = 'ambiguous', counted = true,
+      settled_nano = reserved_nano, certainty = 'estimated', finished_at = clock_timestamp(),
+      duration_ms = extract(epoch from clock_timestamp() - started_at) * 1000,
+      error = jsonb_build_object('code', 'contact_lost', 'message', 'the process that made the call went away')
+    where attempt_id = any (p_attempt_ids) and state in ('reserved', 'dispatched')
+    returning *
+  ), booked as (
+    insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window)
+    select attempt_id, 'settle', project_id, capability, settled_nano, 'estimated', budget_window
+    from lost where reserved_nano > 0
+  )
+  select array_agg(attempt_id), array_agg(reserved_nano) into v_ids, v_held from lost;
+  perform charge_budgets(m.ids, m.back, m.held, '{}', clock_timestamp()) from (
+    select array_agg(id) as ids, array_agg(-held) as back, array_agg(held) as held
+    from unnest(v_ids, v_held) t (id, held) where held > 0) m where m.ids is not null;
+  return coalesce(cardinality(v_ids), 0);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform apply_budgets(p_scopes, p_windows, p_reserved, p_spent, array_fill(0::bigint, array[cardinality(p_scopes)]),
+    false);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.open_budget(p_scope text, p_window date)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_limit bigint;
+begin
+  if exists (select 1 from budget b where b.scope = p_scope and b.window_start = p_window) then
+    return;
+  end if;
+  case split_part(p_scope, ':', 1)
+    when 'global' then
+      select b.limit_nano into v_limit from budget b
+        where b.scope = 'global' and b.window_start = '-infinity' for share;
+    when 'project' then
+      select nullif(p.daily_limit_nano, 0) into v_limit from project p
+        where p.project_id = substr(p_scope, 9) for share;
+    when 'run' then
+      select ceil(r.budget_ceiling_usd * 1000000000)::bigint into v_limit from run r
+        where r.run_id = substr(p_scope, 5);
+    else null;
+  end case;
+  insert into budget (scope, window_start, limit_nano) values (p_scope, p_window, v_limit) on conflict do nothing;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception '% is append-only', tg_table_name;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.refuse_shrinking()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select 1 from (values (old.escalation_history, new.escalation_history),
+        (old.escalation_advice, new.escalation_advice)) list (was, is_now)
+      cross join lateral jsonb_array_elements(list.was) with ordinality e (element, place)
+      where list.is_now -> (e.place - 1)::int is distinct from e.element) then
+    raise exception 'the lists of escalation % only grow', old.escalation_id;
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.release_budgets(p_claims claim_request[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  select move_budgets(array_agg(d.scope), array_agg(d.window_start), array_agg(-d.nano), array_agg(0::bigint))
+  from (select * from budget_demand(p_claims, p_now) order by scope collate "C", window_start) d having count(*) > 0
+$function$;
+
+CREATE OR REPLACE FUNCTION public.settle_and_claim(p_ends json, p_outputs json[], p_claims json, p_durable boolean)
+ RETURNS TABLE(outcome text, number integer, counted integer, output json)
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET jit TO 'off'
+AS $function$
+declare
+  v_now timestamptz;
+  v_ends attempt_end[] := '{}';
+  v_ends_steps boolean := false;
+  v_claims claim_request[] := '{}';
+  v_is_paid boolean := false;
+  v_has_steps boolean := false;
+  v_has_earlier boolean := false;
+  v_charged text[];
+  v_open text[];
+  v_outcomes text[];
+  v_paid text[];
+  v_back bigint[];
+  v_spent bigint[];
+  v_refusal jsonb;
+begin
+  if not p_durable then
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+  if p_ends is not null then
+    select array_agg(e), bool_or(e.is_step) into v_ends, v_ends_steps
+      from json_populate_recordset(null::attempt_end, p_ends) e;
+  end if;
+  if p_claims is not null then
+    select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first)
+      into v_claims, v_is_paid, v_has_steps, v_has_earlier
+      from json_populate_recordset(null::claim_request, p_claims) c;
+  end if;
+  if v_is_paid and not p_durable then
+    raise exception 'a claim with money must be durable';
+  end if;
+
+  if v_has_steps or v_has_earlier then -- L1
+    perform pg_advisory_xact_lock(k) from (
+      select distinct hashtextextended(x.key, 0) as k from unnest(v_claims) x
+      where not x.is_first or x.run_id is not null order by 1) keys;
+  end if;
+  if v_has_steps or v_ends_steps then -- L2
+    perform 1 from step s where (s.run_id, s.step_id, s.item) in (
+        select x.run_id, x.step_id, x.item from unnest(v_claims) x
+        union select a.run_id, a.step_id, a.item from unnest(v_ends) e join attempt a using (attempt_id))
+      order by s.run_id, s.step_id, s.item for update;
+  end if;
+  if v_has_earlier or cardinality(v_ends) > 1 then -- L3
+    with open as (
+      select a.attempt_id, a.reserved_nano, e.attempt_id is null as is_earlier from attempt a
+      left join unnest(v_ends) e on e.attempt_id = a.attempt_id
+      where a.attempt_id in (select x.attempt_id from unnest(v_ends) x
+          union select o.attempt_id from unnest(v_claims) x join attempt o on o.key = x.key and not x.is_first
+          where o.state in ('reserved', 'dispatched'))
+      order by a.attempt_id for update of a
+    ) select array_agg(o.attempt_id) filter (where o.reserved_nano > 0),
+        array_agg(o.attempt_id) filter (where o.is_earlier) into v_charged, v_open from open o;
+  end if;
+  v_now := clock_timestamp();
+  if v_has_earlier and v_charged is not null then -- L4
+    perform lock_budgets(v_claims, v_charged, v_now);
+  end if;
+
+  if cardinality(v_ends) > 0 then
+    if p_durable then
+      select s.outcomes, s.charged, s.back, s.spent into v_outcomes, v_paid, v_back, v_spent
+        from settle_ends(v_ends, p_outputs, v_ends_steps) s;
+    else
+      update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted, settled_nano = 0,
+          certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
+        from unnest(v_ends) e
+        where a.attempt_id = e.attempt_id and a.token = e.token and a.state in ('reserved', 'dispatched')
+          and a.run_id is null and a.reserved_nano = 0;
+    end if;
+    number := 0;
+    counted := 0;
+    for n in 1 .. cardinality(v_ends) loop
+      outcome := case when p_durable then v_outcomes[n] else 'settled' end;
+      return next;
+    end loop;
+  end if;
+  if v_open is not null then -- the claims replace them, except where the step has ended
+    perform lose_attempts(array(select a.attempt_id from unnest(v_open) o (attempt_id) join attempt a using (attempt_id)
+      left join step s on s.run_id = a.run_id and s.step_id = a.step_id and s.item = a.item
+      where coalesce(s.state not in ('succeeded', 'failed', 'unknown', 'skipped', 'cancelled'), true)));
+  end if;
+  if v_paid is not null or v_is_paid then
+    v_refusal := charge_budgets(coalesce(v_paid, '{}'), coalesce(v_back, '{}'), coalesce(v_spent, '{}'), v_claims, v_now);
+  end if;
+
+  if cardinality(v_claims) = 0 then
+    return;
+  elsif cardinality(v_claims) > 1 and (v_refusal is not null or v_has_earlier and exists (
+      select 1 from unnest(v_claims) x where not x.is_first group by x.key having count(*) > 1)) then
+    return query select * from claim_one_by_one(v_claims, v_now, v_refusal is null);
+  else
+    return query select unnest(s.outcomes), unnest(s.numbers), unnest(s.counted), unnest(s.outputs)
+      from claim_slots(v_claims, v_now, v_refusal, v_is_paid, v_has_steps, v_has_earlier) s;
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.settle_ends(p_ends attempt_end[], p_outputs json[], p_has_steps boolean, OUT outcomes text[], OUT charged text[], OUT back bigint[], OUT spent bigint[])
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_ended text[];
+  v_changed int;
+begin
+  with ending as (
+    select e.*, a.state as was, a.reserved_nano, a.project_id, a.capability, a.budget_window,
+      e.settled_nano - case when a.state = 'lost' then a.settled_nano else 0 end as cost
+    from unnest(p_ends) e join attempt a on a.attempt_id = e.attempt_id and a.token = e.token
+    where case a.state when 'reserved' then true when 'dispatched' then true
+      when 'lost' then a.certainty = 'estimated' and e.certainty = 'exact' and a.reserved_nano > 0 end
+    order by e.attempt_id for update of a
+  ), ended as (
+    update attempt a set settled_nano = e.settled_nano, certainty = e.certainty,
+      state = case when e.was = 'lost' then a.state else e.state end,
+      ambiguity = case when e.was = 'lost' then a.ambiguity else e.ambiguity end,
+      counted = case when e.was = 'lost' then a.counted else e.counted end,
+      duration_ms = case when e.was = 'lost' then a.duration_ms else e.duration_ms end,
+      error = case when e.was = 'lost' then a.error else e.error end,
+      finished_at = case when e.was = 'lost' then a.finished_at else clock_timestamp() end
+    from ending e where a.attempt_id = e.attempt_id
+  ), booked as (
+    insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window)
+    select e.attempt_id,
+      case when e.was = 'lost' then 'adjust' when e.state = 'released' then 'release' else 'settle' end,
+      e.project_id, e.capability, e.cost, coalesce(e.certainty, 'exact'), e.budget_window
+    from ending e where e.reserved_nano > 0
+  )
+  select array_agg(e.attempt_id) filter (where e.was <> 'lost'),
+      array_agg(e.attempt_id) filter (where e.reserved_nano > 0),
+      array_agg(case when e.was = 'lost' then 0 else -e.reserved_nano end) filter (where e.reserved_nano > 0),
+      array_agg(e.cost) filter (where e.reserved_nano > 0), count(*)
+    into v_ended, charged, back, spent, v_changed from ending e;
+
+  if p_has_steps then
+    with stepped as (
+      update step s set state = e.step_state, output = case when e.step_state = 'succeeded' then o.output end,
+          error = case when e.step_state = 'succeeded' then null else e.error end,
+          finished_at = case when e.step_state = 'retrying' then null else clock_timestamp() end
+        from unnest(p_ends) with ordinality e
+        join unnest(p_outputs) with ordinality o (output, ordinality) using (ordinality)
+        join attempt a on a.attempt_id = e.attempt_id
+        where a.attempt_id = any (v_ended) and s.run_id = a.run_id and s.step_id = a.step_id and s.item = a.item
+          and s.state in ('running', 'retrying')
+      returning a.run_id, e.step_state, a.step_id, a.item, a.number, e.event_data
+    )
+    insert into event (run_id, type, step_id, item, attempt, data)
+    select run_id, 'step.' || case step_state when 'unknown' then 'failed' else step_state end, step_id,
+      nullif(item, 0), number, event_data from stepped;
+  end if;
+  if cardinality(v_ended) = cardinality(p_ends) then
+    outcomes := array_fill('settled'::text, array[v_changed]);
+    return;
+  end if;
+  outcomes := array(
+    select case when (a.state, a.duration_ms, a.settled_nano) = (e.state, e.duration_ms, e.settled_nano)
+      then 'settled' else 'superseded' end
+    from unnest(p_ends) with ordinality e
+    left join attempt a on a.attempt_id = e.attempt_id and a.token = e.token
+    order by e.ordinality);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stop_children(p_run_id text, p_mode text, p_reason text)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_asked int;
+begin
+  with asked as (
+    update run set state = 'cancelling', cancel_requested_at = clock_timestamp(), cancel_delivered_at = null,
+      cancel_mode = p_mode, cancel_reason = p_reason
+    where parent_run_id = p_run_id and (state in ('queued', 'running', 'paused')
+      or state = 'cancelling' and p_mode = 'terminate' and cancel_mode is distinct from 'terminate')
+    returning run_id
+  ), logged as (
+    insert into event (run_id, type, data)
+    select run_id, 'run.cancelling', jsonb_build_object('reason', p_reason, 'mode', p_mode) from asked
+  )
+  select count(*) into v_asked from asked;
+  return v_asked;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.touch_instance()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.changed_xid := pg_current_xact_id();
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.with_runs_below(p_run_id text)
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE
+AS $function$
+  with recursive below as (
+    select p_run_id as run_id
+    union all
+    select r.run_id from below b join run r on r.parent_run_id = b.run_id
+  )
+  select array_agg(run_id) from below
+$function$;
