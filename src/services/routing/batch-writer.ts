@@ -17,7 +17,7 @@ export interface BatchWriter<Item, Result> {
   push(item: Item, isPatient?: boolean): Promise<Result>;
 }
 
-interface Waiting<Item, Result> {
+interface QueuedItem<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
@@ -29,11 +29,11 @@ export function createBatchWriter<Item, Result>({
   patienceMs,
   isItemsFault,
 }: BatchWriterOptions<Item, Result>): BatchWriter<Item, Result> {
-  const queue: Waiting<Item, Result>[] = [];
+  const queue: QueuedItem<Item, Result>[] = [];
   let isBusy = false;
   let patience: NodeJS.Timeout | null = null;
 
-  const sendTogether = async (batch: readonly Waiting<Item, Result>[]): Promise<void> => {
+  const sendTogether = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
     const results = await send(batch.map(({ item }) => item));
     for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
   };
