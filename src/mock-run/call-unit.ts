@@ -4,9 +4,9 @@ import type { Failure, JsonObject } from '../contracts/primitives.ts';
 import { isCorrectable } from '../core/ladder/correctable.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { createBudgetWaits } from './budget-waits.ts';
-import { climb, openLadder, type RunInput, type StepLadder } from './correct-step.ts';
+import { type ClimbingStep, climb, openLadder, type RunInput } from './correct-step.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
-import { followDecision } from './follow-decision.ts';
+import { resumeReviewed } from './follow-decision.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
 import type { UnitName, UnitRecord } from './run-journal.ts';
 import { cancelledEnd, keyOfUnit, type UnitResults } from './unit-results.ts';
@@ -25,9 +25,9 @@ export interface CallUnits {
 
 export function createCallUnits(context: LocalContext, results: UnitResults): CallUnits {
   const { journal, stop, climbing } = context;
-  const ladders = new Map<string, StepLadder>();
+  const ladders = new Map<string, ClimbingStep>();
   const money = createBudgetWaits(context);
-  const ladderOf = (unit: UnitName): StepLadder => ladders.get(keyOfUnit(unit)) as StepLadder;
+  const ladderOf = (unit: UnitName): ClimbingStep => ladders.get(keyOfUnit(unit)) as ClimbingStep;
 
   const finish = (unit: UnitRecord, ended: CallExecution): Executed => {
     switch (ended.kind) {
@@ -45,17 +45,16 @@ export function createCallUnits(context: LocalContext, results: UnitResults): Ca
     }
   };
 
-  const runInput: RunInput = async ({ unit, step, ...ladder }, input) => {
+  const runInput: RunInput = async ({ unit, step }, input) => {
     unit.counted = 0;
     journal.move(unit, 'retrying');
     const done = await executeCall(context, step, unit, input, climbing);
     if (done.kind === 'succeeded') unit.output = done.output;
-    Object.assign(ladderOf(unit), { ...ladder, current: input });
     return done;
   };
 
   /** What was stopped because the run has failed stays failed as it was. */
-  const close = ({ unit, failure }: StepLadder, ended: UnitEnd | UnitWaiting): UnitEnd | UnitWaiting => {
+  const close = ({ unit, failure }: ClimbingStep, ended: UnitEnd | UnitWaiting): UnitEnd | UnitWaiting => {
     if (ended.state === 'waiting') return ended;
     const isGivenUp = ended.state === 'cancelled' && !context.isCancelled();
     return results.end(unit, isGivenUp ? { state: 'failed', error: failure } : ended);
@@ -78,7 +77,7 @@ export function createCallUnits(context: LocalContext, results: UnitResults): Ca
     },
     follow: async (unit) => {
       const ladder = ladderOf(unit);
-      const { output, ...ended } = await followDecision(context, ladder, runInput);
+      const { output, ...ended } = await resumeReviewed(context, ladder, runInput);
       if (output !== undefined) ladder.unit.output = output;
       return close(ladder, ended as UnitEnd | UnitWaiting);
     },

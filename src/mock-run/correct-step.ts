@@ -1,158 +1,207 @@
 /**
- * The ladder of a step that failed for real, as it is without models: what the schema allows to be repaired is repaired
- * where the pipeline lets it, and then a person is asked. The levels are the ladder machine's.
+ * The ladder of a step that failed for real, without models: the driver of every ladder, over the mocks and their time.
+ * The mocks teach no skills and have no models, so level 0 repairs what the schema allows, and then a person is asked.
  */
-import type { Failure, JsonObject, Priority } from '../contracts/primitives.ts';
+import type { Failure, JsonObject } from '../contracts/primitives.ts';
+import type { ReviewKind } from '../contracts/review.ts';
 import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
-import {
-  type ResolvedEscalation,
-  resolveEscalation,
-} from '../core/definition/compile/escalation-settings.ts';
+import { resolveEscalation } from '../core/definition/compile/escalation-settings.ts';
 import { capabilityOf } from '../core/definition/step-kind.ts';
+import { type AskedReview, followStop } from '../core/ladder/ask-person.ts';
 import { classOfCorrection } from '../core/ladder/classify-failure.ts';
-import { historyTextOf } from '../core/ladder/error-text.ts';
+import type { CorrectionTask } from '../core/ladder/correction.ts';
+import {
+  interruptLadder,
+  type LadderOutcome,
+  type LadderPorts,
+  makeTransition,
+  transientDelayMs,
+} from '../core/ladder/drive.ts';
+import { type CorrectionPorts, interruptionMs } from '../core/ladder/execute-correction.ts';
+import type { ExecutionEnd } from '../core/ladder/execution.ts';
 import { maskError } from '../core/ladder/fingerprint.ts';
-import { humanLevel } from '../core/ladder/labels.ts';
-import { applyLadder, createAttempt, startLadder } from '../core/ladder/machine.ts';
-import { stopFailure } from '../core/ladder/stop-reason.ts';
-import type { LadderEvent, LadderState } from '../core/ladder/types.ts';
-import { applyRepair } from '../core/repair/operation.ts';
-import { proposeRepairs, type Repairs } from '../core/repair/propose-repairs.ts';
+import { type ErrorContext, type Ladder, openStepLadder } from '../core/ladder/ladder.ts';
+import { ladderMs, reviewDueMs } from '../core/ladder/limits.ts';
+import { reviewKindOf } from '../core/ladder/stop-reason.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
-import { findProtectedChange } from '../core/skills/template/protected.ts';
 import type { CallExecution } from './execute-call.ts';
 import type { LocalContext } from './local-context.ts';
 import type { MockReview } from './mock-reviewer.ts';
 import type { UnitRecord } from './run-journal.ts';
+import { cancelledEnd } from './unit-results.ts';
 
-export interface StepLadder {
+/** The review that a ladder has asked. */
+export interface AskedMock {
+  readonly kind: ReviewKind;
+  readonly asked: MockReview;
+}
+
+/** A step on its ladder. */
+export interface ClimbingStep {
   readonly unit: UnitRecord;
   readonly step: CompiledStep;
-  readonly policy: ResolvedEscalation;
-  readonly original: JsonObject;
-  /** That failed last. */
-  current: JsonObject;
-  state: LadderState;
+  /** Inputs that have failed, the author's own first. */
+  readonly failed: [JsonObject, ...JsonObject[]];
+  ladder: Ladder;
+  /** The level that was tried last. */
+  level: number;
+  /** Why it escalated, or asks. */
   failure: Failure;
-  review: MockReview | null;
+  review: AskedMock | null;
 }
 
 export type ClimbEnd = UnitEnd | UnitWaiting;
 
 /** Runs an input as the step's next revision. */
-export type RunInput = (ladder: StepLadder, input: JsonObject) => Promise<CallExecution>;
+export type RunInput = (climbing: ClimbingStep, input: JsonObject) => Promise<CallExecution>;
 
-export function openLadder(
-  { definition }: LocalContext,
-  {
-    unit,
-    step,
-    input,
-    failure,
-  }: Pick<StepLadder, 'unit' | 'step' | 'failure'> & { readonly input: JsonObject },
-): StepLadder {
-  const policy = resolveEscalation(definition, step.definition);
-  const attempt = createAttempt({ level: 0, ...described(failure, 0) });
-  const state = startLadder({
-    start_level: policy.needs_person ? humanLevel : 0,
-    lowest_level: policy.start_level,
-    max_level: policy.max_level,
-    history: [attempt],
-    advice: [],
-  });
-  return { unit, step, policy, original: input, current: input, state, failure, review: null };
+function errorContext({ world }: LocalContext): ErrorContext {
+  return { now: Math.floor(world.time.now() / 1_000), fingerprintOf: maskError };
 }
 
-/** The text that a history keeps of an error. */
-export function described(failure: Failure, attempted_at: number) {
-  const error = historyTextOf(failure);
-  return { attempted_at, error, fingerprint: maskError(error) };
+export function openLadder(
+  context: LocalContext,
+  { input, ...failed }: Pick<ClimbingStep, 'unit' | 'step' | 'failure'> & { readonly input: JsonObject },
+): ClimbingStep {
+  const policy = resolveEscalation(context.definition, failed.step.definition);
+  const { failure } = failed;
+  const ladder = openStepLadder({ policy, failure, revision: 0 }, errorContext(context));
+  return { ...failed, failed: [input], ladder, level: 0, review: null };
+}
+
+export function taskOf(
+  { world }: LocalContext,
+  { step, failed, ladder }: ClimbingStep,
+): CorrectionTask & { readonly current: JsonObject } {
+  const capability = capabilityOf(step.definition);
+  return {
+    capability,
+    repair: ladder.policy?.repair ?? 'off',
+    spec: { schema: world.fleet.inputSchema(capability), find: world.fleet.findInputFaults(capability) },
+    original: failed[0],
+    current: failed.at(-1) ?? failed[0],
+    failed,
+  };
 }
 
 /** From where the ladder stands to its end, or to the question to a person. */
 export async function climb(
   context: LocalContext,
-  ladder: StepLadder,
+  climbing: ClimbingStep,
   runInput: RunInput,
 ): Promise<ClimbEnd> {
-  for (;;) {
-    const { command } = ladder.state;
-    if (command.type === 'succeed') return { state: 'succeeded' };
-    if (command.type === 'stop') return askPerson(context, ladder);
-    const isRules = command.type === 'execute' && command.level === 0;
-    const event = isRules
-      ? await executeRules(context, ladder, runInput)
-      : ({ type: 'unavailable' } as const);
-    if (event === null) return cancelledEnd;
-    ladder.state = applyLadder(ladder.state, event);
+  const { time } = context.world;
+  const endsAt = time.now() + ladderMs;
+  while (!context.climbing.aborted) {
+    const isInTime = time.now() < endsAt;
+    const made = isInTime
+      ? await makeTransition(portsOf(context, climbing, runInput), climbing.ladder)
+      : interruptLadder(climbing.ladder, 'timed_out');
+    let delayMs = 'delay_ms' in made ? made.delay_ms : 0;
+    if ('next' in made) {
+      climbing.ladder = made.next;
+      if (made.next.command.type === 'execute') climbing.level = made.next.command.level;
+      const end = endOf(context, climbing, made.outcome);
+      if (end !== null) return end;
+      delayMs = transientDelayMs(made.next, even);
+    }
+    if (delayMs > 0) await time.sleep(delayMs, context.climbing);
   }
+  return cancelledEnd;
 }
 
-export const cancelledEnd: UnitEnd = {
-  state: 'cancelled',
-  error: { code: 'run_cancelled', message: 'the step was cancelled' },
-};
+/** Without jitter. */
+const even = 0.5;
 
-/** @returns null when the run is being cancelled */
-async function executeRules(
-  context: LocalContext,
-  ladder: StepLadder,
-  runInput: RunInput,
-): Promise<LadderEvent | null> {
-  const { applicable } = findRepairs(context, ladder);
-  const repaired =
-    applicable !== null && ladder.policy.repair === 'apply'
-      ? (applyRepair(ladder.current, applicable.operations) as JsonObject | undefined)
-      : undefined;
-  if (repaired === undefined || findProtectedChange(ladder.original, repaired) !== null) {
-    const capability = capabilityOf(ladder.step.definition);
-    const message = `level 0 has no template for an input of ${capability}`;
-    return { type: 'no_template', ...described({ code: 'no_template', message }, 0) };
-  }
-  const end = await runInput(ladder, repaired);
-  switch (end.kind) {
+function portsOf(context: LocalContext, climbing: ClimbingStep, runInput: RunInput): LadderPorts {
+  const correction: CorrectionPorts = {
+    task: taskOf(context, climbing),
+    error: climbing.ladder.history.at(-1)?.error ?? null,
+    stored: () => Promise.resolve([]),
+    matchTemplates: () => Promise.resolve([]),
+    ask: () => Promise.resolve({ answer: { kind: 'unavailable' }, model: null, skills: [] }),
+    run: async ({ input, source }) => {
+      const end = toExecutionEnd(context, await runInput(climbing, input as JsonObject));
+      if (end.kind === 'failed') climbing.failed.push(input as JsonObject);
+      return { input, source, end };
+    },
+  };
+  return {
+    ...errorContext(context),
+    work: { kind: 'step', correction: () => Promise.resolve(correction) },
+    consultOthers: () => Promise.resolve(null),
+    advise: () => Promise.resolve({ kind: 'unavailable' }),
+  };
+}
+
+const outOfMoney: Failure = { code: 'budget_exhausted', message: 'the budget of the run is used up' };
+
+/** A correction waits for nobody: without an instance it comes again, without money it has failed. */
+function toExecutionEnd({ world }: LocalContext, done: CallExecution): ExecutionEnd {
+  switch (done.kind) {
     case 'succeeded':
-      return { type: 'succeeded' };
+      return { kind: 'succeeded' };
     case 'failed':
     case 'unknown':
-      return { type: 'failed', class: classOfCorrection(end.error), ...described(end.error, 0) };
+      return { kind: 'failed', class: classOfCorrection(done.error), error: done.error };
     case 'cancelled':
-    case 'waiting':
-      return null;
+      return { kind: 'interrupted', delayMs: interruptionMs };
+    case 'waiting': {
+      const { awaiting, until } = done.wait;
+      if (awaiting === 'budget') return { kind: 'failed', class: 'budget', error: outOfMoney };
+      const delayMs = (until ?? 0) - world.time.now();
+      return { kind: 'interrupted', delayMs: Math.max(interruptionMs, delayMs) };
+    }
   }
 }
 
-export function findRepairs({ world }: LocalContext, { step, policy, current }: StepLadder): Repairs {
-  if (policy.repair === 'off') return { proposals: [], applicable: null };
-  const capability = capabilityOf(step.definition);
-  return proposeRepairs({
-    schema: world.fleet.inputSchema(capability),
-    input: current,
-    errorsOf: world.fleet.findInputFaults(capability),
-  });
+/** Null while it goes on. */
+function endOf(context: LocalContext, climbing: ClimbingStep, outcome: LadderOutcome): ClimbEnd | null {
+  switch (outcome.kind) {
+    case 'goes_on':
+      return null;
+    case 'succeeded':
+      return { state: 'succeeded' };
+    case 'stopped':
+      return askPerson(context, climbing, outcome);
+    case 'ended':
+      return outcome.error === null ? { state: 'succeeded' } : { state: 'failed', error: outcome.error };
+  }
 }
 
-const maxRounds = 3;
-function dueMs(priority: Priority): number {
-  return priority === 'interactive' ? 3_600_000 : 86_400_000;
-}
-
-/** Of a ladder that stopped; the same question again when the last answer did not help. */
-export function askPerson(context: LocalContext, ladder: StepLadder): ClimbEnd {
-  const { state, policy, unit, review } = ladder;
-  const command = state.command as Extract<LadderState['command'], { type: 'stop' }>;
-  ladder.failure = stopFailure(command.reason, command.error);
-  if (policy.on_exhausted === 'fail') return { state: 'failed', error: ladder.failure };
+function askPerson(
+  context: LocalContext,
+  climbing: ClimbingStep,
+  stopped: Extract<LadderOutcome, { kind: 'stopped' }>,
+): ClimbEnd {
+  const { unit, step, ladder, review } = climbing;
+  const jobType = capabilityOf(step.definition);
+  const consequence = followStop({ ...stopped, policy: ladder.policy, jobType }, askedBy(climbing));
+  climbing.failure = consequence.error;
+  if (consequence.kind === 'end') return { state: consequence.state, error: consequence.error };
   const wake = (): void => context.wake(unit);
-  if (review === null) {
-    ladder.review = context.reviewer.open({ step: unit.id }, dueMs(context.priority), wake);
-  } else if (review.round >= maxRounds) return { state: 'failed', error: ladder.failure };
-  else context.reviewer.reopen(review, unit.id, wake);
-  return inReview(context, ladder);
+  const dueMs = reviewDueMs(context.priority);
+  if (consequence.kind === 'ask_again' && review !== null) {
+    context.reviewer.reopen(review.asked, { step: unit.id, dueMs }, wake);
+    return inReview(context, climbing, review.asked);
+  }
+  const kind = reviewKindOf(stopped.reason);
+  const asked = context.reviewer.open({ step: unit.id }, dueMs, wake);
+  climbing.review = { kind, asked };
+  return inReview(context, climbing, asked);
 }
 
-export function inReview({ journal }: LocalContext, { unit, review, failure }: StepLadder): UnitWaiting {
-  const { review_id, dueAt } = review as MockReview;
+function askedBy({ review }: ClimbingStep): AskedReview | null {
+  if (review === null) return null;
+  const { kind, asked } = review;
+  return { kind, round: asked.round, isResolved: asked.decision !== null };
+}
+
+export function inReview(
+  { journal }: LocalContext,
+  { unit, failure }: ClimbingStep,
+  { review_id, dueAt }: MockReview,
+): UnitWaiting {
   journal.move(unit, 'in_review', { error: failure, data: { review_id, error: { ...failure } } });
   return { state: 'waiting', wait: { awaiting: 'review', until: dueAt, ladder: true, ref: review_id } };
 }

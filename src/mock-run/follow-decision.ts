@@ -1,133 +1,113 @@
 /** What a person decided about a step that failed, or that nobody did in time. */
-import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf } from '../core/definition/step-kind.ts';
-import { humanLevel } from '../core/ladder/labels.ts';
-import { createAttempt } from '../core/ladder/machine.ts';
-import { applyRepair } from '../core/repair/operation.ts';
+import { proposeCorrections } from '../core/ladder/correction.ts';
+import { followDecision } from '../core/ladder/decision.ts';
+import { undecidedFailure } from '../core/ladder/stop-reason.ts';
+import type { SchemaFinding } from '../core/repair/schema-finding.ts';
+import type { ReviewMatter } from '../core/reviews/review-actions.ts';
 import {
-  askPerson,
+  type AskedMock,
   type ClimbEnd,
-  cancelledEnd,
-  described,
-  findRepairs,
+  type ClimbingStep,
+  climb,
   inReview,
   type RunInput,
-  type StepLadder,
+  taskOf,
 } from './correct-step.ts';
 import type { LocalContext } from './local-context.ts';
 import { MockFault } from './mock-fault.ts';
+import { requireAction } from './mock-reviewer.ts';
 import type { MockDecision } from './mocks.ts';
 
-export type Decided = ClimbEnd & { readonly output?: Json };
+export type DecidedStep = ClimbEnd & { readonly output?: Json };
 
-export async function followDecision(
+/** Goes on with a step whose review is over. */
+export async function resumeReviewed(
   context: LocalContext,
-  ladder: StepLadder,
+  climbing: ClimbingStep,
   runInput: RunInput,
-): Promise<Decided> {
-  const { review, unit } = ladder;
-  const decision = review?.decision ?? null;
-  if (review === null || (decision === null && context.world.time.now() < (review.dueAt ?? Infinity))) {
-    return inReview(context, ladder);
-  }
+): Promise<DecidedStep> {
+  const { review, unit, failure } = climbing;
+  if (review === null) throw new MockFault(`nobody was asked about step ${unit.id}`);
+  const { decision, dueAt } = review.asked;
+  const isOver = decision !== null || context.world.time.now() >= (dueAt ?? Infinity);
+  if (!isOver) return inReview(context, climbing, review.asked);
   context.journal.log('step.reviewed', unit, { action: decision?.action ?? 'expired' });
-  if (decision !== null) return follow(context, ladder, decision, runInput);
-  const message = `${ladder.failure.message}; nobody decided in time`;
-  return { state: 'failed', error: { code: 'ladder_exhausted', message } };
+  if (decision === null) return { state: 'failed', error: undecidedFailure(failure) };
+  return follow(context, { climbing, review, decision, runInput });
+}
+
+interface ReviewedStep {
+  readonly climbing: ClimbingStep;
+  readonly review: AskedMock;
+  readonly decision: MockDecision;
+  readonly runInput: RunInput;
 }
 
 async function follow(
   context: LocalContext,
-  ladder: StepLadder,
-  decision: MockDecision,
-  runInput: RunInput,
-): Promise<Decided> {
-  requireAction(ladder, decision);
-  switch (decision.action) {
-    case 'skip':
+  { climbing, review, decision, runInput }: ReviewedStep,
+): Promise<DecidedStep> {
+  requireAction(climbing.unit.id, matterOf(context, climbing, review), decision);
+  const { review_id, round } = review.asked;
+  const outcome = await followDecision(climbing.ladder, decision, {
+    review_id,
+    round,
+    input: decidedInput(context, climbing, decision),
+    level: climbing.level,
+    readCurrent: () => Promise.resolve(taskOf(context, climbing).current),
+  });
+  switch (outcome.kind) {
+    case 'goes_on':
+      climbing.ladder = outcome.next;
+      return climb(context, climbing, runInput);
+    case 'answered':
+      requireOutput(context, climbing, outcome.output);
+      return { state: 'succeeded', output: outcome.output };
+    case 'skipped':
       return { state: 'skipped' };
-    case 'output':
-      return { state: 'succeeded', output: decidedOutput(context, ladder, decision.output ?? null) };
-    case 'approve':
-    case 'edit':
-    case 'retry':
-      return runDecided(context, ladder, decidedInput(context, ladder, decision), runInput);
-    default:
-      return { state: 'failed', error: rejection(decision) };
+    case 'failed':
+      return { state: 'failed', error: outcome.error };
   }
 }
 
-export function rejection({ note }: MockDecision): Failure {
+function matterOf(context: LocalContext, climbing: ClimbingStep, { kind }: AskedMock): ReviewMatter {
+  const { allow_output = false, optional = false } = climbing.step.definition;
+  const proposals = proposeCorrections(taskOf(context, climbing));
   return {
-    code: 'review_rejected',
-    message: `a person rejected it in a review${note === undefined ? '' : `: ${note}`}`,
+    kind,
+    run_id: context.runId,
+    subject: null,
+    payload: { proposals, allow_output, optional },
   };
 }
 
-function requireAction({ step: { definition } }: StepLadder, { action }: MockDecision): void {
-  const possible = [
-    ...['approve', 'edit', 'retry', 'reject'],
-    ...(definition.allow_output === true ? ['output'] : []),
-    ...(definition.optional === true ? ['skip'] : []),
-  ];
-  if (possible.includes(action)) return;
-  const message = `the review of step ${definition.id} does not take ${action}; possible are`;
-  throw new MockFault(`${message} ${possible.join(', ')}`);
-}
-
-interface Finding {
-  readonly pointer: string;
-  readonly message: string;
-}
-
 /** As the API would have refused it. */
-function refuse({ step }: StepLadder, what: string, findings: readonly Finding[]): MockFault {
+function refuse({ step }: ClimbingStep, what: string, findings: readonly SchemaFinding[]): MockFault {
   const seen = findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
   return new MockFault(`the ${what} decided for step ${step.definition.id} is not possible: ${seen}`);
 }
 
-function decidedOutput({ world }: LocalContext, ladder: StepLadder, output: Json): Json {
-  const faults = world.fleet.checkOutput(capabilityOf(ladder.step.definition), output);
-  if (faults.length > 0) throw refuse(ladder, 'output', faults);
-  return output;
+function requireOutput({ world }: LocalContext, climbing: ClimbingStep, output: Json): void {
+  const faults = world.fleet.checkOutput(capabilityOf(climbing.step.definition), output);
+  if (faults.length > 0) throw refuse(climbing, 'output', faults);
 }
 
-function decidedInput(context: LocalContext, ladder: StepLadder, decision: MockDecision): JsonObject {
-  const input = chosenInput(context, ladder, decision);
-  const faults =
-    input === undefined
-      ? [{ pointer: '', message: `there is no such input to ${decision.action}` }]
-      : context.world.fleet.findInputFaults(capabilityOf(ladder.step.definition))(input);
-  if (input === undefined || (faults.length > 0 && decision.action !== 'retry')) {
-    throw refuse(ladder, 'input', faults);
-  }
-  return input;
-}
-
-function chosenInput(
+/** @returns undefined for a decision that brings none */
+function decidedInput(
   context: LocalContext,
-  ladder: StepLadder,
-  { action, input, proposal = 0 }: MockDecision,
+  climbing: ClimbingStep,
+  decision: MockDecision,
 ): JsonObject | undefined {
-  if (action === 'retry') return ladder.current;
-  if (action === 'edit') return input;
-  const chosen = findRepairs(context, ladder).proposals[proposal];
-  return chosen && (applyRepair(ladder.current, chosen.operations) as JsonObject | undefined);
-}
-
-/** Run like any other, and asked about again when it does not help. */
-async function runDecided(
-  context: LocalContext,
-  ladder: StepLadder,
-  input: JsonObject,
-  runInput: RunInput,
-): Promise<ClimbEnd> {
-  const end = await runInput(ladder, input);
-  if (end.kind === 'succeeded') return { state: 'succeeded' };
-  if (end.kind === 'cancelled' || end.kind === 'waiting') return cancelledEnd;
-  const attempt = createAttempt({ level: humanLevel, ...described(end.error, 0) });
-  const history = [...ladder.state.history, attempt];
-  const { error } = attempt;
-  ladder.state = { ...ladder.state, history, command: { type: 'stop', reason: 'exhausted', error } };
-  return askPerson(context, ladder);
+  if (decision.action !== 'approve' && decision.action !== 'edit') return undefined;
+  const task = taskOf(context, climbing);
+  const chosen =
+    decision.action === 'edit' ? decision.input : proposeCorrections(task)[decision.proposal ?? 0]?.input;
+  if (chosen === undefined) {
+    throw new MockFault(`there is no such input to ${decision.action} for step ${climbing.unit.id}`);
+  }
+  const faults = task.spec?.find(chosen) ?? [];
+  if (faults.length > 0) throw refuse(climbing, 'input', faults);
+  return chosen as JsonObject;
 }

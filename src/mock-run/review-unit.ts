@@ -1,12 +1,12 @@
 /** A step that asks a person: the answer becomes its output. */
 import type { StepDefinition } from '../contracts/pipeline.ts';
 import { parseDuration } from '../core/duration.ts';
+import { rejectedByPerson } from '../core/ladder/stop-reason.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
 import type { Executed } from './call-unit.ts';
-import { rejection } from './follow-decision.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
 import { MockFault } from './mock-fault.ts';
-import type { MockReview } from './mock-reviewer.ts';
+import { type MockReview, requireAction } from './mock-reviewer.ts';
 import type { MockDecision } from './mocks.ts';
 import type { UnitRecord } from './run-journal.ts';
 import { keyOfUnit, type UnitResults } from './unit-results.ts';
@@ -35,13 +35,12 @@ export function createReviewUnits(
 
   const follow = (unit: UnitRecord, step: StepDefinition, decision: MockDecision): Executed => {
     journal.log('step.reviewed', unit, { action: decision.action });
+    const payload = { optional: step.optional ?? false };
+    requireAction(unit.id, { kind: 'step', run_id: context.runId, subject: null, payload }, decision);
     if (decision.action === 'reject') {
-      return results.end(unit, { state: 'failed', error: rejection(decision) });
+      return results.end(unit, { state: 'failed', error: rejectedByPerson(decision.note) });
     }
-    if (decision.action === 'skip' && step.optional === true) return results.end(unit, { state: 'skipped' });
-    if (decision.action !== 'output') {
-      throw new MockFault(`the review of step ${unit.id} does not take ${decision.action}`);
-    }
+    if (decision.action === 'skip') return results.end(unit, { state: 'skipped' });
     const output = decision.output ?? null;
     const faults = createSchemaCompiler().compile(step.review?.schema ?? {})(output);
     if (faults.length === 0) return results.succeed(unit, output);

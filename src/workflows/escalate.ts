@@ -11,13 +11,13 @@ import {
   setCurrentDetails,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import {
-  automatedMs,
-  type EscalateInput,
-  type LadderCommand,
-  type LadderEnd,
-  type LadderPlace,
-  type LadderStart,
+import { ladderMs } from '../core/ladder/limits.ts';
+import type {
+  EscalateInput,
+  LadderCommand,
+  LadderEnd,
+  LadderPlace,
+  LadderStart,
 } from '../core/workflow-payloads/escalate-input.ts';
 import { createReviewWaits } from './review-waits.ts';
 import { createLadderTable, type LadderTable } from './web-ui/ladder-table.ts';
@@ -60,7 +60,7 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
 
 /** Goes on until the ladder ends or asks a person; after half an hour it asks. */
 async function climb(ladder: Ladder, from: LadderStart): Promise<LadderEnd> {
-  const limit = new CancellationScope({ cancellable: true, timeout: automatedMs });
+  const limit = new CancellationScope({ cancellable: true, timeout: ladderMs });
   try {
     return await limit.run(async () => {
       enter(ladder, 'review_id' in from ? await takeDecision(ladder, from.review_id) : from);
@@ -86,7 +86,7 @@ function activitiesOf({ input }: Ladder, activityId: string, summary: string) {
   return proxyActivities<Activities>({
     activityId,
     summary,
-    scheduleToCloseTimeout: automatedMs + 60_000,
+    scheduleToCloseTimeout: ladderMs + 60_000,
     heartbeatTimeout: input.heartbeat_timeout_ms,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },

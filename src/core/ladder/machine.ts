@@ -1,12 +1,16 @@
 /**
  * The escalation ladder: which level executes next, which advises, and when a person takes over. Pure; one
- * command at a time, in the state.
+ * command at a time, in the state. What always holds, whoever answers what (r = advices a level may give):
  *
- * Guarantees: at most r advices a level, so at most 4r advices and 4r + 2 executions whoever answers what, and 4
- * and 6 for one constant error. Both lists only grow; a transient or malformed answer is not in them.
- * The first execution is at the stored level, later ones at the level suggested, else 0, never below
- * `lowest_level` (a step's `start_level`). So a step, whose own call is `history[0]`, starts with a free try at
- * level 0 before anyone is asked. Nothing to apply there (`no_template`) is the known failure again, no attempt.
+ * L1 A level gives at most r advices, so there are at most 4r advices and 4r + 2 executions.
+ * L2 An error is advised on by ever higher levels, so one constant error costs at most 4 advices and 6 executions.
+ * L3 Both lists only grow, entries never change.
+ * L4 A transient or malformed answer is in no list; after `max_transients`, or the second malformed one, it counts.
+ * L5 The first execution is at the stored level, later ones at the level suggested, else 0, never below
+ *    `lowest_level` (a step's `start_level`). So a step, whose own call is `history[0]`, has a free try first.
+ * L6 Nothing to apply at level 0 (`no_template`) is the known failure again, no attempt.
+ * L7 Advice equal to an earlier one for the same error is not executed again.
+ * L8 A ladder opened for a person is at its end from the beginning: nothing is executed before a decision.
  */
 import { keepError } from './error-text.ts';
 import { humanLevel, labelOf, modelOf, topLevel } from './labels.ts';
@@ -57,7 +61,7 @@ export function createAttempt(attempt: Omit<LadderAttempt, 'label'>): LadderAtte
   };
 }
 
-/** @returns the next state; the same one when the event does not answer its command */
+/** @returns the next state (L3); the same one when the event does not answer its command */
 export function applyLadder(state: LadderState, event: LadderEvent): LadderState {
   const { command } = state;
   if (command.type === 'succeed' || command.type === 'stop') return state;
@@ -80,6 +84,7 @@ export function applyLadder(state: LadderState, event: LadderEvent): LadderState
   }
 }
 
+/** A transient or malformed answer is asked again before it counts (L4). */
 function applyFailure(state: LadderState, command: Pending, event: Event<'failed'>): LadderState {
   switch (event.class) {
     case 'transient':
@@ -116,6 +121,7 @@ function fallThrough(state: LadderState, command: Pending): LadderState {
     : { ...state, command: stop('no_advisor', lastError(state)) };
 }
 
+/** Adds the failure to the history (L3), but for what is known already (L6). */
 function failExecution(
   state: LadderState,
   { level }: ExecuteCommand,
@@ -129,7 +135,7 @@ function failExecution(
   return { ...failed, command: stop(reason, lastError(failed)) };
 }
 
-/** Asks the lowest level above `level` that may still answer the last error, else executes once at the top. */
+/** Asks the lowest level above `level` that may still answer the last error (L1, L2), else executes once at the top. */
 function climb(state: LadderState, level: number): LadderState {
   const { rules, advice } = state;
   const { error, fingerprint } = state.history.at(-1) as LadderAttempt;
@@ -145,6 +151,7 @@ function climb(state: LadderState, level: number): LadderState {
   return { ...state, command: execute(rules.max_level) };
 }
 
+/** Executes at the level that the advice suggests (L5), unless it was given before (L7). */
 function takeAdvice(state: LadderState, command: AdviseCommand, event: Event<'advised'>): LadderState {
   const suggested = readLevel(event.suggested_executor_level);
   const given: LadderAdvice = {

@@ -34,3 +34,21 @@ export function stopFailure(reason: StopReason, error: string | null): Failure {
     details: { reason },
   };
 }
+
+function noted(text: string, note: string | undefined): string {
+  return note === undefined ? text : `${text}: ${note}`;
+}
+
+export function rejectedByPerson(note: string | undefined): Failure {
+  return { code: 'review_rejected', message: noted('a person rejected it in a review', note) };
+}
+
+export function cancelledByPerson(note: string | undefined): Failure {
+  return { code: 'escalation_cancelled', message: noted('a person cancelled the escalation', note) };
+}
+
+/** The failure of a ladder whose review expired. @param error that it asked with */
+export function undecidedFailure(error: Failure | null): Failure {
+  const { message } = error ?? stopFailure('exhausted', null);
+  return { code: 'ladder_exhausted', message: `${message}; nobody decided in time` };
+}

@@ -2,7 +2,7 @@
  * How far a skill is trusted. What is shown is the specification's ratio; what ranks is its one-sided 80 % Wilson
  * lower bound, so that one success out of one does not outrank 45 out of 50.
  */
-import type { Skill, SkillCounts } from './types.ts';
+import type { KnownSkill, SkillCounts } from './types.ts';
 
 export const confidenceRules = {
   /** Skills put into one prompt. */
@@ -29,43 +29,38 @@ export function lowerBound(counts: SkillCounts): number {
   return Math.max(0, (ratio + z ** 2 / (2 * uses) - spread) / (1 + z ** 2 / uses));
 }
 
-function compareIds(a: Skill, b: Skill): number {
+function compareIds(a: KnownSkill, b: KnownSkill): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 
 /** Best first: by lower bound, then recency. */
-export function rankSkills<Known extends Skill>(skills: readonly Known[]): Known[] {
+export function rankSkills<Known extends KnownSkill>(skills: readonly Known[]): Known[] {
   return skills.toSorted(
     (a, b) => lowerBound(b) - lowerBound(a) || b.last_used - a.last_used || compareIds(a, b),
   );
 }
 
-/** Those that go into a prompt. */
-export function pickSkills(skills: readonly Skill[]): Skill[] {
-  return rankSkills(skills).slice(0, confidenceRules.injected);
-}
-
 /** The order of `GET /skills`. */
-export function listSkills<Known extends Skill>(skills: readonly Known[]): Known[] {
+export function listSkills<Known extends KnownSkill>(skills: readonly Known[]): Known[] {
   return skills.toSorted(
     (a, b) => b.confidence - a.confidence || b.last_used - a.last_used || compareIds(a, b),
   );
 }
 
-export function presentationOf(skill: Skill): 'instruction' | 'hint' {
+export function presentationOf(skill: KnownSkill): 'instruction' | 'hint' {
   return isVouchedFor(skill) && lowerBound(skill) >= confidenceRules.instruction ? 'instruction' : 'hint';
 }
 
-function isVouchedFor({ flagged, trust }: Skill): boolean {
+function isVouchedFor({ flagged, trust }: KnownSkill): boolean {
   return !flagged && trust === 'trusted';
 }
 
 /** Without a model, whatever its confidence: the template passed the gate when the skill was made. */
-export function mayApplyAtLevel0(skill: Skill): boolean {
+export function mayApplyAtLevel0(skill: KnownSkill): boolean {
   return skill.state === 'active' && isVouchedFor(skill) && skill.template !== undefined;
 }
 
-export function shouldFlag(skill: SkillCounts & Pick<Skill, 'uses'>): boolean {
+export function shouldFlag(skill: SkillCounts & Pick<KnownSkill, 'uses'>): boolean {
   return skill.uses >= confidenceRules.flag.uses && confidenceOf(skill) < confidenceRules.flag.below;
 }
 

@@ -1,6 +1,6 @@
 /** Whether a skill is for a job: its type, its signals and, where the skill names some, its last error. */
 import { type ErrorGroups, matchPatterns, type PatternReading, readPatterns } from './pattern.ts';
-import type { Skill } from './types.ts';
+import type { KnownSkill } from './types.ts';
 
 export interface SkillJob {
   readonly job_type: string;
@@ -9,14 +9,17 @@ export interface SkillJob {
   readonly error: string | null;
 }
 
-export interface SkillMatch<Known extends Skill = Skill> {
+export interface SkillMatch<Known extends KnownSkill = KnownSkill> {
   readonly skill: Known;
   /** Named groups of the pattern that matched. */
   readonly groups: ErrorGroups;
 }
 
+/** A skill that matches a job, with all that is known of it. */
+export type RankedSkill = SkillMatch;
+
 /** @param read compiles the skill's patterns, or has them at hand */
-export function matchSkill<Known extends Skill>(
+export function matchSkill<Known extends KnownSkill>(
   skill: Known,
   job: SkillJob,
   read: (texts: readonly string[]) => PatternReading = readPatterns,

@@ -1,5 +1,5 @@
 /** A skill as the rules see it: the specification's fields, and what Capstan knows besides. */
-export interface SkillPattern {
+export interface KnownPattern {
   readonly job_type: string;
   /** All of them must be present. */
   readonly repo_signals: readonly string[];
@@ -12,9 +12,9 @@ export interface SkillCounts {
   readonly failure_count: number;
 }
 
-export interface Skill extends SkillCounts {
+export interface KnownSkill extends SkillCounts {
   readonly id: string;
-  readonly pattern: SkillPattern;
+  readonly pattern: KnownPattern;
   readonly instructions: string;
   readonly template?: string | undefined;
   readonly source: string;
@@ -28,6 +28,7 @@ export interface Skill extends SkillCounts {
   readonly flagged: boolean;
   /** A candidate came from somebody who may not vouch for it. */
   readonly trust: 'trusted' | 'candidate';
+  readonly version: number;
   /** Uses that counted as success or failure. */
   readonly uses: number;
 }

@@ -48,6 +48,3 @@ export interface ReviewedSignal {
   /** Of the review when it ended. */
   readonly version: number;
 }
-
-/** Of model calls and executions of one ladder between two decisions of people. */
-export const automatedMs = 30 * 60_000;

@@ -147,15 +147,6 @@ export function findStepEscalation(
   ]);
 }
 
-export function findOpenStepEscalation(
-  db: Db,
-  { run_id, step_id, item }: EscalatedStep,
-): Promise<EscalationRow | undefined> {
-  return readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? and e.state in ${open}`, [
-    ...[run_id, step_id, item],
-  ]);
-}
-
 /** What one transition makes of an escalation. */
 export interface EscalationChange {
   readonly escalation_id: string;

@@ -19,7 +19,7 @@ import type { RunContexts } from '../run-data/run-context.ts';
 import { createSkillMatcher } from '../skills/match-skills.ts';
 import { isAdmin } from '../skills/skill-trust.ts';
 import { toEscalation } from './ladder/escalation-view.ts';
-import { openJobLadder } from './ladder/open-ladder.ts';
+import { openLadderOfJob } from './ladder/open-ladder.ts';
 import type { ModelDependencies } from './levels/ask-model.ts';
 import { createAnswerReader } from './levels/model-answer.ts';
 import { createPresentSpecs, type SpecDependencies } from './levels/present-spec.ts';
@@ -76,7 +76,7 @@ export function createEscalationService(dependencies: EscalationDependencies): E
   return {
     create: async (caller, request) => {
       await requireSchema(request);
-      const row = await openJobLadder({ ...dependencies, specs }, caller, request);
+      const row = await openLadderOfJob({ ...dependencies, specs }, caller, request);
       startSoon(row.escalation_id);
       return toEscalation(row);
     },

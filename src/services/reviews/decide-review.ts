@@ -4,6 +4,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Review, ReviewDecision } from '../../contracts/review.ts';
+import { actionsOf } from '../../core/reviews/review-actions.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findAnswer, insertAnswer } from '../../db/idempotency/idempotency.ts';
@@ -12,7 +13,6 @@ import { lockSkill } from '../../db/skill/skill-lock.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { applyBudgetDecision } from './budget-decision.ts';
-import { actionsOf } from './review-actions.ts';
 import { requireDecidable, toConflict } from './review-conflict.ts';
 import type { CheckDecision } from './review-input.ts';
 import { toReview } from './review-view.ts';

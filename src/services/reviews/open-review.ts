@@ -2,8 +2,8 @@
  * Asks a person, in the transaction that makes the question necessary. An escalation, a skill, a budget or a step has one
  * open review: who asks again is answered with that one.
  */
-import type { Priority } from '../../contracts/primitives.ts';
 import type { ReviewKind, ReviewPayload } from '../../contracts/review.ts';
+import { mayAskAgain } from '../../core/ladder/limits.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   findOpenReview,
@@ -36,14 +36,6 @@ export interface OpenedReview {
   readonly review_id: string;
   /** RFC 3339 */
   readonly due_at: string;
-}
-
-/** How often one review is asked, the first time counted. */
-const maxRounds = 3;
-
-/** How long a person has. */
-export function reviewDueMs(priority: Priority): number {
-  return priority === 'interactive' ? 3_600_000 : 86_400_000;
 }
 
 function toOpened({ review_id, due_at }: ReviewRow): OpenedReview {
@@ -91,11 +83,11 @@ export interface ReviewReopening {
 
 /**
  * Asks the same person's question again after a decision that did not help. Repeated, it answers the same.
- * @returns null when it was asked three times, or has ended otherwise
+ * @returns null when it was asked often enough, or has ended otherwise
  */
 export async function reopenReview(trx: Db, reopening: ReviewReopening): Promise<OpenedReview | null> {
   const { review_id, round } = reopening;
-  if (round >= maxRounds) return null;
+  if (!mayAskAgain(round)) return null;
   await reopenRow(trx, reopening);
   const row = await readReview(trx, review_id);
   return row !== undefined && row.round === round + 1 ? toOpened(row) : null;

@@ -1,6 +1,6 @@
 import type { Review, ReviewSummary } from '../../contracts/review.ts';
+import { actionsOf } from '../../core/reviews/review-actions.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
-import { actionsOf } from './review-actions.ts';
 
 function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
   return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };

@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Skill } from '../../contracts/skill.ts';
 import { confidenceRules, mayApplyAtLevel0, rankSkills } from '../../core/skills/confidence.ts';
-import { matchSkill, type SkillJob, type SkillMatch } from '../../core/skills/match.ts';
+import { matchSkill, type RankedSkill, type SkillJob } from '../../core/skills/match.ts';
 import { type PatternReading, readPatterns } from '../../core/skills/pattern.ts';
 import type { Db } from '../../db/connect.ts';
 import { listSkills } from '../../db/skill/skill.ts';
@@ -27,8 +27,6 @@ export interface SkillQuery extends SkillJob {
    */
   readonly with_template?: boolean;
 }
-
-export type RankedSkill = SkillMatch<Skill>;
 
 export interface SkillMatcher {
   /** At most three, but for templates, best first. */

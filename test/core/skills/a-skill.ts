@@ -1,6 +1,6 @@
-import type { Skill } from '../../../src/core/skills/types.ts';
+import type { KnownSkill } from '../../../src/core/skills/types.ts';
 
-export function aSkill(skill: Partial<Skill> = {}): Skill {
+export function aSkill(skill: Partial<KnownSkill> = {}): KnownSkill {
   return {
     id: 'skill_1',
     pattern: { job_type: 'tts', repo_signals: [] },
@@ -15,6 +15,7 @@ export function aSkill(skill: Partial<Skill> = {}): Skill {
     flagged: false,
     trust: 'trusted',
     uses: 1,
+    version: 1,
     ...skill,
   };
 }

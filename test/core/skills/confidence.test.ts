@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   confidenceOf,
+  confidenceRules,
   formatConfidence,
   listSkills,
   lowerBound,
   mayApplyAtLevel0,
-  pickSkills,
   presentationOf,
   rankSkills,
   shouldFlag,
@@ -55,7 +55,7 @@ describe('the order of skills', () => {
 
   it('ranks by lower bound, then recency, then id, and picks three', () => {
     expect(ids(rankSkills(all))).toEqual(['another', 'recent', 'proven', 'newborn']);
-    expect(ids(pickSkills(all))).toEqual(['another', 'recent', 'proven']);
+    expect(ids(rankSkills(all).slice(0, confidenceRules.injected))).toEqual(['another', 'recent', 'proven']);
   });
 
   it('lists by confidence, then recency', () => {

@@ -5,7 +5,7 @@ import {
   type EscalationChange,
   findEscalation,
   findLeader,
-  findOpenStepEscalation,
+  findStepEscalation,
   insertEscalation,
   listRecentErrors,
   listUndeliveredEscalations,
@@ -168,7 +168,7 @@ describe('a step', () => {
     const second = { ...escalation, escalation_id: newId('escalation') };
     expect(await insertEscalation(db, second)).toBe(false);
     expect(await cancelRunEscalations(db, run.run_id)).toEqual([escalation.escalation_id]);
-    expect(await findOpenStepEscalation(db, step)).toBeUndefined();
+    expect(await findStepEscalation(db, step)).toMatchObject({ state: 'cancelled' });
     expect(await insertEscalation(db, second)).toBe(true);
     await holdStep(db, step, 'in_review', { error: null, data: {} });
     expect(await listRunSteps(db, run.run_id)).toMatchObject([{ escalation_id: second.escalation_id }]);

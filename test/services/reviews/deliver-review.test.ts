@@ -2,6 +2,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflows.ts';
+import { reviewDueMs } from '../../../src/core/ladder/limits.ts';
 import type { ReviewedSignal } from '../../../src/core/workflow-payloads/escalate-input.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
@@ -9,7 +10,7 @@ import { insertEscalation, markEscalationDelivered } from '../../../src/db/escal
 import { type ReviewRow, readReview } from '../../../src/db/review/review.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createReviewDelivery } from '../../../src/services/reviews/deliver-review.ts';
-import { openReview, reopenReview, reviewDueMs } from '../../../src/services/reviews/open-review.ts';
+import { openReview, reopenReview } from '../../../src/services/reviews/open-review.ts';
 import { createReviewService } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun } from '../../support/factories.ts';

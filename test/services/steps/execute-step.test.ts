@@ -4,11 +4,11 @@ import { ConfigSchema } from '../../../src/config.ts';
 import { Registration } from '../../../src/contracts/capability.ts';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { CancelSource } from '../../../src/core/cancellation.ts';
+import { newLadder } from '../../../src/core/ladder/ladder.ts';
 import { startLadder } from '../../../src/core/ladder/machine.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
-import { newStoredLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
@@ -98,7 +98,7 @@ test('a worker killed between the failure and its escalation: the next opens it 
     told.push(failed);
     return place;
   });
-  const error = { code: 'input_rejected', message: 'HTTP 422: n must be even' };
+  const error = { code: 'input_rejected', message: 'HTTP 422: n must be even', status: 422 };
   expect(await executeStep(first, control(2))).toEqual({ kind: 'escalated', error, place });
   expect(told).toMatchObject([
     {
@@ -185,7 +185,7 @@ async function aLadder({ run_id, project_id }: StoredRun) {
     escalation_history: [],
     escalation_advice: [],
     fingerprint: null,
-    ladder: newStoredLadder(startLadder({ start_level: 0, history: [], advice: [] })),
+    ladder: newLadder(startLadder({ start_level: 0, history: [], advice: [] })),
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
   });
   let choice = 0;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
+import { actionsOf } from '../../../src/core/reviews/review-actions.ts';
 import { decideReview, readReview } from '../../../src/db/review/review.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { endStep, listRunSteps, readStepOutput } from '../../../src/db/step/step.ts';
-import { actionsOf } from '../../../src/services/reviews/review-actions.ts';
 import { createCheckDecision } from '../../../src/services/reviews/review-input.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';

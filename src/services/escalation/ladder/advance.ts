@@ -3,18 +3,15 @@
  * it. A transition that was stored already, or that somebody else stores first, answers where the ladder stands; so a
  * worker that is killed at any point repeats it and nothing happens twice.
  */
-import { backoffMs, defaultRetry } from '../../../core/call/retry-policy.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
+import { makeTransition, transientDelayMs } from '../../../core/ladder/drive.ts';
 import { type EscalationRow, readEscalation } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import { advise } from '../levels/advise.ts';
-import { executeLevel } from '../levels/execute-level.ts';
+import { createLadderPorts, type TransitionDependencies } from './ladder-ports.ts';
 import { type Advanced, readPlace } from './ladder-position.ts';
-import { runDecided } from './run-decided.ts';
 import { storeProgress } from './store-progress.ts';
-import { readLadder, type StoredLadder } from './stored-ladder.ts';
-import { type AdvanceDependencies, callOf, type Turn, type Work } from './transition.ts';
+import { readLadder } from './stored-ladder.ts';
 
 export interface AdvanceRequest {
   readonly escalation_id: string;
@@ -25,7 +22,7 @@ export interface AdvanceRequest {
 
 /** @throws AppError `not_found` */
 export async function requireEscalation(
-  { db }: Pick<AdvanceDependencies, 'db'>,
+  { db }: Pick<TransitionDependencies, 'db'>,
   escalationId: string,
 ): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
@@ -34,30 +31,20 @@ export async function requireEscalation(
 }
 
 export async function advance(
-  dependencies: AdvanceDependencies,
+  dependencies: TransitionDependencies,
   { escalation_id, transition, signal }: AdvanceRequest,
 ): Promise<Advanced> {
   const { db } = dependencies;
   const row = await requireEscalation(dependencies, escalation_id);
   if (row.transition !== transition || row.state !== 'running') return readPlace(db, row);
-  const ladder = readLadder(row);
-  const turn: Turn = { row, ladder, call: callOf(row, ladder, signal), now: await readUnixTime(db) };
-  const work = await makeTurn(dependencies, turn);
-  if (typeof work === 'number') return { ...(await readPlace(db, row)), delay_ms: work };
-  await storeProgress(dependencies, row, work);
+  const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
+  const { ports, readTask } = createLadderPorts(dependencies, source);
+  const made = await makeTransition(ports, source.ladder);
+  if ('delay_ms' in made) return { ...(await readPlace(db, row)), ...made };
+  const task = readTask();
+  const { signals, spec } = task ?? { signals: row.signals, spec: null };
+  await storeProgress(dependencies, row, { ...made, signals, spec });
   const place = await readPlace(db, await requireEscalation(dependencies, escalation_id));
-  return { ...place, ...delayOf(work.next) };
-}
-
-function makeTurn(dependencies: AdvanceDependencies, turn: Turn): Promise<Work> {
-  const { command, decided } = turn.ladder;
-  if (decided !== null) return runDecided(dependencies, turn, decided);
-  return command.type === 'advise' ? advise(dependencies, turn, command) : executeLevel(dependencies, turn);
-}
-
-/** The same level again after a transient failure: by the retry table. */
-function delayOf({ command }: StoredLadder): { readonly delay_ms?: number } {
-  return (command.type === 'execute' || command.type === 'advise') && command.transients > 0
-    ? { delay_ms: backoffMs(defaultRetry, command.transients, Math.random()) }
-    : {};
+  const delay_ms = transientDelayMs(made.next, Math.random());
+  return delay_ms === 0 ? place : { ...place, delay_ms };
 }

@@ -3,11 +3,11 @@
  * one transition like any other: told twice, it is applied once. An input is executed by the next transition; advice is
  * one more entry of the list; the rest ends the ladder.
  */
-import type { Failure } from '../../../contracts/primitives.ts';
+import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewDecision } from '../../../contracts/review.ts';
-import { humanLevel, labelOf, topLevel } from '../../../core/ladder/labels.ts';
-import { startLadder } from '../../../core/ladder/machine.ts';
-import { stopFailure } from '../../../core/ladder/stop-reason.ts';
+import { type DecisionOutcome, followDecision } from '../../../core/ladder/decision.ts';
+import { humanLevel } from '../../../core/ladder/labels.ts';
+import { stopFailure, undecidedFailure } from '../../../core/ladder/stop-reason.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { raiseEscalationLimit } from '../../../db/escalation/escalation-transition.ts';
@@ -20,7 +20,7 @@ import { requireEscalation } from './advance.ts';
 import { type Advanced, readPlace } from './ladder-position.ts';
 import { readStepTask, type TaskDependencies } from './step-task.ts';
 import { type Progress, storeProgress } from './store-progress.ts';
-import { readLadder, type StoredLadder, stepOf } from './stored-ladder.ts';
+import { readLadder, stepOf } from './stored-ladder.ts';
 
 /** @throws AppError `not_found` for a review that is of no escalation */
 export async function applyDecision(
@@ -57,53 +57,38 @@ async function decide(
     case 'claimed':
       return null;
     case 'expired':
-      return endWith(row, review, { state: 'failed', error: expiredFailure(row) });
+      return endWith(row, review, { state: 'failed', error: undecidedFailure(row.error) });
     case 'cancelled':
       return endWith(row, review, { state: 'cancelled', error: stopFailure('cancelled', null) });
     case 'resolved':
-      return follow(dependencies, row, review, review.decision as ReviewDecision);
+      return follow(dependencies, row, review);
   }
 }
 
-function expiredFailure({ error }: EscalationRow): Failure {
-  return {
-    code: 'ladder_exhausted',
-    message: `${error?.message ?? stopFailure('exhausted', null).message}; nobody decided in time`,
-  };
-}
-
-function follow(
+async function follow(
   dependencies: TaskDependencies,
   row: EscalationRow,
   review: ReviewRow,
-  decision: ReviewDecision,
-): Progress | Promise<Progress> {
-  const note = decision.note === undefined ? '' : `: ${decision.note}`;
-  switch (decision.action) {
-    case 'approve':
-    case 'edit':
-      return runInput(row, review, decidedInput(review.payload, decision) ?? null, decision.remember ?? true);
-    case 'retry':
-    case 'raise':
-      return retry(dependencies, row, review, decision);
-    case 'advise':
-      return takeAdvice(row, review, decision);
-    case 'output':
-      return giveOutput(row, review, decision);
-    case 'skip':
+): Promise<Progress> {
+  const decision = review.decision as ReviewDecision;
+  const { review_id, round, payload } = review;
+  const ladder = readLadder(row);
+  const outcome = await followDecision(ladder, decision, {
+    review_id,
+    round,
+    input: decidedInput(payload, decision),
+    level: row.escalation_level,
+    readCurrent: stepOf(row) === null ? null : async () => (await readStepTask(dependencies, row)).current,
+  });
+  switch (outcome.kind) {
+    case 'goes_on':
+      return goOn(row, review, outcome);
+    case 'answered':
+      return giveOutput(row, review, outcome.output);
+    case 'skipped':
       return skip(row, review);
-    case 'cancel': {
-      const message = `a person cancelled the escalation${note}`;
-      return endWith(row, review, { state: 'failed', error: { code: 'escalation_cancelled', message } });
-    }
-    case 'reject':
-    case 'keep':
-    case 'narrow':
-    case 'merge':
-    case 'retire': {
-      const message = `a person rejected it in a review${note}`;
-      return endWith(row, review, { state: 'failed', error: { code: 'review_rejected', message } });
-    }
+    case 'failed':
+      return endWith(row, review, { state: 'failed', error: outcome.error });
   }
 }
 
@@ -116,60 +101,14 @@ function told({ review_id, decision }: ReviewRow, kind = 'decided') {
   };
 }
 
-function goOn(review: ReviewRow, next: StoredLadder): Progress {
-  return {
-    next,
-    event: told(review),
-    verdict: { kind: 'goes_on' },
-  };
-}
-
-function runInput(
-  row: EscalationRow,
+function goOn(
+  { escalation_id, max_usd }: EscalationRow,
   review: ReviewRow,
-  input: Exclude<ReviewDecision['input'], undefined>,
-  remember: boolean,
+  { next, raiseUsd }: Extract<DecisionOutcome, { kind: 'goes_on' }>,
 ): Progress {
-  const { review_id, round } = review;
-  return goOn(review, { ...readLadder(row), decided: { review_id, round, input, remember } });
-}
-
-/** The step's last input once more; of a job, the level that was tried last. */
-async function retry(
-  dependencies: TaskDependencies,
-  row: EscalationRow,
-  review: ReviewRow,
-  { budget_ceiling_usd }: ReviewDecision,
-): Promise<Progress> {
-  if (stepOf(row) !== null && budget_ceiling_usd === undefined) {
-    const { current } = await readStepTask(dependencies, row);
-    return runInput(row, review, current, false);
-  }
-  const progress = goOn(review, restart(row, Math.min(row.escalation_level, topLevel)));
-  if (budget_ceiling_usd === undefined || row.max_usd === null) return progress;
-  return { ...progress, also: (trx) => raiseEscalationLimit(trx, row.escalation_id, budget_ceiling_usd) };
-}
-
-function restart(row: EscalationRow, level: number, lists: Partial<StoredLadder> = {}): StoredLadder {
-  const ladder = { ...readLadder(row), ...lists };
-  const { rules, history, advice } = ladder;
-  return { ...ladder, ...startLadder({ ...rules, history, advice, start_level: level }) };
-}
-
-function takeAdvice(
-  row: EscalationRow,
-  review: ReviewRow,
-  { instructions = '', level = 1 }: ReviewDecision,
-): Progress {
-  const { history, advice } = readLadder(row);
-  const given = {
-    from_level: humanLevel,
-    label: labelOf(humanLevel),
-    instructions,
-    suggested_executor_level: level,
-    fingerprint: history.at(-1)?.fingerprint ?? '',
-  };
-  return goOn(review, restart(row, level, { advice: [...advice, given] }));
+  const progress: Progress = { next, event: told(review), outcome: { kind: 'goes_on' } };
+  if (raiseUsd === undefined || max_usd === null) return progress;
+  return { ...progress, also: (trx) => raiseEscalationLimit(trx, escalation_id, raiseUsd) };
 }
 
 function endWith(
@@ -180,17 +119,17 @@ function endWith(
   return {
     next: readLadder(row),
     event: told(review, review.state === 'resolved' ? 'decided' : review.state),
-    verdict: { kind: 'ended', state, error },
+    outcome: { kind: 'ended', state, error },
   };
 }
 
-function giveOutput(row: EscalationRow, review: ReviewRow, { output = null }: ReviewDecision): Progress {
+function giveOutput(row: EscalationRow, review: ReviewRow, output: Json): Progress {
   const step = stepOf(row);
   const data = { escalation_id: row.escalation_id, review_id: review.review_id };
   return {
     next: readLadder(row),
     event: told(review),
-    verdict: { kind: 'ended', state: 'succeeded', error: null, ...(step === null ? { result: output } : {}) },
+    outcome: { kind: 'ended', state: 'succeeded', error: null, ...(step === null ? { result: output } : {}) },
     ...(step === null
       ? {}
       : {
@@ -207,7 +146,7 @@ function skip(row: EscalationRow, review: ReviewRow): Progress {
   return {
     next: readLadder(row),
     event: told(review),
-    verdict: { kind: 'ended', state: 'succeeded', error: null },
+    outcome: { kind: 'ended', state: 'succeeded', error: null },
     also: async (trx) => {
       if (step !== null) await answerStep(trx, step, { state: 'skipped', data });
     },

@@ -10,7 +10,7 @@ import { createExecuteJob } from '../once/execute-job.ts';
 import { type AdvanceRequest, advance } from './advance.ts';
 import { applyDecision } from './apply-decision.ts';
 import { type Advanced, readPlace } from './ladder-position.ts';
-import { openStepLadder } from './open-ladder.ts';
+import { openLadderOfStep } from './open-ladder.ts';
 import { type StopRequest, stopLadder } from './stop-ladder.ts';
 
 export interface LadderDependencies extends SpecDependencies, ModelDependencies {
@@ -50,7 +50,7 @@ export function createLadderService(dependencies: LadderDependencies): LadderSer
   };
 
   return {
-    openForStep: async (failed) => readPlace(ladders.db, await openStepLadder(ladders, failed)),
+    openForStep: async (failed) => readPlace(ladders.db, await openLadderOfStep(ladders, failed)),
     advance: advanceOnce,
     stop: (request) => stopLadder(ladders, request),
     applyDecision: ({ review_id }) => applyDecision(ladders, { review_id }),

@@ -1,8 +1,9 @@
 /** A new ladder: of a step that failed for real, or of a job by itself. What is opened at its end asks a person at once. */
 import type { EscalationRequest } from '../../../contracts/escalation.ts';
-import { historyTextOf } from '../../../core/ladder/error-text.ts';
-import { humanLevel, labelOf } from '../../../core/ladder/labels.ts';
-import { createAttempt, startLadder } from '../../../core/ladder/machine.ts';
+import { standStill } from '../../../core/ladder/drive.ts';
+import { humanLevel } from '../../../core/ladder/labels.ts';
+import { type Ladder, newLadder, openStepLadder } from '../../../core/ladder/ladder.ts';
+import { startLadder } from '../../../core/ladder/machine.ts';
 import { signalsOfStep } from '../../../core/skills/signals.ts';
 import type { Db } from '../../../db/connect.ts';
 import {
@@ -21,14 +22,8 @@ import { isAdmin } from '../../skills/skill-trust.ts';
 import type { FailedStep } from '../../steps/execute-step.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { TaskDependencies } from './step-task.ts';
-import { storeProgress, verdictOf } from './store-progress.ts';
-import {
-  modelSpecOf,
-  newStoredLadder,
-  readLadder,
-  type StoredLadder,
-  toWireAttempt,
-} from './stored-ladder.ts';
+import { storeProgress } from './store-progress.ts';
+import { modelSpecOf, readLadder, toWireAttempt } from './stored-ladder.ts';
 
 async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
@@ -37,7 +32,7 @@ async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> 
 }
 
 /** Told again, it is the ladder that the step has. */
-export async function openStepLadder(
+export async function openLadderOfStep(
   dependencies: TaskDependencies,
   failed: FailedStep,
 ): Promise<EscalationRow> {
@@ -61,34 +56,22 @@ async function findPrevious(db: Db, { run_id, step_id, item }: FailedStep): Prom
 }
 
 function newStepEscalation(failed: FailedStep, now: number): NewEscalation {
-  const { policy, capability, pipeline, step_id, run_id, item, failure } = failed;
-  const error = historyTextOf(failure);
-  const fingerprint = fingerprintOf(error);
-  const attempt = createAttempt({ level: 0, attempted_at: now, error, fingerprint });
-  const state = startLadder({
-    start_level: policy.needs_person ? humanLevel : 0,
-    lowest_level: policy.start_level,
-    max_level: policy.max_level,
-    history: [attempt],
-    advice: [],
-  });
+  const { policy, capability, pipeline, step_id, run_id, item } = failed;
+  const ladder = openStepLadder(failed, { now, fingerprintOf });
   const surroundings = { capability, capability_version: null, pipeline, step_id, tags: failed.tags };
   return {
-    ...newEscalation(
-      failed.project_id,
-      newStoredLadder(state, { policy, revision: failed.revision, vouches: true }),
-    ),
+    ...newEscalation(failed.project_id, ladder),
     job_type: capability,
     prompt: `Correct the input of step ${step_id} of ${pipeline} for ${capability}.`,
     context: failed.input,
     signals: signalsOfStep(surroundings),
     step: { run_id, step_id, item },
-    fingerprint,
+    fingerprint: ladder.history[0]?.fingerprint ?? null,
     max_usd: policy.max_usd,
   };
 }
 
-export async function openJobLadder(
+export async function openLadderOfJob(
   dependencies: TaskDependencies,
   caller: Caller,
   request: EscalationRequest,
@@ -97,7 +80,7 @@ export async function openJobLadder(
   const { job_type, prompt, context, repo_context = '', signals, escalation_level } = request;
   const state = startLadder({ start_level: escalation_level, history: [], advice: [] });
   const escalation: NewEscalation = {
-    ...newEscalation(caller.project_id, newStoredLadder(state, { vouches: isAdmin(caller) })),
+    ...newEscalation(caller.project_id, newLadder(state, { vouches: isAdmin(caller) })),
     job_type,
     prompt,
     context,
@@ -110,7 +93,7 @@ export async function openJobLadder(
   return askAtOnce(dependencies, await requireRow(db, escalation.escalation_id));
 }
 
-function newEscalation(project_id: string, ladder: StoredLadder): NewEscalation {
+function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
   const { history, command } = ladder;
   const level = command.type === 'execute' ? command.level : humanLevel;
   return {
@@ -136,9 +119,8 @@ function newEscalation(project_id: string, ladder: StoredLadder): NewEscalation 
 
 /** A ladder that begins at its end. */
 async function askAtOnce(dependencies: TaskDependencies, row: EscalationRow): Promise<EscalationRow> {
-  const next = readLadder(row);
-  if (row.state !== 'running' || next.command.type !== 'stop' || next.decided !== null) return row;
-  const event = { kind: 'asked', level: humanLevel, label: labelOf(humanLevel) };
-  await storeProgress(dependencies, row, { next, event, verdict: verdictOf(next) });
+  const ladder = readLadder(row);
+  if (row.state !== 'running' || ladder.command.type !== 'stop' || ladder.decided !== null) return row;
+  await storeProgress(dependencies, row, standStill(ladder));
   return requireRow(dependencies.db, row.escalation_id);
 }

@@ -1,12 +1,13 @@
 /** What a person is shown of a ladder that needs one: everything that a decision can be made from. */
 import type { JsonObject } from '../../../contracts/primitives.ts';
 import type { ReviewPayload } from '../../../contracts/review.ts';
+import { proposeCorrections } from '../../../core/ladder/correction.ts';
+import type { Ladder } from '../../../core/ladder/ladder.ts';
+import { reviewDueMs } from '../../../core/ladder/limits.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
-import { reviewDueMs } from '../../reviews/open-review.ts';
-import { proposeCorrections } from '../levels/level-zero.ts';
 import { readStepTask, type TaskDependencies } from './step-task.ts';
-import { type StoredLadder, stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
+import { stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
 
 export interface ReviewQuestion {
   readonly payload: ReviewPayload;
@@ -17,7 +18,7 @@ export interface ReviewQuestion {
 export async function writeQuestion(
   dependencies: TaskDependencies,
   row: EscalationRow,
-  next: StoredLadder,
+  next: Ladder,
 ): Promise<ReviewQuestion> {
   const { command, history, advice } = next;
   const details: JsonObject = {

@@ -1,10 +1,10 @@
-/** What an execution for a step works with: the step as its pipeline has it, its inputs so far, and what is known. */
+/** What an execution for an escalated step works with: the step as its pipeline has it, its inputs so far, and what is known. */
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
-import type { Json, Priority } from '../../../contracts/primitives.ts';
+import type { Priority } from '../../../contracts/primitives.ts';
 import { capabilityOf } from '../../../core/definition/step-kind.ts';
-import { isEqual } from '../../../core/expression/equality.ts';
+import type { CorrectionTask } from '../../../core/ladder/correction.ts';
+import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { signalsOfStep } from '../../../core/skills/signals.ts';
-import { findProtectedChange } from '../../../core/skills/template/protected.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalatedStep, EscalationRow } from '../../../db/escalation/escalation.ts';
 import { listStepRevisions } from '../../../db/step/step-revision.ts';
@@ -12,24 +12,17 @@ import { AppError } from '../../../errors/app-error.ts';
 import type { SpecTarget } from '../../registry/present-specs.ts';
 import type { RunContexts } from '../../run-data/run-context.ts';
 import type { PresentSpec, PresentSpecs } from '../levels/present-spec.ts';
-import { readLadder, type StoredLadder, stepOf } from './stored-ladder.ts';
+import { readLadder, stepOf } from './stored-ladder.ts';
 
-export interface StepTask {
+export interface EscalatedTask extends CorrectionTask {
   readonly row: EscalationRow;
-  readonly ladder: StoredLadder;
+  readonly ladder: Ladder;
   readonly step: EscalatedStep;
   readonly definition: StepDefinition;
   readonly priority: Priority;
   readonly spec: PresentSpec | null;
-  /** The author's input. */
-  readonly original: Json;
-  /** The input that failed last. */
-  readonly current: Json;
-  /** Of `current`. */
-  readonly revision: number;
   readonly signals: readonly string[];
-  /** Inputs that have failed. */
-  readonly failed: readonly Json[];
+  /** The last error of the history. */
   readonly error: string | null;
 }
 
@@ -60,7 +53,7 @@ export function specTargetOf({ capability_version, tags, ...step }: StepDefiniti
 export async function readStepTask(
   { db, contexts, specs }: TaskDependencies,
   row: EscalationRow,
-): Promise<StepTask> {
+): Promise<EscalatedTask> {
   const step = stepOf(row) as EscalatedStep;
   const context = await contexts.open(step.run_id);
   const definition = findStepDefinition(context.definition, step.step_id);
@@ -73,8 +66,9 @@ export async function readStepTask(
   );
   const ladder = readLadder(row);
   const original = row.context;
+  const capability = capabilityOf(definition);
   const signals = signalsOfStep({
-    capability: capabilityOf(definition),
+    capability,
     capability_version: spec?.version ?? null,
     pipeline: context.pipeline,
     step_id: step.step_id,
@@ -86,38 +80,13 @@ export async function readStepTask(
     step,
     definition,
     priority: context.priority,
+    capability,
+    repair: ladder.policy?.repair ?? 'off',
     spec,
     original,
     current: earlier.at(-1)?.input ?? original,
-    revision: earlier.at(-1)?.revision ?? ladder.revision,
     signals: [...new Set([...row.signals, ...signals])],
     failed: [original, ...earlier.map(({ input }) => input)],
     error: ladder.history.at(-1)?.error ?? null,
   };
-}
-
-export type CorrectionFault = {
-  readonly code: 'input_invalid' | 'change_refused' | 'tried';
-  readonly message: string;
-};
-
-/** Why a corrected input is not executed; null when it may be. @param isDecided a person may repeat an input */
-export function findCorrectionFault(
-  { spec, original, failed }: StepTask,
-  input: Json,
-  isDecided = false,
-): CorrectionFault | null {
-  const change = findProtectedChange(original, input);
-  if (change !== null && !isDecided) {
-    const message = `the corrected input is refused: ${change.pointer || '/'} ${change.reason}`;
-    return { code: 'change_refused', message };
-  }
-  const findings = spec?.find(input) ?? [];
-  if (findings.length > 0) {
-    const seen = findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-    const message = `the corrected input does not match the input schema: ${seen}`;
-    return { code: 'input_invalid', message };
-  }
-  const isTried = !isDecided && failed.some((one) => isEqual(one, input));
-  return isTried ? { code: 'tried', message: 'this input has failed before' } : null;
 }

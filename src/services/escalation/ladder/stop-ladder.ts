@@ -1,10 +1,10 @@
 /** Ends a ladder from outside: its time is over, which asks a person, or whoever wanted it does not any more. */
-import { applyLadder } from '../../../core/ladder/machine.ts';
+import { interruptLadder } from '../../../core/ladder/drive.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { requireEscalation } from './advance.ts';
 import { type Advanced, readPlace } from './ladder-position.ts';
 import type { TaskDependencies } from './step-task.ts';
-import { type Progress, storeProgress, verdictOf } from './store-progress.ts';
+import { type Progress, storeProgress } from './store-progress.ts';
 import { readLadder } from './stored-ladder.ts';
 
 export interface StopRequest {
@@ -14,21 +14,15 @@ export interface StopRequest {
   readonly event: { readonly type: 'timed_out' } | { readonly type: 'cancel_requested' };
 }
 
+/** Null when it goes on: one that asks a person has all the time that the person has. */
 function endOf(row: EscalationRow, { type }: StopRequest['event']): Progress | null {
   const ladder = readLadder(row);
   const event = { kind: type, level: row.escalation_level };
-  if (row.state === 'running' && ladder.decided === null) {
-    const next = { ...ladder, ...applyLadder(ladder, { type }) };
-    return { next, event, verdict: verdictOf(next) };
-  }
-  const next = { ...ladder, decided: null };
+  if (row.state === 'running') return { ...interruptLadder(ladder, type), event };
+  if (type === 'timed_out') return null;
   const error = ladder.history.at(-1)?.error ?? null;
-  if (type === 'cancel_requested') {
-    return { next, event, verdict: { kind: 'stopped', reason: 'cancelled', error } };
-  }
-  return row.state === 'running'
-    ? { next, event, verdict: { kind: 'stopped', reason: 'time', error } }
-    : null;
+  const outcome = { kind: 'stopped', reason: 'cancelled', error } as const;
+  return { next: { ...ladder, decided: null }, event, outcome };
 }
 
 export async function stopLadder(dependencies: TaskDependencies, request: StopRequest): Promise<Advanced> {

@@ -5,8 +5,14 @@
  */
 import type { EscalationState } from '../../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
-import { explainStop, reviewKindOf, stopFailure } from '../../../core/ladder/stop-reason.ts';
-import type { Lesson, StopReason } from '../../../core/ladder/types.ts';
+import {
+  type AskedReview,
+  followStop,
+  mayAsk,
+  type StopConsequence,
+  type StoppedLadder,
+} from '../../../core/ladder/ask-person.ts';
+import type { LadderTransition } from '../../../core/ladder/drive.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, storeTransition } from '../../../db/escalation/escalation.ts';
 import { lockTransition } from '../../../db/escalation/escalation-transition.ts';
@@ -16,61 +22,24 @@ import { endStep } from '../../../db/step/step.ts';
 import { holdStep, logStep } from '../../../db/step/step-open.ts';
 import { type OpenedReview, openReview, reopenReview } from '../../reviews/open-review.ts';
 import { recordSkillUses } from '../../skills/skill-uses.ts';
-import { activeSkillsOf, type Execution, skillUsesOf } from '../levels/execution.ts';
 import type { PresentSpec } from '../levels/present-spec.ts';
+import { activeSkillsOf, skillUsesOf } from '../levels/skill-credit.ts';
 import { learnFrom } from './learnt-skill.ts';
 import { type ReviewQuestion, writeQuestion } from './review-question.ts';
 import type { TaskDependencies } from './step-task.ts';
-import {
-  modelSpecOf,
-  readLadder,
-  type StoredLadder,
-  stepOf,
-  toWireAdvice,
-  toWireAttempt,
-} from './stored-ladder.ts';
+import { modelSpecOf, readLadder, stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
 
-export type Verdict =
-  | { readonly kind: 'goes_on' }
-  /** `teaches`: it may become a skill. */
-  | { readonly kind: 'succeeded'; readonly lesson: Lesson | null; readonly teaches: boolean }
-  | { readonly kind: 'stopped'; readonly reason: StopReason; readonly error: string | null }
-  /** By a person. */
-  | {
-      readonly kind: 'ended';
-      readonly state: 'succeeded' | 'failed' | 'cancelled';
-      readonly error: Failure | null;
-      readonly result?: Json;
-    };
-
-export interface Progress {
-  readonly next: StoredLadder;
-  /** What the transition did, for the run's log. */
-  readonly event: JsonObject;
-  readonly verdict: Verdict;
-  readonly execution?: Execution;
+/** A transition, with what it was worked out from. */
+export interface Progress extends LadderTransition {
+  /** Those of the job; default: the row's. */
   readonly signals?: readonly string[];
   readonly spec?: PresentSpec | null;
   /** In the same transaction. */
   readonly also?: (trx: Db) => Promise<void>;
 }
 
-/** What becomes of a ladder by its machine's state. */
-export function verdictOf({ command }: StoredLadder, execution?: Execution): Verdict {
-  switch (command.type) {
-    case 'execute':
-    case 'advise':
-      return { kind: 'goes_on' };
-    case 'succeed': {
-      const { lesson } = command;
-      return { kind: 'succeeded', lesson, teaches: lesson !== null && execution?.solved_by === null };
-    }
-    case 'stop':
-      return { kind: 'stopped', reason: command.reason, error: command.error };
-  }
-}
-
-interface Ending {
+/** What the row of the escalation says after the transition. */
+interface StoredOutcome {
   readonly state: EscalationState;
   readonly error: Failure | null;
   readonly result?: Json | undefined;
@@ -84,22 +53,19 @@ export async function storeProgress(
   row: EscalationRow,
   progress: Progress,
 ): Promise<boolean> {
-  const { verdict, next } = progress;
-  const asks = verdict.kind === 'stopped' && verdict.reason !== 'cancelled' && waitsForPerson(next);
+  const { outcome, next } = progress;
+  const { policy } = next;
+  const asks = outcome.kind === 'stopped' && mayAsk({ reason: outcome.reason, policy });
   const question = asks ? await writeQuestion(dependencies, row, next) : null;
   return dependencies.db.transaction(async (trx) => {
     if (!(await lockTransition(trx, row.escalation_id, row.transition))) return false;
     await recordUses(trx, row, progress);
-    const ending = await end(trx, row, { progress, question });
-    await storeTransition(trx, { ...changeOf(row, progress), ...ending });
-    await tellRun(trx, row, progress, ending);
+    const stored = await settleOutcome(trx, row, { progress, question });
+    await storeTransition(trx, { ...changeOf(row, progress), ...stored });
+    await tellRun(trx, row, { progress, stored });
     await progress.also?.(trx);
     return true;
   });
-}
-
-function waitsForPerson({ policy }: StoredLadder): boolean {
-  return policy?.on_exhausted !== 'fail';
 }
 
 async function recordUses(trx: Db, row: EscalationRow, { execution, signals }: Progress): Promise<void> {
@@ -109,13 +75,13 @@ async function recordUses(trx: Db, row: EscalationRow, { execution, signals }: P
   await recordSkillUses(trx, { project_id, occasion: { escalation_id, transition }, uses });
 }
 
-async function end(
+async function settleOutcome(
   trx: Db,
   row: EscalationRow,
   { progress, question }: { readonly progress: Progress; readonly question: ReviewQuestion | null },
-): Promise<Ending> {
-  const { verdict, execution } = progress;
-  switch (verdict.kind) {
+): Promise<StoredOutcome> {
+  const { outcome, execution } = progress;
+  switch (outcome.kind) {
     case 'goes_on':
       return { state: 'running', error: null };
     case 'succeeded': {
@@ -124,33 +90,46 @@ async function end(
       return { state: 'succeeded', error: null, result, skill_id };
     }
     case 'ended':
-      return { state: verdict.state, error: verdict.error, result: verdict.result };
+      return { state: outcome.state, error: outcome.error, result: outcome.result };
     case 'stopped':
-      return stop(trx, row, verdict, question);
+      return stop(trx, row, {
+        stopped: { ...outcome, policy: progress.next.policy, jobType: row.job_type },
+        question,
+      });
   }
 }
 
 function learn(trx: Db, row: EscalationRow, progress: Progress): Promise<string | null> {
-  const { verdict, execution, signals = row.signals, spec = null } = progress;
-  if (verdict.kind !== 'succeeded' || !verdict.teaches) return Promise.resolve(null);
-  return learnFrom(trx, { row, lesson: verdict.lesson, signals, input: execution?.input, spec });
+  const { outcome, execution, signals = row.signals, spec = null } = progress;
+  if (outcome.kind !== 'succeeded' || !outcome.teaches) return Promise.resolve(null);
+  return learnFrom(trx, { row, lesson: outcome.lesson, signals, input: execution?.input, spec });
 }
 
-async function stop(
-  trx: Db,
-  row: EscalationRow,
-  { reason, error: last }: Extract<Verdict, { kind: 'stopped' }>,
-  question: ReviewQuestion | null,
-): Promise<Ending> {
-  const error = stopFailure(reason, last);
-  if (reason === 'cancelled') {
-    await cancelEscalationReviews(trx, row.escalation_id);
-    return { state: 'cancelled', error };
+interface Stop {
+  readonly stopped: StoppedLadder;
+  /** Null: it asks nobody. */
+  readonly question: ReviewQuestion | null;
+}
+
+async function stop(trx: Db, row: EscalationRow, { stopped, question }: Stop): Promise<StoredOutcome> {
+  const asked = question === null ? null : await readAsked(trx, row);
+  const consequence = followStop(stopped, asked);
+  if (consequence.kind === 'end') {
+    const { state, error } = consequence;
+    if (state === 'cancelled') await cancelEscalationReviews(trx, row.escalation_id);
+    return { state, error };
   }
-  if (question === null) return { state: 'failed', error };
-  const review = await askPerson(trx, row, { ...question, reason });
+  const { error } = consequence;
+  const review = question === null ? null : await askPerson(trx, row, { consequence, question });
   if (review === null) return { state: 'failed', error };
   return { state: 'in_review', error: withReview(error, review), review_id: review.review_id };
+}
+
+async function readAsked(trx: Db, { review_id }: EscalationRow): Promise<AskedReview | null> {
+  const review = review_id === null ? undefined : await readReview(trx, review_id);
+  if (review === undefined) return null;
+  const { kind, round, state } = review;
+  return { kind, round, isResolved: state === 'resolved' };
 }
 
 function withReview(error: Failure, { review_id }: OpenedReview): Failure {
@@ -160,33 +139,32 @@ function withReview(error: Failure, { review_id }: OpenedReview): Failure {
   };
 }
 
-/** The same question again when an answer to it did not help. @returns null when it was asked often enough */
+interface Asking {
+  readonly consequence: Exclude<StopConsequence, { kind: 'end' }>;
+  readonly question: ReviewQuestion;
+}
+
+/** @returns null when the review that was to be asked again has ended otherwise */
 async function askPerson(
   trx: Db,
   row: EscalationRow,
-  { reason, ...question }: ReviewQuestion & { readonly reason: Exclude<StopReason, 'cancelled'> },
+  { consequence, question }: Asking,
 ): Promise<OpenedReview | null> {
-  const kind = reviewKindOf(reason);
-  const text = explainStop(reason, row.job_type);
-  const before = row.review_id === null ? undefined : await readReview(trx, row.review_id);
-  if (before?.state === 'resolved' && before.kind === kind) {
-    const { review_id, round } = before;
-    return reopenReview(trx, {
-      review_id,
-      round,
-      reason: `${text}; the last decision did not help`,
+  const { reason } = consequence;
+  const { project_id, escalation_id, review_id } = row;
+  if (consequence.kind === 'ask') {
+    const step = stepOf(row) ?? {};
+    return openReview(trx, {
+      project_id,
+      escalation_id,
+      kind: consequence.review,
+      reason,
+      ...step,
       ...question,
     });
   }
-  const step = stepOf(row) ?? {};
-  return openReview(trx, {
-    project_id: row.project_id,
-    kind,
-    reason: text,
-    escalation_id: row.escalation_id,
-    ...step,
-    ...question,
-  });
+  const { round } = consequence;
+  return review_id === null ? null : reopenReview(trx, { review_id, round, reason, ...question });
 }
 
 function changeOf(row: EscalationRow, { next, execution }: Progress) {
@@ -214,9 +192,10 @@ function changeOf(row: EscalationRow, { next, execution }: Progress) {
 async function tellRun(
   trx: Db,
   row: EscalationRow,
-  { event, next }: Progress,
-  { state, error, review_id, skill_id }: Ending,
+  { progress, stored }: { readonly progress: Progress; readonly stored: StoredOutcome },
 ): Promise<void> {
+  const { event, next } = progress;
+  const { state, error, review_id, skill_id } = stored;
   const step = stepOf(row);
   if (step === null) return;
   const { escalation_id } = row;

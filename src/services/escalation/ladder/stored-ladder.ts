@@ -1,56 +1,12 @@
-/**
- * What the row of an escalation keeps as its ladder: the machine's state, and what belongs to it but not to the
- * machine. Fingerprints stay here; the wire shows the lists without them.
- */
+/** The ladder that the row of an escalation keeps, and what the wire shows of it: the lists without fingerprints. */
 import type { EscalationAdvice, EscalationAttempt, ModelSpec } from '../../../contracts/escalation.ts';
-import type { Json } from '../../../contracts/primitives.ts';
-import type { ResolvedEscalation } from '../../../core/definition/compile/escalation-settings.ts';
 import { labelOf, modelOf } from '../../../core/ladder/labels.ts';
-import type { LadderAdvice, LadderAttempt, LadderState } from '../../../core/ladder/types.ts';
+import type { Ladder } from '../../../core/ladder/ladder.ts';
+import type { LadderAdvice, LadderAttempt } from '../../../core/ladder/types.ts';
 import type { EscalatedStep, EscalationRow } from '../../../db/escalation/escalation.ts';
 
-/** An input that a person wants executed, or has let pass. */
-export interface DecidedInput {
-  readonly review_id: string;
-  readonly round: number;
-  readonly input: Json;
-  /** Whether it becomes a skill when it works. */
-  readonly remember: boolean;
-}
-
-export interface StoredLadder extends LadderState {
-  /** Of a pipeline step. */
-  readonly policy: Pick<ResolvedEscalation, 'repair' | 'on_exhausted'> | null;
-  /** Executed before anything else. */
-  readonly decided: DecidedInput | null;
-  /** Skills whose templates level 0 has looked at. */
-  readonly seen_skills: readonly string[];
-  /** It has gone back for a skill that was made meanwhile. */
-  readonly has_followed: boolean;
-  /** The step's revision that failed first. */
-  readonly revision: number;
-  /** What it learns is trusted: an author's pipeline vouches for it, or an admin key. */
-  readonly vouches: boolean;
-}
-
-export function newStoredLadder(
-  state: LadderState,
-  part: Partial<Pick<StoredLadder, 'policy' | 'revision' | 'vouches'>> = {},
-): StoredLadder {
-  return {
-    ...state,
-    policy: null,
-    decided: null,
-    seen_skills: [],
-    has_followed: false,
-    revision: 0,
-    vouches: false,
-    ...part,
-  };
-}
-
-export function readLadder({ ladder }: Pick<EscalationRow, 'ladder'>): StoredLadder {
-  return ladder as StoredLadder;
+export function readLadder({ ladder }: Pick<EscalationRow, 'ladder'>): Ladder {
+  return ladder as Ladder;
 }
 
 /** The step that a ladder is of; null when it is by itself. */

@@ -1,18 +1,9 @@
 /** Asks a level's model for advice, for a job or for a step. */
 import type { JsonObject } from '../../../contracts/primitives.ts';
+import type { AdviceEnd } from '../../../core/ladder/drive.ts';
 import { writeAdvisePrompt } from '../prompts/advise-prompt.ts';
-import { askModel, type ModelCall, type ModelDependencies, type ModelEnd } from './ask-model.ts';
+import { askModel, type ModelCall, type ModelDependencies } from './ask-model.ts';
 import type { AnswerReader } from './model-answer.ts';
-
-export interface GivenAdvice {
-  readonly kind: 'advised';
-  readonly instructions: string;
-  readonly reasoning: string;
-  /** 1 to 5: level 0 has no model that could read it. */
-  readonly suggested_executor_level: number;
-}
-
-export type AdviceEnd = GivenAdvice | Exclude<ModelEnd, { kind: 'answered' }>;
 
 export interface AdvisorDependencies extends ModelDependencies {
   readonly reader: AnswerReader;

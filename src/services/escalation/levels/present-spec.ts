@@ -1,18 +1,14 @@
 /** What the capability of a step takes as its input now: of the first instance; while there is none, the last one known. */
 import { LRUCache } from 'lru-cache';
-import type { Json, JsonObject } from '../../../contracts/primitives.ts';
-import type { SchemaFinding } from '../../../core/repair/schema-finding.ts';
+import type { InputSpec } from '../../../core/ladder/correction.ts';
 import type { Db } from '../../../db/connect.ts';
 import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import { listPresentSpecs, type SpecTarget } from '../../registry/present-specs.ts';
 import type { SchemaValidator } from '../../registry/schema-validator.ts';
 import type { FleetPoller } from '../../routing/fleet/fleet-poller.ts';
 
-export interface PresentSpec {
+export interface PresentSpec extends InputSpec {
   readonly version: string;
-  readonly schema: JsonObject;
-  /** What an input does wrong; empty when it is valid. */
-  readonly find: (input: Json) => readonly SchemaFinding[];
 }
 
 export interface PresentSpecs {

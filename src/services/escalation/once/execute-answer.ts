@@ -4,18 +4,20 @@ import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewKind } from '../../../contracts/review.ts';
 import type { Skill } from '../../../contracts/skill.ts';
 import { historyTextOf } from '../../../core/ladder/error-text.ts';
+import type { LevelExecution } from '../../../core/ladder/execution.ts';
 import { exhaustedText, humanLevel, labelOf, topLevel } from '../../../core/ladder/labels.ts';
+import { reviewDueMs } from '../../../core/ladder/limits.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { Db } from '../../../db/connect.ts';
 import { readCallCost, readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findSkill } from '../../../db/skill/skill.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import { openReview, reviewDueMs } from '../../reviews/open-review.ts';
+import { openReview } from '../../reviews/open-review.ts';
 import { crystallise } from '../../skills/learn-skill.ts';
 import { toSkill } from '../../skills/skill-view.ts';
 import { fingerprintOf } from '../ladder/fingerprint.ts';
 import { modelSpecOf } from '../ladder/stored-ladder.ts';
-import { activeSkillsOf, type Execution } from '../levels/execution.ts';
+import { activeSkillsOf } from '../levels/skill-credit.ts';
 import type { LevelAdvice } from './advice-cache.ts';
 import type { AdviseOnce, Asker } from './advise-once.ts';
 
@@ -36,7 +38,7 @@ async function costOf(db: Db, { projectId, owner }: Asker): Promise<number> {
   return fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
 }
 
-function factsOf(execution: Execution) {
+function factsOf(execution: LevelExecution) {
   return {
     model_spec: modelSpecOf(execution.level, execution.model),
     active_skills: [...activeSkillsOf(execution)],
@@ -103,7 +105,7 @@ async function adviseAfter(
 export async function answerFailure(
   dependencies: AnswerDependencies,
   call: ExecuteCall,
-  { execution, failure }: { readonly execution: Execution; readonly failure: Failure },
+  { execution, failure }: { readonly execution: LevelExecution; readonly failure: Failure },
 ): Promise<ExecuteAnswer> {
   const { level } = execution;
   const error = historyTextOf(failure);
@@ -131,7 +133,7 @@ export async function answerFailure(
 export async function answerSuccess(
   { db }: Pick<AnswerDependencies, 'db'>,
   call: ExecuteCall,
-  { execution, result }: { readonly execution: Execution; readonly result: Json },
+  { execution, result }: { readonly execution: LevelExecution; readonly result: Json },
 ): Promise<ExecuteAnswer> {
   const skill = execution.solved_by === null ? await learn(db, call) : null;
   return {

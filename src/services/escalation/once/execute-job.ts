@@ -4,12 +4,14 @@
  */
 import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import { interruptionMs } from '../../../core/ladder/execute-correction.ts';
+import { type ExecutionEnd, endExecution, type LevelExecution } from '../../../core/ladder/execution.ts';
+import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate } from '../../../core/skills/template/apply-template.ts';
 import { parseTemplate } from '../../../core/skills/template/template.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../../../schemas/schema-compiler.ts';
-import type { RankedSkill, SkillMatcher } from '../../skills/match-skills.ts';
+import type { SkillMatcher } from '../../skills/match-skills.ts';
 import { askModel, type ModelCall, type ModelDependencies } from '../levels/ask-model.ts';
-import { type Execution, type ExecutionEnd, endExecution } from '../levels/execution.ts';
 import type { AnswerReader } from '../levels/model-answer.ts';
 import { writeExecutePrompt } from '../prompts/execute-prompt.ts';
 import { given, shortenError, showAdvice, showHistory, showSkills } from '../prompts/prompt-facts.ts';
@@ -33,7 +35,7 @@ export interface JobDependencies extends ModelDependencies {
   readonly reader: AnswerReader;
 }
 
-export type ExecuteJob = (job: Job, level: number, call: ModelCall) => Promise<Execution>;
+export type ExecuteJob = (job: Job, level: number, call: ModelCall) => Promise<LevelExecution>;
 
 export function createExecuteJob(dependencies: JobDependencies): ExecuteJob {
   const compiler = createSchemaCompiler();
@@ -62,7 +64,11 @@ function expandTemplate({ skill, groups }: RankedSkill, { context = null }: Job)
   return expanded.ok ? expanded.input : null;
 }
 
-async function applyTemplates(matcher: SkillMatcher, compiler: SchemaCompiler, job: Job): Promise<Execution> {
+async function applyTemplates(
+  matcher: SkillMatcher,
+  compiler: SchemaCompiler,
+  job: Job,
+): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
   const query = { project_id, job_type, signals, error: lastErrorOf(job), with_template: true };
   const tried: RankedSkill[] = [];
@@ -100,12 +106,12 @@ async function askExecutor(
   dependencies: JobDependencies,
   compiler: SchemaCompiler,
   { job, level, call }: { readonly job: Job; readonly level: number; readonly call: ModelCall },
-): Promise<Execution> {
+): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
   const skills = await dependencies.matcher.match({ project_id, job_type, signals, error: lastErrorOf(job) });
   const messages = writeExecutePrompt(showJob(job, skills));
   const end = await askModel(dependencies, call, { level, kind: 'execute', messages });
-  if (end.kind === 'interrupted') return endExecution(level, { ...end, delayMs: 1_000 });
+  if (end.kind === 'interrupted') return endExecution(level, { ...end, delayMs: interruptionMs });
   if (end.kind !== 'answered') return endExecution(level, end, { skills });
   const reading = dependencies.reader.readExecute(end.answer);
   const { model } = end;

@@ -5,10 +5,11 @@
  */
 import type { ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalation.ts';
 import { historyTextOf } from '../../../core/ladder/error-text.ts';
+import type { LevelExecution } from '../../../core/ladder/execution.ts';
 import { humanLevel, topLevel } from '../../../core/ladder/labels.ts';
 import { recordSkillUses } from '../../skills/skill-uses.ts';
 import { hasModel, type ModelDependencies } from '../levels/ask-model.ts';
-import { type Execution, skillUsesOf } from '../levels/execution.ts';
+import { skillUsesOf } from '../levels/skill-credit.ts';
 import { type Asker, readLeft, toCallError } from './advise-once.ts';
 import {
   type AnswerDependencies,
@@ -53,9 +54,9 @@ async function attempt(
   { db, executeJob }: ExecuteOnceDependencies,
   { asker, request }: ExecuteCall,
   level: number,
-): Promise<Execution> {
+): Promise<LevelExecution> {
   const job = toJob(asker, request);
-  const run = async (malformed: string | null): Promise<Execution> => {
+  const run = async (malformed: string | null): Promise<LevelExecution> => {
     const key = `${asker.owner}.execute${malformed === null ? '' : '.again'}`;
     const call = { ...asker, key, leftUsd: await readLeft(db, asker), round: 1 };
     return executeJob({ ...job, malformed }, level, call);
@@ -83,7 +84,7 @@ export function createExecuteOnce(dependencies: ExecuteOnceDependencies): Execut
 function answer(
   dependencies: ExecuteOnceDependencies,
   call: ExecuteCall,
-  execution: Execution,
+  execution: LevelExecution,
 ): Promise<ExecuteAnswer> {
   const { end } = execution;
   switch (end.kind) {

@@ -3,17 +3,18 @@
  * earlier one of the same project, job type and error; when that one has ended, or a skill was made otherwise, it goes
  * back once to where the skill is of use: level 0 for a template, the first model for instructions alone.
  */
+
+import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { mayApplyAtLevel0 } from '../../../core/skills/confidence.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { findLeader } from '../../../db/escalation/escalation.ts';
 import { noteLeader } from '../../../db/escalation/escalation-transition.ts';
 import type { SkillMatcher } from '../../skills/match-skills.ts';
-import type { StoredLadder } from '../ladder/stored-ladder.ts';
 
-interface Follower {
+interface FollowingLadder {
   readonly row: EscalationRow;
-  readonly ladder: StoredLadder;
+  readonly ladder: Ladder;
 }
 
 /** Of a leader that waits for a person, say, or whose workflow is gone. */
@@ -21,7 +22,8 @@ const longestWaitS = 600;
 /** A leader is most often done within seconds; whoever has waited for a while can wait a quarter longer. */
 const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];
 
-function mayFollow({ has_followed, advice }: StoredLadder): boolean {
+/** A ladder goes back once, before its first advice (L9). */
+function mayFollow({ has_followed, advice }: Ladder): boolean {
   return !has_followed && advice.length === 0;
 }
 
@@ -31,7 +33,7 @@ function mayFollow({ has_followed, advice }: StoredLadder): boolean {
  */
 export async function waitForLeader(
   db: Db,
-  { row, ladder, now }: Follower & { readonly now: number },
+  { row, ladder, now }: FollowingLadder & { readonly now: number },
 ): Promise<number | null> {
   const { project_id, job_type, escalation_id, fingerprint } = row;
   if (fingerprint === null || !mayFollow(ladder)) return null;
@@ -47,7 +49,7 @@ export async function waitForLeader(
 /** @returns the level to execute at before any advice; null when no skill is of use */
 export async function findWayBack(
   matcher: SkillMatcher,
-  { row, ladder, signals }: Follower & { readonly signals: readonly string[] },
+  { row, ladder, signals }: FollowingLadder & { readonly signals: readonly string[] },
 ): Promise<number | null> {
   if (!mayFollow(ladder)) return null;
   const { project_id, job_type, active_skills } = row;

@@ -3,7 +3,7 @@ import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/esc
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import { endsOf } from '../../../core/ladder/error-text.ts';
 import { formatConfidence, presentationOf } from '../../../core/skills/confidence.ts';
-import type { RankedSkill } from '../../skills/match-skills.ts';
+import type { RankedSkill } from '../../../core/skills/match.ts';
 
 const shownAttempts = 15;
 const shownAdvice = 15;

@@ -2,13 +2,13 @@
 
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { newLadder } from '../../../../src/core/ladder/ladder.ts';
 import { startLadder } from '../../../../src/core/ladder/machine.ts';
 import { engineVersion } from '../../../../src/core/workflow-payloads/engine-version.ts';
 import type { EscalateInput } from '../../../../src/core/workflow-payloads/escalate-input.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
 import { createEscalationDelivery } from '../../../../src/services/escalation/ladder/deliver-escalation.ts';
-import { newStoredLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aProject, aRun } from '../../../support/factories.ts';
@@ -41,7 +41,7 @@ async function anEscalation(run_id: string | null = null): Promise<{ id: string;
     escalation_history: [],
     escalation_advice: [],
     fingerprint: null,
-    ladder: newStoredLadder(startLadder({ start_level: 2, history: [], advice: [] })),
+    ladder: newLadder(startLadder({ start_level: 2, history: [], advice: [] })),
     model_spec: { level: 2, label: 'capable model', capability: 'model.capable', model: null },
     step: run_id === null ? null : { run_id, step_id: 'a', item: 0 },
   });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { newLadder } from '../../../../src/core/ladder/ladder.ts';
 import { createAttempt, startLadder } from '../../../../src/core/ladder/machine.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import {
@@ -7,7 +8,7 @@ import {
   readEscalation,
 } from '../../../../src/db/escalation/escalation.ts';
 import { readUnixTime } from '../../../../src/db/escalation/escalation-transition.ts';
-import { newStoredLadder, readLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
+import { readLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { waitForLeader } from '../../../../src/services/escalation/once/follow-leader.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
@@ -43,7 +44,7 @@ async function fail(project_id: string): Promise<string> {
     escalation_history: [],
     escalation_advice: [],
     fingerprint: 'f',
-    ladder: newStoredLadder(startLadder({ start_level: 0, history: [attempt], advice: [] })),
+    ladder: newLadder(startLadder({ start_level: 0, history: [attempt], advice: [] })),
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
   });
   return escalation_id;

@@ -1,0 +1,217 @@
+/**
+ * One transition of a ladder, as the services make it and `capstan run --mock`: what the machine asks for is done over
+ * ports; what came of it is the next state, what that means for whoever waits, and a line for the log. Nothing is
+ * stored here. Beside the machine's L1 to L8 this holds:
+ *
+ * L9 A ladder goes back for what another one has learnt once, before its first advice.
+ * L10 A transition that is made again, because its worker died, runs what it had corrected before under the same choice.
+ * L11 An input that has failed is not executed again, unless a person wants it.
+ * L12 What a person decided is executed before anything else; when it does not help, a person is asked again.
+ */
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import { backoffMs, defaultRetry } from '../call/retry-policy.ts';
+import type { FailureClass } from './classify-failure.ts';
+import {
+  type CorrectionPorts,
+  executeCorrection,
+  executeDecided,
+  interruptionMs,
+} from './execute-correction.ts';
+import { endExecution, type LevelExecution, toLadderEvent } from './execution.ts';
+import { humanLevel, labelOf } from './labels.ts';
+import {
+  applyEvent,
+  type DecidedInput,
+  type ErrorContext,
+  failedAt,
+  type Ladder,
+  restartLadder,
+} from './ladder.ts';
+import { createAttempt } from './machine.ts';
+import type { AdviseCommand, ExecuteCommand, LadderEvent, Lesson, StopReason } from './types.ts';
+
+/** What a level's model advises. */
+export type AdviceEnd =
+  | GivenAdvice
+  | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
+  | { readonly kind: 'unavailable' }
+  /** Whoever asked has gone, or somebody else makes the call. */
+  | { readonly kind: 'interrupted' };
+
+export interface GivenAdvice {
+  readonly kind: 'advised';
+  readonly instructions: string;
+  readonly reasoning: string;
+  /** 1 to 5: level 0 has no model that could read it. */
+  readonly suggested_executor_level: number;
+}
+
+export interface LadderPorts extends ErrorContext {
+  readonly work:
+    | { readonly kind: 'job'; execute(level: number): Promise<LevelExecution> }
+    | { readonly kind: 'step'; correction(): Promise<CorrectionPorts> };
+  /**
+   * Before advice is asked for: after which delay to look whether an earlier ladder with the same failure has found
+   * out, or the level that has something to learn from it by now; null = ask.
+   */
+  consultOthers(): Promise<Later | { readonly level: number } | null>;
+  advise(command: AdviseCommand): Promise<AdviceEnd>;
+}
+
+/** Nothing was done yet; the same transition again after the delay. */
+export interface Later {
+  readonly delay_ms: number;
+}
+
+/** What a transition means for whoever waits for the ladder. */
+export type LadderOutcome =
+  | { readonly kind: 'goes_on' }
+  /** `teaches`: it may become a skill. */
+  | { readonly kind: 'succeeded'; readonly lesson: Lesson | null; readonly teaches: boolean }
+  | { readonly kind: 'stopped'; readonly reason: StopReason; readonly error: string | null }
+  /** By a person. */
+  | {
+      readonly kind: 'ended';
+      readonly state: 'succeeded' | 'failed' | 'cancelled';
+      readonly error: Failure | null;
+      readonly result?: Json;
+    };
+
+export interface LadderTransition {
+  readonly next: Ladder;
+  readonly outcome: LadderOutcome;
+  /** What the transition did, for the run's log. */
+  readonly event: JsonObject;
+  readonly execution?: LevelExecution;
+}
+
+export async function makeTransition(ports: LadderPorts, ladder: Ladder): Promise<LadderTransition | Later> {
+  const { command, decided } = ladder;
+  if (decided !== null && ports.work.kind === 'step') {
+    return runDecided(ports, { ladder, decided, correction: await ports.work.correction() });
+  }
+  switch (command.type) {
+    case 'execute':
+      return execute(ports, ladder, command);
+    case 'advise':
+      return advise(ports, ladder, command);
+    case 'succeed':
+    case 'stop':
+      return standStill(ladder);
+  }
+}
+
+/** A ladder that is at its end already, as one that begins there (L8). */
+export function standStill(ladder: Ladder): LadderTransition {
+  const event = { kind: 'asked', level: humanLevel, label: labelOf(humanLevel) };
+  return { next: ladder, event, outcome: outcomeOf(ladder) };
+}
+
+/** What becomes of a ladder by its machine's state. */
+function outcomeOf({ command }: Ladder, execution?: LevelExecution): LadderOutcome {
+  switch (command.type) {
+    case 'execute':
+    case 'advise':
+      return { kind: 'goes_on' };
+    case 'succeed': {
+      const { lesson } = command;
+      return { kind: 'succeeded', lesson, teaches: lesson !== null && execution?.solved_by === null };
+    }
+    case 'stop':
+      return { kind: 'stopped', reason: command.reason, error: command.error };
+  }
+}
+
+async function execute(
+  ports: LadderPorts,
+  ladder: Ladder,
+  { level }: ExecuteCommand,
+): Promise<LadderTransition | Later> {
+  const { work } = ports;
+  const execution =
+    work.kind === 'job' ? await work.execute(level) : await executeCorrection(await work.correction(), level);
+  const { end, skills } = execution;
+  if (end.kind === 'interrupted') return { delay_ms: end.delayMs };
+  const seen = level === 0 ? skills.map(({ skill }) => skill.id) : [];
+  const next = {
+    ...applyEvent(ladder, toLadderEvent(end, ports)),
+    seen_skills: [...new Set([...ladder.seen_skills, ...seen])],
+  };
+  const event = { kind: 'executed', level, outcome: end.kind };
+  return { next, execution, event, outcome: outcomeOf(next, execution) };
+}
+
+async function advise(
+  ports: LadderPorts,
+  ladder: Ladder,
+  command: AdviseCommand,
+): Promise<LadderTransition | Later> {
+  const others = await ports.consultOthers();
+  if (others !== null) return 'delay_ms' in others ? others : goBack(ladder, others.level);
+  const end = await ports.advise(command);
+  if (end.kind === 'interrupted') return { delay_ms: interruptionMs };
+  const next = applyEvent(ladder, toAdviceEvent(end, ports));
+  const event = { kind: 'advised', level: command.from_level, outcome: end.kind };
+  return { next, event, outcome: outcomeOf(next) };
+}
+
+function toAdviceEvent(end: Exclude<AdviceEnd, { kind: 'interrupted' }>, context: ErrorContext): LadderEvent {
+  if (end.kind !== 'advised') return toLadderEvent(end, context);
+  const { instructions, reasoning, suggested_executor_level } = end;
+  return { type: 'advised', instructions, reasoning, suggested_executor_level };
+}
+
+/** It goes back for what another ladder has learnt once (L9). */
+function goBack(ladder: Ladder, level: number): LadderTransition {
+  const next = { ...restartLadder(ladder, level), has_followed: true };
+  return { next, outcome: { kind: 'goes_on' }, event: { kind: 'followed', level } };
+}
+
+interface DecidedRun {
+  readonly ladder: Ladder;
+  readonly decided: DecidedInput;
+  readonly correction: CorrectionPorts;
+}
+
+/** Runs a person's input, and asks again when it does not help (L12). */
+async function runDecided(
+  ports: LadderPorts,
+  { ladder, decided: { input, review_id, remember }, correction }: DecidedRun,
+): Promise<LadderTransition | Later> {
+  const end = await executeDecided(correction, { input, source: `review:${review_id}` });
+  if (end.kind === 'interrupted') return { delay_ms: end.delayMs };
+  const execution = endExecution(humanLevel, end, { input });
+  const event = { kind: 'executed', level: humanLevel, outcome: end.kind, review_id };
+  if (end.kind !== 'failed') {
+    const outcome: LadderOutcome = { kind: 'succeeded', lesson: null, teaches: remember };
+    return { next: { ...ladder, decided: null }, execution, event, outcome };
+  }
+  const attempt = failedAt(end.error, ports);
+  const next: Ladder = {
+    ...ladder,
+    decided: null,
+    history: [...ladder.history, createAttempt({ level: humanLevel, ...attempt })],
+    command: { type: 'stop', reason: 'exhausted', error: attempt.error },
+  };
+  return { next, execution, event, outcome: outcomeOf(next) };
+}
+
+/** What a ladder that works by itself becomes when its time is over, or nobody wants it any more. */
+export function interruptLadder(
+  ladder: Ladder,
+  type: 'timed_out' | 'cancel_requested',
+): Pick<LadderTransition, 'next' | 'outcome'> {
+  if (ladder.decided === null) {
+    const next = applyEvent(ladder, { type });
+    return { next, outcome: outcomeOf(next) };
+  }
+  const reason = type === 'timed_out' ? 'time' : 'cancelled';
+  const error = ladder.history.at(-1)?.error ?? null;
+  return { next: { ...ladder, decided: null }, outcome: { kind: 'stopped', reason, error } };
+}
+
+/** The same command again after a transient failure waits by the retry table, ms. @param random 0 … 1 */
+export function transientDelayMs({ command }: Pick<Ladder, 'command'>, random: number): number {
+  const count = command.type === 'execute' || command.type === 'advise' ? command.transients : 0;
+  return count === 0 ? 0 : backoffMs(defaultRetry, count, random);
+}

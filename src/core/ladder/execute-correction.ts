@@ -1,0 +1,153 @@
+/**
+ * One execution for a step, over ports: find a corrected input (level 0: rules and skills; above it: the level's model),
+ * check it, run it. What a model may answer is an input or a patch; a correction that is refused is a failure like any
+ * other, so that the next advisor hears of it. What a transition has corrected before its worker died runs as it was (L10).
+ */
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import { isEqual } from '../expression/equality.ts';
+import type { RankedSkill } from '../skills/match.ts';
+import type { FailureClass } from './classify-failure.ts';
+import {
+  type CorrectedInput,
+  type CorrectionTask,
+  findCorrectionFault,
+  findCorrections,
+  repairSource,
+} from './correction.ts';
+import { type ExecutionEnd, endExecution, type LevelExecution } from './execution.ts';
+import { labelOf } from './labels.ts';
+
+export interface NumberedCorrection extends CorrectedInput {
+  /** 0 for the first of the transition. */
+  readonly choice: number;
+}
+
+export interface RanCorrection extends CorrectedInput {
+  readonly end: ExecutionEnd;
+}
+
+/** What a level's model makes of a step's input. */
+export type CorrectionAnswer =
+  /** `used`: ids of skills, as the model gave them. */
+  | { readonly kind: 'input'; readonly input: Json; readonly used: readonly string[] }
+  | { readonly kind: 'gave_up'; readonly reason: string }
+  /** It does not fit its schema; what is wrong, for the model. */
+  | { readonly kind: 'malformed'; readonly message: string }
+  | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
+  | { readonly kind: 'unavailable' }
+  /** Whoever asked has gone, or somebody else makes the call. */
+  | { readonly kind: 'interrupted' };
+
+export interface AskedCorrection {
+  readonly answer: CorrectionAnswer;
+  /** As the provider named it. */
+  readonly model: string | null;
+  /** Those that the model was shown. */
+  readonly skills: readonly RankedSkill[];
+}
+
+export interface CorrectionPorts {
+  readonly task: CorrectionTask;
+  /** The last error of the history. */
+  readonly error: string | null;
+  /** What the transition has corrected before, in the order of its choices. */
+  stored(): Promise<readonly CorrectedInput[]>;
+  /** Skills with a template that match the last error, best first. */
+  matchTemplates(): Promise<readonly RankedSkill[]>;
+  /** Asks the level's model. */
+  ask(level: number): Promise<AskedCorrection>;
+  /** Stores it and executes it. @returns what ran, which is the stored one when the transition is repeated */
+  run(correction: NumberedCorrection): Promise<RanCorrection>;
+}
+
+/** After this the same transition is begun again. */
+export const interruptionMs = 1_000;
+
+export function executeCorrection(ports: CorrectionPorts, level: number): Promise<LevelExecution> {
+  if (ports.task.spec === null) return Promise.resolve(withoutSpec(level, ports.task));
+  return level === 0 ? executeRules(ports) : executeModel(ports, level);
+}
+
+/** What a step's capability could take is not known, as no instance has said so yet. */
+function withoutSpec(level: number, { capability }: CorrectionTask): LevelExecution {
+  const message = `no instance of ${capability} has said what input it takes`;
+  return endExecution(level, { kind: 'failed', class: 'transient', error: { code: 'no_instance', message } });
+}
+
+/** Every correction in turn, until one succeeds or something else than its input stops it. */
+async function executeRules(ports: CorrectionPorts): Promise<LevelExecution> {
+  const stored = await ports.stored();
+  const skills = await ports.matchTemplates();
+  const fresh = findCorrections(ports.task, skills).filter(
+    ({ input }) => !stored.some((one) => isEqual(one.input, input)),
+  );
+  const used: string[] = [];
+  let last: RanCorrection | null = null;
+  for (const [choice, correction] of [...stored, ...fresh].entries()) {
+    last = await ports.run({ ...correction, choice });
+    // Also of one that does not match any more.
+    const skillId = last.source === repairSource ? null : last.source;
+    if (skillId !== null) used.push(skillId);
+    if (last.end.kind === 'failed' && last.end.class === 'real') continue;
+    const solved_by = last.end.kind === 'succeeded' ? skillId : null;
+    return endExecution(0, last.end, { skills, used, solved_by, input: last.input });
+  }
+  if (last !== null) return endExecution(0, last.end, { skills, used, input: last.input });
+  const message = `level 0 has no template for an input of ${ports.task.capability}`;
+  return endExecution(0, { kind: 'no_template', error: { code: 'no_template', message } }, { skills });
+}
+
+async function executeModel(ports: CorrectionPorts, level: number): Promise<LevelExecution> {
+  const [known] = await ports.stored();
+  if (known !== undefined) {
+    const { end, input } = await ports.run({ ...known, choice: 0 });
+    return endExecution(level, end, { input });
+  }
+  const { answer, model, skills } = await ports.ask(level);
+  if (answer.kind === 'interrupted') return endExecution(level, { ...answer, delayMs: interruptionMs });
+  const refused = refuse(ports, answer);
+  const used = answer.kind === 'input' ? answer.used : [];
+  if (refused !== null || answer.kind !== 'input') {
+    return endExecution(level, refused ?? { kind: 'unavailable' }, { model, skills, used });
+  }
+  const { end, input } = await ports.run({ input: answer.input, source: labelOf(level), choice: 0 });
+  return endExecution(level, end, { model, skills, used, input });
+}
+
+/** Why an answer is not executed; null when it is. */
+function refuse(
+  { task, error: lastError }: Pick<CorrectionPorts, 'task' | 'error'>,
+  answer: Exclude<CorrectionAnswer, { kind: 'interrupted' }>,
+): ExecutionEnd | null {
+  switch (answer.kind) {
+    case 'unavailable':
+    case 'failed':
+      return answer;
+    case 'malformed': {
+      const error = { code: 'output_invalid', message: answer.message };
+      return { kind: 'failed', class: 'malformed', error };
+    }
+    case 'gave_up': {
+      const message = `the executor gave up: ${answer.reason}`;
+      return { kind: 'gave_up', error: { code: 'gave_up', message } };
+    }
+    case 'input': {
+      const fault = findCorrectionFault(task, answer.input);
+      if (fault === null) return null;
+      // An input that has failed before fails the same way: it is not paid for again (L11).
+      const message = fault.code === 'tried' ? (lastError ?? fault.message) : fault.message;
+      const code = fault.code === 'tried' ? 'input_rejected' : fault.code;
+      return { kind: 'failed', class: 'real', error: { code, message } };
+    }
+  }
+}
+
+/** Runs the input that a person wants: checked and run like any other, but it may repeat one that has failed. */
+export async function executeDecided(
+  ports: CorrectionPorts,
+  { input, source }: CorrectedInput,
+): Promise<ExecutionEnd> {
+  const fault = findCorrectionFault(ports.task, input, true);
+  if (fault !== null) return { kind: 'failed', class: 'real', error: { ...fault } };
+  return (await ports.run({ input, source, choice: 0 })).end;
+}

@@ -1,0 +1,111 @@
+/**
+ * A ladder as it is kept between two transitions: the machine's state, and what belongs to it but not to the machine.
+ * Plain JSON; fingerprints stay in it, the wire shows the lists without them.
+ */
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { ResolvedEscalation } from '../definition/compile/escalation-settings.ts';
+import { historyTextOf } from './error-text.ts';
+import { humanLevel, labelOf } from './labels.ts';
+import { applyLadder, createAttempt, startLadder } from './machine.ts';
+import type { LadderAdvice, LadderAttempt, LadderEvent, LadderState } from './types.ts';
+
+/** An input that a person wants executed, or has let pass. */
+export interface DecidedInput {
+  readonly review_id: string;
+  readonly round: number;
+  readonly input: Json;
+  /** Whether it becomes a skill when it works. */
+  readonly remember: boolean;
+}
+
+export interface Ladder extends LadderState {
+  /** The pipeline's rules for its step; null for a job by itself. */
+  readonly policy: Pick<ResolvedEscalation, 'repair' | 'on_exhausted'> | null;
+  /** Executed before anything else; null = nobody has decided on one. */
+  readonly decided: DecidedInput | null;
+  /** Skills whose templates level 0 has looked at. */
+  readonly seen_skills: readonly string[];
+  /** It has gone back for a skill that was made meanwhile. */
+  readonly has_followed: boolean;
+  /** The step's revision that failed first. */
+  readonly revision: number;
+  /** What it learns is trusted: an author's pipeline vouches for it, or an admin key. */
+  readonly vouches: boolean;
+}
+
+export function newLadder(
+  state: LadderState,
+  part: Partial<Pick<Ladder, 'policy' | 'revision' | 'vouches'>> = {},
+): Ladder {
+  return {
+    ...state,
+    policy: null,
+    decided: null,
+    seen_skills: [],
+    has_followed: false,
+    revision: 0,
+    vouches: false,
+    ...part,
+  };
+}
+
+/** What an entry of a history is made with. */
+export interface ErrorContext {
+  /** Unix seconds. */
+  readonly now: number;
+  /** The canonical text of an error (`maskError`), or a digest of it: what two equal failures have in common. */
+  readonly fingerprintOf: (error: string) => string;
+}
+
+/** A failure as the history and the machine's events have it. */
+export function failedAt(
+  failure: Failure,
+  { now, fingerprintOf }: ErrorContext,
+): Pick<LadderAttempt, 'attempted_at' | 'error' | 'fingerprint'> {
+  const error = historyTextOf(failure);
+  return { attempted_at: now, error, fingerprint: fingerprintOf(error) };
+}
+
+export interface StepFailure {
+  readonly policy: ResolvedEscalation;
+  readonly failure: Failure;
+  /** Of the input that failed. */
+  readonly revision: number;
+}
+
+/** The ladder of a step whose own call, the attempt at level 0, failed. What needs a person begins at its end (L8). */
+export function openStepLadder({ policy, failure, revision }: StepFailure, context: ErrorContext): Ladder {
+  const state = startLadder({
+    start_level: policy.needs_person ? humanLevel : 0,
+    lowest_level: policy.start_level,
+    max_level: policy.max_level,
+    history: [createAttempt({ level: 0, ...failedAt(failure, context) })],
+    advice: [],
+  });
+  return newLadder(state, { policy, revision, vouches: true });
+}
+
+export function applyEvent(ladder: Ladder, event: LadderEvent): Ladder {
+  return {
+    ...ladder,
+    ...applyLadder(ladder, event),
+  };
+}
+
+/** The ladder from a level on, with all that was tried and said. */
+export function restartLadder(ladder: Ladder, level: number): Ladder {
+  const { rules, history, advice } = ladder;
+  return { ...ladder, ...startLadder({ ...rules, history, advice, start_level: level }) };
+}
+
+/** One more advice, by a person, and on from the level that is to follow it. */
+export function adviseByPerson(ladder: Ladder, instructions: string, level: number): Ladder {
+  const given: LadderAdvice = {
+    from_level: humanLevel,
+    label: labelOf(humanLevel),
+    instructions,
+    suggested_executor_level: level,
+    fingerprint: ladder.history.at(-1)?.fingerprint ?? '',
+  };
+  return restartLadder({ ...ladder, advice: [...ladder.advice, given] }, level);
+}
