@@ -29,7 +29,7 @@ const { stopEscalation } = proxyLocalActivities<Activities>({
 
 type LadderPoint = Pick<LadderPlace, 'transition' | 'command'>;
 
-interface Ladder {
+interface LadderRun {
   readonly input: EscalateInput;
   readonly table: LadderTable;
   /** The last one known. At first the row may be further; every answer says where it is. */
@@ -41,7 +41,7 @@ const firstPlace: LadderPoint = { transition: 0, command: { type: 'execute', lev
 export async function escalate(input: EscalateInput): Promise<LadderEnd> {
   const waits = createReviewWaits();
   const table = createLadderTable(`[${input.escalation_id}](${input.url})`);
-  const ladder: Ladder = { input, table, place: firstPlace };
+  const ladder: LadderRun = { input, table, place: firstPlace };
   try {
     let { from } = input;
     for (;;) {
@@ -59,7 +59,7 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
 }
 
 /** Goes on until the ladder ends or asks a person; after half an hour it asks. */
-async function climb(ladder: Ladder, from: LadderStart): Promise<LadderEnd> {
+async function climb(ladder: LadderRun, from: LadderStart): Promise<LadderEnd> {
   const limit = new CancellationScope({ cancellable: true, timeout: ladderMs });
   try {
     return await limit.run(async () => {
@@ -76,13 +76,13 @@ async function climb(ladder: Ladder, from: LadderStart): Promise<LadderEnd> {
   }
 }
 
-function enter(ladder: Ladder, place: LadderPoint): void {
+function enter(ladder: LadderRun, place: LadderPoint): void {
   ladder.place = place;
   ladder.table.enter(place);
   setCurrentDetails(ladder.table.toMarkdown());
 }
 
-function activitiesOf({ input }: Ladder, activityId: string, summary: string) {
+function activitiesOf({ input }: LadderRun, activityId: string, summary: string) {
   return proxyActivities<Activities>({
     activityId,
     summary,
@@ -94,7 +94,7 @@ function activitiesOf({ input }: Ladder, activityId: string, summary: string) {
 }
 
 function makeTransition(
-  ladder: Ladder,
+  ladder: LadderRun,
   transition: number,
   { type, level }: Exclude<LadderCommand, LadderEnd>,
 ): Promise<LadderPlace> {
@@ -103,12 +103,12 @@ function makeTransition(
   return type === 'execute' ? activities.executeLevel(request) : activities.advise(request);
 }
 
-function takeDecision(ladder: Ladder, reviewId: string): Promise<LadderPlace> {
+function takeDecision(ladder: LadderRun, reviewId: string): Promise<LadderPlace> {
   return activitiesOf(ladder, reviewId, `decision of ${reviewId}`).reviewed({ review_id: reviewId });
 }
 
 /** Tells the row. A transition that was stored meanwhile is answered with its place, from where it is told again. */
-async function stop(ladder: Ladder, type: 'timed_out' | 'cancel_requested'): Promise<LadderEnd> {
+async function stop(ladder: LadderRun, type: 'timed_out' | 'cancel_requested'): Promise<LadderEnd> {
   for (;;) {
     const { transition } = ladder.place;
     const request = { escalation_id: ladder.input.escalation_id, transition, event: { type } };
