@@ -40,8 +40,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['lru-cache', 'node:', 'pino', 'semver', 'uuid', 'zod'],
   },
   activities: {
-    imports: ['errors'],
-    types: ['contracts', 'core', 'services'],
+    imports: ['core', 'errors'],
+    types: ['contracts', 'services'],
     packages: ['@temporalio/activity'],
   },
   workflows: {

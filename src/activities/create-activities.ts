@@ -8,9 +8,9 @@ import type { SubmitScheduledRun } from '../services/schedules/submit-scheduled-
 import type { DecideSteps } from '../services/steps/decide-steps.ts';
 import type { ExecuteStep } from '../services/steps/execute-step.ts';
 import type { RecordProgress } from '../services/steps/record-progress.ts';
-import { createLadderActivities } from './climb-ladder.ts';
-import { createExecuteStepActivity } from './execute-step.ts';
 import { isHopeless, toApplicationFailure } from './failures.ts';
+import { createLadderActivities } from './ladder-activities.ts';
+import { createStepActivity } from './step-activity.ts';
 
 export interface ActivityServices {
   readonly executeStep: ExecuteStep;
@@ -44,7 +44,7 @@ export function createActivities(
 ) {
   return {
     /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
-    executeStep: createExecuteStepActivity(services.executeStep, settings.heartbeatIntervalMs),
+    executeStep: createStepActivity(services.executeStep, settings.heartbeatIntervalMs),
     ...createLadderActivities(services.escalations, settings.heartbeatIntervalMs),
     /** Tells a ladder that nobody wants it any more. */
     stopEscalation: translated((request: StopRequest) => services.escalations.stop(request)),

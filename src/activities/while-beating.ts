@@ -1,8 +1,11 @@
-/** Work of an activity with heartbeats, and a signal that tells whether it is still wanted. */
 import { CancelledFailure, Context } from '@temporalio/activity';
 import { toApplicationFailure } from './failures.ts';
 
-/** @param work its faults become failures that Temporal retries */
+/**
+ * Does the work of an activity with heartbeats, and a signal that tells whether it is still wanted.
+ *
+ * @param work its faults become failures that Temporal retries
+ */
 export async function whileBeating<Result>(
   heartbeatIntervalMs: number,
   work: (signal: AbortSignal, context: Context) => Promise<Result>,
@@ -21,9 +24,8 @@ export async function whileBeating<Result>(
 /** Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. */
 function wantedSignal(context: Context): AbortSignal {
   const abort = new AbortController();
-  context.cancelled.catch((error: unknown) => {
-    const isUnwanted = error instanceof CancelledFailure && error.message === 'CANCELLED';
-    abort.abort(isUnwanted ? 'cancelled' : 'abandoned');
+  context.cancelled.catch(() => {
+    abort.abort(context.cancellationDetails?.cancelRequested === true ? 'cancelled' : 'abandoned');
   });
   return abort.signal;
 }

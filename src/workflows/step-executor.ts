@@ -5,7 +5,7 @@
  */
 import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { StepActivityDone, StepActivityResult } from '../activities/execute-step.ts';
+import type { StepActivityDone, StepActivityResult } from '../activities/step-messages.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import type { PlannedStep } from '../core/run/plan.ts';

@@ -4,7 +4,7 @@ import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { inject } from 'vitest';
-import type { StepActivityDone, StepActivityResult } from '../../src/activities/execute-step.ts';
+import type { StepActivityDone, StepActivityResult } from '../../src/activities/step-messages.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import type { StepVerdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { followSteps } from '../../src/activities/follow-steps.ts';
+import { executeFollowers } from '../../src/activities/execute-followers.ts';
 
 const done = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
 const followers = ['a', 'b', 'c'].map((step_id) => ({ step_id, escalates: step_id === 'b' }));
@@ -12,7 +12,7 @@ async function follow(
   hasTime: (executed: number) => boolean = always,
 ) {
   const executed: string[] = [];
-  const followed = await followSteps(
+  const followed = await executeFollowers(
     followers,
     () => hasTime(executed.length),
     ({ step_id }) => {

@@ -1,0 +1,182 @@
+import type { Info } from '@temporalio/activity';
+import { ActivityCancellationDetails } from '@temporalio/common';
+import type { MockActivityEnvironment } from '@temporalio/testing';
+import { expect, it } from 'vitest';
+import { createStepActivity } from '../../src/activities/step-activity.ts';
+import type { StepActivityRequest, StepActivityResult } from '../../src/activities/step-messages.ts';
+import type { ExecuteStep, StepEnd } from '../../src/services/steps/execute-step.ts';
+import { aMockActivity } from '../support/mock-activity.ts';
+
+type Control = Parameters<ExecuteStep>[1];
+
+const request: StepActivityRequest = { run_id: 'run_1', step_id: 'a', revision: 0 };
+
+function succeeded(output: string | null = 'ok'): StepEnd {
+  const attempt = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 };
+  return { kind: 'succeeded', output, attempt } as StepEnd;
+}
+
+/** Runs the activity around a step that ends as told. */
+function run(
+  execute: (
+    asked: StepActivityRequest,
+    control: Control,
+    cancel: MockActivityEnvironment['cancel'],
+  ) => StepEnd | Promise<StepEnd>,
+  { info, asked = request }: { info?: Partial<Info>; asked?: StepActivityRequest } = {},
+): Promise<StepActivityResult> {
+  const environment = aMockActivity({ scheduledTimestampMs: Date.now(), ...info });
+  const activity = createStepActivity(async (own, control) => execute(own, control, environment.cancel), 5);
+  return environment.run(activity, asked);
+}
+
+it('tells the workflow who made the step, for how much and how long', async () => {
+  const result = run(() => succeeded());
+  expect(await result).toEqual({ endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7, output: 'ok' });
+});
+
+it.each([
+  ['of 4 KiB travels into the history', 'x'.repeat(4_094), true],
+  ['of one byte more stays in the database', 'x'.repeat(4_095), false],
+  ['is measured in bytes, not in characters', 'ж'.repeat(2_048), false],
+])('a result %s', async (_, output, travels) => {
+  expect('output' in (await run(() => succeeded(output)))).toBe(travels);
+});
+
+it('passes a wait on, with the moment as text', async () => {
+  const until = new Date('2030-01-02T03:04:05Z');
+  const waits = { kind: 'waiting', awaiting: 'budget', until, ref: { review_id: 'rev_1' } } as const;
+  expect(await run(() => waits)).toEqual({
+    waiting: { awaiting: 'budget', until: '2030-01-02T03:04:05.000Z', ref: { review_id: 'rev_1' } },
+  });
+  expect(await run(() => ({ ...waits, until: null, ref: null }))).toEqual({
+    waiting: { awaiting: 'budget', until: null },
+  });
+});
+
+const error = { code: 'capability_failed', message: 'HTTP 500: broken', details: { n: 1 } } as const;
+const place = { escalation_id: 'esc_1', transition: 3, command: { kind: 'execute' } };
+
+it.each<[string, object, object]>([
+  ['fails for good', { kind: 'failed', error }, { nonRetryable: true, details: [{ n: 1 }] }],
+  ['fails with an unknown end', { kind: 'unknown', error }, { nonRetryable: true }],
+  ['says where its escalation is', { kind: 'escalated', error, place }, { details: [{ n: 1 }, place] }],
+  ['asks to come again', { kind: 'retry', error, delayMs: 70 }, { nonRetryable: false, nextRetryDelay: 70 }],
+])('a step that %s tells Temporal so, with its code as type', async (_, end, failure) => {
+  await expect(run(() => end as StepEnd)).rejects.toMatchObject({
+    name: 'ApplicationFailure',
+    type: 'capability_failed',
+    message: 'HTTP 500: broken',
+    ...failure,
+  });
+});
+
+it('a step that was cancelled ends as cancelled, one that a person skipped as skipped', async () => {
+  const cancelled = run(() => ({ kind: 'cancelled' }) as StepEnd);
+  await expect(cancelled).rejects.toMatchObject({ name: 'CancelledFailure' });
+  expect(await run(() => ({ kind: 'skipped' }) as StepEnd)).toEqual({ skipped: true });
+});
+
+it.each([
+  ['keeps a tenth of a short time', { scheduleToCloseTimeoutMs: 1_000 }, 900],
+  ['keeps half a second of a long one', { scheduleToCloseTimeoutMs: 60_000 }, 59_500],
+  ['goes by its own time where the whole has none', { startToCloseTimeoutMs: 2_000 }, 1_800],
+  ['has nothing left when the time is over', { scheduleToCloseTimeoutMs: 1_000, scheduledTimestampMs: 1 }, 0],
+  ['has no limit without one', {}, Number.POSITIVE_INFINITY],
+])('an activity %s to tell the end of its step', async (_, limits, expected) => {
+  let remaining = Number.NaN;
+  const info = { scheduleToCloseTimeoutMs: 0, startToCloseTimeoutMs: 0, ...limits };
+  const result = run(
+    (_asked, control) => {
+      remaining = control.remainingMs;
+      return succeeded();
+    },
+    { info },
+  );
+  await result;
+  expect(remaining).toBeLessThanOrEqual(expected);
+  if (expected > 0 && Number.isFinite(expected)) expect(remaining).toBeGreaterThan(expected - 200);
+  if (expected === Number.POSITIVE_INFINITY) expect(remaining).toBe(expected);
+});
+
+it('tells the step in which round it is', async () => {
+  const rounds: number[] = [];
+  const result = run(
+    (_, { round }) => {
+      rounds.push(round);
+      return succeeded();
+    },
+    { info: { attempt: 4 } },
+  );
+  await result;
+  expect(rounds).toEqual([4]);
+});
+
+const followers = [{ step_id: 'b' }, { step_id: 'c', escalates: true, total_timeout_ms: 40 }];
+
+it('followers are executed as steps of their own, each in its own time', async () => {
+  const seen: unknown[] = [];
+  const result = run(
+    (own, { remainingMs }) => {
+      seen.push([own, remainingMs <= 40]);
+      return succeeded(own.step_id);
+    },
+    { asked: { ...request, followers }, info: { scheduleToCloseTimeoutMs: 60_000 } },
+  );
+  const done = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 };
+  expect(await result).toEqual({
+    ...done,
+    output: 'a',
+    followed: [
+      { step_id: 'b', done: { ...done, output: 'b' } },
+      { step_id: 'c', done: { ...done, output: 'c' } },
+    ],
+  });
+  expect(seen).toEqual([
+    [request, false],
+    [{ ...request, step_id: 'b' }, false],
+    [{ ...request, step_id: 'c', escalates: true }, true],
+  ]);
+});
+
+it('a follower that does not succeed at once is asked for again by the workflow', async () => {
+  const result = run((own) => (own.step_id === 'a' ? succeeded() : ({ kind: 'skipped' } as StepEnd)), {
+    asked: { ...request, followers },
+  });
+  expect(await result).toMatchObject({ followed: [{ step_id: 'b', done: null }] });
+});
+
+it('none follows a step that nobody wants any more', async () => {
+  const result = run(
+    async (_, { signal }, cancel) => {
+      cancel();
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      return succeeded();
+    },
+    { asked: { ...request, followers } },
+  );
+  expect(await result).not.toHaveProperty('followed');
+});
+
+it.each([
+  [
+    'cancelled by its run',
+    'CANCELLED',
+    new ActivityCancellationDetails({ cancelRequested: true }),
+    'cancelled',
+  ],
+  [
+    'left by its worker',
+    'WORKER_SHUTDOWN',
+    new ActivityCancellationDetails({ workerShutdown: true }),
+    'abandoned',
+  ],
+  ['given up by Temporal', 'TIMED_OUT', new ActivityCancellationDetails({ timedOut: true }), 'abandoned'],
+] as const)('a step that is %s is told why', async (_, reason, details, told) => {
+  const result = run(async (_asked, { signal }, cancel) => {
+    const stopped = new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)));
+    cancel(reason, details);
+    return succeeded(String(await stopped));
+  });
+  expect(await result).toMatchObject({ output: told });
+});
