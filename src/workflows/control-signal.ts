@@ -14,7 +14,7 @@ export interface RunControl {
 
 /** Once in a workflow: it takes the signal. What came between two histories is known when this returns. */
 export function createRunControl(input: RunPipelineInput): RunControl {
-  let known: ControlSignal = input.carried?.control ??
+  let known: ControlSignal = input.snapshot?.control ??
     input.control ?? { version: 0, paused: false, budget_version: 0 };
   let notify: (isPaused: boolean) => void = () => undefined;
   setHandler(controlSignal, (signal) => {

@@ -19,6 +19,7 @@ import type {
   LadderPlace,
   LadderStart,
 } from '../core/workflow-payloads/escalate-input.ts';
+import { requireKnownEngine } from './known-engine.ts';
 import { createReviewWaits } from './review-waits.ts';
 import { createLadderTable, type LadderTable } from './web-ui/ladder-table.ts';
 
@@ -39,6 +40,7 @@ interface LadderRun {
 const firstPlace: LadderPoint = { transition: 0, command: { type: 'execute', level: 0 } };
 
 export async function escalate(input: EscalateInput): Promise<LadderEnd> {
+  requireKnownEngine(input);
   const waits = createReviewWaits();
   const table = createLadderTable(`[${input.escalation_id}](${input.url})`);
   const ladder: LadderRun = { input, table, place: firstPlace };

@@ -19,6 +19,7 @@ import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-paylo
 import { announcePhase } from './announce-phase.ts';
 import { createRunControl, type RunControl } from './control-signal.ts';
 import { createHistoryPressure } from './history-pressure.ts';
+import { requireKnownEngine } from './known-engine.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import { createRunProgress, type RunProgress } from './run-progress.ts';
 import { decideAll } from './step-decisions.ts';
@@ -31,6 +32,7 @@ const { finishRun } = proxyLocalActivities<Activities>({
 });
 
 export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineResult> {
+  requireKnownEngine(input);
   const deadlineMs = deadlineOf(input);
   const begun = beginRun(input);
   const { run, recorder } = begun;
@@ -57,7 +59,7 @@ interface BegunWorkflow {
 
 function beginRun(input: RunPipelineInput): BegunWorkflow {
   const control = createRunControl(input);
-  const from = { ...input.carried?.machine, isPaused: control.current().paused };
+  const from = { ...input.snapshot?.machine, isPaused: control.current().paused };
   const { run, begin } = driveRun(input.plan, from);
   control.follow((isPaused) => run.send({ type: isPaused ? 'paused' : 'resumed' }));
   const progress = createRunProgress(input, run);
@@ -99,14 +101,14 @@ function goOn(
   { run, work, control }: BegunWorkflow,
   deadline_ms: number | null,
 ): Promise<never> {
-  const carried = {
+  const snapshot = {
     machine: takeSnapshot(run.state),
     deadline_ms,
     control: control.current(),
-    ...work.waits.carry(),
+    ...work.waits.snapshot(),
     has_waited: work.hasWaited(),
   };
-  return continueAsNew<typeof runPipeline>({ ...input, carried });
+  return continueAsNew<typeof runPipeline>({ ...input, snapshot });
 }
 
 /** @throws what makes the workflow end as the run did */
@@ -137,8 +139,8 @@ async function closeRun(
   }
 }
 
-function deadlineOf({ carried, timeout_ms }: RunPipelineInput): number | null {
-  if (carried !== undefined) return carried.deadline_ms;
+function deadlineOf({ snapshot, timeout_ms }: RunPipelineInput): number | null {
+  if (snapshot !== undefined) return snapshot.deadline_ms;
   return timeout_ms === null ? null : Date.now() + timeout_ms;
 }
 

@@ -7,7 +7,7 @@ import { type CancellationScope, defineSignal, setHandler } from '@temporalio/wo
 import type { Unit } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
 import type { ReviewedSignal } from '../core/workflow-payloads/escalate-input.ts';
-import type { CarriedWorkflow, WokenSignal } from '../core/workflow-payloads/run-input.ts';
+import type { WokenSignal, WorkflowSnapshot } from '../core/workflow-payloads/run-input.ts';
 import { createEarliestTimer } from './earliest-timer.ts';
 import { createSeenVersions, type SeenVersions } from './seen-versions.ts';
 
@@ -19,13 +19,13 @@ export interface StepWaits {
   /** Nobody waits there any more. */
   forget(unit: Unit): void;
   /** What the next history has to know. */
-  carry(): Pick<CarriedWorkflow, 'early' | 'told'>;
+  snapshot(): Pick<WorkflowSnapshot, 'early_wakes' | 'seen_versions'>;
 }
 
 export interface WaitDependencies {
   /** Scope of the timer. */
   readonly scope: CancellationScope;
-  readonly carried: Pick<CarriedWorkflow, 'early' | 'told'> | undefined;
+  readonly snapshot: Pick<WorkflowSnapshot, 'early_wakes' | 'seen_versions'> | undefined;
   /** Whether a wake is of use to the unit although it does not wait here. */
   readonly hearsWake: (stepId: string, item: number) => boolean;
   readonly wake: (unit: Unit) => void;
@@ -43,10 +43,10 @@ function nameOf(stepId: string, item: number): string {
 }
 
 /** Once in a workflow: it takes the signals. */
-export function createStepWaits({ scope, carried, hearsWake, wake }: WaitDependencies): StepWaits {
+export function createStepWaits({ scope, snapshot, hearsWake, wake }: WaitDependencies): StepWaits {
   const entries = new Map<string, WaitEntry>();
-  const early = new Set<string>(carried?.early);
-  const reviews = createSeenVersions(carried?.told);
+  const early = new Set<string>(snapshot?.early_wakes);
+  const reviews = createSeenVersions(snapshot?.seen_versions);
   const timer = createEarliestTimer(scope, () => {
     for (const entry of overdueOf(entries)) if (entries.has(entry.name)) end(entry);
     for (const { until } of entries.values()) timer.arm(until);
@@ -77,7 +77,7 @@ export function createStepWaits({ scope, carried, hearsWake, wake }: WaitDepende
       entries.delete(nameOf(step.id, item));
       if (entries.size === 0) timer.stop();
     },
-    carry: () => ({ early: [...early], told: reviews.untaken() }),
+    snapshot: () => ({ early_wakes: [...early], seen_versions: reviews.untaken() }),
   };
 }
 

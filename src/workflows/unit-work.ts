@@ -35,7 +35,7 @@ export interface UnitWork
 
 export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
   const { input, run, progress, recorder, running } = dependencies;
-  let hasWaited = input.carried?.has_waited ?? false;
+  let hasWaited = input.snapshot?.has_waited ?? false;
   const waits = createWaits(dependencies);
   const escalations = createEscalations(dependencies);
   const execute = createExecutor(dependencies, (unit, place, error) => {
@@ -76,7 +76,7 @@ function createWaits({ input, run, running }: UnitWorkDependencies): StepWaits {
   const indexOf = new Map(input.plan.steps.map(({ id }, index) => [id, index]));
   return createStepWaits({
     scope: running,
-    carried: input.carried,
+    snapshot: input.snapshot,
     hearsWake: (stepId, item) => hearsWake(run.state, { step: indexOf.get(stepId) ?? -1, item }),
     wake: ({ index: step, item }) => run.send({ type: 'step_woken', step, item }),
   });

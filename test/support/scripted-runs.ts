@@ -2,7 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import {
+  DefaultLogger,
+  NativeConnection,
+  Runtime,
+  Worker,
+  type WorkflowBundleOption,
+} from '@temporalio/worker';
 import { inject } from 'vitest';
 import type { StepActivityDone, StepActivityResult } from '../../src/activities/step-messages.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
@@ -56,6 +62,8 @@ export interface ScriptedRuns {
     extra?: Partial<RunPipelineInput>,
     way?: StartWay,
   ): Promise<ScriptedRun>;
+  /** Stops the worker and starts one with other workflows, which takes over its runs. */
+  replaceWorker(workflowBundle: WorkflowBundleOption): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -74,31 +82,34 @@ export async function startScriptedRuns(): Promise<ScriptedRuns> {
     if (known === undefined) throw new Error(`no script for ${runId}`);
     return known;
   };
-  const worker = await Worker.create({
-    connection,
-    taskQueue,
-    workflowBundle: { codePath: inject('workflowBundle') },
-    activities: {
-      executeStep: async (call: ScriptedCall) => {
-        const { script, recorded } = of(call.run_id);
-        recorded.calls.push(call);
-        const isSame = ({ step_id, item }: ScriptedCall) => step_id === call.step_id && item === call.item;
-        return script.execute(call, recorded.calls.filter(isSame).length);
-      },
-      decideSteps: async ({ run_id, step_ids }: { run_id: string; step_ids: string[] }) =>
-        step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' }),
-      recordProgress: async ({ run_id, changes }: { run_id: string; changes: Recorded['changes'] }) => {
-        await of(run_id).script.record?.();
-        of(run_id).recorded.changes.push(...changes);
-      },
-      finishRun: async (closing: { run_id: string } & NonNullable<Recorded['closing']>) => {
-        const { run_id, outcome, error } = closing;
-        of(run_id).recorded.closing = { outcome, error };
-        return { run_id, outcome, error };
-      },
+  const startWorker = async (workflowBundle: WorkflowBundleOption) => {
+    const worker = await Worker.create({ connection, taskQueue, workflowBundle, activities });
+    const working = worker.run();
+    return async (): Promise<void> => {
+      worker.shutdown();
+      await working;
+    };
+  };
+  const activities = {
+    executeStep: async (call: ScriptedCall) => {
+      const { script, recorded } = of(call.run_id);
+      recorded.calls.push(call);
+      const isSame = ({ step_id, item }: ScriptedCall) => step_id === call.step_id && item === call.item;
+      return script.execute(call, recorded.calls.filter(isSame).length);
     },
-  });
-  const working = worker.run();
+    decideSteps: async ({ run_id, step_ids }: { run_id: string; step_ids: string[] }) =>
+      step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' }),
+    recordProgress: async ({ run_id, changes }: { run_id: string; changes: Recorded['changes'] }) => {
+      await of(run_id).script.record?.();
+      of(run_id).recorded.changes.push(...changes);
+    },
+    finishRun: async (closing: { run_id: string } & NonNullable<Recorded['closing']>) => {
+      const { run_id, outcome, error } = closing;
+      of(run_id).recorded.closing = { outcome, error };
+      return { run_id, outcome, error };
+    },
+  };
+  let stopWorker = await startWorker({ codePath: inject('workflowBundle') });
 
   return {
     client,
@@ -140,9 +151,12 @@ export async function startScriptedRuns(): Promise<ScriptedRuns> {
       };
       return { handle, recorded, ended };
     },
+    replaceWorker: async (workflowBundle) => {
+      await stopWorker();
+      stopWorker = await startWorker(workflowBundle);
+    },
     stop: async () => {
-      worker.shutdown();
-      await working;
+      await stopWorker();
       await clientConnection.close();
       await connection.close();
     },

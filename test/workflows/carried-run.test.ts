@@ -1,6 +1,6 @@
 /** What is said to a run between two of its histories: the next one hears it before it has begun. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { CarriedWorkflow } from '../../src/core/workflow-payloads/run-input.ts';
+import type { WorkflowSnapshot } from '../../src/core/workflow-payloads/run-input.ts';
 import { aPlan } from '../core/run/a-plan.ts';
 import { type Script, type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
 import { waitFor } from '../support/wait.ts';
@@ -14,7 +14,7 @@ afterAll(() => runs?.stop());
 const control = { version: 1, paused: false, budget_version: 0 };
 
 /** Of a run of one step that had begun, or not. */
-function carried(steps: 'p' | 'w', isPaused: boolean): CarriedWorkflow {
+function carried(steps: 'p' | 'w', isPaused: boolean): WorkflowSnapshot {
   return {
     machine: {
       steps,
@@ -28,8 +28,8 @@ function carried(steps: 'p' | 'w', isPaused: boolean): CarriedWorkflow {
     },
     deadline_ms: null,
     control: { ...control, paused: isPaused },
-    early: [],
-    told: {},
+    early_wakes: [],
+    seen_versions: {},
     has_waited: steps === 'w',
   };
 }
@@ -41,7 +41,7 @@ test('a wait that ends between two histories is over in the next one', async () 
   const run = await runs.start(
     plan,
     { execute: () => succeeded },
-    { carried: carried('w', false) },
+    { snapshot: carried('w', false) },
     { signal: woken },
   );
   expect(await run.ended()).toBe('succeeded');
@@ -53,7 +53,7 @@ test('a run that is resumed between two histories goes on in the next one', asyn
   const run = await runs.start(
     plan,
     { execute: () => succeeded },
-    { carried: carried('p', true) },
+    { snapshot: carried('p', true) },
     { signal: resumed },
   );
   expect(await run.ended()).toBe('succeeded');
@@ -64,7 +64,7 @@ test('a run that is paused between two histories begins nothing in the next one'
   const run = await runs.start(
     plan,
     { execute: () => succeeded },
-    { carried: carried('p', false) },
+    { snapshot: carried('p', false) },
     { signal: paused },
   );
   await run.handle.signal('control', { ...control, version: 3, paused: true }); // changes nothing

@@ -23,20 +23,20 @@ export interface RunPipelineInput {
   readonly history_events?: number;
   /** How its row stood when it began. */
   readonly control?: ControlSignal;
-  /** Of a run that goes on. */
-  readonly carried?: CarriedWorkflow;
+  /** Where a run that continues as new was. */
+  readonly snapshot?: WorkflowSnapshot;
 }
 
-/** What a history hands to the next one. */
-export interface CarriedWorkflow {
+/** What one history of a run hands to the next. */
+export interface WorkflowSnapshot {
   readonly machine: RunSnapshot;
   /** Unix time in ms when the time of the run is over; null = no limit. */
   readonly deadline_ms: number | null;
   readonly control: ControlSignal;
   /** Units that were woken before they were known to wait. */
-  readonly early: readonly string[];
-  /** Highest version by review that somebody told. */
-  readonly told: Readonly<Record<string, number>>;
+  readonly early_wakes: readonly string[];
+  /** Versions of reviews that were notified and woke nobody yet. */
+  readonly seen_versions: Readonly<Record<string, number>>;
   /** A step has waited or escalated: what that left open is closed at the end. */
   readonly has_waited: boolean;
 }

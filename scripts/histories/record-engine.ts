@@ -1,0 +1,186 @@
+/** Runs with what a definition may say about order, number and waits, and with what people do to a run. */
+import type { Review } from '../../src/contracts/review.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { answer, echo, startInstance } from '../../test/support/fleet.ts';
+import { decide } from '../../test/support/reviews.ts';
+import { waitFor } from '../../test/support/wait.ts';
+import { type FeatureRecorders, type Recording, step } from './recording.ts';
+
+const off = { escalate: { enabled: false } };
+
+async function recordDecided({ submit, keep }: Recording): Promise<void> {
+  const run = await submit([
+    step('first', { when: 'true' }),
+    step('left-out', { when: 'false' }),
+    step('after', { depends_on: ['left-out'] }),
+    step('last', { depends_on: ['left-out', 'first'], run_if: 'any_succeeded' }),
+  ]);
+  await keep('decided', run.run_id);
+}
+
+async function recordContinued({ submit, keep, instance }: Recording): Promise<void> {
+  instance.handle = (exec, response) =>
+    exec.input.fails === true ? answer(response, 422, { ok: false, error: 'no' }) : echo(exec, response);
+  const run = await submit([
+    step('first', { input: { fails: true }, on_error: 'continue', ...off }),
+    step('instead', { depends_on: ['first'], run_if: 'any_failed' }),
+    step('last', { depends_on: ['first', 'instead'], run_if: 'all_done' }),
+  ]);
+  await keep('continued', run.run_id);
+  instance.handle = echo;
+}
+
+async function recordItems({ submit, keep, instance }: Recording): Promise<void> {
+  instance.handle = (exec, response) =>
+    exec.input.n === 2 ? answer(response, 422, { ok: false, error: 'no' }) : echo(exec, response);
+  const each = { items: [1, 2, 3, 4], max_parallel: 2, tolerate: 1 };
+  const run = await submit([
+    step('each', { for_each: each, input: { n: '{{ item }}' }, ...off }),
+    step('last', { input: { all: '{{ steps.each.output }}' } }),
+  ]);
+  await keep('items', run.run_id);
+  const failed = await submit([
+    step('each', { for_each: { ...each, tolerate: 0 }, input: { n: '{{ item }}' }, ...off }),
+  ]);
+  await keep('items-failed', failed.run_id);
+  instance.handle = echo;
+}
+
+async function recordItemEscalated(recording: Recording): Promise<void> {
+  const { submit, keep, questionOf, instance } = recording;
+  instance.handle = (exec, response) =>
+    exec.input.n === 5 ? echo(exec, response) : answer(response, 422, { ok: false, error: 'n must be 5' });
+  const run = await submit([step('each', { for_each: { items: [5, 6] }, input: { n: '{{ item }}' } })]);
+  const review = await questionOf(run.run_id);
+  await decide(recording, review, { action: 'edit', input: { n: 5 }, remember: false });
+  await keep('item-escalated', run.run_id);
+  instance.handle = echo;
+}
+
+async function recordWaited({ submit, keep }: Recording): Promise<void> {
+  const run = await submit([{ id: 'pause', wait: '200ms' }, step('last', { depends_on: ['pause'] })]);
+  await keep('waited', run.run_id);
+}
+
+async function recordAsked(recording: Recording): Promise<void> {
+  const { submit, keep, questionOf } = recording;
+  const run = await submit([
+    { id: 'ask', review: { title: 'Go on?' } },
+    step('last', { input: { said: '{{ steps.ask.output }}' } }),
+  ]);
+  const review = await questionOf(run.run_id);
+  await decide(recording, review, { action: 'output', output: { go: true } });
+  await keep('asked', run.run_id);
+}
+
+async function recordNested({ submit, keep, request }: Recording): Promise<void> {
+  const definition = { pipeline: 'inner', version: '1', steps: [step('first')] };
+  await request('POST', '/v1/pipelines', definition);
+  const run = await submit([
+    { id: 'inner', pipeline: 'inner@1', input: { a: 1 } },
+    step('last', { input: { all: '{{ steps.inner.output }}' } }),
+  ]);
+  await keep('nested', run.run_id);
+}
+
+async function recordPaused(recording: Recording): Promise<void> {
+  const { submit, keep, request, instance } = recording;
+  const before = instance.execs.length;
+  let release: () => void = () => undefined;
+  instance.handle = (exec, response) => {
+    release = () => void echo(exec, response);
+  };
+  const run = await submit([step('first'), step('second', { depends_on: ['first'] })]);
+  await waitFor('the call to arrive', () => instance.execs.length > before);
+  await request('POST', `/v1/runs/${run.run_id}/pause`, {});
+  instance.handle = echo;
+  release();
+  await request('POST', `/v1/runs/${run.run_id}/resume`, {});
+  await keep('paused', run.run_id);
+}
+
+async function recordRaised(recording: Recording): Promise<void> {
+  const { submit, keep, awaiting, request } = recording;
+  const paid = await startInstance(recording, {
+    name: 'paid',
+    cost_model: { type: 'per_call', rate_usd: 1 },
+  });
+  const run = await submit(
+    [1, 2].map((n) => ({ ...step(`s${n}`, n === 1 ? {} : { depends_on: ['s1'] }), capability: 'paid' })),
+    { budget_ceiling_usd: 1.5 },
+  );
+  await awaiting(run.run_id, 'budget');
+  await request('POST', `/v1/runs/${run.run_id}/budget`, { budget_ceiling_usd: 5 });
+  await keep('raised', run.run_id);
+  await paid.stop();
+}
+
+async function recordAppeared(recording: Recording): Promise<void> {
+  const { submit, keep, awaiting } = recording;
+  const run = await submit([{ ...step('first', { wait_for_capability: '1m' }), capability: 'late' }]);
+  await awaiting(run.run_id, 'capability');
+  const late = await startInstance(recording, { name: 'late' });
+  await keep('appeared', run.run_id);
+  await late.stop();
+}
+
+async function recordCancelledInWaits(recording: Recording): Promise<void> {
+  const { submit, keep, awaiting, request } = recording;
+  const run = await submit([
+    { id: 'pause', wait: '1h' },
+    { id: 'ask', review: { title: 'Go on?' } },
+    { id: 'inner', pipeline: 'inner@1', input: {}, depends_on: ['pause'] },
+  ]);
+  await awaiting(run.run_id, 'review');
+  await request('POST', `/v1/runs/${run.run_id}/cancel`, {});
+  await keep('cancelled-in-waits', run.run_id);
+}
+
+async function recordInline({ submit, keep }: Recording): Promise<void> {
+  const steps = ['a', 'b', 'c'].map((id, at, all) =>
+    step(id, { dispatch: 'inline', ...(at === 0 ? {} : { depends_on: [all[at - 1]] }) }),
+  );
+  await keep('inline', (await submit(steps)).run_id);
+}
+
+async function recordMovedOn(recording: Recording): Promise<void> {
+  const { submit, keepAll, questionOf, request } = recording;
+  const ids = Array.from({ length: 30 }, (_, at) => `s${at}`);
+  const run = await submit([
+    { id: 'ask', review: { title: 'Go on?' } },
+    ...ids.map((id, at) => step(id, at === 0 ? {} : { depends_on: [ids[at - 1]] })),
+    step('last', { depends_on: ['ask', 's29'] }),
+  ]);
+  await waitFor('the chain to end', async () => {
+    const { body } = await request<Run>('GET', `/v1/runs/${run.run_id}`);
+    return body.steps.find(({ id }) => id === 's29')?.state === 'succeeded';
+  });
+  const review: Review = await questionOf(run.run_id);
+  await decide(recording, review, { action: 'output', output: {} });
+  await keepAll('moved-on', run.run_id);
+}
+
+async function recordRerun(recording: Recording): Promise<void> {
+  const { submit, keep, request, ended } = recording;
+  const first = await submit([step('a'), step('b', { depends_on: ['a'] })]);
+  await ended(first.run_id);
+  const { body } = await request<Run>('POST', `/v1/runs/${first.run_id}/rerun`, { from: ['b'] });
+  await keep('rerun', body.run_id);
+}
+
+export const engineRecorders: FeatureRecorders = {
+  decided: recordDecided,
+  continued: recordContinued,
+  items: recordItems,
+  'item-escalated': recordItemEscalated,
+  waited: recordWaited,
+  asked: recordAsked,
+  nested: recordNested,
+  paused: recordPaused,
+  raised: recordRaised,
+  appeared: recordAppeared,
+  'cancelled-in-waits': recordCancelledInWaits,
+  inline: recordInline,
+  'moved-on': recordMovedOn,
+  rerun: recordRerun,
+};

@@ -1,0 +1,149 @@
+/** What records the history of a feature: Capstan on this machine, an instance that does as told, a keeper of histories. */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
+import type { Review } from '../../src/contracts/review.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { StackFile } from '../../src/contracts/stack.ts';
+import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
+import { type Instance, startInstance } from '../../test/support/fleet.ts';
+import { waitFor } from '../../test/support/wait.ts';
+import { features } from './features.ts';
+
+export interface Recording {
+  readonly databaseUrl: string;
+  readonly projectId: string;
+  /** Offers `echo`; whoever tells it to do something else puts it back. */
+  readonly instance: Instance;
+  readonly request: <Body>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<{ readonly status: number; readonly headers: Headers; readonly body: Body }>;
+  readonly submit: (steps: readonly object[], extra?: object) => Promise<Run>;
+  readonly ended: (runId: string) => Promise<Run>;
+  readonly awaiting: (runId: string, what: string) => Promise<unknown>;
+  /** The question that the run waits for, also of one of its items. */
+  readonly questionOf: (runId: string) => Promise<Review>;
+  /** Keeps the history of a run that has ended, or will soon. */
+  readonly keep: (name: string, runId: string) => Promise<void>;
+  /** Keeps every history of a run that continued as new: `<name>`, `<name>-2`, … */
+  readonly keepAll: (name: string, runId: string) => Promise<void>;
+  readonly keepWorkflow: (name: string, workflowId: string) => Promise<void>;
+  /** Keeps the history of a run and of the ladder of its step `first`. */
+  readonly keepBoth: (name: string, run: Run) => Promise<void>;
+}
+
+export type FeatureRecorders = Readonly<Record<string, (recording: Recording) => Promise<void>>>;
+
+export function step(id: string, extra: object = {}) {
+  return { id, capability: 'echo', input: {}, ...extra };
+}
+
+function pathOf(name: string): string {
+  return fileURLToPath(new URL(`../../test/histories/${name}.v${engineVersion}.json`, import.meta.url));
+}
+
+export async function startRecording(stack: StackFile): Promise<Recording & { stop(): Promise<void> }> {
+  const connection = await Connection.connect({ address: stack.temporal_address });
+  const api = createApi(stack);
+  const instance = await startInstance(api, { name: 'echo' });
+  return {
+    ...api,
+    ...createKeeper(new Client({ connection }), stack, api.ended),
+    instance,
+    databaseUrl: stack.database_url,
+    projectId: stack.project_id,
+    stop: async () => {
+      await instance.stop();
+      await connection.close();
+    },
+  };
+}
+
+type Api = Pick<Recording, 'request' | 'submit' | 'ended' | 'awaiting' | 'questionOf'>;
+
+function createApi({ api_url, api_key }: StackFile): Api {
+  const request = async <Body>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ) => {
+    const authorization = `Bearer ${api_key}`;
+    const response = await fetch(api_url + path, {
+      method,
+      headers: { authorization, 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
+  };
+  const runOf = async (id: string): Promise<Run> => (await request<Run>('GET', `/v1/runs/${id}`)).body;
+  return {
+    request,
+    submit: async (steps, extra = {}) => {
+      const definition = { pipeline: 'test', version: '1', steps, ...extra };
+      const { status, body } = await request<Run>('POST', '/v1/runs', { definition, job: {} });
+      if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
+      return body;
+    },
+    ended: (id) =>
+      waitFor(
+        `run ${id} to end`,
+        async () => {
+          const run = await runOf(id);
+          return run.finished_at === null ? undefined : run;
+        },
+        60_000,
+      ),
+    awaiting: (id, what) =>
+      waitFor(`run ${id} to wait for ${what}`, async () =>
+        (await runOf(id)).awaiting?.some((one) => one === what),
+      ),
+    questionOf: (id) =>
+      waitFor('a question', async () => {
+        const path = `/v1/reviews?run_id=${id}&state=open`;
+        return (await request<{ items: Review[] }>('GET', path)).body.items[0];
+      }),
+  };
+}
+
+type Keeper = Pick<Recording, 'keep' | 'keepAll' | 'keepWorkflow' | 'keepBoth'>;
+
+function createKeeper({ workflow }: Client, { project_id }: StackFile, ended: Api['ended']): Keeper {
+  const idOf = (runId: string): string => workflowIdOf(project_id, runId);
+  const write = async (name: string, workflowId: string, runId?: string): Promise<void> => {
+    if (features[name] === undefined) throw new Error(`${name} is no feature in features.ts`);
+    const handle = workflow.getHandle(workflowId, runId);
+    await waitFor('the workflow to close', async () => (await handle.describe()).status.name !== 'RUNNING');
+    const history = JSON.parse(historyToJSON(await handle.fetchHistory()));
+    // Stack traces name the folder that this checkout happens to be in.
+    const text = JSON.stringify(history, null, 1).replaceAll(`${process.cwd()}/`, '');
+    writeFileSync(pathOf(name), `${text}\n`, { flag: 'wx' });
+    console.log(`recorded ${name}`);
+  };
+  const keep: Keeper['keep'] = async (name, runId) => {
+    await ended(runId);
+    await write(name, idOf(runId));
+  };
+  return {
+    keep,
+    keepWorkflow: (name, workflowId) => write(name, workflowId),
+    keepBoth: async (name, { run_id }) => {
+      await keep(name, run_id);
+      await write(`${name}-ladder`, `esc/${run_id}/first/0`);
+    },
+    keepAll: async (name, runId) => {
+      await ended(runId);
+      const found: string[] = [];
+      const query = `WorkflowId = "${idOf(runId)}"`;
+      for await (const execution of workflow.list({ query })) found.unshift(execution.runId);
+      for (const [at, id] of found.entries()) {
+        await write(at === 0 ? name : `${name}-${at + 1}`, idOf(runId), id);
+      }
+    },
+  };
+}

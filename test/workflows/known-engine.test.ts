@@ -1,0 +1,47 @@
+/** A run of an engine version that a worker does not know waits for one that does, however long that takes. */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
+import { aPlan } from '../core/run/a-plan.ts';
+import { type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
+import { waitFor } from '../support/wait.ts';
+
+const next = engineVersion + 1;
+
+let runs: ScriptedRuns;
+beforeAll(async () => {
+  runs = await startScriptedRuns();
+});
+afterAll(() => runs?.stop());
+
+/** The workflows of today, which know the next version as well. */
+function nextBundle(): string {
+  const code = readFileSync(inject('workflowBundle'), 'utf8');
+  const declared = new RegExp(`const engineVersion = ${engineVersion};`, 'g');
+  expect(code.match(declared)).toHaveLength(1);
+  return code.replace(declared, `const engineVersion = ${next};`);
+}
+
+test('an old worker fails the task of a newer run and not the run, and a newer worker ends it', async () => {
+  const plan = aPlan(['a', 'b a']);
+  const short = { workflowTaskTimeout: '1s' } as const;
+  const [newer, known] = await Promise.all([
+    runs.start(plan, { execute: () => succeeded }, { engine_version: next }, short),
+    runs.start(plan, { execute: () => succeeded }),
+  ]);
+  expect(await known.ended()).toBe('succeeded');
+  const failure = await waitFor('the task to fail', async () => {
+    const { events } = await newer.handle.fetchHistory();
+    return events?.find((event) => event.workflowTaskFailedEventAttributes != null)
+      ?.workflowTaskFailedEventAttributes?.failure;
+  });
+  expect(failure.message).toBe(
+    `engine version ${next} waits for a newer worker: this one knows ${engineVersion}`,
+  );
+  expect((await newer.handle.describe()).status.name).toBe('RUNNING');
+  expect(newer.recorded.calls).toEqual([]);
+
+  await runs.replaceWorker({ code: nextBundle() });
+  expect(await newer.ended()).toBe('succeeded');
+  expect(newer.recorded.calls.map(({ step_id }) => step_id)).toEqual(['a', 'b']);
+});
