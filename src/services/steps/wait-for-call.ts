@@ -37,7 +37,7 @@ export interface WaitingStep {
 type Waited = StepExecution | WaitingStep;
 type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
 
-/** Of a budget that nothing resets. */
+/** A person has so long to answer for a budget that nothing resets. */
 const longestAskMs = 30 * 86_400_000;
 const shortestAskMs = 60_000;
 /** The limit was raised while the call was refused. */
@@ -106,15 +106,26 @@ async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject:
   });
 }
 
+/** Takes back what was written for a wait that is not to be: there is room again, or the step has ended. */
+class NoWait extends Error {
+  override readonly name = 'NoWait';
+  readonly because: 'room' | 'ended';
+
+  constructor(because: NoWait['because']) {
+    super(because);
+    this.because = because;
+  }
+}
+
 /** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
 async function writeBudgetWait(
   trx: Db,
   work: Work,
   refusal: BudgetRefusal,
-): Promise<WaitingStep | 'room' | 'ended'> {
+): Promise<WaitingStep> {
   const scope = scopeOf(refusal, work);
   const { review_id } = await askForMoney(trx, work, refusal, scope);
-  if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) return 'room';
+  if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) throw new NoWait('room');
   const held = await keepWaiting(trx, work.key, {
     awaiting: 'budget',
     until: refusal.resets_at,
@@ -123,23 +134,17 @@ async function writeBudgetWait(
     budget_scope: scope,
     data: { review_id, scope },
   });
-  if (held === undefined) return 'ended';
+  if (held === undefined) throw new NoWait('ended');
   return { kind: 'waiting', awaiting: 'budget', until: held.wait_until, ref: { review_id } };
 }
 
 async function waitForBudget(db: Db, work: Work, error: Failure): Promise<Waited> {
-  const trx = await db.transaction();
+  const refusal = error.details as unknown as BudgetRefusal;
   try {
-    const waiting = await writeBudgetWait(trx, work, error.details as unknown as BudgetRefusal);
-    if (typeof waiting !== 'string') {
-      await trx.commit();
-      return waiting;
-    }
-    await trx.rollback();
-    return waiting === 'room' ? { kind: 'retry', error, delayMs: atOnceMs } : readEnd(db, work.key);
+    return await db.transaction((trx) => writeBudgetWait(trx, work, refusal));
   } catch (fault) {
-    await trx.rollback();
-    throw fault;
+    if (!(fault instanceof NoWait)) throw fault;
+    return fault.because === 'room' ? { kind: 'retry', error, delayMs: atOnceMs } : readEnd(db, work.key);
   }
 }
 

@@ -1,0 +1,245 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Decision } from '../../../src/contracts/decision.ts';
+import { type CallPorts, driveCall } from '../../../src/core/call/drive-call.ts';
+import { longestRetryAfterMs, maxInstances, shortestWaitMs } from '../../../src/core/call/limits.ts';
+import type { CallOutcome } from '../../../src/core/call/outcome.ts';
+import type { RetrySettings } from '../../../src/core/call/retry-policy.ts';
+import type { ClaimEnd, ClaimedCall, RoutedCall } from '../../../src/core/call/types.ts';
+import { CancelSource } from '../../../src/core/cancellation.ts';
+import { worstCase } from '../../../src/core/money/price.ts';
+import { enforcedTimeout } from '../../../src/core/routing/estimate.ts';
+import { anInstance } from '../routing/a-snapshot.ts';
+
+const retry: RetrySettings = { max: 3, initialMs: 1_000, factor: 2, maxDelayMs: 60_000 };
+const decision = { decision_id: 'dec', reason: 'it is the best' } as unknown as Decision;
+
+function aCall(part: Partial<RoutedCall> = {}, route: Partial<RoutedCall['route']> = {}): RoutedCall {
+  return {
+    route: {
+      capability: 'echo',
+      versionRange: null,
+      tags: [],
+      priority: 'standard',
+      ceilingUsd: null,
+      timeoutMs: 10_000,
+      ...route,
+    },
+    retry,
+    round: 1,
+    signal: new CancelSource(),
+    ...part,
+  };
+}
+
+/** What one claim after the other finds, and how its request ends. */
+interface Turn {
+  readonly outcome: CallOutcome;
+  readonly durationMs?: number;
+  readonly rateUsd?: number;
+  readonly isClosed?: boolean;
+}
+
+const nobody = {
+  kind: 'none',
+  decision,
+  error: { code: 'no_instance', message: 'nobody is there' },
+  isFinal: false,
+  retryAfterMs: shortestWaitMs,
+} as const;
+
+interface Beyond {
+  /** Failures of the key that were counted before. */
+  readonly counted?: number;
+  /** What a claim finds after the last turn. */
+  readonly after?: ClaimEnd<ClaimedCall>;
+}
+
+/** Ports that play the turns, then find nobody; everything that is asked of them is written down. */
+function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond = {}) {
+  let now = 0;
+  const asked: { ceilingUsd: number | null; timeoutMs: number; tried: string[] }[] = [];
+  const sent: string[] = [];
+  const settled: { id: string; amount: bigint; reserved: bigint }[] = [];
+  let held = 0;
+  const turnOf = ({ instance }: ClaimedCall): Turn => turns[Number(instance.instance_id)] as Turn;
+  const ports: CallPorts<RoutedCall, ClaimedCall> = {
+    claim: async ({ route }, tried) => {
+      const { ceilingUsd, timeoutMs } = route;
+      const turn = turns[asked.length];
+      const id = String(asked.length);
+      asked.push({ ceilingUsd, timeoutMs, tried: [...tried] });
+      if (turn === undefined) return after;
+      const instance = anInstance(id, { cost_type: 'per_second', rate_usd: turn.rateUsd ?? 0 });
+      const mostMs = enforcedTimeout(instance, route);
+      const reserved = worstCase(instance, mostMs);
+      return { kind: 'claimed', instance, number: 1, counted, timeoutMs: mostMs, reserved, decision };
+    },
+    hold: () => {
+      held += 1;
+      return () => {
+        held -= 1;
+      };
+    },
+    deliver: async (_, claimed) => {
+      const turn = turnOf(claimed);
+      const durationMs = Math.min(turn.durationMs ?? 1, claimed.timeoutMs);
+      sent.push(claimed.instance.instance_id);
+      now += durationMs;
+      return { outcome: turn.outcome, durationMs };
+    },
+    settle: async (_, claimed, { amount }) => {
+      expect(held).toBe(1);
+      settled.push({ id: claimed.instance.instance_id, amount, reserved: claimed.reserved });
+      return turnOf(claimed).isClosed !== true;
+    },
+    nowMs: () => now,
+    random: () => 0.5,
+  };
+  return { ports, asked, sent, settled, heldNow: () => held, nowMs: () => now };
+}
+
+const answered: CallOutcome = { kind: 'answered', body: { n: 1 } };
+const broken: CallOutcome = { kind: 'failed', status: 500, message: 'out of memory' };
+const lost: CallOutcome = { kind: 'lost', message: 'the connection broke' };
+
+const anyOutcome: fc.Arbitrary<CallOutcome> = fc.constantFrom<CallOutcome>(
+  answered,
+  broken,
+  lost,
+  { kind: 'rejected', status: 422, message: 'no' },
+  { kind: 'overloaded', status: 429, retryAfterMs: 90_000 },
+  { kind: 'not_sent', message: 'nobody listens' },
+  { kind: 'timeout', timeoutMs: 5 },
+  { kind: 'malformed', message: 'a list' },
+  { kind: 'cancelled' },
+  { kind: 'abandoned' },
+  { kind: 'unsent' },
+);
+const anyTurns = fc.array(
+  fc.record({
+    outcome: anyOutcome,
+    durationMs: fc.integer({ min: 0, max: 8_000 }),
+    rateUsd: fc.constantFrom(0, 0.001, 0.37),
+  }),
+  { maxLength: 6 },
+);
+
+it('C1: tries at most three instances, none of them twice', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyTurns, async (turns) => {
+      const stage = aStage(turns);
+      await driveCall(stage.ports, aCall());
+      expect(stage.settled.length).toBeLessThanOrEqual(maxInstances);
+      for (const [at, { tried }] of stage.asked.entries()) {
+        expect(tried).toEqual(stage.settled.slice(0, at).map(({ id }) => id));
+      }
+    }),
+  );
+});
+
+it('C2: all attempts together stay within one ceiling and one deadline', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyTurns, fc.constantFrom(0, 0.01, 0.5, 1), async (turns, ceilingUsd) => {
+      const stage = aStage(turns);
+      await driveCall(stage.ports, aCall({}, { ceilingUsd }));
+      const spent = stage.settled.reduce((sum, { amount }) => sum + amount, 0n);
+      // An enforced time-out is a whole millisecond at least, so a ceiling of nothing buys one of each.
+      const grain = BigInt(Math.ceil(0.37 * 1e6)) * BigInt(maxInstances);
+      expect(spent <= BigInt(Math.round(ceilingUsd * 1e9)) + grain).toBe(true);
+      expect(stage.nowMs()).toBeLessThanOrEqual(10_000);
+      for (const { timeoutMs } of stage.asked) expect(timeoutMs).toBeLessThanOrEqual(10_000);
+    }),
+  );
+});
+
+it('C3: settles exactly once whatever it claimed, and holds nothing afterwards', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyTurns, async (turns) => {
+      const stage = aStage(turns);
+      await driveCall(stage.ports, aCall());
+      const ids = stage.settled.map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+      expect(ids).toEqual(stage.sent);
+      for (const { amount, reserved } of stage.settled) expect(amount <= reserved).toBe(true);
+      expect(stage.heldNow()).toBe(0);
+    }),
+  );
+});
+
+it('C3: lets go of the claim when it cannot be settled', async () => {
+  const stage = aStage([{ outcome: answered }]);
+  const ports = { ...stage.ports, settle: () => Promise.reject(new Error('no database')) };
+  await expect(driveCall(ports, aCall())).rejects.toThrow('no database');
+  expect(stage.heldNow()).toBe(0);
+});
+
+it('C4: settles without sending what earlier attempts have used up', async () => {
+  const stage = aStage([{ outcome: answered }], { counted: 4 });
+  const end = await driveCall(stage.ports, aCall());
+  expect(end).toMatchObject({ kind: 'failed', isRecorded: true, error: { code: 'contact_lost' } });
+  expect([stage.sent, stage.settled.length]).toEqual([[], 1]);
+});
+
+it('C5: hands back what time may cure, spaced by its round when nothing was counted', async () => {
+  const delays = [1, 2, 3].map(async (round) => {
+    const end = await driveCall(aStage([]).ports, aCall({ round }));
+    return end.kind === 'retry' ? end.delayMs : null;
+  });
+  expect(await Promise.all(delays)).toEqual([500, 800, 1_280]);
+});
+
+it('C5: says for good what no time cures', async () => {
+  const error = { code: 'ceiling_too_low', message: 'the cheapest costs more' } as const;
+  const after = { ...nobody, error, isFinal: true };
+  const end = await driveCall(aStage([], { after }).ports, aCall());
+  expect(end).toEqual({ kind: 'failed', error, isRecorded: false, decision });
+});
+
+it('goes on elsewhere after a fault of the instance, and tells of the attempt that succeeded', async () => {
+  const stage = aStage([{ outcome: broken }, { outcome: answered, durationMs: 7 }]);
+  expect(await driveCall(stage.ports, aCall())).toEqual({
+    kind: 'succeeded',
+    output: { n: 1 },
+    attempt: {
+      number: 1,
+      endpoint: anInstance('1').endpoint,
+      cost_usd: 0,
+      duration_ms: 7,
+      decision: { ...decision, settled_usd: 0 },
+    },
+  });
+});
+
+it('does not go on elsewhere when it may have worked: that is a later attempt', async () => {
+  const stage = aStage([{ outcome: lost }, { outcome: answered }]);
+  const end = await driveCall(stage.ports, aCall());
+  expect(end).toMatchObject({ kind: 'retry', delayMs: 1_000, error: { code: 'contact_lost' } });
+  expect(stage.sent).toEqual(['0']);
+});
+
+it('comes back as late as the instance asks, within bounds', async () => {
+  const busy = { kind: 'overloaded', status: 429, retryAfterMs: 3_600_000 } as const;
+  const stage = aStage([{ outcome: busy }]);
+  expect(await driveCall(stage.ports, aCall())).toMatchObject({
+    kind: 'retry',
+    delayMs: longestRetryAfterMs,
+  });
+});
+
+it('ends as closed when its end is not accepted', async () => {
+  const stage = aStage([{ outcome: answered, isClosed: true }]);
+  expect(await driveCall(stage.ports, aCall())).toEqual({ kind: 'closed' });
+});
+
+it('takes the answer that an earlier attempt was given', async () => {
+  const after = { kind: 'answered', output: 7 } as const;
+  const stage = aStage([], { after });
+  expect(await driveCall(stage.ports, aCall())).toEqual({ kind: 'succeeded', output: 7, attempt: null });
+});
+
+it('ends as cancelled rather than coming back', async () => {
+  const signal = new CancelSource();
+  signal.abort('cancelled');
+  expect(await driveCall(aStage([]).ports, aCall({ signal }))).toEqual({ kind: 'cancelled' });
+});
