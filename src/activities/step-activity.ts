@@ -6,7 +6,7 @@
 import { CancelledFailure, type Context } from '@temporalio/activity';
 import { callTimeOf } from '../core/call/step-time.ts';
 import type { ExecuteStep, StepEnd, StepRequest } from '../services/steps/execute-step.ts';
-import type { WaitingStep } from '../services/steps/wait-for-call.ts';
+import type { WaitingStep } from '../services/steps/step-end.ts';
 import { executeFollowers } from './execute-followers.ts';
 import { escalatedFailure, finalFailure, laterFailure } from './failures.ts';
 import type {

@@ -6,8 +6,7 @@ import type { Db } from '../../db/connect.ts';
 import type { StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-open.ts';
 import type { StepUnit } from '../run-data/step-unit.ts';
-import { readEnd, type StepExecution } from './run-step.ts';
-import type { WaitingStep } from './wait-for-call.ts';
+import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 export async function executePause(
   db: Db,

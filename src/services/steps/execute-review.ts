@@ -10,8 +10,7 @@ import { expireOverdueReviews } from '../reviews/expire-reviews.ts';
 import { openReview } from '../reviews/open-review.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { resolveInput, type StepUnit } from '../run-data/step-unit.ts';
-import { readEnd, type StepExecution } from './run-step.ts';
-import type { WaitingStep } from './wait-for-call.ts';
+import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 export interface ReviewStepDependencies {
   readonly db: Db;

@@ -20,19 +20,13 @@ import { findRevisionFailure, readStepRevision } from '../../db/step/step-revisi
 import { AppError } from '../../errors/app-error.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/step-unit.ts';
+import { callForStep, callKeyOf, type StepCallDependencies, type StepControl } from './call-for-step.ts';
 import { executePause } from './execute-pause.ts';
 import { executeReview } from './execute-review.ts';
 import { executeSubRun } from './execute-sub-run.ts';
-import {
-  callKeyOf,
-  type RunStepDependencies,
-  readEnd,
-  runStep,
-  type StepControl,
-  type StepExecution,
-} from './run-step.ts';
+import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 import type { SubmitSubRun } from './submit-sub-run.ts';
-import { type WaitingStep, waitForCall } from './wait-for-call.ts';
+import { waitForCall } from './wait-for-call.ts';
 import { waitForRest } from './wait-for-rest.ts';
 
 export interface StepRequest {
@@ -71,7 +65,7 @@ export interface EscalatedExecution {
   readonly place: LadderPlace;
 }
 
-export interface StepDependencies extends RunStepDependencies {
+export interface StepDependencies extends StepCallDependencies {
   readonly contexts: RunContexts;
 }
 
@@ -144,7 +138,7 @@ async function executeCall(
   if (failure === null) {
     const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
     const work = { context, step, key, input, holds, wait, isInline: inline };
-    const end = await runStep<StepExecution | WaitingStep>(dependencies, work, control);
+    const end = await callForStep<StepExecution | WaitingStep>(dependencies, work, control);
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
   }
@@ -177,7 +171,7 @@ export function createExecuteRevision(dependencies: StepDependencies): ExecuteRe
     const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
     if (known !== undefined) return { kind: 'failed', error: known };
     const open = { holds: () => true, wait: () => Promise.resolve(null), isInline: false };
-    return runStep<never>(dependencies, { context, step, key, input: resolved.input, ...open }, control);
+    return callForStep<never>(dependencies, { context, step, key, input: resolved.input, ...open }, control);
   };
 }
 

@@ -13,9 +13,8 @@ import { endStep, type StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-open.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { resolveInput, type StepUnit } from '../run-data/step-unit.ts';
-import { readEnd, type StepExecution } from './run-step.ts';
+import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 import type { SubmitSubRun } from './submit-sub-run.ts';
-import type { WaitingStep } from './wait-for-call.ts';
 
 export interface SubRunDependencies {
   readonly db: Db;

@@ -6,7 +6,6 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -18,21 +17,8 @@ import { isRegistered } from '../../db/spec/capability-names.ts';
 import { endStep } from '../../db/step/step.ts';
 import { isUnderWay, keepWaiting } from '../../db/step/step-open.ts';
 import { openReview } from '../reviews/open-review.ts';
-import { callKeyOf, readEnd, type StepExecution, type StepWork } from './run-step.ts';
-
-/** What else a workflow has to know to wait for it. */
-export interface WaitReference {
-  readonly review_id?: string;
-  readonly run_id?: string;
-}
-
-export interface WaitingStep {
-  readonly kind: 'waiting';
-  readonly awaiting: Awaiting;
-  /** When it is over at the latest; null = only when somebody says so. */
-  readonly until: Date | null;
-  readonly ref: WaitReference | null;
-}
+import { callKeyOf, type StepWork } from './call-for-step.ts';
+import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 type Waited = StepExecution | WaitingStep;
 type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
@@ -118,11 +104,7 @@ class NoWait extends Error {
 }
 
 /** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
-async function writeBudgetWait(
-  trx: Db,
-  work: Work,
-  refusal: BudgetRefusal,
-): Promise<WaitingStep> {
+async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
   const scope = scopeOf(refusal, work);
   const { review_id } = await askForMoney(trx, work, refusal, scope);
   if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) throw new NoWait('room');

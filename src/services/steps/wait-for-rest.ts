@@ -5,8 +5,7 @@
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readStep } from '../../db/step/step.ts';
-import type { StepExecution } from './run-step.ts';
-import type { WaitingStep } from './wait-for-call.ts';
+import type { StepExecution, WaitingStep } from './step-end.ts';
 
 /** Clocks differ by no more; with more left, somebody has woken the step. */
 const clocksDifferMs = 60_000;
