@@ -16,7 +16,7 @@ import type { LocalContext } from './local-context.ts';
 import type { MockAnswer } from './mock-capability.ts';
 import type { UnitRecord } from './run-journal.ts';
 
-export interface MockCall extends RoutedCall {
+export interface MockedCall extends RoutedCall {
   readonly unit: UnitRecord;
   readonly input: JsonObject;
 }
@@ -24,14 +24,14 @@ export interface MockCall extends RoutedCall {
 /** Without jitter. */
 const even = 0.5;
 
-export function createMockCallPorts(context: LocalContext): CallPorts<MockCall, ClaimedCall> {
+export function createMockCallPorts(context: LocalContext): CallPorts<MockedCall, ClaimedCall> {
   const { world, budget } = context;
   return {
     claim: (call, tried) => claim(context, call, tried),
     hold: () => () => undefined,
     deliver: async (call, claimed, signal) => {
       const beganAt = world.time.now();
-      const outcome = await deliver(context, call, claimed, signal);
+      const outcome = await deliver(context, { call, claimed }, signal);
       return { outcome, durationMs: world.time.now() - beganAt };
     },
     settle: async ({ unit }, { instance, reserved }, { amount, counted }) => {
@@ -48,7 +48,7 @@ export function createMockCallPorts(context: LocalContext): CallPorts<MockCall, 
 
 async function claim(
   context: LocalContext,
-  call: MockCall,
+  call: MockedCall,
   tried: ReadonlySet<string>,
 ): Promise<ClaimEnd<ClaimedCall>> {
   const { time, fleet, seed } = context.world;
@@ -85,7 +85,7 @@ async function claim(
 /** Other calls may have been faster since it was chosen. */
 function take(
   { world, budget, journal }: LocalContext,
-  { unit }: MockCall,
+  { unit }: MockedCall,
   { request, choice, best, instance }: Chosen,
 ): ClaimedCall | Missed {
   const { held, max_concurrency } = best.instance;
@@ -110,10 +110,12 @@ function take(
 
 async function deliver(
   { world: { fleet, time } }: LocalContext,
-  { unit, route: { capability }, input }: MockCall,
-  { instance, timeoutMs }: ClaimedCall,
+  { call, claimed }: { readonly call: MockedCall; readonly claimed: ClaimedCall },
   signal: CancelSignal,
 ): Promise<CallOutcome> {
+  const { unit, input } = call;
+  const { capability } = call.route;
+  const { instance, timeoutMs } = claimed;
   const position = Number(instance.instance_id.split('#').at(-1));
   const answer = fleet.answer(capability, { input, step_id: unit.id, instance: position });
   await time.sleep(Math.min(answer.delayMs, timeoutMs), signal);

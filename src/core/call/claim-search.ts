@@ -62,6 +62,21 @@ export function seedOf(key: string): number {
   return seed;
 }
 
+type Learnt = RouteConstraints &
+  Pick<RouteRequest, 'headroomUsd' | 'ruledOut' | 'busy'> & { readonly seed: number };
+
+function chooseNow(
+  fleet: FleetNow,
+  { findDue, waiting }: ChoiceFacts,
+  { seed, ...learnt }: Learnt,
+): { request: RouteRequest; choice: Choice } {
+  const { instances, priorMs } = fleet.of(learnt.capability);
+  const nowMs = fleet.nowMs();
+  const trials = findDue?.(instances, nowMs) ?? none;
+  const request = { ...learnt, priorMs, nowMs, trials, waiting };
+  return { request, choice: choose(instances, request, seed) };
+}
+
 /** @param tried instances that already failed this call */
 export function createClaimSearch(
   seed: number,
@@ -80,13 +95,9 @@ export function createClaimSearch(
     get shortage() {
       return shortage;
     },
-    choose: (fleet, { findDue, waiting }) => {
-      const { instances, priorMs } = fleet.of(route.capability);
+    choose: (fleet, facts) => {
       const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
-      const nowMs = fleet.nowMs();
-      const trials = findDue?.(instances, nowMs) ?? none;
-      const request = { ...route, headroomUsd, priorMs, nowMs, ruledOut, busy, trials, waiting };
-      return { request, choice: choose(instances, request, seed) };
+      return chooseNow(fleet, facts, { ...route, headroomUsd, ruledOut, busy, seed });
     },
     noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),
     noteDown: (instanceId) => ruledOut.set(instanceId, 'down'),

@@ -40,7 +40,7 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
   random(): number;
 }
 
-interface Attempt {
+interface MadeAttempt {
   readonly delivery: Delivery;
   readonly decision: Decision;
   readonly costUsd: number;
@@ -55,7 +55,7 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   const deadline = ports.nowMs() + request.route.timeoutMs;
   const tried = new Set<string>();
   let spentUsd = 0;
-  let last: Attempt | null = null;
+  let last: MadeAttempt | null = null;
   while (tried.size < maxInstances && ports.nowMs() < deadline) {
     const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
     const claimed = await ports.claim(target, tried);
@@ -68,7 +68,7 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
     if (last.delivery.verdict.next === 'retry') break;
     spentUsd += last.costUsd;
   }
-  return comeBack(ports, request, last as Attempt);
+  return comeBack(ports, request, last as MadeAttempt);
 }
 
 /** C2. */
@@ -88,13 +88,13 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
   ports: CallPorts<Request, Claimed>,
   request: Request,
   claimed: Claimed,
-): Promise<Attempt> {
+): Promise<MadeAttempt> {
   const source = new CancelSource();
   const cancel = (): void => source.abort(request.signal.reason);
   const stopListening = onCancel(request.signal, cancel);
   const release = ports.hold(claimed, cancel);
   try {
-    const delivery = await deliver(ports, request, claimed, source);
+    const delivery = await deliver(ports, { request, claimed }, source);
     const isAccepted = await ports.settle(request, claimed, delivery);
     const costUsd = fromNanoUsd(delivery.amount);
     const decision = { ...claimed.decision, settled_usd: costUsd };
@@ -109,8 +109,7 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
 /** C4, and what the outcome means for the attempt, the money and the call. */
 async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   ports: CallPorts<Request, Claimed>,
-  request: Request,
-  claimed: Claimed,
+  { request, claimed }: { readonly request: Request; readonly claimed: Claimed },
   signal: CancelSignal,
 ): Promise<Delivery> {
   const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
@@ -174,7 +173,7 @@ function endUnclaimed(
 function comeBack(
   { random }: Random,
   { retry, round, signal }: RoutedCall,
-  { delivery, decision }: Attempt,
+  { delivery, decision }: MadeAttempt,
 ): CallEnd {
   const { outcome, verdict, counted } = delivery;
   if (signal.reason === 'cancelled') return { kind: 'cancelled' };

@@ -17,7 +17,7 @@ export interface DeliveryFacts {
   readonly retryMax: number;
 }
 
-type CallFailure = Failure & { readonly code: ErrorCode };
+type CodedFailure = Failure & { readonly code: ErrorCode };
 
 /** What each way to end says about the instance, whatever it means for the call. */
 interface Evidence {
@@ -37,7 +37,7 @@ export interface Verdict extends Evidence {
   readonly counted: boolean;
   /** succeeded: done. failover: another instance now. retry: a later attempt. failed, unknown, cancelled: the end. */
   readonly next: 'succeeded' | 'failover' | 'retry' | 'failed' | 'unknown' | 'cancelled';
-  readonly error: CallFailure | null;
+  readonly error: CodedFailure | null;
 }
 
 const works: Evidence = { blames: false, trips: false, says: true };
@@ -46,14 +46,14 @@ const broken: Evidence = { blames: true, trips: true, says: true };
 const busy: Evidence = { blames: false, trips: true, says: true };
 const silent: Evidence = { blames: false, trips: false, says: false };
 
-interface Row extends Pick<Verdict, 'ambiguity' | 'settlement' | 'next'> {
+interface OutcomeRow extends Pick<Verdict, 'ambiguity' | 'settlement' | 'next'> {
   readonly code: ErrorCode;
   /** The request reached an instance and failed for a reason that another instance or time may cure. */
   readonly isCounted?: boolean;
   readonly evidence: Evidence;
 }
 
-const lost: Row = {
+const lost: OutcomeRow = {
   code: 'contact_lost',
   ambiguity: 'ambiguous',
   settlement: 'lost',
@@ -61,7 +61,7 @@ const lost: Row = {
   isCounted: true,
   evidence: broken,
 };
-const failed: Row = {
+const failed: OutcomeRow = {
   code: 'capability_failed',
   ambiguity: 'answered',
   settlement: 'failed',
@@ -69,7 +69,7 @@ const failed: Row = {
   isCounted: true,
   evidence: broken,
 };
-const refused: Row = {
+const refused: OutcomeRow = {
   code: 'input_rejected',
   ambiguity: 'rejected',
   settlement: 'failed',
@@ -77,14 +77,14 @@ const refused: Row = {
   evidence: works,
 };
 /** The same request would be given the same answer again. */
-const useless: Row = {
+const useless: OutcomeRow = {
   code: 'output_invalid',
   ambiguity: 'answered',
   settlement: 'answered',
   next: 'failed',
   evidence: wrong,
 };
-const unsent: Row = {
+const unsent: OutcomeRow = {
   code: 'connect_failed',
   ambiguity: 'not_sent',
   settlement: 'not_sent',
@@ -92,7 +92,7 @@ const unsent: Row = {
   evidence: silent,
 };
 
-const table: Record<Exclude<CallOutcome['kind'], 'answered'>, Row> = {
+const table: Record<Exclude<CallOutcome['kind'], 'answered'>, OutcomeRow> = {
   rejected: refused,
   malformed: { ...useless, code: 'response_invalid', settlement: 'failed' },
   output_invalid: useless,

@@ -57,7 +57,7 @@ export async function searchInstance<Found extends { readonly kind: string }>(
     if (!(await ports.fits(best, search))) continue;
     const found = await ports.claim(chosen);
     if (!isMissed(found)) return found;
-    await note(ports, search, best, found);
+    await note({ search, refresh: ports.refresh }, best, found);
   }
 }
 
@@ -66,8 +66,7 @@ function isMissed(found: { readonly kind: string }): found is Missed {
 }
 
 async function note(
-  { refresh }: Pick<SearchPorts<never>, 'refresh'>,
-  search: ClaimSearch,
+  { search, refresh }: { readonly search: ClaimSearch; readonly refresh: () => Promise<void> },
   { instance: { instance_id }, tier }: RankedInstance,
   missed: Missed,
 ): Promise<void> {

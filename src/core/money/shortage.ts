@@ -5,7 +5,7 @@
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import { fromNanoUsd } from './nano-usd.ts';
 
-export interface Budget {
+export interface BudgetState {
   /** Null = none. */
   readonly limit: bigint | null;
   readonly spent: bigint;
@@ -13,7 +13,7 @@ export interface Budget {
 }
 
 /** A budget that refused a reservation. */
-export interface Shortage extends Budget {
+export interface Shortage extends BudgetState {
   readonly limit: bigint;
   readonly scope: Exclude<BudgetRefusal['scope'], 'call'>;
   /** Of scope run: the run of the call, or one above it. */
@@ -23,13 +23,13 @@ export interface Shortage extends Budget {
 }
 
 /** What a budget with a limit still lets a call reserve. */
-export function headroomOf({ limit, spent, reserved }: Budget & { readonly limit: bigint }): bigint {
+export function headroomOf({ limit, spent, reserved }: BudgetState & { readonly limit: bigint }): bigint {
   const left = limit - spent - reserved;
   return left > 0n ? left : 0n;
 }
 
 /** A call that costs nothing always fits. */
-export function hasRoomFor({ limit, ...used }: Budget, nano: bigint): boolean {
+export function hasRoomFor({ limit, ...used }: BudgetState, nano: bigint): boolean {
   return limit === null || nano === 0n || nano <= headroomOf({ limit, ...used });
 }
 

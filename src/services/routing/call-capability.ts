@@ -45,9 +45,10 @@ export function createCallCapability(dependencies: CallDependencies): CallCapabi
   const ports: CallPorts<CallRequest, Claimed> = {
     claim: (target, tried) => claimInstance(claiming, target, tried),
     hold: ({ claim }, lost) => leases.hold(claim, lost),
-    deliver: (request, claimed, signal) => deliverCall(dependencies, request, claimed, signal),
-    settle: async (request, claimed, delivery) => {
-      const isAccepted = await settleCall(dependencies, request, claimed, delivery);
+    deliver: ({ input }, claimed, signal) => deliverCall(dependencies, { input, claimed }, signal),
+    settle: async ({ holdsStep }, claimed, delivery) => {
+      const held = holdsStep === undefined ? { claimed } : { claimed, holdsStep };
+      const isAccepted = await settleCall(dependencies, held, delivery);
       reportInstance(dependencies, claimed, delivery);
       return isAccepted;
     },

@@ -5,7 +5,7 @@
  * batch call stays on the free queue, and the price of waiting is in the score. Callers of one capability wait in
  * line, so that a released slot wakes one of them and not all.
  */
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Json } from '../../contracts/primitives.ts';
 import { type ClaimSearch, createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
 import { explainNoClaim, isWorthWaiting } from '../../core/call/no-claim.ts';
 import { type Chosen, type NothingFound, searchInstance } from '../../core/call/search-instance.ts';
@@ -45,7 +45,7 @@ export async function claimInstance(
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
   const search = createClaimSearch(seedOf(target.key), target.route, tried);
-  const first = await searchOnce(dependencies, target, search, queue.count(capability));
+  const first = await searchOnce(dependencies, { target, search }, queue.count(capability));
   if (!isHopeful(first, tried)) return toClaimEnd(first, search);
   const place = { capability, priority: target.route.priority, deadline };
   const last = await queue.enter(
@@ -60,9 +60,12 @@ function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFo
   return end.kind === 'none' && isWorthWaiting(end.choice, tried);
 }
 
-interface Waiting {
+interface OwnSearch {
   readonly target: CallRequest;
   readonly search: ClaimSearch;
+}
+
+interface HopefulSearch extends OwnSearch {
   readonly tried: ReadonlySet<string>;
   readonly deadline: number;
   readonly first: SearchEnd;
@@ -71,14 +74,14 @@ interface Waiting {
 /** First in its line: it searches again whenever a slot may have become free. */
 async function waitAndSearch(
   dependencies: ClaimDependencies,
-  { target, search, tried, deadline, first }: Waiting,
+  { target, search, tried, deadline, first }: HopefulSearch,
 ): Promise<SearchEnd> {
   const { fleet, queue } = dependencies;
   const { signal, route } = target;
   let last = first;
   while (performance.now() < deadline && !signal.aborted) {
     search.forgetMoment();
-    last = await searchOnce(dependencies, target, search, queue.count(route.capability) - 1);
+    last = await searchOnce(dependencies, { target, search }, queue.count(route.capability) - 1);
     if (!isHopeful(last, tried)) return last;
     await fleet.waitForRelease(route.capability, deadline - performance.now(), signal);
   }
@@ -87,15 +90,14 @@ async function waitAndSearch(
 
 function searchOnce(
   dependencies: ClaimDependencies,
-  target: CallRequest,
-  search: ClaimSearch,
+  { target, search }: OwnSearch,
   waiting: number,
 ): Promise<SearchEnd> {
   const { fleet, probes } = dependencies;
   const ports = {
     fleet,
     refresh: fleet.refresh,
-    fits: (best: RankedInstance) => isFitting(dependencies, best, target.input, search),
+    fits: (best: RankedInstance) => isFitting(dependencies, best, { target, search }),
     claim: (chosen: Chosen) => claimChosen(dependencies, target, chosen),
   };
   const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: probes.findDue };
@@ -148,8 +150,7 @@ function toClaimEnd(end: SearchEnd, { refusals, shortage }: ClaimSearch): ClaimE
 async function isFitting(
   { registry, validator, fleet, breakers }: ClaimDependencies,
   { instance, tier }: RankedInstance,
-  input: JsonObject,
-  search: ClaimSearch,
+  { target, search }: OwnSearch,
 ): Promise<boolean> {
   const { instance_id, name, version, spec_digest } = instance;
   const isDoubtful = spec_digest === null || tier === halfOpenTier;
@@ -164,7 +165,7 @@ async function isFitting(
     search.noteDown(instance_id);
     return false;
   }
-  const result = await validator.validateInput(name, version, spec_digest, input);
+  const result = await validator.validateInput(name, version, spec_digest, target.input);
   if (!result.ok) search.noteRefusal(instance_id, result.errors);
   return result.ok;
 }

@@ -16,10 +16,10 @@ export interface DeliverDependencies {
 /** @returns its duration is that of the request alone */
 export async function deliverCall(
   { client, validator }: DeliverDependencies,
-  { input }: CallRequest,
-  { claim, instance, number, timeoutMs }: Claimed,
+  { input, claimed }: Pick<CallRequest, 'input'> & { readonly claimed: Claimed },
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
+  const { claim, instance, number, timeoutMs } = claimed;
   const startedAt = performance.now();
   const outcome = await client.call({
     endpoint: instance.endpoint,

@@ -28,12 +28,12 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
 /** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
 export async function settleCall(
   { attemptWriter, fleet, logger }: SettleDependencies,
-  { holdsStep }: Pick<CallRequest, 'holdsStep'>,
-  { claim, instance }: Claimed,
+  { claimed, holdsStep }: Pick<CallRequest, 'holdsStep'> & { readonly claimed: Claimed },
   delivery: Delivery,
 ): Promise<boolean> {
-  const { instance_id, endpoint } = instance;
-  const end = toAttemptEnd(claim, endpoint, delivery, isHeldOpen(holdsStep, delivery.verdict));
+  const { claim } = claimed;
+  const { instance_id } = claimed.instance;
+  const end = toAttemptEnd(claimed, delivery, isHeldOpen(holdsStep, delivery.verdict));
   const isDurable = claim.step !== null || claim.reserved_nano > 0n;
   const isPatient = mayAnswerFirst(claim, delivery.verdict);
   if (isPatient) fleet.noteLeaving(instance_id, 1);
@@ -49,8 +49,7 @@ export async function settleCall(
 }
 
 function toAttemptEnd(
-  { attempt_id, token, step }: Claim,
-  endpoint: string,
+  { claim: { attempt_id, token, step }, instance: { endpoint } }: Claimed,
   { outcome, verdict, durationMs, amount, certainty }: Delivery,
   isHeld: boolean,
 ): AttemptEnd {

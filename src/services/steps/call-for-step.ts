@@ -72,7 +72,8 @@ export async function callForStep<Waited = never>(
       return readEnd(db, key);
     case 'retry': {
       const remainingMs = control.remainingMs - (performance.now() - beganAt);
-      return comeAgain(db, work, end, { remainingMs, totalTimeoutMs: settings.totalTimeoutMs });
+      const { totalTimeoutMs } = settings;
+      return comeAgain(db, work, { ...end, remainingMs, totalTimeoutMs });
     }
     case 'cancelled':
       return end;
@@ -102,23 +103,30 @@ async function endFailed<Waited>(
   return { kind, error };
 }
 
+interface TimedRetry {
+  readonly error: Failure;
+  readonly delayMs: number;
+  readonly remainingMs: number;
+  readonly totalTimeoutMs: number;
+}
+
 /** Later, as long as there is time. */
 async function comeAgain<Waited>(
   db: Db,
   work: StepWork<Waited>,
-  end: Extract<CallEnd, { kind: 'retry' }>,
-  time: { readonly remainingMs: number; readonly totalTimeoutMs: number },
+  { error, delayMs, ...time }: TimedRetry,
 ): Promise<StepExecution | Waited> {
-  const waited = await work.wait(end.error.code as ErrorCode, end.error);
+  const waited = await work.wait(error.code as ErrorCode, error);
   if (waited !== null) return waited;
-  if (work.isInline) return end;
-  if (hasTimeFor(end.delayMs, time.remainingMs)) {
-    await showRefusal(db, work.key, end.error);
-    return end;
+  const later: StepExecution = { kind: 'retry', error, delayMs };
+  if (work.isInline) return later;
+  if (hasTimeFor(delayMs, time.remainingMs)) {
+    await showRefusal(db, work.key, error);
+    return later;
   }
-  const error = outOfTime(end.error, time.totalTimeoutMs);
-  await recordFailure(db, work, error);
-  return { kind: 'failed', error };
+  const timeout = outOfTime(error, time.totalTimeoutMs);
+  await recordFailure(db, work, timeout);
+  return { kind: 'failed', error: timeout };
 }
 
 /** Why nobody takes it: people see it while the step is tried again. */
