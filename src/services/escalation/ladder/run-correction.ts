@@ -14,7 +14,7 @@ import { ladderMs } from '../../../core/ladder/limits.ts';
 import type { Db } from '../../../db/connect.ts';
 import { storeStepRevision } from '../../../db/step/step-revision.ts';
 import type { ExecuteRevision } from '../../steps/execute-step.ts';
-import type { StepExecution } from '../../steps/run-step.ts';
+import type { StepExecution } from '../../steps/step-end.ts';
 import type { EscalatedTask } from './step-task.ts';
 
 export interface CorrectionDependencies {
