@@ -1,8 +1,8 @@
 import ts from 'typescript';
 import { lineOf, type Source, type Violation } from './source.ts';
 
-export const mostLines = 40;
-export const mostParameters = 3;
+const mostLines = 40;
+const mostParameters = 3;
 
 type Named = ts.Node & { readonly name?: ts.Node };
 

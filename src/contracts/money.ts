@@ -25,7 +25,7 @@ export const CostSummary = z
   .meta({ id: 'CostSummary' });
 export type CostSummary = z.infer<typeof CostSummary>;
 
-export const Certainty = z.enum(['exact', 'estimated']).meta({ id: 'Certainty' });
+const Certainty = z.enum(['exact', 'estimated']).meta({ id: 'Certainty' });
 
 /** reserve: held before a call. settle: what it cost. release: it cost nothing. adjust: a settlement corrected. */
 export const LedgerKind = z.enum(['reserve', 'settle', 'release', 'adjust']).meta({ id: 'LedgerKind' });

@@ -111,7 +111,7 @@ export type RunStep = z.infer<typeof RunStep>;
 /** Of the items of a step. */
 export const RunStepList = listOf(RunStep).meta({ id: 'RunStepList' });
 
-export const RunLinks = z.strictObject({
+const RunLinks = z.strictObject({
   self: z.string(),
   events: z.string(),
   console: z.string().optional(),

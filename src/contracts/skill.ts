@@ -10,7 +10,7 @@ const Template = z.string().min(1).max(4_000);
 const UnixSeconds = z.number().nonnegative().max(8_640_000_000_000);
 const Count = z.number().int().min(0).max(1_000_000_000);
 
-export const SkillPattern = z
+const SkillPattern = z
   .object({
     job_type: JobType,
     /** All of them must be present. */

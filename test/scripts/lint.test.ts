@@ -51,3 +51,11 @@ test('a transaction of a callback is not refused', async () => {
     'export const a = (db: { transaction(f: () => void): void }) => db.transaction(() => undefined);\n';
   expect(await lint({ 'src/a.ts': text })).toBe('');
 });
+
+test('files that import one another are refused, for types too', async () => {
+  const files = {
+    'src/a.ts': "import type { B } from './b.ts';\n\nexport interface A {\n  readonly b: B;\n}\n",
+    'src/b.ts': "import type { A } from './a.ts';\n\nexport interface B {\n  readonly a: A | null;\n}\n",
+  };
+  expect(await lint(files)).toContain('This import is part of a cycle');
+});

@@ -61,7 +61,7 @@ export interface FailedRun {
   readonly place: Advanced;
 }
 
-export const transcode = {
+const transcode = {
   name: 'transcode',
   input: {
     type: 'object',

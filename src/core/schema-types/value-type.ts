@@ -67,7 +67,7 @@ function anyProperty(): Property {
   return { type: anyType, presence: 'maybe' };
 }
 
-export const anyObject: ObjectType = {
+const anyObject: ObjectType = {
   names: () => none,
   required: none,
   property: anyProperty,

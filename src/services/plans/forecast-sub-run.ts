@@ -7,10 +7,7 @@ import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { KnownDefinition } from '../runs/known-definitions.ts';
 import { noCost } from './cost-range.ts';
-import type { PlanContext, RunTask, UnitForecast } from './forecast.ts';
-import type { PlannedUnit } from './forecast-unit.ts';
-
-/** Runs below the first one. */
+import type { PlanContext, PlannedUnit, RunTask, UnitForecast } from './forecast.ts';
 
 export async function forecastSubRun(
   context: PlanContext,

@@ -1,22 +1,12 @@
 /** One execution of a step, whatever its kind: a call, a run of another pipeline, a pause, a question to a person. */
 import type { Finding } from '../../contracts/pipeline.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { routeOfStep } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { noCost } from './cost-range.ts';
-import type { PlanContext, RunTask, UnitForecast } from './forecast.ts';
+import type { PlanContext, PlannedUnit, RunTask, UnitForecast } from './forecast.ts';
 import { forecastSubRun } from './forecast-sub-run.ts';
-
-export interface PlannedUnit {
-  readonly step: CompiledStep;
-  /** JSON Pointer of the step in its definition. */
-  readonly pointer: string;
-  /** Null = only the run will know. */
-  readonly input: JsonObject | null;
-}
 
 export async function forecastUnit(
   context: PlanContext,

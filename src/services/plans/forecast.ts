@@ -4,6 +4,7 @@ import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { PlannedStepView } from '../../contracts/plan.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { CriticalPath } from '../../core/dag/critical-path.ts';
+import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import type { KnownDefinition } from '../runs/known-definitions.ts';
 import type { CostRange } from './cost-range.ts';
 import type { ForecastCall } from './forecast-call.ts';
@@ -56,4 +57,12 @@ export interface PlanContext {
   readonly inputBudget: { left: number; isShort: boolean };
   /** Lets others work now and then. */
   readonly yieldToEventLoop: () => Promise<void>;
+}
+
+export interface PlannedUnit {
+  readonly step: CompiledStep;
+  /** JSON Pointer of the step in its definition. */
+  readonly pointer: string;
+  /** Null = only the run will know. */
+  readonly input: JsonObject | null;
 }

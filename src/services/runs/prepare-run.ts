@@ -58,12 +58,7 @@ function looksAtJob({ hasJobSchema, definition }: KnownDefinition): boolean {
 }
 
 /** A job that is there. @throws AppError `not_found` */
-export async function findRunJob(
-  db: Db,
-  projectId: string,
-  jobId: string,
-  known: KnownDefinition,
-): Promise<RunJob> {
+async function findRunJob(db: Db, projectId: string, jobId: string, known: KnownDefinition): Promise<RunJob> {
   const key = { project_id: projectId, job_id: jobId };
   const found = looksAtJob(known)
     ? await findJob(db, key)

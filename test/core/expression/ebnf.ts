@@ -7,7 +7,7 @@ export type Part =
   | { readonly kind: 'sequence' | 'either'; readonly parts: readonly Part[] }
   | { readonly kind: 'repeated'; readonly part: Part };
 
-export function readPhrase(text: string): Part {
+function readPhrase(text: string): Part {
   const tokens = text.match(/"[^"]+"|[a-z]+|[{}|]/g) ?? [];
   if (tokens.join('') !== text.replaceAll(' ', '')) throw new Error(`not EBNF: ${text}`);
   const readEither = (): Part => {

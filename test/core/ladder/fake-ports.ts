@@ -21,7 +21,7 @@ export const policy = {
 export const refusal = { code: 'input_rejected', message: 'HTTP 422: rate is odd', status: 422 } as const;
 
 /** Takes an integer of at least 8000 as `rate`. */
-export const spec = {
+const spec = {
   schema: {
     type: 'object',
     properties: { rate: { type: 'integer', minimum: 8_000 } },

@@ -32,16 +32,13 @@ export interface TaskDependencies {
   readonly specs: PresentSpecs;
 }
 
-export function findStepDefinition(
-  { steps }: Pick<PipelineDefinition, 'steps'>,
-  stepId: string,
-): StepDefinition {
+function findStepDefinition({ steps }: Pick<PipelineDefinition, 'steps'>, stepId: string): StepDefinition {
   const found = steps.find(({ id }) => id === stepId);
   if (found === undefined) throw new AppError('not_found', `the pipeline has no step ${stepId}`);
   return found;
 }
 
-export function specTargetOf({ capability_version, tags, ...step }: StepDefinition): SpecTarget {
+function specTargetOf({ capability_version, tags, ...step }: StepDefinition): SpecTarget {
   return {
     capability: capabilityOf(step),
     versionRange: capability_version ?? null,

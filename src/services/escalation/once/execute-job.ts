@@ -45,7 +45,7 @@ export function createExecuteJob(dependencies: JobDependencies): ExecuteJob {
       : askExecutor(dependencies, compiler, { job, level, call });
 }
 
-export function lastErrorOf({ history }: Pick<Job, 'history'>): string | null {
+function lastErrorOf({ history }: Pick<Job, 'history'>): string | null {
   return history.at(-1)?.error ?? null;
 }
 

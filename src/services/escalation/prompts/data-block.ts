@@ -22,7 +22,7 @@ function toOneLine(data: JsonObject): string {
   );
 }
 
-export function writeDataBlock(data: JsonObject): DataBlock {
+function writeDataBlock(data: JsonObject): DataBlock {
   const nonce = randomBytes(12).toString('hex');
   const rule = [
     `The user message is one JSON object between the lines <<<DATA ${nonce} and DATA ${nonce}>>>.`,
