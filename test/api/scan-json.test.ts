@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type JsonLimits, scanJson } from '../../src/api/scan-json.ts';
+import { countProcessorMs } from '../support/processor-time.ts';
 
 const limits: JsonLimits = { depth: 4, keys: 3, stringBytes: 10 };
 function scan(text: string, over: Partial<JsonLimits> = {}) {
@@ -112,8 +113,8 @@ describe('a JSON body', () => {
 
   test('of the largest size is scanned in well under a second', () => {
     const text = Buffer.from(`["${'\\u0041'.repeat(40_000)}"${',"\\\\"'.repeat(1_000_000)}]`);
-    const startedAt = performance.now();
+    const spentMs = countProcessorMs();
     scanJson(text, { ...wide, stringBytes: 1_000_000 });
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(spentMs()).toBeLessThan(1_000);
   });
 });

@@ -9,6 +9,7 @@ import { newId } from '../../src/services/ids.ts';
 import { crystallise } from '../../src/services/skills/learn-skill.ts';
 import { createSkillMatcher } from '../../src/services/skills/match-skills.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { countProcessorMs } from '../support/processor-time.ts';
 
 let api: TestApi;
 beforeAll(async () => {
@@ -241,9 +242,9 @@ describe('POST and GET /skills', () => {
     const { match } = createSkillMatcher({ db: api.db });
     const times: number[] = [];
     for (const error of ['a'.repeat(100_000), 'ab'.repeat(50_000), 'xé😀a'.repeat(20_000)]) {
-      const begin = performance.now();
+      const spentMs = countProcessorMs();
       await match({ project_id: projectId, job_type: 'tts', signals: [], error });
-      times.push(performance.now() - begin);
+      times.push(spentMs());
     }
     expect(Math.min(...times)).toBeLessThan(100);
   });

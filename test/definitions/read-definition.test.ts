@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
+import { countProcessorMs } from '../support/processor-time.ts';
 
 const options = { knownCapabilities: null, strict: false };
 function read(text: string, contentType: string | null = null) {
@@ -217,7 +218,7 @@ steps:
   });
 
   it('is bounded for texts that are deep, or hold very many parts', () => {
-    const start = performance.now();
+    const spentMs = countProcessorMs();
     for (const [text, code] of [
       ['['.repeat(50_000), 'too_deep'],
       ['{"a":'.repeat(50_000), 'too_deep'],
@@ -227,7 +228,7 @@ steps:
     ] as const) {
       expect(read(text)).toMatchObject({ definition: null, findings: [{ code }] });
     }
-    expect(performance.now() - start).toBeLessThan(10_000);
+    expect(spentMs()).toBeLessThan(10_000);
   });
 
   it('keeps the first 1,000 errors and counts the rest', () => {

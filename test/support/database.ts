@@ -4,17 +4,13 @@
  */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, inject } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { hasTestFailed } from './failures.ts';
 
 const template = 'capstan_template';
 const templateLock = 4_027_113;
-
-let hasFailed = false;
-afterEach(({ task }) => {
-  hasFailed ||= task.result?.state === 'fail';
-});
 
 export interface TestDatabase {
   readonly url: string;
@@ -58,7 +54,7 @@ async function ensureTemplate(client: pg.Client): Promise<void> {
 }
 
 async function dropDatabase(name: string): Promise<void> {
-  if (hasFailed)
+  if (hasTestFailed())
     console.error(`a test failed; its database is kept until the server ends: ${databaseUrl(name)}`);
   else await withServer((client) => client.query(`drop database if exists ${name} with (force)`));
 }

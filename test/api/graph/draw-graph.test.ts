@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { drawGraph, type GraphNode } from '../../../src/api/graph/draw-graph.ts';
+import { countProcessorMs } from '../../support/processor-time.ts';
 import { type Box, readBoxes, readCurves, readElements } from './read-svg.ts';
 
 function aNode(id: string, label = 'probe'): GraphNode {
@@ -154,10 +155,10 @@ describe('the drawing of a graph', () => {
       aGraph(10_000, (index) => [1, 7, 60, 61, 900].map((back) => index - back).filter((i) => i >= 0)),
     ],
   ])('draws %s of 10,000 nodes', (_, { nodes, edges }) => {
-    const start = performance.now();
+    const spentMs = countProcessorMs();
     const svg = drawGraph(nodes, edges);
     // Some 0.2 s; work that grows with the square takes minutes.
-    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(spentMs()).toBeLessThan(5_000);
     expect(readBoxes(svg)).toHaveLength(10_000);
     expect(new Set(readBoxes(svg).map(({ left, top }) => `${left} ${top}`)).size).toBe(10_000);
   });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { findSchemaFault } from '../../../src/core/foreign-schema/schema-limits.ts';
+import { countProcessorMs } from '../../support/processor-time.ts';
 
 function nest(levels: number): JsonObject {
   return levels === 1 ? {} : { not: nest(levels - 1) };
@@ -77,10 +78,10 @@ describe('findSchemaFault', () => {
       items: { $ref: `#a${at + 1}` },
     }));
     const crossed = { anyOf: [...anchors, { $anchor: 'a330', items: { $ref: '#' } }] };
-    const begin = performance.now();
+    const spentMs = countProcessorMs();
     expect(findSchemaFault(crossed)).toMatch(/anyOf with 331 branches/);
     findSchemaFault(chain(300, (next) => ({ anyOf: [next, next] })));
-    expect(performance.now() - begin).toBeLessThan(500);
+    expect(spentMs()).toBeLessThan(500);
   });
 
   it('accepts the schema of any JSON', () => {

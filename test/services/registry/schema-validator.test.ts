@@ -4,6 +4,7 @@ import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
 import { useDatabase } from '../../support/database.ts';
+import { countProcessorMs } from '../../support/processor-time.ts';
 import { aSpec } from './fake-instance.ts';
 
 const { compile } = createSchemaCompiler();
@@ -47,10 +48,10 @@ describe('a compiled schema', () => {
 
   it('checks a hostile pattern in linear time', () => {
     const check = compile({ type: 'string', pattern: '^(a+)+$' });
-    const begin = performance.now();
+    const spentMs = countProcessorMs();
     expect(check(`${'a'.repeat(5_000)}!`)).toHaveLength(1);
     expect(check('a'.repeat(5_000))).toHaveLength(0);
-    expect(performance.now() - begin).toBeLessThan(1_000);
+    expect(spentMs()).toBeLessThan(1_000);
   });
 
   it('keeps patterns apart, unanchored, and reads those that need no u flag', () => {
