@@ -5,10 +5,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { checkDeclarations, checkFunctionLength, checkParameters } from './structure/check-functions.ts';
 import { checkLayers, checkOneWay } from './structure/check-layers.ts';
+import { checkOwnerPackages } from './structure/check-owner-packages.ts';
 import { checkTypeNames } from './structure/check-type-names.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
 import { readSources } from './structure/source.ts';
 
+const packageFile = new URL('../package.json', import.meta.url);
 const exceptionsFile = new URL('structure/exceptions.json', import.meta.url);
 
 const product = readSources(['src', 'capabilities']);
@@ -20,6 +22,7 @@ const violations = [
   ...checkParameters(product),
   ...checkTypeNames(product),
   ...checkDeclarations(all),
+  ...checkOwnerPackages(all, JSON.parse(readFileSync(packageFile, 'utf8'))),
 ];
 
 const exceptions: Exceptions = JSON.parse(readFileSync(exceptionsFile, 'utf8'));

@@ -5,6 +5,7 @@ import {
   checkParameters,
 } from '../../scripts/structure/check-functions.ts';
 import { checkLayers, checkOneWay } from '../../scripts/structure/check-layers.ts';
+import { checkOwnerPackages } from '../../scripts/structure/check-owner-packages.ts';
 import { checkTypeNames } from '../../scripts/structure/check-type-names.ts';
 import { compareWithExceptions } from '../../scripts/structure/exceptions.ts';
 import { layers } from '../../scripts/structure/layers.ts';
@@ -121,5 +122,28 @@ test('an exception lets its subject pass, and fails when nothing needs it any mo
     broken: [{ rule: 'parameters', subject: 'b', message: 'b' }],
     unneeded: ['parameters: gone', 'declarations: b'],
     needed: { parameters: ['a'], declarations: [] },
+  });
+});
+
+describe('packages that the owner named', () => {
+  const names = [...['activity', 'client', 'worker', 'workflow'].map((part) => `@temporalio/${part}`)];
+  const product = ['@koa/router', 'koa', 'knex', 'pg', 'zod', ...names];
+  const testing = '@temporalio/testing';
+  const versions = (packages: readonly string[]) => Object.fromEntries(packages.map((name) => [name, '1']));
+  const imports = (packages: readonly string[]) => packages.map((name) => `import '${name}';`).join('\n');
+  const missing = (used: readonly string[], named: readonly string[]) =>
+    subjectsOf(
+      (sources) =>
+        checkOwnerPackages(sources, { dependencies: versions(named), devDependencies: versions([testing]) }),
+      { 'src/a.ts': imports(used), 'test/b.ts': imports([testing]) },
+    );
+
+  test('are there and used', () => {
+    expect(missing(product, product)).toEqual([]);
+  });
+
+  test('may neither leave package.json nor lie unused', () => {
+    const others = product.filter((name) => name !== 'koa');
+    expect([missing(product, others), missing(others, product)]).toEqual([['koa'], ['koa']]);
   });
 });
