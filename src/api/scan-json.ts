@@ -64,7 +64,7 @@ function scanString(scan: Scan): void {
       `a string of ${end - start} bytes; allowed are ${limits.stringBytes}`,
     );
   scan.at = end + 1;
-  if (isKey(bytes, scan.at)) checkKey(scan, start, end, hasEscapes);
+  if (isKey(bytes, scan.at)) checkKey(scan, bytes.toString('utf8', start, end), hasEscapes);
 }
 
 function findEnd(bytes: Buffer, start: number): { end: number; hasEscapes: boolean } {
@@ -111,11 +111,10 @@ function isKey(bytes: Buffer, after: number): boolean {
   return bytes[at] === colon;
 }
 
-function checkKey(scan: Scan, start: number, end: number, hasEscapes: boolean): void {
+function checkKey(scan: Scan, written: string, hasEscapes: boolean): void {
   scan.keys++;
   if (scan.keys > scan.limits.keys)
     throw new AppError('json_too_deep', `the body holds more than ${scan.limits.keys} keys`);
-  const written = scan.bytes.toString('utf8', start, end);
   const name = hasEscapes ? unescapeName(written) : written;
   if (isForbiddenName(name)) throw new AppError('proto_key', `a key is named ${name}`);
 }

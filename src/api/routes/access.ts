@@ -12,65 +12,85 @@ import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
 import { KeyPath } from './parameters.ts';
 
-export function accessRoutes({ access }: Pick<Services, 'access'>): Route[] {
+export function accessRoutes(services: Pick<Services, 'access'>): Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/v1/projects',
-      tag: 'access',
-      summary: 'Create a project; the calling key holds it from then on',
-      auth: 'key',
-      scope: 'admin',
-      body: json(ProjectRequest),
-      responses: { 201: Project },
-      handle: async ({ caller, body }) => ({ status: 201, body: await access.createProject(caller, body) }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/projects',
-      tag: 'access',
-      summary: 'List the projects of the calling key',
-      auth: 'key',
-      scope: 'admin',
-      query: ListQuery.strict(),
-      responses: { 200: ProjectList },
-      handle: async ({ caller, query }) => ({ status: 200, body: await access.listProjects(caller, query) }),
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/keys',
-      tag: 'access',
-      summary: 'Create a key; it is shown in this answer only',
-      auth: 'key',
-      scope: 'admin',
-      body: json(KeyRequest),
-      responses: { 201: KeyCreated },
-      handle: async ({ caller, body }) => ({ status: 201, body: await access.createKey(caller, body) }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/keys',
-      tag: 'access',
-      summary: "List keys of the calling key's projects, newest first",
-      auth: 'key',
-      scope: 'admin',
-      query: ListQuery.strict(),
-      responses: { 200: KeyList },
-      handle: async ({ caller, query }) => ({ status: 200, body: await access.listKeys(caller, query) }),
-    }),
-    route({
-      method: 'DELETE',
-      path: '/v1/keys/{id}',
-      tag: 'access',
-      summary: 'Revoke a key, everywhere within 5 seconds',
-      auth: 'key',
-      scope: 'admin',
-      params: KeyPath,
-      responses: { 204: 'empty' },
-      handle: async ({ caller, params }) => {
-        await access.revokeKey(caller, params.id);
-        return { status: 204 };
-      },
-    }),
+    createProject(services),
+    listProjects(services),
+    createKey(services),
+    listKeys(services),
+    revokeKey(services),
   ];
+}
+
+function createProject({ access }: Pick<Services, 'access'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/projects',
+    tag: 'access',
+    summary: 'Create a project; the calling key holds it from then on',
+    auth: 'key',
+    scope: 'admin',
+    body: json(ProjectRequest),
+    responses: { 201: Project },
+    handle: async ({ caller, body }) => ({ status: 201, body: await access.createProject(caller, body) }),
+  });
+}
+
+function listProjects({ access }: Pick<Services, 'access'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/projects',
+    tag: 'access',
+    summary: 'List the projects of the calling key',
+    auth: 'key',
+    scope: 'admin',
+    query: ListQuery.strict(),
+    responses: { 200: ProjectList },
+    handle: async ({ caller, query }) => ({ status: 200, body: await access.listProjects(caller, query) }),
+  });
+}
+
+function createKey({ access }: Pick<Services, 'access'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/keys',
+    tag: 'access',
+    summary: 'Create a key; it is shown in this answer only',
+    auth: 'key',
+    scope: 'admin',
+    body: json(KeyRequest),
+    responses: { 201: KeyCreated },
+    handle: async ({ caller, body }) => ({ status: 201, body: await access.createKey(caller, body) }),
+  });
+}
+
+function listKeys({ access }: Pick<Services, 'access'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/keys',
+    tag: 'access',
+    summary: "List keys of the calling key's projects, newest first",
+    auth: 'key',
+    scope: 'admin',
+    query: ListQuery.strict(),
+    responses: { 200: KeyList },
+    handle: async ({ caller, query }) => ({ status: 200, body: await access.listKeys(caller, query) }),
+  });
+}
+
+function revokeKey({ access }: Pick<Services, 'access'>): Route {
+  return route({
+    method: 'DELETE',
+    path: '/v1/keys/{id}',
+    tag: 'access',
+    summary: 'Revoke a key, everywhere within 5 seconds',
+    auth: 'key',
+    scope: 'admin',
+    params: KeyPath,
+    responses: { 204: 'empty' },
+    handle: async ({ caller, params }) => {
+      await access.revokeKey(caller, params.id);
+      return { status: 204 };
+    },
+  });
 }

@@ -24,73 +24,81 @@ function sha256(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-export function callRoutes({ calls, decisions }: Pick<Services, 'calls' | 'decisions'>): Route[] {
-  return [
-    route({
-      method: 'POST',
-      path: '/v1/capabilities/{name}/exec',
-      tag: 'calls',
-      summary: 'Call a capability on the best instance, without a pipeline',
-      description:
-        'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that leaves cancels its call, unless it sent an Idempotency-Key.',
-      isLong: true,
-      auth: 'key',
-      scope: 'capability:call',
-      params: CapabilityPath,
-      headers: ExecHeaders,
-      body: json(ExecRequest),
-      responses: { 200: ExecAnswer },
-      errors: [
-        ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
-        ...(['idempotency_in_progress', 'idempotency_key_reuse', 'run_cancelled'] as const),
-        ...(['input_invalid', 'input_rejected', 'output_too_large'] as const),
-        ...(['capability_failed', 'response_invalid', 'output_invalid'] as const),
-        ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
-      ],
-      handle: async ({ caller, params, headers, body, bytes, signal, setHeader }) => {
-        const key = headers['idempotency-key'];
-        const { answer, isReplayed } = await calls.exec({
-          projectId: caller.project_id,
-          capability: params.name,
-          request: body,
-          idempotency: key === undefined ? null : { key, bodySha256: sha256(bytes) },
-          signal,
-        });
-        if (isReplayed) setHeader('Idempotent-Replayed', 'true');
-        if (answer instanceof AppError) throw answer;
-        return { status: 200, body: answer };
-      },
+export function callRoutes(services: Pick<Services, 'calls' | 'decisions'>): Route[] {
+  return [execCapability(services), previewRoute(services), showDecision(services)];
+}
+
+function execCapability({ calls }: Pick<Services, 'calls'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/capabilities/{name}/exec',
+    tag: 'calls',
+    summary: 'Call a capability on the best instance, without a pipeline',
+    description:
+      'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that leaves cancels its call, unless it sent an Idempotency-Key.',
+    isLong: true,
+    auth: 'key',
+    scope: 'capability:call',
+    params: CapabilityPath,
+    headers: ExecHeaders,
+    body: json(ExecRequest),
+    responses: { 200: ExecAnswer },
+    errors: [
+      ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
+      ...(['idempotency_in_progress', 'idempotency_key_reuse', 'run_cancelled'] as const),
+      ...(['input_invalid', 'input_rejected', 'output_too_large'] as const),
+      ...(['capability_failed', 'response_invalid', 'output_invalid'] as const),
+      ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
+    ],
+    handle: async ({ caller, params, headers, body, bytes, signal, setHeader }) => {
+      const key = headers['idempotency-key'];
+      const { answer, isReplayed } = await calls.exec({
+        projectId: caller.project_id,
+        capability: params.name,
+        request: body,
+        idempotency: key === undefined ? null : { key, bodySha256: sha256(bytes) },
+        signal,
+      });
+      if (isReplayed) setHeader('Idempotent-Replayed', 'true');
+      if (answer instanceof AppError) throw answer;
+      return { status: 200, body: answer };
+    },
+  });
+}
+
+function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/route',
+    tag: 'calls',
+    summary: 'Show which instance a call would be given now, and why',
+    description:
+      'Nothing is claimed or written. With `input`, instances whose schema refuses it are ruled out.',
+    auth: 'key',
+    scope: 'capability:read',
+    body: json(RouteRequestBody),
+    responses: { 200: Decision },
+    errors: ['not_found'],
+    handle: async ({ caller, body }) => ({
+      status: 200,
+      body: await decisions.preview(caller.project_id, body),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/route',
-      tag: 'calls',
-      summary: 'Show which instance a call would be given now, and why',
-      description:
-        'Nothing is claimed or written. With `input`, instances whose schema refuses it are ruled out.',
-      auth: 'key',
-      scope: 'capability:read',
-      body: json(RouteRequestBody),
-      responses: { 200: Decision },
-      errors: ['not_found'],
-      handle: async ({ caller, body }) => ({
-        status: 200,
-        body: await decisions.preview(caller.project_id, body),
-      }),
+  });
+}
+
+function showDecision({ decisions }: Pick<Services, 'decisions'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/decisions/{id}',
+    tag: 'calls',
+    summary: 'Show why a call went where it went, and make the choice again from what was known then',
+    auth: 'key',
+    scope: 'capability:read',
+    params: DecisionPath,
+    responses: { 200: DecisionDetail },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await decisions.get(caller.project_id, params.id),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/decisions/{id}',
-      tag: 'calls',
-      summary: 'Show why a call went where it went, and make the choice again from what was known then',
-      auth: 'key',
-      scope: 'capability:read',
-      params: DecisionPath,
-      responses: { 200: DecisionDetail },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await decisions.get(caller.project_id, params.id),
-      }),
-    }),
-  ];
+  });
 }

@@ -15,79 +15,99 @@ import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
 import { CapabilityPath } from './parameters.ts';
 
-export function capabilityRoutes({ registry }: Pick<Services, 'registry'>): Route[] {
+export function capabilityRoutes(services: Pick<Services, 'registry'>): Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/v1/capabilities',
-      tag: 'capabilities',
-      summary: 'Register an instance of a capability',
-      description:
-        'Repeatable. 201 for a new instance, 200 for a known one; a changed body raises its generation.',
-      auth: 'key',
-      scope: 'capability:register',
-      body: json(Registration),
-      responses: { 200: Instance, 201: Instance },
-      handle: async ({ caller, body }) => {
-        const { instance, created } = await registry.register(caller.project_id, body);
-        return { status: created === 'new' ? 201 : 200, body: instance };
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/capabilities',
-      tag: 'capabilities',
-      summary: 'List registered capabilities with their instances',
-      auth: 'key',
-      scope: 'capability:read',
-      query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
-      responses: { 200: CapabilityList },
-      handle: async ({ query }) => ({ status: 200, body: await registry.list(query) }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/capabilities/{name}',
-      tag: 'capabilities',
-      summary: 'Show a capability: its specs and instances',
-      auth: 'key',
-      scope: 'capability:read',
-      params: CapabilityPath,
-      responses: { 200: CapabilityDetail },
-      handle: async ({ params }) => ({ status: 200, body: await registry.get(params.name) }),
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/capabilities/{name}/heartbeat',
-      tag: 'capabilities',
-      summary: 'Tell that an instance is alive, every 60 seconds',
-      description:
-        'Revives an instance that was down. An unknown one is adopted if its /spec and /health name the capability.',
-      auth: 'key',
-      scope: 'capability:register',
-      params: CapabilityPath,
-      body: json(HeartbeatRequest),
-      responses: { 200: HeartbeatAnswer },
-      handle: async ({ caller, params, body }) => ({
-        status: 200,
-        body: await registry.heartbeat(caller.project_id, params.name, body),
-      }),
-    }),
-    route({
-      method: 'DELETE',
-      path: '/v1/capabilities/{name}',
-      tag: 'capabilities',
-      summary: 'Take an instance out of service',
-      description:
-        'Repeatable. Calls under way end first; nothing new is routed to it. Stale, and without effect, if the endpoint was registered anew since.',
-      auth: 'key',
-      scope: 'capability:register',
-      params: CapabilityPath,
-      body: json(DeregisterRequest),
-      responses: { 200: DeregisterAnswer },
-      handle: async ({ caller, params, body }) => ({
-        status: 200,
-        body: await registry.deregister(caller.project_id, params.name, body),
-      }),
-    }),
+    registerInstance(services),
+    listCapabilities(services),
+    showCapability(services),
+    heartbeat(services),
+    removeInstance(services),
   ];
+}
+
+function registerInstance({ registry }: Pick<Services, 'registry'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/capabilities',
+    tag: 'capabilities',
+    summary: 'Register an instance of a capability',
+    description:
+      'Repeatable. 201 for a new instance, 200 for a known one; a changed body raises its generation.',
+    auth: 'key',
+    scope: 'capability:register',
+    body: json(Registration),
+    responses: { 200: Instance, 201: Instance },
+    handle: async ({ caller, body }) => {
+      const { instance, created } = await registry.register(caller.project_id, body);
+      return { status: created === 'new' ? 201 : 200, body: instance };
+    },
+  });
+}
+
+function listCapabilities({ registry }: Pick<Services, 'registry'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/capabilities',
+    tag: 'capabilities',
+    summary: 'List registered capabilities with their instances',
+    auth: 'key',
+    scope: 'capability:read',
+    query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
+    responses: { 200: CapabilityList },
+    handle: async ({ query }) => ({ status: 200, body: await registry.list(query) }),
+  });
+}
+
+function showCapability({ registry }: Pick<Services, 'registry'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/capabilities/{name}',
+    tag: 'capabilities',
+    summary: 'Show a capability: its specs and instances',
+    auth: 'key',
+    scope: 'capability:read',
+    params: CapabilityPath,
+    responses: { 200: CapabilityDetail },
+    handle: async ({ params }) => ({ status: 200, body: await registry.get(params.name) }),
+  });
+}
+
+function heartbeat({ registry }: Pick<Services, 'registry'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/capabilities/{name}/heartbeat',
+    tag: 'capabilities',
+    summary: 'Tell that an instance is alive, every 60 seconds',
+    description:
+      'Revives an instance that was down. An unknown one is adopted if its /spec and /health name the capability.',
+    auth: 'key',
+    scope: 'capability:register',
+    params: CapabilityPath,
+    body: json(HeartbeatRequest),
+    responses: { 200: HeartbeatAnswer },
+    handle: async ({ caller, params, body }) => ({
+      status: 200,
+      body: await registry.heartbeat(caller.project_id, params.name, body),
+    }),
+  });
+}
+
+function removeInstance({ registry }: Pick<Services, 'registry'>): Route {
+  return route({
+    method: 'DELETE',
+    path: '/v1/capabilities/{name}',
+    tag: 'capabilities',
+    summary: 'Take an instance out of service',
+    description:
+      'Repeatable. Calls under way end first; nothing new is routed to it. Stale, and without effect, if the endpoint was registered anew since.',
+    auth: 'key',
+    scope: 'capability:register',
+    params: CapabilityPath,
+    body: json(DeregisterRequest),
+    responses: { 200: DeregisterAnswer },
+    handle: async ({ caller, params, body }) => ({
+      status: 200,
+      body: await registry.deregister(caller.project_id, params.name, body),
+    }),
+  });
 }

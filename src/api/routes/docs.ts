@@ -16,7 +16,15 @@ function readSwaggerFile(name: keyof typeof swaggerFiles): Promise<Buffer> {
   return readFile(join(folder, name));
 }
 
-function textRoute(path: string, summary: string, content: string, text: string): Route {
+interface Page {
+  readonly path: string;
+  readonly summary: string;
+  /** Its media type, without the charset. */
+  readonly content: string;
+  readonly text: string;
+}
+
+function textRoute({ path, summary, content, text }: Page): Route {
   return route({
     method: 'GET',
     path,
@@ -58,9 +66,19 @@ function redirectRoute(path: string): Route {
 
 export function docsRoutes(): Route[] {
   return [
-    textRoute('/docs', 'The API for people', 'text/html', apiPage),
-    textRoute('/docs/errors', 'Every error code and its meaning', 'text/html', errorsPage),
-    textRoute('/docs/init.js', 'Part of the API page: its start', 'text/javascript', initScript),
+    textRoute({ path: '/docs', summary: 'The API for people', content: 'text/html', text: apiPage }),
+    textRoute({
+      path: '/docs/errors',
+      summary: 'Every error code and its meaning',
+      content: 'text/html',
+      text: errorsPage,
+    }),
+    textRoute({
+      path: '/docs/init.js',
+      summary: 'Part of the API page: its start',
+      content: 'text/javascript',
+      text: initScript,
+    }),
     ...(Object.keys(swaggerFiles) as (keyof typeof swaggerFiles)[]).map(swaggerRoute),
     redirectRoute('/'),
     redirectRoute('/ui/'),

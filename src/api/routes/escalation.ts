@@ -19,68 +19,79 @@ const callErrors = [
   ...(['connect_failed', 'contact_lost', 'attempt_timeout'] as const),
 ];
 
-export function escalationRoutes({ escalations }: Pick<Services, 'escalations'>): Route[] {
-  return [
-    route({
-      method: 'POST',
-      path: '/execute',
-      tag: 'escalation',
-      summary: 'Make one attempt at a job, at a level of the ladder',
-      description:
-        'Level 0 applies the best skill’s template; 1 to 4 ask the model of that level, or the next one that is there; 5 opens a review. A failure comes with advice and the level to come back at.',
-      isLong: true,
-      auth: 'key',
-      scope: 'escalate',
-      body: json(ExecuteRequest),
-      responses: { 200: ExecuteAnswer },
-      errors: callErrors,
-      handle: async ({ caller, body, signal }) => ({
-        status: 200,
-        body: await escalations.execute(caller, body, signal),
-      }),
+export function escalationRoutes(services: Pick<Services, 'escalations'>): Route[] {
+  return [executeOnce(services), adviseOnce(services), createEscalation(services), showEscalation(services)];
+}
+
+function executeOnce({ escalations }: Pick<Services, 'escalations'>): Route {
+  return route({
+    method: 'POST',
+    path: '/execute',
+    tag: 'escalation',
+    summary: 'Make one attempt at a job, at a level of the ladder',
+    description:
+      'Level 0 applies the best skill’s template; 1 to 4 ask the model of that level, or the next one that is there; 5 opens a review. A failure comes with advice and the level to come back at.',
+    isLong: true,
+    auth: 'key',
+    scope: 'escalate',
+    body: json(ExecuteRequest),
+    responses: { 200: ExecuteAnswer },
+    errors: callErrors,
+    handle: async ({ caller, body, signal }) => ({
+      status: 200,
+      body: await escalations.execute(caller, body, signal),
     }),
-    route({
-      method: 'POST',
-      path: '/advise',
-      tag: 'escalation',
-      summary: 'Ask what to do differently after a failure',
-      description:
-        'The advisor is the asked level, or as much higher as the error is often in `escalation_history`. The same request is answered with the same advice for 24 hours, and paid for once. `suggested_executor_level` 5: ask a person.',
-      isLong: true,
-      auth: 'key',
-      scope: 'escalate',
-      body: json(AdviseRequest),
-      responses: { 200: AdviseAnswer },
-      errors: callErrors,
-      handle: async ({ caller, body }) => ({ status: 200, body: await escalations.advise(caller, body) }),
+  });
+}
+
+function adviseOnce({ escalations }: Pick<Services, 'escalations'>): Route {
+  return route({
+    method: 'POST',
+    path: '/advise',
+    tag: 'escalation',
+    summary: 'Ask what to do differently after a failure',
+    description:
+      'The advisor is the asked level, or as much higher as the error is often in `escalation_history`. The same request is answered with the same advice for 24 hours, and paid for once. `suggested_executor_level` 5: ask a person.',
+    isLong: true,
+    auth: 'key',
+    scope: 'escalate',
+    body: json(AdviseRequest),
+    responses: { 200: AdviseAnswer },
+    errors: callErrors,
+    handle: async ({ caller, body }) => ({ status: 200, body: await escalations.advise(caller, body) }),
+  });
+}
+
+function createEscalation({ escalations }: Pick<Services, 'escalations'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/escalations',
+    tag: 'escalation',
+    summary: 'Run the whole ladder for a job, durably',
+    auth: 'key',
+    scope: 'escalate',
+    body: json(EscalationRequest),
+    responses: { 202: Escalation },
+    handle: async ({ caller, body }) => {
+      const escalation = await escalations.create(caller, body);
+      return { status: 202, headers: { location: escalation.links.self }, body: escalation };
+    },
+  });
+}
+
+function showEscalation({ escalations }: Pick<Services, 'escalations'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/escalations/{id}',
+    tag: 'escalation',
+    summary: 'Show an escalation with its history and advice',
+    auth: 'key',
+    scope: 'escalate',
+    params: EscalationPath,
+    responses: { 200: Escalation },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await escalations.get(caller.project_id, params.id),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/escalations',
-      tag: 'escalation',
-      summary: 'Run the whole ladder for a job, durably',
-      auth: 'key',
-      scope: 'escalate',
-      body: json(EscalationRequest),
-      responses: { 202: Escalation },
-      handle: async ({ caller, body }) => {
-        const escalation = await escalations.create(caller, body);
-        return { status: 202, headers: { location: escalation.links.self }, body: escalation };
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/escalations/{id}',
-      tag: 'escalation',
-      summary: 'Show an escalation with its history and advice',
-      auth: 'key',
-      scope: 'escalate',
-      params: EscalationPath,
-      responses: { 200: Escalation },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await escalations.get(caller.project_id, params.id),
-      }),
-    }),
-  ];
+  });
 }

@@ -55,112 +55,144 @@ function isKnownToClient(file: StoredFile, ifNoneMatch: string | undefined): boo
   return ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(file)) === true;
 }
 
-export function mediaRoutes({ jobs, media }: Pick<Services, 'jobs' | 'media'>, config: ApiConfig): Route[] {
-  const locate = async ({ project_id }: Caller, sentPath: string): Promise<MediaPath> => {
+interface MediaAccess {
+  readonly files: FileFinder;
+  readonly media: Services['media'];
+}
+
+export function mediaRoutes(services: Pick<Services, 'jobs' | 'media'>, config: ApiConfig): Route[] {
+  const access: MediaAccess = { files: createFileFinder(services), media: services.media };
+  return [
+    storeFile(access, config.MEDIA_LIMIT_BYTES),
+    showFile(access),
+    readFile(access),
+    deleteFile(access),
+  ];
+}
+
+interface FileFinder {
+  /** @throws AppError `not_found` when the project has no such job */
+  readonly locate: (caller: Caller, sentPath: string) => Promise<MediaPath>;
+  /** @throws AppError `not_found` when the job has no such file either */
+  readonly find: (caller: Caller, sentPath: string) => Promise<{ target: MediaPath; file: StoredFile }>;
+}
+
+function createFileFinder({ jobs, media }: Pick<Services, 'jobs' | 'media'>): FileFinder {
+  const locate: FileFinder['locate'] = async ({ project_id }, sentPath) => {
     const target = readPath(sentPath);
     if (await jobs.exists(project_id, target.job_id)) return target;
     throw new AppError('not_found', `no job ${target.job_id}`);
   };
-
-  const find = async (caller: Caller, sentPath: string) => {
-    const target = await locate(caller, sentPath);
-    const file = await media.head(target);
-    if (file !== null) return { target, file };
-    throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
+  return {
+    locate,
+    find: async (caller, sentPath) => {
+      const target = await locate(caller, sentPath);
+      const file = await media.head(target);
+      if (file !== null) return { target, file };
+      throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
+    },
   };
+}
 
-  return [
-    route({
-      method: 'PUT',
-      path,
-      tag: 'media',
-      summary: 'Store a file, replacing one of the same name as a whole',
-      auth: 'key',
-      scope: 'media:write',
-      params: MediaFilePath,
-      body: byteStream,
-      responses: { 200: MediaObject, 201: MediaObject },
-      errors: ['body_too_large', 'state_conflict'],
-      handle: async ({ caller, path: sentPath, body, requestHeaders }) => {
-        const target = await locate(caller, sentPath);
-        const limitBytes = config.MEDIA_LIMIT_BYTES;
-        if (Number(requestHeaders['content-length'] ?? 0) > limitBytes)
-          throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
-        const before = await media.head(target);
-        const file = await media.put(target, body.stream, { contentType: body.contentType, limitBytes });
-        return {
-          status: before === null ? 201 : 200,
-          headers: { ETag: etagOf(file) },
-          body: {
-            reference: formatMediaReference(target),
-            size: file.size,
-            content_type: file.content_type,
-            sha256: file.sha256,
-          },
-        };
-      },
-    }),
-    route({
-      method: 'HEAD',
-      path,
-      tag: 'media',
-      summary: 'Show size, type and digest of a file',
-      auth: 'key',
-      scope: 'media:read',
-      params: MediaFilePath,
-      responses: { 200: 'empty' },
-      handle: async ({ caller, path: sentPath }) => {
-        const { file } = await find(caller, sentPath);
-        return { status: 200, headers: { ...headersOf(file), 'Content-Length': String(file.size) } };
-      },
-    }),
-    route({
-      method: 'GET',
-      path,
-      tag: 'media',
-      summary: 'Read a file, or one range of its bytes',
-      auth: 'key',
-      scope: 'media:read',
-      params: MediaFilePath,
-      headers: ConditionalHeaders,
-      responses: { 200: anyContent, 206: anyContent, 304: 'empty' },
-      errors: ['range_not_satisfiable'],
-      handle: async ({ caller, path: sentPath, headers, setHeader }) => {
-        const { target, file } = await find(caller, sentPath);
-        if (isKnownToClient(file, headers['if-none-match'])) return { status: 304, headers: headersOf(file) };
-        const mayRange = [undefined, etagOf(file)].includes(headers['if-range']);
-        const range = mayRange ? readRange(headers.range, file.size) : null;
-        if (range === 'unsatisfiable') {
-          setHeader('Content-Range', `bytes */${file.size}`);
-          throw new AppError('range_not_satisfiable', `${headers.range}; the file has ${file.size} bytes`);
-        }
-        if (range === null) {
-          const whole = { ...headersOf(file), 'Content-Length': String(file.size) };
-          return { status: 200, headers: whole, body: await media.read(target) };
-        }
-        const { start, end } = range;
-        const part = {
-          ...headersOf(file),
-          'Content-Length': String(end - start + 1),
-          'Content-Range': `bytes ${start}-${end}/${file.size}`,
-        };
-        return { status: 206, headers: part, body: await media.read(target, range) };
-      },
-    }),
-    route({
-      method: 'DELETE',
-      path,
-      tag: 'media',
-      summary: 'Delete a file',
-      auth: 'key',
-      scope: 'media:write',
-      params: MediaFilePath,
-      responses: { 204: 'empty' },
-      handle: async ({ caller, path: sentPath }) => {
-        const target = await locate(caller, sentPath);
-        if (await media.delete(target)) return { status: 204 };
-        throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
-      },
-    }),
-  ];
+function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
+  return route({
+    method: 'PUT',
+    path,
+    tag: 'media',
+    summary: 'Store a file, replacing one of the same name as a whole',
+    auth: 'key',
+    scope: 'media:write',
+    params: MediaFilePath,
+    body: byteStream,
+    responses: { 200: MediaObject, 201: MediaObject },
+    errors: ['body_too_large', 'state_conflict'],
+    handle: async ({ caller, path: sentPath, body, requestHeaders }) => {
+      const target = await files.locate(caller, sentPath);
+      if (Number(requestHeaders['content-length'] ?? 0) > limitBytes)
+        throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
+      const before = await media.head(target);
+      const file = await media.put(target, body.stream, { contentType: body.contentType, limitBytes });
+      return {
+        status: before === null ? 201 : 200,
+        headers: { ETag: etagOf(file) },
+        body: {
+          reference: formatMediaReference(target),
+          size: file.size,
+          content_type: file.content_type,
+          sha256: file.sha256,
+        },
+      };
+    },
+  });
+}
+
+function showFile({ files }: MediaAccess): Route {
+  return route({
+    method: 'HEAD',
+    path,
+    tag: 'media',
+    summary: 'Show size, type and digest of a file',
+    auth: 'key',
+    scope: 'media:read',
+    params: MediaFilePath,
+    responses: { 200: 'empty' },
+    handle: async ({ caller, path: sentPath }) => {
+      const { file } = await files.find(caller, sentPath);
+      return { status: 200, headers: { ...headersOf(file), 'Content-Length': String(file.size) } };
+    },
+  });
+}
+
+function readFile({ files, media }: MediaAccess): Route {
+  return route({
+    method: 'GET',
+    path,
+    tag: 'media',
+    summary: 'Read a file, or one range of its bytes',
+    auth: 'key',
+    scope: 'media:read',
+    params: MediaFilePath,
+    headers: ConditionalHeaders,
+    responses: { 200: anyContent, 206: anyContent, 304: 'empty' },
+    errors: ['range_not_satisfiable'],
+    handle: async ({ caller, path: sentPath, headers, setHeader }) => {
+      const { target, file } = await files.find(caller, sentPath);
+      if (isKnownToClient(file, headers['if-none-match'])) return { status: 304, headers: headersOf(file) };
+      const mayRange = [undefined, etagOf(file)].includes(headers['if-range']);
+      const range = mayRange ? readRange(headers.range, file.size) : null;
+      if (range === 'unsatisfiable') {
+        setHeader('Content-Range', `bytes */${file.size}`);
+        throw new AppError('range_not_satisfiable', `${headers.range}; the file has ${file.size} bytes`);
+      }
+      if (range === null) {
+        const whole = { ...headersOf(file), 'Content-Length': String(file.size) };
+        return { status: 200, headers: whole, body: await media.read(target) };
+      }
+      const { start, end } = range;
+      const part = {
+        ...headersOf(file),
+        'Content-Length': String(end - start + 1),
+        'Content-Range': `bytes ${start}-${end}/${file.size}`,
+      };
+      return { status: 206, headers: part, body: await media.read(target, range) };
+    },
+  });
+}
+
+function deleteFile({ files, media }: MediaAccess): Route {
+  return route({
+    method: 'DELETE',
+    path,
+    tag: 'media',
+    summary: 'Delete a file',
+    auth: 'key',
+    scope: 'media:write',
+    params: MediaFilePath,
+    responses: { 204: 'empty' },
+    handle: async ({ caller, path: sentPath }) => {
+      const target = await files.locate(caller, sentPath);
+      if (await media.delete(target)) return { status: 204 };
+      throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
+    },
+  });
 }

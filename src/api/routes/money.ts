@@ -18,76 +18,87 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
   return format === 'csv' || accept?.includes('text/csv') === true;
 }
 
-export function moneyRoutes({ money }: Pick<Services, 'money'>): Route[] {
-  return [
-    route({
-      method: 'GET',
-      path: '/v1/costs',
-      tag: 'money',
-      summary: 'What the project spent today and in a period, and its limit',
-      description:
-        'Weeks begin on Monday, months on the first; both end today. Days are those of the project’s time zone.',
-      auth: 'key',
-      scope: 'cost:read',
-      query: z.strictObject({ period: CostPeriod.default('day') }),
-      responses: { 200: CostSummary },
-      handle: async ({ caller, query }) => ({
+export function moneyRoutes(services: Pick<Services, 'money'>): Route[] {
+  return [sumCosts(services), listLedger(services), listBudgets(services), setBudget(services)];
+}
+
+function sumCosts({ money }: Pick<Services, 'money'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/costs',
+    tag: 'money',
+    summary: 'What the project spent today and in a period, and its limit',
+    description:
+      'Weeks begin on Monday, months on the first; both end today. Days are those of the project’s time zone.',
+    auth: 'key',
+    scope: 'cost:read',
+    query: z.strictObject({ period: CostPeriod.default('day') }),
+    responses: { 200: CostSummary },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await money.readCosts(caller, query.period),
+    }),
+  });
+}
+
+function listLedger({ money }: Pick<Services, 'money'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/ledger',
+    tag: 'money',
+    summary: 'Every movement of money, the newest day first and in it the newest entry',
+    description:
+      'JSON pages by default. With `format=csv` or `Accept: text/csv` everything that matches, as one stream; one that is cut off breaks the connection.',
+    auth: 'key',
+    scope: 'cost:read',
+    query: LedgerQuery,
+    headers: z.object({ accept: z.string().max(1_000).optional() }),
+    responses: { 200: { content: 'text/csv', schema: LedgerPage } },
+    handle: async ({ caller, query, headers, signal }) => {
+      if (!wantsCsv(query.format, headers.accept)) {
+        return { status: 200, body: await money.readLedger(caller, query) };
+      }
+      return {
         status: 200,
-        body: await money.readCosts(caller, query.period),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/ledger',
-      tag: 'money',
-      summary: 'Every movement of money, the newest day first and in it the newest entry',
-      description:
-        'JSON pages by default. With `format=csv` or `Accept: text/csv` everything that matches, as one stream; one that is cut off breaks the connection.',
-      auth: 'key',
-      scope: 'cost:read',
-      query: LedgerQuery,
-      headers: z.object({ accept: z.string().max(1_000).optional() }),
-      responses: { 200: { content: 'text/csv', schema: LedgerPage } },
-      handle: async ({ caller, query, headers, signal }) => {
-        if (!wantsCsv(query.format, headers.accept)) {
-          return { status: 200, body: await money.readLedger(caller, query) };
-        }
-        return {
-          status: 200,
-          headers: {
-            'Content-Type': 'text/csv; charset=utf-8; header=present',
-            'Content-Disposition': 'attachment; filename="ledger.csv"',
-          },
-          body: Readable.from(money.exportLedger(caller, query), {
-            objectMode: false,
-            signal: toAbortSignal(signal),
-          }),
-        };
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/budgets',
-      tag: 'money',
-      summary: "Today's budgets: of the project, and of all projects",
-      auth: 'key',
-      scope: 'cost:read',
-      query: z.strictObject({}),
-      responses: { 200: BudgetList },
-      handle: async ({ caller }) => ({ status: 200, body: { items: await money.readBudgets(caller) } }),
-    }),
-    route({
-      method: 'PUT',
-      path: '/v1/budgets',
-      tag: 'money',
-      summary: 'Set the limit of a day, from the next reservation on',
-      description:
-        'The global limit needs an admin key. What is reserved stays reserved, also above a lower limit.',
-      auth: 'key',
-      scope: 'budget:write',
-      body: json(BudgetRequest),
-      responses: { 200: Budget },
-      handle: async ({ caller, body }) => ({ status: 200, body: await money.setBudget(caller, body) }),
-    }),
-  ];
+        headers: {
+          'Content-Type': 'text/csv; charset=utf-8; header=present',
+          'Content-Disposition': 'attachment; filename="ledger.csv"',
+        },
+        body: Readable.from(money.exportLedger(caller, query), {
+          objectMode: false,
+          signal: toAbortSignal(signal),
+        }),
+      };
+    },
+  });
+}
+
+function listBudgets({ money }: Pick<Services, 'money'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/budgets',
+    tag: 'money',
+    summary: "Today's budgets: of the project, and of all projects",
+    auth: 'key',
+    scope: 'cost:read',
+    query: z.strictObject({}),
+    responses: { 200: BudgetList },
+    handle: async ({ caller }) => ({ status: 200, body: { items: await money.readBudgets(caller) } }),
+  });
+}
+
+function setBudget({ money }: Pick<Services, 'money'>): Route {
+  return route({
+    method: 'PUT',
+    path: '/v1/budgets',
+    tag: 'money',
+    summary: 'Set the limit of a day, from the next reservation on',
+    description:
+      'The global limit needs an admin key. What is reserved stays reserved, also above a lower limit.',
+    auth: 'key',
+    scope: 'budget:write',
+    body: json(BudgetRequest),
+    responses: { 200: Budget },
+    handle: async ({ caller, body }) => ({ status: 200, body: await money.setBudget(caller, body) }),
+  });
 }

@@ -15,130 +15,162 @@ import { definitionText, json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
 import { AliasPath, PipelinePath, VersionPath } from './parameters.ts';
 
-export function pipelineRoutes({ pipelines, aliases }: Pick<Services, 'pipelines' | 'aliases'>): Route[] {
+export function pipelineRoutes(services: Pick<Services, 'pipelines' | 'aliases'>): Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/v1/pipelines',
-      tag: 'pipelines',
-      summary: 'Store a version of a pipeline',
-      description:
-        'The body is the definition. 201 when the version is new, 200 when it exists with this content.',
-      auth: 'key',
-      scope: 'pipeline:write',
-      body: definitionText,
-      responses: { 200: PipelineSubmitted, 201: PipelineSubmitted },
-      errors: ['definition_invalid', 'version_conflict'],
-      handle: async ({ caller, body }) => {
-        const { answer, created } = await pipelines.submit(caller.project_id, body);
-        return { status: created ? 201 : 200, body: answer };
-      },
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/pipelines/validate',
-      tag: 'pipelines',
-      summary: 'Check a definition without storing it',
-      auth: 'key',
-      scope: 'pipeline:read',
-      query: z.strictObject({
-        strict: z.enum(['true', 'false']).default('false').meta({
-          description: 'true: a capability that nobody has registered is an error instead of a warning',
-        }),
-      }),
-      body: definitionText,
-      responses: { 200: Validation },
-      handle: async ({ caller, query, body }) => ({
-        status: 200,
-        body: await pipelines.validate(caller.project_id, body, { strict: query.strict === 'true' }),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/pipelines',
-      tag: 'pipelines',
-      summary: 'List pipelines with their latest version',
-      auth: 'key',
-      scope: 'pipeline:read',
-      query: ListQuery.strict(),
-      responses: { 200: PipelineList },
-      handle: async ({ caller, query }) => ({
-        status: 200,
-        body: await pipelines.list(caller.project_id, query),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/pipelines/{name}',
-      tag: 'pipelines',
-      summary: 'Show the latest version of a pipeline',
-      auth: 'key',
-      scope: 'pipeline:read',
-      params: PipelinePath,
-      responses: { 200: PipelineVersion },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await pipelines.get(caller.project_id, params.name),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/pipelines/{name}/versions',
-      tag: 'pipelines',
-      summary: 'List the versions of a pipeline, newest first',
-      auth: 'key',
-      scope: 'pipeline:read',
-      params: PipelinePath,
-      query: ListQuery.strict(),
-      responses: { 200: PipelineVersionList },
-      handle: async ({ caller, params, query }) => ({
-        status: 200,
-        body: await pipelines.versions(caller.project_id, params.name, query),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/pipelines/{name}/versions/{version}',
-      tag: 'pipelines',
-      summary: 'Show one version of a pipeline',
-      auth: 'key',
-      scope: 'pipeline:read',
-      params: VersionPath,
-      responses: { 200: PipelineVersion },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await pipelines.getVersion(caller.project_id, params.name, params.version),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/pipelines/{name}/aliases',
-      tag: 'pipelines',
-      summary: 'List the names of versions of a pipeline',
-      auth: 'key',
-      scope: 'pipeline:read',
-      params: PipelinePath,
-      responses: { 200: AliasList },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await aliases.list(caller.project_id, params.name),
-      }),
-    }),
-    route({
-      method: 'PUT',
-      path: '/v1/pipelines/{name}/aliases/{alias}',
-      tag: 'pipelines',
-      summary: 'Let a name stand for a version of a pipeline',
-      description: 'From the next run on; runs keep the version that they were started with.',
-      auth: 'key',
-      scope: 'pipeline:write',
-      params: AliasPath,
-      body: json(AliasRequest),
-      responses: { 200: Alias },
-      handle: async ({ caller, params, body }) => {
-        const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
-        return { status: 200, body: await aliases.set(key, params.alias) };
-      },
-    }),
+    storePipeline(services),
+    validatePipeline(services),
+    listPipelines(services),
+    showPipeline(services),
+    listVersions(services),
+    showVersion(services),
+    listAliases(services),
+    setAlias(services),
   ];
+}
+
+function storePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/pipelines',
+    tag: 'pipelines',
+    summary: 'Store a version of a pipeline',
+    description:
+      'The body is the definition. 201 when the version is new, 200 when it exists with this content.',
+    auth: 'key',
+    scope: 'pipeline:write',
+    body: definitionText,
+    responses: { 200: PipelineSubmitted, 201: PipelineSubmitted },
+    errors: ['definition_invalid', 'version_conflict'],
+    handle: async ({ caller, body }) => {
+      const { answer, created } = await pipelines.submit(caller.project_id, body);
+      return { status: created ? 201 : 200, body: answer };
+    },
+  });
+}
+
+function validatePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/pipelines/validate',
+    tag: 'pipelines',
+    summary: 'Check a definition without storing it',
+    auth: 'key',
+    scope: 'pipeline:read',
+    query: z.strictObject({
+      strict: z.enum(['true', 'false']).default('false').meta({
+        description: 'true: a capability that nobody has registered is an error instead of a warning',
+      }),
+    }),
+    body: definitionText,
+    responses: { 200: Validation },
+    handle: async ({ caller, query, body }) => ({
+      status: 200,
+      body: await pipelines.validate(caller.project_id, body, { strict: query.strict === 'true' }),
+    }),
+  });
+}
+
+function listPipelines({ pipelines }: Pick<Services, 'pipelines'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/pipelines',
+    tag: 'pipelines',
+    summary: 'List pipelines with their latest version',
+    auth: 'key',
+    scope: 'pipeline:read',
+    query: ListQuery.strict(),
+    responses: { 200: PipelineList },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await pipelines.list(caller.project_id, query),
+    }),
+  });
+}
+
+function showPipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}',
+    tag: 'pipelines',
+    summary: 'Show the latest version of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: PipelineVersion },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await pipelines.get(caller.project_id, params.name),
+    }),
+  });
+}
+
+function listVersions({ pipelines }: Pick<Services, 'pipelines'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/versions',
+    tag: 'pipelines',
+    summary: 'List the versions of a pipeline, newest first',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    query: ListQuery.strict(),
+    responses: { 200: PipelineVersionList },
+    handle: async ({ caller, params, query }) => ({
+      status: 200,
+      body: await pipelines.versions(caller.project_id, params.name, query),
+    }),
+  });
+}
+
+function showVersion({ pipelines }: Pick<Services, 'pipelines'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/versions/{version}',
+    tag: 'pipelines',
+    summary: 'Show one version of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: VersionPath,
+    responses: { 200: PipelineVersion },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await pipelines.getVersion(caller.project_id, params.name, params.version),
+    }),
+  });
+}
+
+function listAliases({ aliases }: Pick<Services, 'aliases'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/pipelines/{name}/aliases',
+    tag: 'pipelines',
+    summary: 'List the names of versions of a pipeline',
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: AliasList },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await aliases.list(caller.project_id, params.name),
+    }),
+  });
+}
+
+function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
+  return route({
+    method: 'PUT',
+    path: '/v1/pipelines/{name}/aliases/{alias}',
+    tag: 'pipelines',
+    summary: 'Let a name stand for a version of a pipeline',
+    description: 'From the next run on; runs keep the version that they were started with.',
+    auth: 'key',
+    scope: 'pipeline:write',
+    params: AliasPath,
+    body: json(AliasRequest),
+    responses: { 200: Alias },
+    handle: async ({ caller, params, body }) => {
+      const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
+      return { status: 200, body: await aliases.set(key, params.alias) };
+    },
+  });
 }

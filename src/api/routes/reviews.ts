@@ -38,7 +38,7 @@ function answer(review: Review) {
   return { status: 200, headers: { ETag: `"${review.version}"` }, body: review } as const;
 }
 
-function list({ reviews }: Pick<Services, 'reviews'>): Route {
+function listReviews({ reviews }: Pick<Services, 'reviews'>): Route {
   return route({
     method: 'GET',
     path: '/v1/reviews',
@@ -57,7 +57,7 @@ function list({ reviews }: Pick<Services, 'reviews'>): Route {
   });
 }
 
-function decide({ reviews }: Pick<Services, 'reviews'>): Route {
+function decideReview({ reviews }: Pick<Services, 'reviews'>): Route {
   return route({
     method: 'POST',
     path: '/v1/reviews/{id}/decision',
@@ -96,43 +96,55 @@ function decide({ reviews }: Pick<Services, 'reviews'>): Route {
 
 export function reviewRoutes(services: Pick<Services, 'reviews'>): Route[] {
   return [
-    list(services),
-    route({
-      method: 'GET',
-      path: '/v1/reviews/{id}',
-      tag: 'reviews',
-      summary: 'Show a review; its ETag is the version to decide on',
-      auth: 'key',
-      scope: 'run:read',
-      params: ReviewPath,
-      responses: { 200: Review },
-      handle: async ({ caller, params }) => answer(await services.reviews.get(caller.project_id, params.id)),
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/reviews/{id}/claim',
-      tag: 'reviews',
-      summary: 'Claim a review for 15 minutes, or prolong the claim',
-      description: 'Until then nobody else decides it.',
-      auth: 'key',
-      scope: 'review:decide',
-      params: ReviewPath,
-      responses: { 200: Review },
-      errors: ['state_conflict'],
-      handle: async ({ caller, params }) => answer(await services.reviews.claim(caller, params.id)),
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/reviews/{id}/release',
-      tag: 'reviews',
-      summary: 'Give a claim back',
-      auth: 'key',
-      scope: 'review:decide',
-      params: ReviewPath,
-      responses: { 200: Review },
-      errors: ['state_conflict'],
-      handle: async ({ caller, params }) => answer(await services.reviews.release(caller, params.id)),
-    }),
-    decide(services),
+    listReviews(services),
+    showReview(services),
+    claimReview(services),
+    releaseReview(services),
+    decideReview(services),
   ];
+}
+
+function showReview({ reviews }: Pick<Services, 'reviews'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/reviews/{id}',
+    tag: 'reviews',
+    summary: 'Show a review; its ETag is the version to decide on',
+    auth: 'key',
+    scope: 'run:read',
+    params: ReviewPath,
+    responses: { 200: Review },
+    handle: async ({ caller, params }) => answer(await reviews.get(caller.project_id, params.id)),
+  });
+}
+
+function claimReview({ reviews }: Pick<Services, 'reviews'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/reviews/{id}/claim',
+    tag: 'reviews',
+    summary: 'Claim a review for 15 minutes, or prolong the claim',
+    description: 'Until then nobody else decides it.',
+    auth: 'key',
+    scope: 'review:decide',
+    params: ReviewPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params }) => answer(await reviews.claim(caller, params.id)),
+  });
+}
+
+function releaseReview({ reviews }: Pick<Services, 'reviews'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/reviews/{id}/release',
+    tag: 'reviews',
+    summary: 'Give a claim back',
+    auth: 'key',
+    scope: 'review:decide',
+    params: ReviewPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params }) => answer(await reviews.release(caller, params.id)),
+  });
 }

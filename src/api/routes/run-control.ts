@@ -8,43 +8,42 @@ import { RunPath } from './parameters.ts';
 
 type Runs = Pick<Services, 'runs'>;
 
-function hold({ runs }: Runs): Route[] {
+export function runControlRoutes(services: Runs): Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/v1/runs/{id}/pause',
-      tag: 'runs',
+    cancelRun(services),
+    holdRun(services, 'pause', {
       summary: 'Let nothing new of a run start',
       description: 'What runs goes on to its end. Repeated, it changes nothing.',
-      auth: 'key',
-      scope: 'run:write',
-      params: RunPath,
-      responses: { 202: Run },
-      errors: ['state_conflict'],
-      handle: async ({ caller, params }) => ({
-        status: 202,
-        body: await runs.pause({ project_id: caller.project_id, run_id: params.id }),
-      }),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/runs/{id}/resume',
-      tag: 'runs',
-      summary: 'Let a paused run go on',
-      auth: 'key',
-      scope: 'run:write',
-      params: RunPath,
-      responses: { 202: Run },
-      errors: ['state_conflict'],
-      handle: async ({ caller, params }) => ({
-        status: 202,
-        body: await runs.resume({ project_id: caller.project_id, run_id: params.id }),
-      }),
-    }),
+    holdRun(services, 'resume', { summary: 'Let a paused run go on' }),
+    repeatRun(services),
+    setRunBudget(services),
   ];
 }
 
-function cancel({ runs }: Runs): Route {
+function holdRun(
+  { runs }: Runs,
+  act: 'pause' | 'resume',
+  about: { readonly summary: string; readonly description?: string },
+): Route {
+  return route({
+    method: 'POST',
+    path: `/v1/runs/{id}/${act}`,
+    tag: 'runs',
+    ...about,
+    auth: 'key',
+    scope: 'run:write',
+    params: RunPath,
+    responses: { 202: Run },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params }) => ({
+      status: 202,
+      body: await runs[act]({ project_id: caller.project_id, run_id: params.id }),
+    }),
+  });
+}
+
+function cancelRun({ runs }: Runs): Route {
   return route({
     method: 'POST',
     path: '/v1/runs/{id}/cancel',
@@ -65,7 +64,7 @@ function cancel({ runs }: Runs): Route {
   });
 }
 
-function rerun({ runs }: Runs): Route {
+function repeatRun({ runs }: Runs): Route {
   return route({
     method: 'POST',
     path: '/v1/runs/{id}/rerun',
@@ -101,7 +100,7 @@ function rerun({ runs }: Runs): Route {
   });
 }
 
-function budget({ runs }: Runs): Route {
+function setRunBudget({ runs }: Runs): Route {
   return route({
     method: 'POST',
     path: '/v1/runs/{id}/budget',
@@ -120,8 +119,4 @@ function budget({ runs }: Runs): Route {
       return { status: 200, body: await runs.setBudget(key, body.budget_ceiling_usd, caller.key_id) };
     },
   });
-}
-
-export function runControlRoutes(services: Runs): Route[] {
-  return [cancel(services), ...hold(services), rerun(services), budget(services)];
 }

@@ -53,123 +53,146 @@ const StepQuery = z.strictObject({
 
 const ItemQuery = ListQuery.extend({ state: StepState.optional() }).strict();
 
-export function runRoutes({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route[] {
+export function runRoutes(services: Pick<Services, 'runs'>, config: ApiConfig): Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/v1/runs',
-      tag: 'runs',
-      summary: 'Start a run of a stored pipeline, or of a definition',
-      auth: 'key',
-      scope: 'run:write',
-      headers: SubmitHeaders,
-      body: json(RunRequest, 'definition'),
-      responses: { 200: Run, 202: Run },
-      errors: [
-        'definition_invalid',
-        'job_invalid',
-        'concurrency_limit',
-        'idempotency_key_reuse',
-        'idempotency_in_progress',
-        'not_found',
-      ],
-      handle: async ({ caller, headers, body, bytes, signal }) => {
-        const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
-        const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
-        if (fault !== null) throw fault;
-        const idempotency = readIdempotency(headers, bytes);
-        const { run, replayed } = await runs.submit(caller.project_id, body, idempotency);
-        const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
-        const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
-        if (seconds === null) return { status: 202, headers: answered, body: run };
-        const waited = await runs.waitForEnd(caller.project_id, run.run_id, seconds * 1_000, signal);
-        return {
-          status: terminalRunStates.has(waited.state) ? 200 : 202,
-          headers: { ...answered, 'Preference-Applied': `wait=${seconds}` },
-          body: waited,
-        };
-      },
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/runs/bulk',
-      tag: 'runs',
-      summary: 'Start up to 1,000 runs',
-      description:
-        'Each is taken or refused by itself, with the status that it would have had alone; all that are taken are written at once. At most 20 different definitions may be given in full.',
-      auth: 'key',
-      scope: 'run:write',
-      headers: KeyHeaders,
-      body: json(BulkRequest, 'definition'),
-      responses: { 200: BulkAnswer },
-      errors: ['idempotency_key_reuse', 'idempotency_in_progress'],
-      handle: async ({ caller, headers, body, bytes, path, request_id }) => {
-        const place = { instance: path, request_id };
-        const { answer, replayed } = await runs.submitAll({
-          projectId: caller.project_id,
-          requests: body.runs.map((request) => findJobFault(request.job, config.BODY_LIMIT_BYTES) ?? request),
-          idempotency: readIdempotency(headers, bytes),
-          toProblem: (error) => toProblem(error, place),
-        });
-        return { status: 200, headers: markReplayed(replayed), body: answer };
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/runs',
-      tag: 'runs',
-      summary: 'List runs, newest first',
-      auth: 'key',
-      scope: 'run:read',
-      query: RunQuery,
-      responses: { 200: RunList },
-      handle: async ({ caller, query }) => ({ status: 200, body: await runs.list(caller.project_id, query) }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/runs/{id}',
-      tag: 'runs',
-      summary: 'Show a run with its steps',
-      auth: 'key',
-      scope: 'run:read',
-      params: RunPath,
-      responses: { 200: Run },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await runs.get(caller.project_id, params.id),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/runs/{id}/steps/{step}',
-      tag: 'runs',
-      summary: 'Show a step: its input, output, attempts and why each went where it went',
-      description:
-        'Of a step with `for_each`, `item` says which of its items; without it the step as a whole.',
-      auth: 'key',
-      scope: 'run:read',
-      params: StepPath,
-      query: StepQuery,
-      responses: { 200: StepDetail },
-      handle: async ({ caller, params, query }) => ({
-        status: 200,
-        body: await runs.getStep(caller.project_id, params.id, params.step, query.item),
-      }),
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/runs/{id}/steps/{step}/items',
-      tag: 'runs',
-      summary: 'List the items of a step that have begun, in order',
-      auth: 'key',
-      scope: 'run:read',
-      params: StepPath,
-      query: ItemQuery,
-      responses: { 200: RunStepList },
-      handle: async ({ caller, params, query }) => ({
-        status: 200,
-        body: await runs.listItems(caller.project_id, params.id, params.step, query),
-      }),
-    }),
+    submitRun(services, config),
+    submitRuns(services, config),
+    listRuns(services),
+    showRun(services),
+    showStep(services),
+    listItems(services),
   ];
+}
+
+function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/runs',
+    tag: 'runs',
+    summary: 'Start a run of a stored pipeline, or of a definition',
+    auth: 'key',
+    scope: 'run:write',
+    headers: SubmitHeaders,
+    body: json(RunRequest, 'definition'),
+    responses: { 200: Run, 202: Run },
+    errors: [
+      'definition_invalid',
+      'job_invalid',
+      'concurrency_limit',
+      'idempotency_key_reuse',
+      'idempotency_in_progress',
+      'not_found',
+    ],
+    handle: async ({ caller, headers, body, bytes, signal }) => {
+      const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
+      const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
+      if (fault !== null) throw fault;
+      const idempotency = readIdempotency(headers, bytes);
+      const { run, replayed } = await runs.submit(caller.project_id, body, idempotency);
+      const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
+      const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
+      if (seconds === null) return { status: 202, headers: answered, body: run };
+      const waited = await runs.waitForEnd(caller.project_id, run.run_id, seconds * 1_000, signal);
+      return {
+        status: terminalRunStates.has(waited.state) ? 200 : 202,
+        headers: { ...answered, 'Preference-Applied': `wait=${seconds}` },
+        body: waited,
+      };
+    },
+  });
+}
+
+function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/runs/bulk',
+    tag: 'runs',
+    summary: 'Start up to 1,000 runs',
+    description:
+      'Each is taken or refused by itself, with the status that it would have had alone; all that are taken are written at once. At most 20 different definitions may be given in full.',
+    auth: 'key',
+    scope: 'run:write',
+    headers: KeyHeaders,
+    body: json(BulkRequest, 'definition'),
+    responses: { 200: BulkAnswer },
+    errors: ['idempotency_key_reuse', 'idempotency_in_progress'],
+    handle: async ({ caller, headers, body, bytes, path, request_id }) => {
+      const place = { instance: path, request_id };
+      const { answer, replayed } = await runs.submitAll({
+        projectId: caller.project_id,
+        requests: body.runs.map((request) => findJobFault(request.job, config.BODY_LIMIT_BYTES) ?? request),
+        idempotency: readIdempotency(headers, bytes),
+        toProblem: (error) => toProblem(error, place),
+      });
+      return { status: 200, headers: markReplayed(replayed), body: answer };
+    },
+  });
+}
+
+function listRuns({ runs }: Pick<Services, 'runs'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/runs',
+    tag: 'runs',
+    summary: 'List runs, newest first',
+    auth: 'key',
+    scope: 'run:read',
+    query: RunQuery,
+    responses: { 200: RunList },
+    handle: async ({ caller, query }) => ({ status: 200, body: await runs.list(caller.project_id, query) }),
+  });
+}
+
+function showRun({ runs }: Pick<Services, 'runs'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/runs/{id}',
+    tag: 'runs',
+    summary: 'Show a run with its steps',
+    auth: 'key',
+    scope: 'run:read',
+    params: RunPath,
+    responses: { 200: Run },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await runs.get(caller.project_id, params.id),
+    }),
+  });
+}
+
+function showStep({ runs }: Pick<Services, 'runs'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/runs/{id}/steps/{step}',
+    tag: 'runs',
+    summary: 'Show a step: its input, output, attempts and why each went where it went',
+    description: 'Of a step with `for_each`, `item` says which of its items; without it the step as a whole.',
+    auth: 'key',
+    scope: 'run:read',
+    params: StepPath,
+    query: StepQuery,
+    responses: { 200: StepDetail },
+    handle: async ({ caller, params, query }) => ({
+      status: 200,
+      body: await runs.getStep(caller.project_id, params.id, params.step, query.item),
+    }),
+  });
+}
+
+function listItems({ runs }: Pick<Services, 'runs'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/runs/{id}/steps/{step}/items',
+    tag: 'runs',
+    summary: 'List the items of a step that have begun, in order',
+    auth: 'key',
+    scope: 'run:read',
+    params: StepPath,
+    query: ItemQuery,
+    responses: { 200: RunStepList },
+    handle: async ({ caller, params, query }) => ({
+      status: 200,
+      body: await runs.listItems(caller.project_id, params.id, params.step, query),
+    }),
+  });
 }

@@ -7,144 +7,145 @@ import { SchedulePath } from './parameters.ts';
 
 type Schedules = Pick<Services, 'schedules'>;
 
-function collection({ schedules }: Schedules): Route[] {
-  return [
-    route({
-      method: 'POST',
-      path: '/v1/schedules',
-      tag: 'schedules',
-      summary: 'Start runs by the calendar',
-      description:
-        'Every start takes the version of the moment: the one named, or what the alias means then. Where day and weekday are both given, either is enough, as in cron. While Temporal is away the schedule is taken with `delivered: false` and made known later.',
-      auth: 'key',
-      scope: 'run:write',
-      body: json(ScheduleRequest),
-      responses: { 201: Schedule },
-      errors: ['request_invalid', 'job_invalid', 'state_conflict'],
-      handle: async ({ caller, body }) => {
-        const schedule = await schedules.create(caller.project_id, body);
-        return {
-          status: 201,
-          headers: { Location: `/v1/schedules/${schedule.schedule_id}` },
-          body: schedule,
-        };
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/schedules',
-      tag: 'schedules',
-      summary: 'List schedules by name',
-      auth: 'key',
-      scope: 'run:read',
-      query: ListQuery.strict(),
-      responses: { 200: ScheduleList },
-      handle: async ({ caller, query }) => ({
-        status: 200,
-        body: await schedules.list(caller.project_id, query),
-      }),
-    }),
-  ];
-}
-
-function single({ schedules }: Schedules): Route[] {
-  return [
-    route({
-      method: 'GET',
-      path: '/v1/schedules/{id}',
-      tag: 'schedules',
-      summary: 'Show a schedule with the next times it starts a run',
-      auth: 'key',
-      scope: 'run:read',
-      params: SchedulePath,
-      responses: { 200: Schedule },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await schedules.get(caller.project_id, params.id),
-      }),
-    }),
-    route({
-      method: 'PUT',
-      path: '/v1/schedules/{id}',
-      tag: 'schedules',
-      summary: 'Replace a schedule; what is left out takes its default',
-      auth: 'key',
-      scope: 'run:write',
-      params: SchedulePath,
-      body: json(ScheduleRequest),
-      responses: { 200: Schedule },
-      errors: ['request_invalid', 'job_invalid', 'state_conflict'],
-      handle: async ({ caller, params, body }) => ({
-        status: 200,
-        body: await schedules.replace(caller.project_id, params.id, body),
-      }),
-    }),
-    route({
-      method: 'DELETE',
-      path: '/v1/schedules/{id}',
-      tag: 'schedules',
-      summary: 'Delete a schedule; runs that it has started go on',
-      auth: 'key',
-      scope: 'run:write',
-      params: SchedulePath,
-      responses: { 204: 'empty' },
-      handle: async ({ caller, params }) => {
-        await schedules.remove(caller.project_id, params.id);
-        return { status: 204 };
-      },
-    }),
-  ];
-}
-
-function acts({ schedules }: Schedules): Route[] {
-  return [
-    route({
-      method: 'POST',
-      path: '/v1/schedules/{id}/pause',
-      tag: 'schedules',
-      summary: 'Start nothing until it is resumed; repeated, it changes nothing',
-      auth: 'key',
-      scope: 'run:write',
-      params: SchedulePath,
-      responses: { 200: Schedule },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await schedules.pause(caller.project_id, params.id),
-      }),
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/schedules/{id}/resume',
-      tag: 'schedules',
-      summary: 'Start runs again; those of the pause are not made up for',
-      auth: 'key',
-      scope: 'run:write',
-      params: SchedulePath,
-      responses: { 200: Schedule },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await schedules.resume(caller.project_id, params.id),
-      }),
-    }),
-    route({
-      method: 'POST',
-      path: '/v1/schedules/{id}/trigger',
-      tag: 'schedules',
-      summary: 'Ask for a run now, which starts as far as the overlap policy allows',
-      description: 'The run appears among the runs soon after. Asked twice within a second, it starts once.',
-      auth: 'key',
-      scope: 'run:write',
-      params: SchedulePath,
-      responses: { 202: Schedule },
-      errors: ['state_conflict', 'unavailable'],
-      handle: async ({ caller, params }) => ({
-        status: 202,
-        body: await schedules.trigger(caller.project_id, params.id),
-      }),
-    }),
-  ];
-}
-
 export function scheduleRoutes(services: Schedules): Route[] {
-  return [...collection(services), ...single(services), ...acts(services)];
+  return [
+    createSchedule(services),
+    listSchedules(services),
+    showSchedule(services),
+    replaceSchedule(services),
+    deleteSchedule(services),
+    switchSchedule(services, 'pause', 'Start nothing until it is resumed; repeated, it changes nothing'),
+    switchSchedule(services, 'resume', 'Start runs again; those of the pause are not made up for'),
+    triggerSchedule(services),
+  ];
+}
+
+function createSchedule({ schedules }: Schedules): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/schedules',
+    tag: 'schedules',
+    summary: 'Start runs by the calendar',
+    description:
+      'Every start takes the version of the moment: the one named, or what the alias means then. Where day and weekday are both given, either is enough, as in cron. While Temporal is away the schedule is taken with `delivered: false` and made known later.',
+    auth: 'key',
+    scope: 'run:write',
+    body: json(ScheduleRequest),
+    responses: { 201: Schedule },
+    errors: ['request_invalid', 'job_invalid', 'state_conflict'],
+    handle: async ({ caller, body }) => {
+      const schedule = await schedules.create(caller.project_id, body);
+      return {
+        status: 201,
+        headers: { Location: `/v1/schedules/${schedule.schedule_id}` },
+        body: schedule,
+      };
+    },
+  });
+}
+
+function listSchedules({ schedules }: Schedules): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/schedules',
+    tag: 'schedules',
+    summary: 'List schedules by name',
+    auth: 'key',
+    scope: 'run:read',
+    query: ListQuery.strict(),
+    responses: { 200: ScheduleList },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await schedules.list(caller.project_id, query),
+    }),
+  });
+}
+
+function showSchedule({ schedules }: Schedules): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/schedules/{id}',
+    tag: 'schedules',
+    summary: 'Show a schedule with the next times it starts a run',
+    auth: 'key',
+    scope: 'run:read',
+    params: SchedulePath,
+    responses: { 200: Schedule },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await schedules.get(caller.project_id, params.id),
+    }),
+  });
+}
+
+function replaceSchedule({ schedules }: Schedules): Route {
+  return route({
+    method: 'PUT',
+    path: '/v1/schedules/{id}',
+    tag: 'schedules',
+    summary: 'Replace a schedule; what is left out takes its default',
+    auth: 'key',
+    scope: 'run:write',
+    params: SchedulePath,
+    body: json(ScheduleRequest),
+    responses: { 200: Schedule },
+    errors: ['request_invalid', 'job_invalid', 'state_conflict'],
+    handle: async ({ caller, params, body }) => ({
+      status: 200,
+      body: await schedules.replace(caller.project_id, params.id, body),
+    }),
+  });
+}
+
+function deleteSchedule({ schedules }: Schedules): Route {
+  return route({
+    method: 'DELETE',
+    path: '/v1/schedules/{id}',
+    tag: 'schedules',
+    summary: 'Delete a schedule; runs that it has started go on',
+    auth: 'key',
+    scope: 'run:write',
+    params: SchedulePath,
+    responses: { 204: 'empty' },
+    handle: async ({ caller, params }) => {
+      await schedules.remove(caller.project_id, params.id);
+      return { status: 204 };
+    },
+  });
+}
+
+function switchSchedule({ schedules }: Schedules, act: 'pause' | 'resume', summary: string): Route {
+  return route({
+    method: 'POST',
+    path: `/v1/schedules/{id}/${act}`,
+    tag: 'schedules',
+    summary,
+    auth: 'key',
+    scope: 'run:write',
+    params: SchedulePath,
+    responses: { 200: Schedule },
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await schedules[act](caller.project_id, params.id),
+    }),
+  });
+}
+
+function triggerSchedule({ schedules }: Schedules): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/schedules/{id}/trigger',
+    tag: 'schedules',
+    summary: 'Ask for a run now, which starts as far as the overlap policy allows',
+    description: 'The run appears among the runs soon after. Asked twice within a second, it starts once.',
+    auth: 'key',
+    scope: 'run:write',
+    params: SchedulePath,
+    responses: { 202: Schedule },
+    errors: ['state_conflict', 'unavailable'],
+    handle: async ({ caller, params }) => ({
+      status: 202,
+      body: await schedules.trigger(caller.project_id, params.id),
+    }),
+  });
 }

@@ -22,98 +22,113 @@ const SkillQuery = z.strictObject({
 
 type Skills = Pick<Services, 'skills'>;
 
-function registry({ skills }: Skills): Route[] {
-  return [
-    route({
-      method: 'POST',
-      path: '/skills',
-      tag: 'skills',
-      summary: 'Store a skill; one that says the same as another is not stored twice',
-      description:
-        'Answers 200 with the id of the equal one. Counts and times are taken from admin keys; a skill of any other key is a candidate with one success.',
-      auth: 'key',
-      scope: 'skill:write',
-      body: json(SkillRequest),
-      responses: { 200: SkillCreated, 201: SkillCreated },
-      handle: async ({ caller, body }) => {
-        const { id, is_new } = await skills.create(caller, body);
-        return { status: is_new ? 201 : 200, body: { id } };
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/skills',
-      tag: 'skills',
-      summary: 'All skills, by confidence, then by last use',
-      description: 'With `signals`: those that need no other signals than these.',
-      auth: 'key',
-      scope: 'skill:read',
-      query: SkillQuery,
-      responses: { 200: SkillList },
-      handle: async ({ caller, query }) => ({ status: 200, body: await skills.list(caller, query) }),
-    }),
-  ];
-}
-
-function single({ skills }: Skills): Route[] {
-  return [
-    route({
-      method: 'GET',
-      path: '/skills/{id}',
-      tag: 'skills',
-      summary: 'Get a skill, retired or not',
-      auth: 'key',
-      scope: 'skill:read',
-      params: SkillPath,
-      responses: { 200: Skill },
-      handle: async ({ caller, params }) => ({ status: 200, body: await skills.get(caller, params.id) }),
-    }),
-    route({
-      method: 'PATCH',
-      path: '/skills/{id}',
-      tag: 'skills',
-      summary: 'Change a skill: a new version, no longer flagged',
-      description: 'Only admin keys set `trust`; what another key changes becomes a candidate.',
-      auth: 'key',
-      scope: 'skill:write',
-      params: SkillPath,
-      body: json(SkillPatch),
-      responses: { 200: Skill },
-      errors: ['state_conflict'],
-      handle: async ({ caller, params, body }) => ({
-        status: 200,
-        body: await skills.patch(caller, params.id, body),
-      }),
-    }),
-    route({
-      method: 'POST',
-      path: '/skills/{id}/retire',
-      tag: 'skills',
-      summary: 'Retire a skill: it keeps its id and is applied no more',
-      auth: 'key',
-      scope: 'skill:write',
-      params: SkillPath,
-      responses: { 200: Skill },
-      handle: async ({ caller, params }) => ({ status: 200, body: await skills.retire(caller, params.id) }),
-    }),
-    route({
-      method: 'GET',
-      path: '/skills/{id}/uses',
-      tag: 'skills',
-      summary: 'Where a skill was used and what became of it, newest first',
-      auth: 'key',
-      scope: 'skill:read',
-      params: SkillPath,
-      query: ListQuery.strict(),
-      responses: { 200: SkillUseList },
-      handle: async ({ caller, params, query }) => ({
-        status: 200,
-        body: await skills.listUses(caller, params.id, query),
-      }),
-    }),
-  ];
-}
-
 export function skillRoutes(services: Skills): Route[] {
-  return [...registry(services), ...single(services)];
+  return [
+    storeSkill(services),
+    listSkills(services),
+    showSkill(services),
+    changeSkill(services),
+    retireSkill(services),
+    listUses(services),
+  ];
+}
+
+function storeSkill({ skills }: Skills): Route {
+  return route({
+    method: 'POST',
+    path: '/skills',
+    tag: 'skills',
+    summary: 'Store a skill; one that says the same as another is not stored twice',
+    description:
+      'Answers 200 with the id of the equal one. Counts and times are taken from admin keys; a skill of any other key is a candidate with one success.',
+    auth: 'key',
+    scope: 'skill:write',
+    body: json(SkillRequest),
+    responses: { 200: SkillCreated, 201: SkillCreated },
+    handle: async ({ caller, body }) => {
+      const { id, is_new } = await skills.create(caller, body);
+      return { status: is_new ? 201 : 200, body: { id } };
+    },
+  });
+}
+
+function listSkills({ skills }: Skills): Route {
+  return route({
+    method: 'GET',
+    path: '/skills',
+    tag: 'skills',
+    summary: 'All skills, by confidence, then by last use',
+    description: 'With `signals`: those that need no other signals than these.',
+    auth: 'key',
+    scope: 'skill:read',
+    query: SkillQuery,
+    responses: { 200: SkillList },
+    handle: async ({ caller, query }) => ({ status: 200, body: await skills.list(caller, query) }),
+  });
+}
+
+function showSkill({ skills }: Skills): Route {
+  return route({
+    method: 'GET',
+    path: '/skills/{id}',
+    tag: 'skills',
+    summary: 'Get a skill, retired or not',
+    auth: 'key',
+    scope: 'skill:read',
+    params: SkillPath,
+    responses: { 200: Skill },
+    handle: async ({ caller, params }) => ({ status: 200, body: await skills.get(caller, params.id) }),
+  });
+}
+
+function changeSkill({ skills }: Skills): Route {
+  return route({
+    method: 'PATCH',
+    path: '/skills/{id}',
+    tag: 'skills',
+    summary: 'Change a skill: a new version, no longer flagged',
+    description: 'Only admin keys set `trust`; what another key changes becomes a candidate.',
+    auth: 'key',
+    scope: 'skill:write',
+    params: SkillPath,
+    body: json(SkillPatch),
+    responses: { 200: Skill },
+    errors: ['state_conflict'],
+    handle: async ({ caller, params, body }) => ({
+      status: 200,
+      body: await skills.patch(caller, params.id, body),
+    }),
+  });
+}
+
+function retireSkill({ skills }: Skills): Route {
+  return route({
+    method: 'POST',
+    path: '/skills/{id}/retire',
+    tag: 'skills',
+    summary: 'Retire a skill: it keeps its id and is applied no more',
+    auth: 'key',
+    scope: 'skill:write',
+    params: SkillPath,
+    responses: { 200: Skill },
+    handle: async ({ caller, params }) => ({ status: 200, body: await skills.retire(caller, params.id) }),
+  });
+}
+
+function listUses({ skills }: Skills): Route {
+  return route({
+    method: 'GET',
+    path: '/skills/{id}/uses',
+    tag: 'skills',
+    summary: 'Where a skill was used and what became of it, newest first',
+    auth: 'key',
+    scope: 'skill:read',
+    params: SkillPath,
+    query: ListQuery.strict(),
+    responses: { 200: SkillUseList },
+    handle: async ({ caller, params, query }) => ({
+      status: 200,
+      body: await skills.listUses(caller, params.id, query),
+    }),
+  });
 }
