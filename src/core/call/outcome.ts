@@ -12,7 +12,7 @@ export interface AnsweredError {
 export type CallOutcome =
   /** 2xx with a JSON object. */
   | { readonly kind: 'answered'; readonly body: JsonObject }
-  /** 4xx other than 408 and 429: the capability refused or failed on this input. */
+  /** 4xx other than 429, as JSON: the capability refused or failed on this input. */
   | ({ readonly kind: 'rejected' } & AnsweredError)
   /** 5xx other than 503. */
   | ({ readonly kind: 'failed' } & AnsweredError)

@@ -1,7 +1,11 @@
 /**
- * Picks the instance that should take a call. Pure: the same snapshot, request and seed give the same choice, so
- * that a stored decision can be made again. One pass, whatever the order of the instances; only what is shown is
- * allocated.
+ * Picks the instance that should take a call, in one pass; only what is shown is allocated. What holds:
+ * - R1: the same snapshot, request and seed give the same choice, whatever the order of the instances, so that a stored
+ *   decision can be made again from the instances that it shows.
+ * - R2: a free, local, idle instance comes before all others; a suspect one after all that are up; a half-open one last.
+ * - R3: within a tier the least price of money and waiting wins; those within 1 % are equal, and the seed decides.
+ * - R4: nothing is chosen whose worst case is over the ceiling, or over what a budget is known to leave.
+ * - R5: every instance that cannot take the call carries the first reason that applies; an open breaker is the last.
  */
 import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';

@@ -1,5 +1,5 @@
 /**
- * Why an instance cannot take a call, or null when it can. The first reason that applies is shown. An open breaker
+ * R5. Why an instance cannot take a call, or null when it can. The first reason that applies is shown. An open breaker
  * is the last, so that whoever waits for it to close waits for an instance that can then take the call.
  */
 import type { Verdict } from '../../contracts/decision.ts';
@@ -20,6 +20,10 @@ function refuseByState({ state }: InstanceSnapshot): Verdict | null {
   }
 }
 
+/**
+ * R4, in doubles: they are exact enough to rule out what cannot fit, and whatever slips through by a rounding is refused
+ * by the claim, which counts in whole nano-USD in the database.
+ */
 function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUsd: number): Verdict | null {
   const { ceilingUsd, headroomUsd } = request;
   if (ceilingUsd !== null && costUsd > ceilingUsd) return 'over_ceiling';

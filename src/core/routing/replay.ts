@@ -1,5 +1,5 @@
 /**
- * What a decision was made from, kept so that it can be made again. The shown instances are enough: with the best
+ * R1. What a decision was made from, kept so that it can be made again. The shown instances are enough: with the best
  * are kept the least by score and by wait, and these three settle the tie as all did.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';

@@ -1,5 +1,5 @@
 /**
- * Values within 1 % of the least are equal. Among equals the seed decides, by a number that depends on nothing but
+ * R1 and R3. Values within 1 % of the least are equal. Among equals the seed decides, by a number that depends on nothing but
  * the seed and the instance: leaving out any other instance does not change who is first.
  */
 export function isTied(value: number, least: number): boolean {

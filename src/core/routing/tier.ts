@@ -1,4 +1,4 @@
-/** Tiers come before scores: the specification's preferred instance first, doubtful ones last. */
+/** R2. Tiers come before scores: the specification's preferred instance first, doubtful ones last. */
 import type { InstanceSnapshot } from './types.ts';
 
 const loopback = /^https?:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(\/|$)/;

@@ -35,19 +35,19 @@ async function answerQuestions(trx: Db, scope: string, by: Actor, limitUsd: numb
   }
 }
 
-/** @param limitUsd null = none @throws AppError `state_conflict` when the run is not under way; nothing was written */
+/** @param ceilingUsd null = none @throws AppError `state_conflict` when the run is not under way; nothing was written */
 export function raiseRun(
   db: Db,
   key: RunKey,
-  { limitUsd, by }: { readonly limitUsd: number | null; readonly by: Actor },
+  { ceilingUsd, by }: { readonly ceilingUsd: number | null; readonly by: Actor },
 ): Promise<void> {
   return db.transaction(async (trx) => {
     const scope = `run:${key.run_id}`;
-    await answerQuestions(trx, scope, by, limitUsd);
-    if (!(await setRunCeiling(trx, key, limitUsd))) {
+    await answerQuestions(trx, scope, by, ceilingUsd);
+    if (!(await setRunCeiling(trx, key, ceilingUsd))) {
       throw new AppError('state_conflict', `run ${key.run_id} is not under way`);
     }
-    await setRunLimit(trx, key.run_id, limitUsd === null ? null : toNanoUsd(limitUsd));
+    await setRunLimit(trx, key.run_id, ceilingUsd === null ? null : toNanoUsd(ceilingUsd));
     await wakeScope(trx, scope);
   });
 }

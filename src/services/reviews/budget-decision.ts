@@ -56,7 +56,7 @@ async function raise(
     throw refuse('/budget_ceiling_usd', `the limit was ${before} USD; to raise it, give more than that`);
   }
   if (scope === 'run') {
-    return raiseRun(trx, { project_id: row.project_id, run_id: id }, { limitUsd, by: null });
+    return raiseRun(trx, { project_id: row.project_id, run_id: id }, { ceilingUsd: limitUsd, by: null });
   }
   requireScope(caller, scope === 'global' ? 'admin' : 'budget:write');
   const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);

@@ -62,7 +62,7 @@ export function createRunControl({ db, delivery, readState, get }: ControlDepend
     /** @param ceilingUsd null = none; by `key_id` @throws AppError `state_conflict` when it does not go on */
     setBudget: async (key: RunKey, ceilingUsd: number | null, keyId: string): Promise<Run> => {
       await readState(key);
-      await raiseRun(db, key, { limitUsd: ceilingUsd, by: keyId });
+      await raiseRun(db, key, { ceilingUsd, by: keyId });
       delivery.controlSoon(key.run_id);
       return get(key.project_id, key.run_id);
     },

@@ -141,7 +141,7 @@ describe('a step without money', () => {
     });
     expect(first).toMatchObject({ ref: { review_id: review.review_id } });
 
-    await raiseRun(db, { project_id, run_id: top.run_id }, { limitUsd: 4, by: 'key_1' });
+    await raiseRun(db, { project_id, run_id: top.run_id }, { ceilingUsd: 4, by: 'key_1' });
     expect(await db('review').where({ subject: scope }).pluck('state')).toEqual(['resolved']);
     expect((await rowOf(sub.run_id))?.wake_requested_at).not.toBeNull();
     const { budget_version } = await db('run').where({ run_id: sub.run_id }).first('budget_version');
