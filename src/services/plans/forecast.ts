@@ -9,15 +9,6 @@ import type { KnownDefinition } from '../runs/known-definitions.ts';
 import type { CostRange } from './cost-range.ts';
 import type { ForecastCall } from './forecast-call.ts';
 
-/** One execution of a step to be planned. */
-export interface PlannedUnit {
-  readonly step: CompiledStep;
-  /** JSON Pointer of the step in its definition. */
-  readonly pointer: string;
-  /** Null = only the run will know. */
-  readonly input: JsonObject | null;
-}
-
 /** A run to be planned. */
 export interface RunTask {
   readonly definition: PipelineDefinition;
