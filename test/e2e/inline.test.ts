@@ -1,20 +1,21 @@
-import { Client, Connection } from '@temporalio/client';
-import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { connectTestEnvironment } from '../support/temporal.ts';
 
 let capstan: Capstan;
 let instance: Instance;
 let db: Db;
-let client: Client;
+let temporal: TestWorkflowEnvironment;
 beforeAll(async () => {
   capstan = await startCapstan();
   db = connectDatabase(capstan.databaseUrl, 1);
   instance = await startInstance(capstan, { name: 'echo' });
-  client = new Client({ connection: await Connection.connect({ address: inject('temporalAddress') }) });
+  temporal = await connectTestEnvironment();
   await ran(); // the first calls of a worker take longest
 });
 beforeEach(async () => {
@@ -23,7 +24,7 @@ beforeEach(async () => {
   await db('instance').update({ breaker_until: null, breaker_openings: 0 });
 });
 afterAll(async () => {
-  await client?.connection.close();
+  await temporal?.teardown();
   await db?.destroy();
   await instance?.stop();
   await capstan?.stop();
@@ -52,7 +53,7 @@ function statesOf({ steps: all }: Run): string {
 /** Local activities, that of the run's end too, and activities that went through the queue. */
 async function countActivities({ run_id }: Run): Promise<{ local: number; queued: number }> {
   const { project_id } = await db('run').where({ run_id }).first('project_id');
-  const handle = client.workflow.getHandle(workflowIdOf(project_id, run_id));
+  const handle = temporal.client.workflow.getHandle(workflowIdOf(project_id, run_id));
   await handle.result().catch(() => undefined);
   const { events } = await handle.fetchHistory();
   const all = events ?? [];

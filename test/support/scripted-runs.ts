@@ -1,14 +1,8 @@
 /** Runs of plans on the real Temporal, with a worker in this process whose activities do what a script says. */
 import { randomBytes } from 'node:crypto';
-import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
-import {
-  DefaultLogger,
-  NativeConnection,
-  Runtime,
-  Worker,
-  type WorkflowBundleOption,
-} from '@temporalio/worker';
+import { Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { inject } from 'vitest';
 import type { StepActivityDone, StepActivityResult } from '../../src/activities/step-messages.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
@@ -17,6 +11,7 @@ import type { RunPlan } from '../../src/core/run/plan.ts';
 import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads/run-input.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
+import { connectTestEnvironment } from './temporal.ts';
 
 export interface ScriptedCall {
   readonly run_id: string;
@@ -70,12 +65,9 @@ export interface ScriptedRuns {
 export const succeeded: StepActivityDone = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
 
 export async function startScriptedRuns(): Promise<ScriptedRuns> {
-  Runtime.install({ logger: new DefaultLogger('ERROR') });
-  const address = inject('temporalAddress');
   const taskQueue = `scripted-${randomBytes(6).toString('hex')}`;
-  const connection = await NativeConnection.connect({ address });
-  const clientConnection = await Connection.connect({ address });
-  const client = new Client({ connection: clientConnection });
+  const environment = await connectTestEnvironment();
+  const { client, nativeConnection: connection } = environment;
   const scripts = new Map<string, { readonly script: Script; readonly recorded: Recorded }>();
   const of = (runId: string) => {
     const known = scripts.get(runId);
@@ -157,8 +149,7 @@ export async function startScriptedRuns(): Promise<ScriptedRuns> {
     },
     stop: async () => {
       await stopWorker();
-      await clientConnection.close();
-      await connection.close();
+      await environment.teardown();
     },
   };
 }

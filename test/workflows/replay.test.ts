@@ -4,17 +4,18 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
 import { beforeAll, expect, inject, test } from 'vitest';
 import { features } from '../../scripts/histories/features.ts';
 import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
+import { quietRuntime } from '../support/temporal.ts';
 
 const folder = fileURLToPath(new URL('../histories/', import.meta.url));
 const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
 const code = readFileSync(inject('workflowBundle'), 'utf8');
 
 beforeAll(() => {
-  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  quietRuntime();
 });
 
 function replay(history: unknown) {

@@ -1,7 +1,8 @@
 /** Starts of schedules on the real Temporal, with a worker in this process whose runs end when a test says so. */
 import { randomBytes } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
@@ -13,6 +14,7 @@ import type {
   ScheduledSubmission,
 } from '../../src/core/workflow-payloads/scheduled-input.ts';
 import { newId } from '../../src/services/ids.ts';
+import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';
 
 const taskQueue = `scheduled-${randomBytes(6).toString('hex')}`;
@@ -23,16 +25,15 @@ let client: Client;
 let schedules: TemporalSchedules;
 let worker: Worker;
 let working: Promise<void>;
-let connection: NativeConnection;
+let environment: TestWorkflowEnvironment;
 
 beforeAll(async () => {
-  Runtime.install({ logger: new DefaultLogger('ERROR') });
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   client = await connectTemporal();
   schedules = createSchedules(client, taskQueue, createBoundedCalls(client));
-  connection = await NativeConnection.connect({ address: inject('temporalAddress') });
+  environment = await connectTestEnvironment();
   worker = await Worker.create({
-    connection,
+    connection: environment.nativeConnection,
     taskQueue,
     workflowBundle: { codePath: inject('workflowBundle') },
     activities: {
@@ -48,7 +49,7 @@ beforeAll(async () => {
 afterAll(async () => {
   worker?.shutdown();
   await working;
-  await connection?.close();
+  await environment?.teardown();
   await client?.connection.close();
 });
 
