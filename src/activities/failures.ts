@@ -1,7 +1,7 @@
 /** Translates into Temporal's failures: the code is the type, so that a workflow and the Web UI can tell. */
 import { ApplicationFailure, log } from '@temporalio/activity';
 import type { Failure } from '../contracts/primitives.ts';
-import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
+import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 import { AppError, toAppError } from '../errors/app-error.ts';
 import { isUnavailable } from '../errors/is-unavailable.ts';
 
@@ -25,7 +25,7 @@ export function finalFailure({ code, message, details }: Failure): ApplicationFa
 /** The step has failed, and its escalation is there: the second detail says where. */
 export function escalatedFailure(
   { code, message, details = null }: Failure,
-  { escalation_id, transition, command }: LadderPlace,
+  { escalation_id, transition, command }: LadderPosition,
 ): ApplicationFailure {
   return ApplicationFailure.create({
     type: code,

@@ -3,7 +3,7 @@
  * happens. Repeated, each answers where the ladder stands.
  */
 import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
-import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
+import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 import type { AdvanceRequest } from '../services/escalation/ladder/advance.ts';
 import type { Advanced } from '../services/escalation/ladder/ladder-position.ts';
 import type { LadderService } from '../services/escalation/ladder/ladder-service.ts';
@@ -16,7 +16,7 @@ export function createLadderActivities(
   ladder: Omit<LadderService, 'openForStep'>,
   heartbeatIntervalMs: number,
 ) {
-  const advance = (request: Transition): Promise<LadderPlace> =>
+  const advance = (request: Transition): Promise<LadderPosition> =>
     whileBeating(heartbeatIntervalMs, async (signal) =>
       answer(await ladder.advance({ ...request, signal }), signal),
     );
@@ -26,17 +26,17 @@ export function createLadderActivities(
     /** Asks a level for advice. */
     advise: advance,
     /** Applies the decision of a review that is over, or its expiry. */
-    reviewed: (request: { readonly review_id: string }): Promise<LadderPlace> =>
+    reviewed: (request: { readonly review_id: string }): Promise<LadderPosition> =>
       whileBeating(heartbeatIntervalMs, async (signal) =>
         answer(await ladder.applyDecision(request), signal),
       ),
     /** Asks a person, because the time of the ladder is over. */
-    openReview: (request: StopRequest): Promise<LadderPlace> =>
+    openReview: (request: StopRequest): Promise<LadderPosition> =>
       whileBeating(heartbeatIntervalMs, async (signal) => answer(await ladder.stop(request), signal)),
   };
 }
 
-function answer({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPlace {
+function answer({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPosition {
   if (delay_ms === undefined) return place;
   if (signal.reason === 'cancelled') throw new CancelledFailure('the escalation was cancelled');
   throw ApplicationFailure.create({

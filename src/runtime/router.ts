@@ -4,7 +4,7 @@ import type { DialGuard } from '../clients/guarded-dial.ts';
 import type { Config } from '../config.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
-import { createHoldKeeper } from '../services/delivery/lease-renewer.ts';
+import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
 import type { RegistryService } from '../services/registry/registry-service.ts';
 import { createSchemaValidator } from '../services/registry/schema-validator.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
@@ -26,7 +26,7 @@ interface RouterTools {
 export type Router = ReturnType<typeof createRouter>;
 
 function createLeases({ LEASE_MS: leaseMs }: Config, db: Db, logger: Logger) {
-  return createHoldKeeper<Claim>({
+  return createLeaseRenewer<Claim>({
     renew: (held) => renewLeases(db, held, leaseMs),
     idOf: ({ attempt_id }) => attempt_id,
     intervalMs: leaseMs / 3,

@@ -14,10 +14,10 @@ import type { Activities } from '../activities/create-activities.ts';
 import { ladderMs } from '../core/ladder/limits.ts';
 import type {
   EscalateInput,
-  LadderCommand,
   LadderEnd,
-  LadderPlace,
-  LadderStart,
+  LadderPosition,
+  LadderResumption,
+  LadderStage,
 } from '../core/workflow-payloads/escalate-input.ts';
 import { requireKnownEngine } from './known-engine.ts';
 import { createReviewWaits } from './review-waits.ts';
@@ -28,7 +28,7 @@ const { stopEscalation } = proxyLocalActivities<Activities>({
   retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
 });
 
-type LadderPoint = Pick<LadderPlace, 'transition' | 'command'>;
+type LadderPoint = Pick<LadderPosition, 'transition' | 'command'>;
 
 interface LadderRun {
   readonly input: EscalateInput;
@@ -61,7 +61,7 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
 }
 
 /** Goes on until the ladder ends or asks a person; after half an hour it asks. */
-async function climb(ladder: LadderRun, from: LadderStart): Promise<LadderEnd> {
+async function climb(ladder: LadderRun, from: LadderResumption): Promise<LadderEnd> {
   const limit = new CancellationScope({ cancellable: true, timeout: ladderMs });
   try {
     return await limit.run(async () => {
@@ -98,14 +98,14 @@ function activitiesOf({ input }: LadderRun, activityId: string, summary: string)
 function makeTransition(
   ladder: LadderRun,
   transition: number,
-  { type, level }: Exclude<LadderCommand, LadderEnd>,
-): Promise<LadderPlace> {
+  { type, level }: Exclude<LadderStage, LadderEnd>,
+): Promise<LadderPosition> {
   const request = { escalation_id: ladder.input.escalation_id, transition };
   const activities = activitiesOf(ladder, `${transition}`, `${type} at level ${level}`);
   return type === 'execute' ? activities.executeLevel(request) : activities.advise(request);
 }
 
-function takeDecision(ladder: LadderRun, reviewId: string): Promise<LadderPlace> {
+function takeDecision(ladder: LadderRun, reviewId: string): Promise<LadderPosition> {
   return activitiesOf(ladder, reviewId, `decision of ${reviewId}`).reviewed({ review_id: reviewId });
 }
 

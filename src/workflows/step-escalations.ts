@@ -16,7 +16,11 @@ import {
 import type { Failure } from '../contracts/primitives.ts';
 import type { Unit, UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
-import type { LadderEnd, LadderPlace, LadderStart } from '../core/workflow-payloads/escalate-input.ts';
+import type {
+  LadderEnd,
+  LadderPosition,
+  LadderResumption,
+} from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
@@ -30,7 +34,7 @@ interface UnitEscalation {
   readonly escalation_id: string;
   /** Stretches begun. */
   readonly rounds: number;
-  readonly from: LadderStart;
+  readonly from: LadderResumption;
   /** The failure that began it, or went before the review. */
   readonly error: Failure;
 }
@@ -48,7 +52,7 @@ export interface StepEscalationDependencies {
 
 export interface StepEscalations {
   /** A unit failed for real, and its escalation is there. */
-  begin(unit: Unit, place: LadderPlace, error: Failure): void;
+  begin(unit: Unit, place: LadderPosition, error: Failure): void;
   climb(unit: Unit): Promise<UnitEnd | UnitWaiting>;
   /** After its review. */
   resume(unit: Unit, wait: Wait): Promise<UnitEnd | UnitWaiting>;

@@ -9,7 +9,7 @@ import type { StepActivityDone, StepActivityResult } from '../activities/step-me
 import type { Failure } from '../contracts/primitives.ts';
 import type { Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
-import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
+import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { endOf, ladderOf, mayBeRetried } from './step-failure.ts';
@@ -25,7 +25,7 @@ export interface StepExecutorDependencies {
   /** What would run inline after a unit that runs inline. */
   readonly followers: (unit: Unit) => readonly PlannedStep[];
   readonly done: (unit: Unit, note: StepNote, isInline: boolean) => void;
-  readonly escalated: (unit: Unit, place: LadderPlace, error: Failure) => void;
+  readonly escalated: (unit: Unit, place: LadderPosition, error: Failure) => void;
 }
 
 /** again: in the queue, after it was tried inline. */

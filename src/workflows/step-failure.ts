@@ -4,7 +4,7 @@ import { ActivityFailure, ApplicationFailure, isCancellation, TimeoutFailure } f
 import type { Failure } from '../contracts/primitives.ts';
 import type { UnitEnd } from '../core/run/drive.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
-import type { LadderPlace } from '../core/workflow-payloads/escalate-input.ts';
+import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 
 /** Whether the step might succeed if its activity were tried again. */
 export function mayBeRetried(error: unknown): boolean {
@@ -13,10 +13,10 @@ export function mayBeRetried(error: unknown): boolean {
 }
 
 /** The ladder that has begun for the failure: the activity says so in its details. */
-export function ladderOf(error: unknown): LadderPlace | undefined {
+export function ladderOf(error: unknown): LadderPosition | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   if (!(cause instanceof ApplicationFailure)) return undefined;
-  const [, place] = (cause.details ?? []) as [unknown, LadderPlace?];
+  const [, place] = (cause.details ?? []) as [unknown, LadderPosition?];
   return place;
 }
 

@@ -6,7 +6,7 @@ import type { Skill, SkillUse } from '../../src/contracts/skill.ts';
 import { flagSkill } from '../../src/db/skill/skill.ts';
 import { addSkillUses } from '../../src/db/skill/skill-use.ts';
 import { newId } from '../../src/services/ids.ts';
-import { crystallise } from '../../src/services/skills/learn-skill.ts';
+import { learnSkill } from '../../src/services/skills/learn-skill.ts';
 import { createSkillMatcher } from '../../src/services/skills/match-skills.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
@@ -145,7 +145,7 @@ describe('POST and GET /skills', () => {
   test('answer what Capstan has stored itself, without counting it again', async () => {
     const { projectId, admin, list } = await aRegistry();
     const id = await api.db.transaction((trx) =>
-      crystallise(trx, {
+      learnSkill(trx, {
         project_id: projectId,
         job_type: 'tts',
         escalation_id: null,

@@ -4,7 +4,7 @@
  */
 import type { Failure } from '../../contracts/primitives.ts';
 
-export type LadderCommand = { readonly type: 'execute' | 'advise'; readonly level: number } | LadderEnd;
+export type LadderStage = { readonly type: 'execute' | 'advise'; readonly level: number } | LadderEnd;
 
 export type LadderEnd =
   | { readonly type: 'end'; readonly outcome: 'succeeded'; readonly skill_id?: string }
@@ -21,21 +21,23 @@ export type LadderEnd =
     };
 
 /** Where a ladder stands. */
-export interface LadderPlace {
+export interface LadderPosition {
   readonly escalation_id: string;
   readonly transition: number;
-  readonly command: LadderCommand;
+  readonly command: LadderStage;
 }
 
 /** Where to go on: a place on the ladder, or a review that is over. */
-export type LadderStart = Pick<LadderPlace, 'transition' | 'command'> | { readonly review_id: string };
+export type LadderResumption =
+  | Pick<LadderPosition, 'transition' | 'command'>
+  | { readonly review_id: string };
 
 export interface EscalateInput {
   readonly engine_version: number;
   readonly escalation_id: string;
   /** By itself it waits for its reviews; of a step, the run's workflow does. */
   readonly waits_for_reviews: boolean;
-  readonly from: LadderStart;
+  readonly from: LadderResumption;
   /** Silence after which a transition is given to another worker. */
   readonly heartbeat_timeout_ms: number;
   /** Where a person sees it, or its run. */

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { ExecRequest } from '../../contracts/decision.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency/idempotency-hold.ts';
-import { createHoldKeeper } from '../delivery/lease-renewer.ts';
+import { createLeaseRenewer } from '../delivery/lease-renewer.ts';
 import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
 import type { CallCapability } from '../routing/routed-call.ts';
 import { createExecCapability } from './exec-capability.ts';
@@ -44,7 +44,7 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
 export function createCallService(dependencies: CallServiceDependencies): CallService {
   const { db, callCapability, logger } = dependencies;
   const execCapability = createExecCapability(callCapability);
-  const keeper = createHoldKeeper<KeyHold>({
+  const keeper = createLeaseRenewer<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,
     intervalMs: keyRenewalMs,

@@ -21,8 +21,8 @@ import {
   takeOverKey,
 } from '../../db/idempotency/idempotency-hold.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { HoldKeeper } from '../delivery/lease-renewer.ts';
-import { insist } from '../delivery/retry-until.ts';
+import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
+import { retryUntil } from '../delivery/retry-until.ts';
 import { newToken } from '../ids.ts';
 
 export interface ExecOutcome {
@@ -44,7 +44,7 @@ export type IdempotentCall = (
 
 export interface IdempotentDependencies {
   readonly db: Db;
-  readonly keeper: HoldKeeper<KeyHold>;
+  readonly keeper: LeaseRenewer<KeyHold>;
   readonly logger: Logger;
 }
 
@@ -63,7 +63,7 @@ export function createIdempotentCall({ db, keeper, logger }: IdempotentDependenc
     const lost = new CancelSource();
     const release = keeper.hold(hold, () => lost.abort('abandoned'));
     const keep = (status: number, answer: object): Promise<void> =>
-      insist(() => answerKey(db, hold, status, answer as Json), logger).catch((error: unknown) =>
+      retryUntil(() => answerKey(db, hold, status, answer as Json), logger).catch((error: unknown) =>
         logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
       );
     try {

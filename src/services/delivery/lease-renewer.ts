@@ -4,13 +4,13 @@
  */
 import type { Logger } from 'pino';
 
-export interface HoldKeeper<Hold> {
+export interface LeaseRenewer<Hold> {
   /** @param onLost called once when it went to somebody else @returns ends the renewal */
   hold(hold: Hold, onLost: () => void): () => void;
   stop(): void;
 }
 
-export interface HoldKeeperOptions<Hold> {
+export interface LeaseRenewerOptions<Hold> {
   /** @returns those that are still its own, by their ids */
   readonly renew: (held: readonly Hold[]) => Promise<ReadonlySet<string>>;
   readonly idOf: (hold: Hold) => string;
@@ -20,13 +20,13 @@ export interface HoldKeeperOptions<Hold> {
   readonly logger: Logger;
 }
 
-export function createHoldKeeper<Hold>({
+export function createLeaseRenewer<Hold>({
   renew,
   idOf,
   intervalMs,
   retryMs,
   logger,
-}: HoldKeeperOptions<Hold>): HoldKeeper<Hold> {
+}: LeaseRenewerOptions<Hold>): LeaseRenewer<Hold> {
   const held = new Map<Hold, () => void>();
 
   const renewAll = async (): Promise<void> => {

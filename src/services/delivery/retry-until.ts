@@ -1,15 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
-const insistMs = 20_000;
+const retryMs = 20_000;
 const pauseMs = 250;
 
 /**
  * Repeats a write for 20 s: an answer that cost twenty minutes is not thrown away because the database was gone for
  * two seconds. Only for writes that may be repeated.
  */
-export async function insist<Result>(write: () => Promise<Result>, logger: Logger): Promise<Result> {
-  const deadline = performance.now() + insistMs;
+export async function retryUntil<Result>(write: () => Promise<Result>, logger: Logger): Promise<Result> {
+  const deadline = performance.now() + retryMs;
   for (;;) {
     try {
       return await write();

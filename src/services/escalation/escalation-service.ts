@@ -21,11 +21,11 @@ import { isAdmin } from '../skills/skill-trust.ts';
 import { toEscalation } from './ladder/escalation-view.ts';
 import { openLadderOfJob } from './ladder/open-ladder.ts';
 import type { ModelDependencies } from './levels/ask-model.ts';
+import { createExecuteJob } from './levels/execute-job.ts';
 import { createAnswerReader } from './levels/model-answer.ts';
 import { createPresentSpecs, type SpecDependencies } from './levels/present-spec.ts';
 import { createAdviceCache } from './once/advice-cache.ts';
 import { createAdviseOnce } from './once/advise-once.ts';
-import { createExecuteJob } from './once/execute-job.ts';
 import { createExecuteOnce } from './once/execute-once.ts';
 
 export interface EscalationDependencies extends SpecDependencies, ModelDependencies {

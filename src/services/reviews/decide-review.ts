@@ -26,7 +26,7 @@ export interface DecisionOrder {
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
 }
 
-export interface DecideDependencies {
+export interface DecideReviewDependencies {
   readonly db: Db;
   readonly checkDecision: CheckDecision;
 }
@@ -88,7 +88,7 @@ export interface Decided {
   readonly isAwaited: boolean;
 }
 
-export function createDecideReview({ db, checkDecision }: DecideDependencies) {
+export function createDecideReview({ db, checkDecision }: DecideReviewDependencies) {
   const nameOf = ({ review_id }: DecisionOrder): string => `POST /v1/reviews/${review_id}/decision`;
 
   const replay = async (projectId: string, order: DecisionOrder): Promise<Decided | null> => {

@@ -10,7 +10,7 @@ import {
   requireSkill,
   retireSkillForGood,
   reviseSkillText,
-  type SkillPlace,
+  type SkillChange,
 } from '../skills/change-skill.ts';
 import { checkSkill } from '../skills/check-skill.ts';
 import { trustOfPatch } from '../skills/skill-trust.ts';
@@ -25,19 +25,19 @@ export async function applySkillDecision(
   caller: Caller,
 ): Promise<void> {
   if (skill_id === null || decision === null) throw new AppError('internal', 'no skill was decided about');
-  const place: SkillPlace = { project_id, skill_id, actor: caller.key_id };
+  const change: SkillChange = { project_id, skill_id, actor: caller.key_id };
   switch (decision.action) {
     case 'keep':
-      return keepSkillAsItIs(trx, place);
+      return keepSkillAsItIs(trx, change);
     case 'edit':
-      return revise(trx, place, { patch: decision.skill, caller });
+      return revise(trx, change, { patch: decision.skill, caller });
     case 'narrow':
       requireNarrower(await requireSkill(trx, project_id, skill_id), decision.skill);
-      return revise(trx, place, { patch: decision.skill, caller });
+      return revise(trx, change, { patch: decision.skill, caller });
     case 'merge':
-      return merge(trx, place, decision.into);
+      return merge(trx, change, decision.into);
     case 'retire':
-      return retireSkillForGood(trx, place);
+      return retireSkillForGood(trx, change);
     default:
       throw refuse('/action', `${decision.action} is no decision about a skill`);
   }
@@ -49,13 +49,13 @@ function refuse(pointer: string, message: string): AppError {
 
 async function revise(
   trx: Db,
-  place: SkillPlace,
+  change: SkillChange,
   { patch, caller }: { readonly patch: SkillPatch | undefined; readonly caller: Caller },
 ): Promise<void> {
   if (patch === undefined) throw refuse('/skill', 'the decision does not say what to change');
   checkSkill(patch, '/skill');
   const trust = trustOfPatch(caller, patch, { isDecision: true });
-  await reviseSkillText(trx, place, { patch, trust });
+  await reviseSkillText(trx, change, { patch, trust });
 }
 
 /** It has to ask for more than before: another signal, or patterns where any error would do. */
@@ -72,13 +72,13 @@ function requireNarrower(skill: SkillRow, patch: SkillPatch | undefined): void {
   throw refuse('/skill/pattern', 'a narrower skill needs one more signal, or other error patterns');
 }
 
-async function merge(trx: Db, place: SkillPlace, into: string | undefined): Promise<void> {
-  const skill = await requireSkill(trx, place.project_id, place.skill_id);
-  const other = into === undefined || into === place.skill_id ? undefined : into;
+async function merge(trx: Db, change: SkillChange, into: string | undefined): Promise<void> {
+  const skill = await requireSkill(trx, change.project_id, change.skill_id);
+  const other = into === undefined || into === change.skill_id ? undefined : into;
   if (other === undefined) throw refuse('/into', 'name another skill, which stays');
-  const { state, job_type } = await requireSkill(trx, place.project_id, other);
+  const { state, job_type } = await requireSkill(trx, change.project_id, other);
   if (state === 'retired' || job_type !== skill.job_type) {
     throw refuse('/into', `${other} is not an active skill for ${skill.job_type}`);
   }
-  await retireSkillForGood(trx, place, other);
+  await retireSkillForGood(trx, change, other);
 }

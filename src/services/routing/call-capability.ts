@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { CapabilityClient } from '../../clients/capability-http.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
 import type { Claim } from '../../db/attempt/attempt.ts';
-import type { HoldKeeper } from '../delivery/lease-renewer.ts';
+import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
@@ -26,7 +26,7 @@ export interface CallDependencies {
   readonly client: Pick<CapabilityClient, 'call'>;
   readonly fleet: FleetPoller;
   readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'follow'>;
-  readonly leases: Pick<HoldKeeper<Claim>, 'hold'>;
+  readonly leases: Pick<LeaseRenewer<Claim>, 'hold'>;
   readonly leaseMs: number;
   readonly breakers: Pick<Breakers, 'record' | 'reopen'>;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;

@@ -5,7 +5,7 @@ import type { Verdict } from '../../core/call/judge.ts';
 import type { Delivery } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
-import { insist } from '../delivery/retry-until.ts';
+import { retryUntil } from '../delivery/retry-until.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { CallRequest, Claimed } from './routed-call.ts';
@@ -37,7 +37,7 @@ export async function settleCall(
   const isDurable = claim.step !== null || claim.reserved_nano > 0n;
   const isPatient = mayAnswerFirst(claim, delivery.verdict);
   if (isPatient) fleet.noteLeaving(instance_id, 1);
-  const settling = insist(() => attemptWriter.settle(end, isDurable, isPatient), logger).finally(() => {
+  const settling = retryUntil(() => attemptWriter.settle(end, isDurable, isPatient), logger).finally(() => {
     if (isPatient) fleet.noteLeaving(instance_id, -1);
     fleet.noteRelease(instance_id);
   });

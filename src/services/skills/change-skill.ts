@@ -7,7 +7,7 @@ import { findSkill, keepSkill, retireSkill, reviseSkill, type SkillRow } from '.
 import { AppError } from '../../errors/app-error.ts';
 import { writeSkillText } from './skill-content.ts';
 
-export interface SkillPlace {
+export interface SkillChange {
   readonly project_id: string;
   readonly skill_id: string;
   /** Id of the key that changes it. */
@@ -21,13 +21,13 @@ export async function requireSkill(db: Db, projectId: string, skillId: string): 
   return row;
 }
 
-async function requireActive(trx: Db, { project_id, skill_id }: SkillPlace): Promise<SkillRow> {
+async function requireActive(trx: Db, { project_id, skill_id }: SkillChange): Promise<SkillRow> {
   const row = await requireSkill(trx, project_id, skill_id);
   if (row.state === 'active') return row;
   throw new AppError('state_conflict', `${skill_id} is retired; only active skills change`);
 }
 
-function note(trx: Db, { project_id, skill_id, actor }: SkillPlace, action: string, data: JsonObject) {
+function note(trx: Db, { project_id, skill_id, actor }: SkillChange, action: string, data: JsonObject) {
   return insertAudit(trx, { project_id, actor, action, subject: skill_id, data });
 }
 
@@ -43,11 +43,11 @@ function saysTheSame(thrown: unknown): boolean {
  */
 export async function reviseSkillText(
   trx: Db,
-  place: SkillPlace,
+  change: SkillChange,
   { patch, trust }: { readonly patch: SkillPatch; readonly trust: SkillTrust | null },
 ): Promise<void> {
-  const { project_id, skill_id, actor } = place;
-  const row = await requireActive(trx, place);
+  const { project_id, skill_id, actor } = change;
+  const row = await requireActive(trx, change);
   const { pattern = {}, instructions = row.instructions, template = row.template } = patch;
   const { repo_signals = row.repo_signals, error_patterns = row.error_patterns } = pattern;
   const text = writeSkillText({ repo_signals, error_patterns, instructions, template }, actor);
@@ -57,20 +57,20 @@ export async function reviseSkillText(
     throw new AppError('state_conflict', `another skill for ${row.job_type} says exactly this`);
   });
   if (!isRevised) throw new AppError('state_conflict', `${skill_id} was changed meanwhile; read it again`);
-  await note(trx, place, 'skill.revised', { version: row.version + 1, trust: trust ?? row.trust });
+  await note(trx, change, 'skill.revised', { version: row.version + 1, trust: trust ?? row.trust });
 }
 
 /** No longer flagged until it fails again. @throws AppError `not_found`, `state_conflict` when it is retired */
-export async function keepSkillAsItIs(trx: Db, place: SkillPlace): Promise<void> {
-  await requireActive(trx, place);
-  await keepSkill(trx, place.project_id, place.skill_id);
-  await note(trx, place, 'skill.kept', {});
+export async function keepSkillAsItIs(trx: Db, change: SkillChange): Promise<void> {
+  await requireActive(trx, change);
+  await keepSkill(trx, change.project_id, change.skill_id);
+  await note(trx, change, 'skill.kept', {});
 }
 
 /** Repeated, it changes nothing. @param into the skill that says it better @throws AppError `not_found` */
-export async function retireSkillForGood(trx: Db, place: SkillPlace, into?: string): Promise<void> {
-  const row = await requireSkill(trx, place.project_id, place.skill_id);
+export async function retireSkillForGood(trx: Db, change: SkillChange, into?: string): Promise<void> {
+  const row = await requireSkill(trx, change.project_id, change.skill_id);
   if (row.state === 'retired') return;
-  await retireSkill(trx, place.project_id, place.skill_id);
-  await note(trx, place, 'skill.retired', into === undefined ? {} : { into });
+  await retireSkill(trx, change.project_id, change.skill_id);
+  await note(trx, change, 'skill.retired', into === undefined ? {} : { into });
 }

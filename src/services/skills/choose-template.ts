@@ -7,7 +7,7 @@ import { passGate } from '../../core/skills/template/gate.ts';
 import { parseTemplate } from '../../core/skills/template/template.ts';
 import { writeTemplate } from '../../core/skills/template/write-template.ts';
 
-export interface Correction {
+export interface WorkedCorrection {
   /** The input that failed with the error. */
   readonly original: Json;
   /** The input that worked. */
@@ -28,7 +28,7 @@ export interface Cause {
 
 /** @returns null when none passes */
 export function chooseTemplate(
-  { original, corrected, template, isValid, bounds = [] }: Correction,
+  { original, corrected, template, isValid, bounds = [] }: WorkedCorrection,
   { error, match }: Cause,
 ): string | null {
   const written = [

@@ -13,14 +13,14 @@ import type { Db } from '../../db/connect.ts';
 import { listRecentErrors } from '../../db/escalation/escalation.ts';
 import { findSkillOfEscalation, storeSkill } from '../../db/skill/skill.ts';
 import { newId } from '../ids.ts';
-import { type Correction, chooseTemplate } from './choose-template.ts';
+import { chooseTemplate, type WorkedCorrection } from './choose-template.ts';
 import { type SkillContent, writeSkillText } from './skill-content.ts';
 
 /** Escalations whose errors a pattern is tried on. */
 const recentEscalations = 100;
 const mostStrangers = 0.05;
 
-export interface Crystal {
+export interface Learning {
   readonly project_id: string;
   readonly job_type: string;
   /** Null: a call of `/execute`. */
@@ -36,18 +36,18 @@ export interface Crystal {
   /** `candidate` where the advice or the error came from somebody who may not vouch for it. */
   readonly trust: SkillTrust;
   /** Of a step: what was wrong and what worked. */
-  readonly correction: Correction | null;
+  readonly correction: WorkedCorrection | null;
 }
 
 /**
  * @param trx in which the escalation's success is stored
  * @returns the skill, new or one that says the same; null when nothing general can be said
  */
-export async function crystallise(trx: Db, crystal: Crystal): Promise<string | null> {
-  const { project_id, job_type, escalation_id, from_level, trust } = crystal;
+export async function learnSkill(trx: Db, learning: Learning): Promise<string | null> {
+  const { project_id, job_type, escalation_id, from_level, trust } = learning;
   const made = escalation_id === null ? undefined : await findSkillOfEscalation(trx, escalation_id);
   if (made !== undefined) return made;
-  const content = await readContent(trx, crystal);
+  const content = await readContent(trx, learning);
   if (content === null) return null;
   const author = escalation_id ?? 'execute';
   const source = from_level === humanLevel ? 'human-fix' : `escalation-l${from_level}`;
@@ -71,15 +71,15 @@ export async function crystallise(trx: Db, crystal: Crystal): Promise<string | n
   return skill_id;
 }
 
-async function readContent(trx: Db, crystal: Crystal): Promise<SkillContent | null> {
-  const pattern = generalizeError(crystal.error);
-  if (pattern === null || !(await isParticular(trx, pattern, crystal))) return null;
-  const { error, correction } = crystal;
+async function readContent(trx: Db, learning: Learning): Promise<SkillContent | null> {
+  const pattern = generalizeError(learning.error);
+  if (pattern === null || !(await isParticular(trx, pattern, learning))) return null;
+  const { error, correction } = learning;
   const cause = { error, match: matchOf(pattern, error) ?? {} };
   const template = correction === null ? null : chooseTemplate(correction, cause);
-  const instructions = cleanText(crystal.instructions ?? describeTemplate(template));
+  const instructions = cleanText(learning.instructions ?? describeTemplate(template));
   if (instructions === '') return null;
-  return { repo_signals: keepSignals(crystal.signals), error_patterns: [pattern], instructions, template };
+  return { repo_signals: keepSignals(learning.signals), error_patterns: [pattern], instructions, template };
 }
 
 function matchOf(pattern: string, error: string) {
@@ -91,7 +91,7 @@ function matchOf(pattern: string, error: string) {
 async function isParticular(
   trx: Db,
   pattern: string,
-  { project_id, job_type, fingerprint }: Crystal,
+  { project_id, job_type, fingerprint }: Learning,
 ): Promise<boolean> {
   const reading = readPatterns([pattern]);
   if (!reading.ok) return false;

@@ -13,7 +13,7 @@ import { listSkillUses, type SkillUseRow } from '../../db/skill/skill-use.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
-import { requireSkill, retireSkillForGood, reviseSkillText, type SkillPlace } from './change-skill.ts';
+import { requireSkill, retireSkillForGood, reviseSkillText, type SkillChange } from './change-skill.ts';
 import { checkQueryText, checkSkill } from './check-skill.ts';
 import { writeSkillText } from './skill-content.ts';
 import { isAdmin, trustOf, trustOfPatch } from './skill-trust.ts';
@@ -75,7 +75,7 @@ async function storeRequest(trx: Db, caller: Caller, request: SkillRequest) {
 
 export function createSkillService(db: Db) {
   /** Of what was changed, nobody needs to decide any more. */
-  const change = async (caller: Caller, id: string, work: (trx: Db, place: SkillPlace) => Promise<void>) => {
+  const change = async (caller: Caller, id: string, work: (trx: Db, at: SkillChange) => Promise<void>) => {
     const { project_id, key_id } = caller;
     await db.transaction(async (trx) => {
       await work(trx, { project_id, skill_id: id, actor: key_id });
@@ -108,12 +108,12 @@ export function createSkillService(db: Db) {
     patch: async (caller: Caller, id: string, patch: SkillPatch): Promise<Skill> => {
       checkSkill(patch);
       const trust = trustOfPatch(caller, patch, { isDecision: false });
-      return change(caller, id, (trx, place) => reviseSkillText(trx, place, { patch, trust }));
+      return change(caller, id, (trx, at) => reviseSkillText(trx, at, { patch, trust }));
     },
 
     /** It keeps its id and is applied no more. @throws AppError `not_found` */
     retire: (caller: Caller, id: string): Promise<Skill> =>
-      change(caller, id, (trx, place) => retireSkillForGood(trx, place)),
+      change(caller, id, (trx, at) => retireSkillForGood(trx, at)),
 
     /** Newest first. @throws AppError `not_found`, `request_invalid` for a cursor that is none */
     listUses: async ({ project_id }: Caller, id: string, { limit, cursor }: PageRequest) => {

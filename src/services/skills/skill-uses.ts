@@ -10,7 +10,6 @@ import {
   type NewSkillUse,
   type SkillOccasion,
 } from '../../db/skill/skill-use.ts';
-import { openReview } from '../reviews/open-review.ts';
 
 /** Nobody waits for it, and until then the skill is a hint only. */
 const reviewDueMs = 30 * 86_400_000;
@@ -22,30 +21,49 @@ export interface SkillUses {
   readonly uses: readonly NewSkillUse[];
 }
 
+/** What a person is asked about a skill. */
+export interface SkillQuestion {
+  readonly project_id: string;
+  readonly kind: 'skill';
+  readonly skill_id: string;
+  /** One sentence for a person. */
+  readonly reason: string;
+  readonly payload: ReviewPayload;
+  readonly due_in_ms: number;
+}
+
+/** A skill has one open review: who asks again gets that one. */
+export type AskAboutSkill = (trx: Db, question: SkillQuestion) => Promise<{ readonly review_id: string }>;
+
 /** @param trx in which the outcome is stored; told again, nothing is counted again */
-export async function recordSkillUses(trx: Db, { project_id, occasion, uses }: SkillUses): Promise<void> {
+export async function recordSkillUses(
+  trx: Db,
+  { project_id, occasion, uses }: SkillUses,
+  ask: AskAboutSkill,
+): Promise<void> {
   const counted = await addSkillUses(trx, project_id, occasion, uses);
   for (const row of counted) {
     if (!shouldFlag({ ...row, uses: row.uses_since_keep })) continue;
     const isNew = await flagSkill(trx, row.skill_id);
-    if (isNew || row.flagged_at !== null) await askAbout(trx, project_id, row, isNew);
+    if (isNew || row.flagged_at !== null) await askAbout(trx, { project_id, counted: row, isNew }, ask);
   }
 }
 
-/** A skill has one open review: who asks again gets that one. */
-async function askAbout(
-  trx: Db,
-  project_id: string,
-  counted: CountedSkillRow,
-  isNew: boolean,
-): Promise<void> {
+interface Flagged {
+  readonly project_id: string;
+  readonly counted: CountedSkillRow;
+  /** It was not flagged before. */
+  readonly isNew: boolean;
+}
+
+async function askAbout(trx: Db, { project_id, counted, isNew }: Flagged, ask: AskAboutSkill): Promise<void> {
   const { skill_id } = counted;
   const skill = await findSkill(trx, project_id, skill_id);
   if (skill === undefined) return;
   const confidence = confidenceOf(counted);
   const reason = `a skill for ${skill.job_type} works in ${formatConfidence(confidence)} of its uses`;
   const payload = payloadOf(skill, confidence);
-  const { review_id } = await openReview(trx, {
+  const { review_id } = await ask(trx, {
     project_id,
     kind: 'skill',
     reason,

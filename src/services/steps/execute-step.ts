@@ -12,7 +12,7 @@ import {
 } from '../../core/definition/compile/escalation-settings.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { isCorrectable } from '../../core/ladder/correctable.ts';
-import type { LadderPlace } from '../../core/workflow-payloads/escalate-input.ts';
+import type { LadderPosition } from '../../core/workflow-payloads/escalate-input.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { endStep, readStep } from '../../db/step/step.ts';
@@ -62,7 +62,7 @@ export interface FailedStep extends StepKey {
 export interface EscalatedExecution {
   readonly kind: 'escalated';
   readonly error: Failure;
-  readonly place: LadderPlace;
+  readonly place: LadderPosition;
 }
 
 export interface StepDependencies extends StepCallDependencies {
@@ -70,7 +70,7 @@ export interface StepDependencies extends StepCallDependencies {
 }
 
 /** Makes sure that the escalation of a failed step is there, however often it is asked. */
-export type OpenForStep = (failed: FailedStep) => Promise<LadderPlace>;
+export type OpenForStep = (failed: FailedStep) => Promise<LadderPosition>;
 
 export interface ExecuteDependencies extends StepDependencies {
   readonly openForStep: OpenForStep;

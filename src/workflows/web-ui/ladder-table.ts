@@ -1,12 +1,12 @@
 /** A ladder as a Markdown table, for Temporal's Web UI: its last places, with what was done there. */
 
 import { labelOf } from '../../core/ladder/labels.ts';
-import type { LadderCommand, LadderPlace } from '../../core/workflow-payloads/escalate-input.ts';
+import type { LadderPosition, LadderStage } from '../../core/workflow-payloads/escalate-input.ts';
 
 const shown = 40;
 
 export interface LadderTable {
-  enter(place: Pick<LadderPlace, 'transition' | 'command'>): void;
+  enter(place: Pick<LadderPosition, 'transition' | 'command'>): void;
   toMarkdown(): string;
 }
 
@@ -22,7 +22,7 @@ export function createLadderTable(title: string): LadderTable {
 }
 
 /** One line without characters that would end a cell. */
-export function describeCommand(command: LadderCommand): string {
+export function describeCommand(command: LadderStage): string {
   switch (command.type) {
     case 'execute':
       return `execute at level ${command.level} (${labelOf(command.level)})`;
@@ -33,7 +33,7 @@ export function describeCommand(command: LadderCommand): string {
   }
 }
 
-function describeEnd(end: Extract<LadderCommand, { type: 'end' }>): string {
+function describeEnd(end: Extract<LadderStage, { type: 'end' }>): string {
   switch (end.outcome) {
     case 'succeeded':
       return end.skill_id === undefined ? 'succeeded' : `succeeded, skill ${end.skill_id}`;

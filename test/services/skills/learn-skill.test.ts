@@ -5,7 +5,7 @@ import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { findSkill, listSkills } from '../../../src/db/skill/skill.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { type Crystal, crystallise } from '../../../src/services/skills/learn-skill.ts';
+import { type Learning, learnSkill } from '../../../src/services/skills/learn-skill.ts';
 import { createSkillMatcher } from '../../../src/services/skills/match-skills.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
@@ -22,7 +22,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function aCrystal(changes: Partial<Crystal> = {}): Promise<Crystal> {
+async function aCrystal(changes: Partial<Learning> = {}): Promise<Learning> {
   return {
     job_type: 'tts',
     escalation_id: newId('escalation'),
@@ -38,11 +38,11 @@ async function aCrystal(changes: Partial<Crystal> = {}): Promise<Crystal> {
   };
 }
 
-function make(crystal: Crystal) {
-  return db.transaction((trx) => crystallise(trx, crystal));
+function make(crystal: Learning) {
+  return db.transaction((trx) => learnSkill(trx, crystal));
 }
 
-async function read(crystal: Crystal, id: string | null) {
+async function read(crystal: Learning, id: string | null) {
   return findSkill(db, crystal.project_id, id ?? '');
 }
 

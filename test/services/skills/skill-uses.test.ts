@@ -4,6 +4,7 @@ import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { listReviews } from '../../../src/db/review/review-list.ts';
 import { findSkill } from '../../../src/db/skill/skill.ts';
+import { openReview } from '../../../src/services/reviews/open-review.ts';
 import { keepSkillAsItIs } from '../../../src/services/skills/change-skill.ts';
 import { recordSkillUses } from '../../../src/services/skills/skill-uses.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -28,11 +29,15 @@ async function aUsedSkill(counts: { success_count?: number; failure_count?: numb
   let transition = 0;
   const use = (outcome: SkillOutcome, again = transition++) =>
     db.transaction((trx) =>
-      recordSkillUses(trx, {
-        project_id,
-        occasion: { escalation_id: 'esc_1', transition: again },
-        uses: [{ skill_id, version: 1, level: 1, outcome }],
-      }),
+      recordSkillUses(
+        trx,
+        {
+          project_id,
+          occasion: { escalation_id: 'esc_1', transition: again },
+          uses: [{ skill_id, version: 1, level: 1, outcome }],
+        },
+        openReview,
+      ),
     );
   const read = async () => {
     const skill = await findSkill(db, project_id, skill_id);

@@ -48,22 +48,22 @@ export function writeTemplate(
 }
 
 export function writePatch(original: Json, corrected: Json, writing: Writing): string | null {
-  const place: Place = { pointer: '', segments: [], writing };
-  const operations = writeChange(original, corrected, place);
+  const position: PatchPosition = { pointer: '', segments: [], writing };
+  const operations = writeChange(original, corrected, position);
   if (operations.length === 0) return null;
   if (operations.some(({ path }) => findPointerFault(path) !== null)) return null;
   const written =
-    operations.length > patchLimits.operations ? replaceGuarded(original, corrected, place) : operations;
+    operations.length > patchLimits.operations ? replaceGuarded(original, corrected, position) : operations;
   return JSON.stringify(written);
 }
 
-interface Place {
+interface PatchPosition {
   readonly pointer: string;
   readonly segments: readonly Segment[];
   readonly writing: Writing;
 }
 
-function below({ pointer, segments, writing }: Place, segment: string | number): Place {
+function below({ pointer, segments, writing }: PatchPosition, segment: string | number): PatchPosition {
   return {
     pointer: extendPointer(pointer, segment),
     segments: [...segments, segment],
@@ -71,15 +71,15 @@ function below({ pointer, segments, writing }: Place, segment: string | number):
   };
 }
 
-function writeChange(before: Json, after: Json, place: Place): PatchOperation[] {
+function writeChange(before: Json, after: Json, position: PatchPosition): PatchOperation[] {
   if (isEqual(before, after)) return [];
-  const { pointer: path, segments, writing } = place;
+  const { pointer: path, segments, writing } = position;
   const value = writing.express({ segments, before, after });
   if (value !== null) return [{ op: 'replace', path, value }];
-  if (isPlainObject(before) && isPlainObject(after)) return writeObject(before, after, place);
-  const whole = replaceGuarded(before, after, place);
+  if (isPlainObject(before) && isPlainObject(after)) return writeObject(before, after, position);
+  const whole = replaceGuarded(before, after, position);
   if (!isList(before) || !isList(after)) return whole;
-  const parts = writeList(before, after, place);
+  const parts = writeList(before, after, position);
   return isWorthIt(parts, whole) ? parts : whole;
 }
 
@@ -96,36 +96,40 @@ function guard(value: Json, path: string): PatchOperation {
   return { op: 'test', path, value: quoteValue(value) };
 }
 
-function replaceGuarded(before: Json, after: Json, { pointer: path, writing }: Place): PatchOperation[] {
+function replaceGuarded(
+  before: Json,
+  after: Json,
+  { pointer: path, writing }: PatchPosition,
+): PatchOperation[] {
   const replace: PatchOperation = { op: 'replace', path, value: quoteValue(after) };
   return writing.bounds.has(path) ? [replace] : [guard(before, path), replace];
 }
 
-function removeGuarded(before: Json, { pointer: path }: Place): PatchOperation[] {
+function removeGuarded(before: Json, { pointer: path }: PatchPosition): PatchOperation[] {
   return [guard(before, path), { op: 'remove', path }];
 }
 
-function add(after: Json, { pointer: path, segments, writing }: Place): PatchOperation {
+function add(after: Json, { pointer: path, segments, writing }: PatchPosition): PatchOperation {
   const value = writing.express({ segments, before: undefined, after }) ?? quoteValue(after);
   return { op: 'add', path, value };
 }
 
-function writeObject(before: JsonObject, after: JsonObject, place: Place): PatchOperation[] {
-  const renamed = place.writing.hasMoves ? findRenamedKeys(before, after) : new Map<string, string>();
+function writeObject(before: JsonObject, after: JsonObject, position: PatchPosition): PatchOperation[] {
+  const renamed = position.writing.hasMoves ? findRenamedKeys(before, after) : new Map<string, string>();
   const operations: PatchOperation[] = [...renamed].map(([key, from]) => ({
     op: 'move',
-    from: extendPointer(place.pointer, from),
-    path: extendPointer(place.pointer, key),
+    from: extendPointer(position.pointer, from),
+    path: extendPointer(position.pointer, key),
   }));
   const moved = new Set(renamed.values());
   for (const [key, value] of Object.entries(before)) {
     if (moved.has(key)) continue;
-    const at = below(place, key);
+    const at = below(position, key);
     const kept = Object.hasOwn(after, key);
     operations.push(...(kept ? writeChange(value, after[key] ?? null, at) : removeGuarded(value, at)));
   }
   for (const [key, value] of Object.entries(after)) {
-    if (!Object.hasOwn(before, key) && !renamed.has(key)) operations.push(add(value, below(place, key)));
+    if (!Object.hasOwn(before, key) && !renamed.has(key)) operations.push(add(value, below(position, key)));
   }
   return operations;
 }
@@ -142,22 +146,26 @@ function findRenamedKeys(before: JsonObject, after: JsonObject): Map<string, str
 }
 
 /** Items are paired from both ends; what is left over in the middle is removed or added. */
-function writeList(before: readonly Json[], after: readonly Json[], place: Place): PatchOperation[] {
+function writeList(
+  before: readonly Json[],
+  after: readonly Json[],
+  position: PatchPosition,
+): PatchOperation[] {
   const shorter = Math.min(before.length, after.length);
   const change = after.length - before.length;
   let end = 0;
   while (change !== 0 && end < shorter && isEqual(before.at(-1 - end) ?? null, after.at(-1 - end) ?? null))
     end++;
   const paired = shorter - end;
-  const operations = change > 0 ? [guard(before, place.pointer)] : [];
+  const operations = change > 0 ? [guard(before, position.pointer)] : [];
   for (let index = 0; index < paired; index++) {
-    operations.push(...writeChange(before[index] ?? null, after[index] ?? null, below(place, index)));
+    operations.push(...writeChange(before[index] ?? null, after[index] ?? null, below(position, index)));
   }
   for (let index = paired - change - 1; index >= paired; index--) {
-    operations.push(...removeGuarded(before[index] ?? null, below(place, index)));
+    operations.push(...removeGuarded(before[index] ?? null, below(position, index)));
   }
   for (let index = paired; index < paired + change; index++) {
-    operations.push(add(after[index] ?? null, below(place, index)));
+    operations.push(add(after[index] ?? null, below(position, index)));
   }
   return operations;
 }

@@ -9,7 +9,7 @@ import { type EscalationRow, readEscalation } from '../../../db/escalation/escal
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import { createLadderPorts, type TransitionDependencies } from './ladder-ports.ts';
-import { type Advanced, readPlace } from './ladder-position.ts';
+import { type Advanced, readPosition } from './ladder-position.ts';
 import { storeProgress } from './store-progress.ts';
 import { readLadder } from './stored-ladder.ts';
 
@@ -36,15 +36,15 @@ export async function advance(
 ): Promise<Advanced> {
   const { db } = dependencies;
   const row = await requireEscalation(dependencies, escalation_id);
-  if (row.transition !== transition || row.state !== 'running') return readPlace(db, row);
+  if (row.transition !== transition || row.state !== 'running') return readPosition(db, row);
   const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
   const { ports, readTask } = createLadderPorts(dependencies, source);
   const made = await makeTransition(ports, source.ladder);
-  if ('delay_ms' in made) return { ...(await readPlace(db, row)), ...made };
+  if ('delay_ms' in made) return { ...(await readPosition(db, row)), ...made };
   const task = readTask();
   const { signals, spec } = task ?? { signals: row.signals, spec: null };
   await storeProgress(dependencies, row, { ...made, signals, spec });
-  const place = await readPlace(db, await requireEscalation(dependencies, escalation_id));
+  const position = await readPosition(db, await requireEscalation(dependencies, escalation_id));
   const delay_ms = transientDelayMs(made.next, Math.random());
-  return delay_ms === 0 ? place : { ...place, delay_ms };
+  return delay_ms === 0 ? position : { ...position, delay_ms };
 }

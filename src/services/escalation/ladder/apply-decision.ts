@@ -17,8 +17,8 @@ import { AppError } from '../../../errors/app-error.ts';
 import { expireOverdueReviews } from '../../reviews/expire-reviews.ts';
 import { decidedInput } from '../../reviews/review-input.ts';
 import { requireEscalation } from './advance.ts';
-import { type Advanced, readPlace } from './ladder-position.ts';
-import { readStepTask, type TaskDependencies } from './step-task.ts';
+import { readStepTask, type TaskDependencies } from './escalated-task.ts';
+import { type Advanced, readPosition } from './ladder-position.ts';
 import { type Progress, storeProgress } from './store-progress.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
@@ -32,10 +32,10 @@ export async function applyDecision(
   if (review?.escalation_id == null)
     throw new AppError('not_found', `there is no review ${review_id} of an escalation`);
   const row = await requireEscalation(dependencies, review.escalation_id);
-  if (row.state !== 'in_review' || row.review_id !== review_id) return readPlace(db, row);
+  if (row.state !== 'in_review' || row.review_id !== review_id) return readPosition(db, row);
   const progress = await decide(dependencies, row, await expireOverdue(db, review));
   if (progress !== null) await storeProgress(dependencies, row, progress);
-  return readPlace(db, await requireEscalation(dependencies, row.escalation_id));
+  return readPosition(db, await requireEscalation(dependencies, row.escalation_id));
 }
 
 /** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */

@@ -9,7 +9,7 @@ import {
   readEscalation,
 } from '../../../db/escalation/escalation.ts';
 import { createDeliveries, overdueMs } from '../../delivery/deliveries.ts';
-import { readPlace } from './ladder-position.ts';
+import { readPosition } from './ladder-position.ts';
 
 export interface EscalationDelivery {
   /** Delivers in the background; a failure is left to maintenance. */
@@ -44,7 +44,7 @@ export function createEscalationDelivery({
   const start = async ({ escalation_id }: Started): Promise<void> => {
     const row = await readEscalation(db, escalation_id);
     if (row === undefined) return;
-    const { transition, command } = await readPlace(db, row);
+    const { transition, command } = await readPosition(db, row);
     await workflows.startEscalation(row.project_id, {
       engine_version: engineVersion,
       escalation_id,

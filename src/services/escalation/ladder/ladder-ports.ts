@@ -7,11 +7,11 @@ import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { type AdvisorDependencies, askAdvisor } from '../levels/ask-advisor.ts';
 import type { ModelCall } from '../levels/ask-model.ts';
 import { createCorrectionPorts, type StepLevelDependencies } from '../levels/correction-ports.ts';
-import type { ExecuteJob, Job } from '../once/execute-job.ts';
-import { findWayBack, waitForLeader } from '../once/follow-leader.ts';
+import type { ExecuteJob, LadderJob } from '../levels/execute-job.ts';
 import { showProblem } from '../prompts/advice-facts.ts';
+import { type EscalatedTask, readStepTask, type TaskDependencies } from './escalated-task.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { type EscalatedTask, readStepTask, type TaskDependencies } from './step-task.ts';
+import { findWayBack, waitForLeader } from './follow-leader.ts';
 import { stepOf } from './stored-ladder.ts';
 
 export interface TransitionDependencies extends StepLevelDependencies, TaskDependencies, AdvisorDependencies {
@@ -85,7 +85,7 @@ function leftOf({ max_usd, cost_nano, reserved_nano }: EscalationRow): number | 
   return fromNanoUsd(left > 0n ? left : 0n);
 }
 
-function toJob(row: EscalationRow, { history, advice, command }: Ladder): Job {
+function toJob(row: EscalationRow, { history, advice, command }: Ladder): LadderJob {
   return {
     project_id: row.project_id,
     job_type: row.job_type,

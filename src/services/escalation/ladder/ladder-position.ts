@@ -1,7 +1,7 @@
 /** Where a ladder stands, as its workflow is told: what is to be done now, or how it ended. */
 import type { Failure } from '../../../contracts/primitives.ts';
 import { humanLevel } from '../../../core/ladder/labels.ts';
-import type { LadderCommand, LadderPlace } from '../../../core/workflow-payloads/escalate-input.ts';
+import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads/escalate-input.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
@@ -9,13 +9,13 @@ import { readReview } from '../../../db/review/review.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
 /** `delay_ms`: nothing was done yet; the same again after it. */
-export interface Advanced extends LadderPlace {
+export interface Advanced extends LadderPosition {
   readonly delay_ms?: number;
 }
 
 const unknownError: Failure = { code: 'ladder_exhausted', message: 'the escalation ended without an error' };
 
-function nextCommand(row: EscalationRow): LadderCommand {
+function nextCommand(row: EscalationRow): LadderStage {
   const { command, decided } = readLadder(row);
   if (decided !== null) return { type: 'execute', level: humanLevel };
   switch (command.type) {
@@ -29,7 +29,7 @@ function nextCommand(row: EscalationRow): LadderCommand {
   }
 }
 
-async function readCommand(db: Db, row: EscalationRow): Promise<LadderCommand> {
+async function readCommand(db: Db, row: EscalationRow): Promise<LadderStage> {
   const error = row.error ?? unknownError;
   switch (row.state) {
     case 'running':
@@ -55,7 +55,7 @@ async function readCommand(db: Db, row: EscalationRow): Promise<LadderCommand> {
   }
 }
 
-export async function readPlace(db: Db, row: EscalationRow): Promise<Advanced> {
+export async function readPosition(db: Db, row: EscalationRow): Promise<Advanced> {
   return {
     escalation_id: row.escalation_id,
     transition: row.transition,

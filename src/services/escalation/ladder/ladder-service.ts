@@ -4,12 +4,12 @@ import type { RunContexts } from '../../run-data/run-context.ts';
 import { createSkillMatcher } from '../../skills/match-skills.ts';
 import type { ExecuteRevision, FailedStep } from '../../steps/execute-step.ts';
 import type { ModelDependencies } from '../levels/ask-model.ts';
+import { createExecuteJob } from '../levels/execute-job.ts';
 import { createAnswerReader } from '../levels/model-answer.ts';
 import { createPresentSpecs, type SpecDependencies } from '../levels/present-spec.ts';
-import { createExecuteJob } from '../once/execute-job.ts';
 import { type AdvanceRequest, advance } from './advance.ts';
 import { applyDecision } from './apply-decision.ts';
-import { type Advanced, readPlace } from './ladder-position.ts';
+import { type Advanced, readPosition } from './ladder-position.ts';
 import { openLadderOfStep } from './open-ladder.ts';
 import { type StopRequest, stopLadder } from './stop-ladder.ts';
 
@@ -50,7 +50,7 @@ export function createLadderService(dependencies: LadderDependencies): LadderSer
   };
 
   return {
-    openForStep: async (failed) => readPlace(ladders.db, await openLadderOfStep(ladders, failed)),
+    openForStep: async (failed) => readPosition(ladders.db, await openLadderOfStep(ladders, failed)),
     advance: advanceOnce,
     stop: (request) => stopLadder(ladders, request),
     applyDecision: ({ review_id }) => applyDecision(ladders, { review_id }),

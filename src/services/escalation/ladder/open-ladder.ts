@@ -20,8 +20,8 @@ import type { Caller } from '../../access/caller.ts';
 import { newId } from '../../ids.ts';
 import { isAdmin } from '../../skills/skill-trust.ts';
 import type { FailedStep } from '../../steps/execute-step.ts';
+import type { TaskDependencies } from './escalated-task.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import type { TaskDependencies } from './step-task.ts';
 import { storeProgress } from './store-progress.ts';
 import { modelSpecOf, readLadder, toWireAttempt } from './stored-ladder.ts';
 

@@ -6,7 +6,7 @@ import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { reviewDueMs } from '../../../core/ladder/limits.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
-import { readStepTask, type TaskDependencies } from './step-task.ts';
+import { readStepTask, type TaskDependencies } from './escalated-task.ts';
 import { stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
 
 export interface ReviewQuestion {

@@ -2,8 +2,8 @@
 import { interruptLadder } from '../../../core/ladder/drive.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { requireEscalation } from './advance.ts';
-import { type Advanced, readPlace } from './ladder-position.ts';
-import type { TaskDependencies } from './step-task.ts';
+import type { TaskDependencies } from './escalated-task.ts';
+import { type Advanced, readPosition } from './ladder-position.ts';
 import { type Progress, storeProgress } from './store-progress.ts';
 import { readLadder } from './stored-ladder.ts';
 
@@ -30,7 +30,7 @@ export async function stopLadder(dependencies: TaskDependencies, request: StopRe
   const row = await requireEscalation(dependencies, request.escalation_id);
   const isOpen = row.state === 'running' || row.state === 'in_review';
   const progress = isOpen && row.transition === request.transition ? endOf(row, request.event) : null;
-  if (progress === null) return readPlace(db, row);
+  if (progress === null) return readPosition(db, row);
   await storeProgress(dependencies, row, progress);
-  return readPlace(db, await requireEscalation(dependencies, request.escalation_id));
+  return readPosition(db, await requireEscalation(dependencies, request.escalation_id));
 }

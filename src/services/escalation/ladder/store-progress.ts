@@ -24,9 +24,9 @@ import { type OpenedReview, openReview, reopenReview } from '../../reviews/open-
 import { recordSkillUses } from '../../skills/skill-uses.ts';
 import type { PresentSpec } from '../levels/present-spec.ts';
 import { activeSkillsOf, skillUsesOf } from '../levels/skill-credit.ts';
-import { learnFrom } from './learnt-skill.ts';
+import type { TaskDependencies } from './escalated-task.ts';
+import { learnFromSuccess } from './learn-from-success.ts';
 import { type ReviewQuestion, writeQuestion } from './review-question.ts';
-import type { TaskDependencies } from './step-task.ts';
 import { modelSpecOf, readLadder, stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
 
 /** A transition, with what it was worked out from. */
@@ -72,7 +72,8 @@ async function recordUses(trx: Db, row: EscalationRow, { execution, signals }: P
   if (execution === undefined) return;
   const { project_id, job_type, escalation_id, transition } = row;
   const uses = skillUsesOf(execution, { job_type, signals: signals ?? row.signals });
-  await recordSkillUses(trx, { project_id, occasion: { escalation_id, transition }, uses });
+  const occasion = { escalation_id, transition };
+  await recordSkillUses(trx, { project_id, occasion, uses }, openReview);
 }
 
 async function settleOutcome(
@@ -102,7 +103,7 @@ async function settleOutcome(
 function learn(trx: Db, row: EscalationRow, progress: Progress): Promise<string | null> {
   const { outcome, execution, signals = row.signals, spec = null } = progress;
   if (outcome.kind !== 'succeeded' || !outcome.teaches) return Promise.resolve(null);
-  return learnFrom(trx, { row, lesson: outcome.lesson, signals, input: execution?.input, spec });
+  return learnFromSuccess(trx, { row, lesson: outcome.lesson, signals, input: execution?.input, spec });
 }
 
 interface Stop {

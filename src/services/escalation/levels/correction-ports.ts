@@ -8,12 +8,12 @@ import type {
 import type { RankedSkill } from '../../../core/skills/match.ts';
 import { listTransitionRevisions } from '../../../db/step/step-revision.ts';
 import type { SkillMatcher } from '../../skills/match-skills.ts';
-import { type CorrectionDependencies, runCorrection } from '../ladder/run-correction.ts';
-import type { EscalatedTask } from '../ladder/step-task.ts';
+import type { EscalatedTask } from '../ladder/escalated-task.ts';
 import { writeCorrectPrompt } from '../prompts/correct-prompt.ts';
 import { given, shortenError, showAdvice, showHistory, showSkills } from '../prompts/prompt-facts.ts';
 import { askModel, type ModelCall, type ModelDependencies, type ModelEnd } from './ask-model.ts';
 import type { AnswerReader } from './model-answer.ts';
+import { type CorrectionDependencies, runCorrection } from './run-correction.ts';
 
 export interface StepLevelDependencies extends CorrectionDependencies, ModelDependencies {
   readonly matcher: SkillMatcher;

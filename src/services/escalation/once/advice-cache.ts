@@ -18,7 +18,7 @@ import {
   renewKeys,
   takeOverKey,
 } from '../../../db/idempotency/idempotency-hold.ts';
-import { createHoldKeeper } from '../../delivery/lease-renewer.ts';
+import { createLeaseRenewer } from '../../delivery/lease-renewer.ts';
 import { newToken } from '../../ids.ts';
 
 /** An answer of `/advise`, and the level that gave it. */
@@ -59,7 +59,7 @@ const pollMs = 200;
 
 export function createAdviceCache({ db, logger }: { readonly db: Db; readonly logger: Logger }): AdviceCache {
   const flights = new Map<string, Flight>();
-  const keeper = createHoldKeeper<KeyHold>({
+  const renewer = createLeaseRenewer<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,
     intervalMs: renewalMs,
@@ -92,7 +92,7 @@ export function createAdviceCache({ db, logger }: { readonly db: Db; readonly lo
     };
     const known = await takeTurn(hold, digest);
     if (known !== null) return known as unknown as LevelAdvice;
-    const release = keeper.hold(hold, () => undefined);
+    const release = renewer.hold(hold, () => undefined);
     try {
       const { advice, isKept } = await find();
       if (isKept) await keep(project_id, digest, advice);
@@ -136,6 +136,6 @@ export function createAdviceCache({ db, logger }: { readonly db: Db; readonly lo
   return {
     answer,
     keep,
-    stop: () => keeper.stop(),
+    stop: () => renewer.stop(),
   };
 }

@@ -13,7 +13,7 @@ import { readCallCost, readUnixTime } from '../../../db/escalation/escalation-tr
 import { findSkill } from '../../../db/skill/skill.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import { openReview } from '../../reviews/open-review.ts';
-import { crystallise } from '../../skills/learn-skill.ts';
+import { learnSkill } from '../../skills/learn-skill.ts';
 import { toSkill } from '../../skills/skill-view.ts';
 import { fingerprintOf } from '../ladder/fingerprint.ts';
 import { modelSpecOf } from '../ladder/stored-ladder.ts';
@@ -153,7 +153,7 @@ async function learn(db: Db, { asker, request, vouches }: ExecuteCall): Promise<
   const attempt = escalation_history.at(-1);
   if (advice === undefined || attempt === undefined) return null;
   const skillId = await db.transaction((trx) =>
-    crystallise(trx, {
+    learnSkill(trx, {
       project_id: projectId,
       job_type,
       escalation_id: null,

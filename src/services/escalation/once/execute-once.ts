@@ -7,8 +7,10 @@ import type { ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalatio
 import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import type { LevelExecution } from '../../../core/ladder/execution.ts';
 import { humanLevel, topLevel } from '../../../core/ladder/labels.ts';
+import { openReview } from '../../reviews/open-review.ts';
 import { recordSkillUses } from '../../skills/skill-uses.ts';
 import { hasModel, type ModelDependencies } from '../levels/ask-model.ts';
+import type { ExecuteJob, LadderJob } from '../levels/execute-job.ts';
 import { skillUsesOf } from '../levels/skill-credit.ts';
 import { type Asker, readLeft, toCallError } from './advise-once.ts';
 import {
@@ -18,7 +20,6 @@ import {
   answerSuccess,
   type ExecuteCall,
 } from './execute-answer.ts';
-import type { ExecuteJob, Job } from './execute-job.ts';
 
 export interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelDependencies, 'fleet'> {
   readonly executeJob: ExecuteJob;
@@ -27,7 +28,7 @@ export interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelD
 /** @throws AppError of the routing table, when the level could not be asked */
 export type ExecuteOnce = (call: ExecuteCall) => Promise<ExecuteAnswer>;
 
-function toJob({ projectId }: Asker, request: ExecuteRequest): Job {
+function toJob({ projectId }: Asker, request: ExecuteRequest): LadderJob {
   return {
     project_id: projectId,
     job_type: request.job_type,
@@ -76,7 +77,8 @@ export function createExecuteOnce(dependencies: ExecuteOnceDependencies): Execut
     }
     const execution = await attempt(dependencies, call, level);
     const uses = skillUsesOf(execution, request);
-    await recordSkillUses(dependencies.db, { project_id: asker.projectId, occasion: null, uses });
+    const { projectId: project_id } = asker;
+    await recordSkillUses(dependencies.db, { project_id, occasion: null, uses }, openReview);
     return answer(dependencies, call, execution);
   };
 }

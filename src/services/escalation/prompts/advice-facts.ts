@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../contracts/primitives.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import type { AdviseCommand } from '../../../core/ladder/types.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
-import type { EscalatedTask } from '../ladder/step-task.ts';
+import type { EscalatedTask } from '../ladder/escalated-task.ts';
 import { given, shortenError, showAdvice, showHistory } from './prompt-facts.ts';
 
 export interface AdvisedLadder {

@@ -11,12 +11,12 @@ import { applyTemplate } from '../../../core/skills/template/apply-template.ts';
 import { parseTemplate } from '../../../core/skills/template/template.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { SkillMatcher } from '../../skills/match-skills.ts';
-import { askModel, type ModelCall, type ModelDependencies } from '../levels/ask-model.ts';
-import type { AnswerReader } from '../levels/model-answer.ts';
 import { writeExecutePrompt } from '../prompts/execute-prompt.ts';
 import { given, shortenError, showAdvice, showHistory, showSkills } from '../prompts/prompt-facts.ts';
+import { askModel, type ModelCall, type ModelDependencies } from './ask-model.ts';
+import type { AnswerReader } from './model-answer.ts';
 
-export interface Job {
+export interface LadderJob {
   readonly project_id: string;
   readonly job_type: string;
   readonly prompt: string;
@@ -35,7 +35,7 @@ export interface JobDependencies extends ModelDependencies {
   readonly reader: AnswerReader;
 }
 
-export type ExecuteJob = (job: Job, level: number, call: ModelCall) => Promise<LevelExecution>;
+export type ExecuteJob = (job: LadderJob, level: number, call: ModelCall) => Promise<LevelExecution>;
 
 export function createExecuteJob(dependencies: JobDependencies): ExecuteJob {
   const compiler = createSchemaCompiler();
@@ -45,11 +45,11 @@ export function createExecuteJob(dependencies: JobDependencies): ExecuteJob {
       : askExecutor(dependencies, compiler, { job, level, call });
 }
 
-function lastErrorOf({ history }: Pick<Job, 'history'>): string | null {
+function lastErrorOf({ history }: Pick<LadderJob, 'history'>): string | null {
   return history.at(-1)?.error ?? null;
 }
 
-function checkResult(compiler: SchemaCompiler, { result_schema }: Job, result: Json): ExecutionEnd {
+function checkResult(compiler: SchemaCompiler, { result_schema }: LadderJob, result: Json): ExecutionEnd {
   const [fault] = result_schema === null ? [] : compiler.compile(result_schema)(result);
   if (fault === undefined) return { kind: 'succeeded', result };
   const message = `the result does not match result_schema: ${fault.pointer || '/'} ${fault.message}`;
@@ -57,7 +57,7 @@ function checkResult(compiler: SchemaCompiler, { result_schema }: Job, result: J
 }
 
 /** What a template says for the job; null when it says nothing. */
-function expandTemplate({ skill, groups }: RankedSkill, { context = null }: Job): Json | null {
+function expandTemplate({ skill, groups }: RankedSkill, { context = null }: LadderJob): Json | null {
   const parsing = parseTemplate(skill.template ?? '');
   if (!parsing.ok || parsing.template.kind !== 'text') return null;
   const expanded = applyTemplate(parsing.template, { input: context, match: groups });
@@ -67,7 +67,7 @@ function expandTemplate({ skill, groups }: RankedSkill, { context = null }: Job)
 async function applyTemplates(
   matcher: SkillMatcher,
   compiler: SchemaCompiler,
-  job: Job,
+  job: LadderJob,
 ): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
   const query = { project_id, job_type, signals, error: lastErrorOf(job), with_template: true };
@@ -88,7 +88,7 @@ async function applyTemplates(
   return endExecution(0, end, { skills: tried, used: tried.map(({ skill }) => skill.id) });
 }
 
-function showJob(job: Job, skills: readonly RankedSkill[]): JsonObject {
+function showJob(job: LadderJob, skills: readonly RankedSkill[]): JsonObject {
   return {
     job_type: job.job_type,
     prompt: job.prompt,
@@ -105,7 +105,7 @@ function showJob(job: Job, skills: readonly RankedSkill[]): JsonObject {
 async function askExecutor(
   dependencies: JobDependencies,
   compiler: SchemaCompiler,
-  { job, level, call }: { readonly job: Job; readonly level: number; readonly call: ModelCall },
+  { job, level, call }: { readonly job: LadderJob; readonly level: number; readonly call: ModelCall },
 ): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
   const skills = await dependencies.matcher.match({ project_id, job_type, signals, error: lastErrorOf(job) });

@@ -8,8 +8,8 @@ import {
   readEscalation,
 } from '../../../../src/db/escalation/escalation.ts';
 import { readUnixTime } from '../../../../src/db/escalation/escalation-transition.ts';
+import { waitForLeader } from '../../../../src/services/escalation/ladder/follow-leader.ts';
 import { readLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
-import { waitForLeader } from '../../../../src/services/escalation/once/follow-leader.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aProject } from '../../../support/factories.ts';

@@ -8,7 +8,7 @@ import { humanLevel } from '../../../core/ladder/labels.ts';
 import type { Lesson } from '../../../core/ladder/types.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
-import { type Crystal, crystallise } from '../../skills/learn-skill.ts';
+import { type Learning, learnSkill } from '../../skills/learn-skill.ts';
 import type { PresentSpec } from '../levels/present-spec.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
@@ -23,16 +23,19 @@ export interface Success {
 }
 
 /** @returns the skill's id; null when nothing general can be said */
-export function learnFrom(trx: Db, { row, lesson, signals, input, spec }: Success): Promise<string | null> {
+export function learnFromSuccess(
+  trx: Db,
+  { row, lesson, signals, input, spec }: Success,
+): Promise<string | null> {
   const { history, vouches } = readLadder(row);
   const attempt = stepOf(row) === null ? lesson?.attempt : history[0];
   if (attempt === undefined) return Promise.resolve(null);
   const { project_id, job_type, escalation_id } = row;
-  const correction: Crystal['correction'] =
+  const correction: Learning['correction'] =
     stepOf(row) === null || input === undefined || spec === null
       ? null
       : { original: row.context, corrected: input, isValid: (one) => spec.find(one).length === 0 };
-  return crystallise(trx, {
+  return learnSkill(trx, {
     project_id,
     job_type,
     escalation_id,

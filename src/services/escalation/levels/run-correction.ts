@@ -15,7 +15,7 @@ import type { Db } from '../../../db/connect.ts';
 import { storeStepRevision } from '../../../db/step/step-revision.ts';
 import type { ExecuteRevision } from '../../steps/execute-step.ts';
 import type { StepExecution } from '../../steps/step-end.ts';
-import type { EscalatedTask } from './step-task.ts';
+import type { EscalatedTask } from '../ladder/escalated-task.ts';
 
 export interface CorrectionDependencies {
   readonly db: Db;
