@@ -1,5 +1,6 @@
 /** A step that asks a person: the answer becomes its output. */
 import type { StepDefinition } from '../contracts/pipeline.ts';
+import type { Json } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { rejectedByPerson } from '../core/ladder/stop-reason.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
@@ -28,11 +29,6 @@ export function createReviewUnits(
     return opened;
   };
 
-  const expire = (unit: UnitRecord, { review }: StepDefinition): Executed => {
-    if (review?.on_timeout === 'skip') return results.end(unit, { state: 'skipped' });
-    return results.fail(unit, 'step_timeout', `nobody decided within ${review?.timeout ?? defaultTimeout}`);
-  };
-
   const follow = (unit: UnitRecord, step: StepDefinition, decision: MockDecision): Executed => {
     journal.log('step.reviewed', unit, { action: decision.action });
     const payload = { optional: step.optional ?? false };
@@ -41,11 +37,7 @@ export function createReviewUnits(
       return results.end(unit, { state: 'failed', error: rejectedByPerson(decision.note) });
     }
     if (decision.action === 'skip') return results.end(unit, { state: 'skipped' });
-    const output = decision.output ?? null;
-    const faults = createSchemaCompiler().compile(step.review?.schema ?? {})(output);
-    if (faults.length === 0) return results.succeed(unit, output);
-    const seen = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-    throw new MockFault(`the output decided for step ${unit.id} does not match its schema: ${seen}`);
+    return results.succeed(unit, requireOutput(step, decision));
   };
 
   return (unit) => {
@@ -53,7 +45,20 @@ export function createReviewUnits(
     const review = reviews.get(keyOfUnit(unit)) ?? open(unit, definition);
     const { decision, dueAt, review_id } = review;
     if (decision !== null) return follow(unit, definition, decision);
-    if (dueAt !== null && world.time.now() >= dueAt) return expire(unit, definition);
+    if (dueAt !== null && world.time.now() >= dueAt) return expire(results, unit, definition);
     return results.wait(unit, { awaiting: 'review', until: dueAt, ref: review_id });
   };
+}
+
+function expire(results: UnitResults, unit: UnitRecord, { review }: StepDefinition): Executed {
+  if (review?.on_timeout === 'skip') return results.end(unit, { state: 'skipped' });
+  return results.fail(unit, 'step_timeout', `nobody decided within ${review?.timeout ?? defaultTimeout}`);
+}
+
+/** @throws MockFault as the API would refuse it */
+function requireOutput({ id, review }: StepDefinition, { output = null }: MockDecision): Json {
+  const faults = createSchemaCompiler().compile(review?.schema ?? {})(output);
+  if (faults.length === 0) return output;
+  const seen = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  throw new MockFault(`the output decided for step ${id} does not match its schema: ${seen}`);
 }

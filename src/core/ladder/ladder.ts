@@ -69,7 +69,7 @@ export function failedAt(
 export interface StepFailure {
   readonly policy: ResolvedEscalation;
   readonly failure: Failure;
-  /** Of the input that failed. */
+  /** The revision of the input that failed. */
   readonly revision: number;
 }
 

@@ -27,12 +27,19 @@ export interface Broken {
   readonly input: Json;
 }
 
+export interface Replacement {
+  readonly pointer: string;
+  readonly oldValue: Json;
+  readonly newValue: Json;
+  /** Without the place. */
+  readonly description: string;
+  /** Default: it is. */
+  readonly isSure?: boolean;
+}
+
 export function replaceValue(
   kind: RepairKind,
-  pointer: string,
-  [oldValue, newValue]: readonly [Json, Json],
-  description: string,
-  isSure = true,
+  { pointer, oldValue, newValue, description, isSure = true }: Replacement,
 ): Candidate {
   return {
     kind,
@@ -47,7 +54,12 @@ export function replaceValue(
   };
 }
 
-export function removeKey(pointer: string, value: Json, description: string, isSure: boolean): Candidate {
+/** @param description the sentence, with the place and the reason */
+export function removeKey(
+  pointer: string,
+  value: Json,
+  { description, isSure }: Pick<Candidate, 'description' | 'isSure'>,
+): Candidate {
   return {
     kind: 'drop',
     pointer,

@@ -72,7 +72,7 @@ export function settleUnknownKey(broken: Broken, { pointer }: SchemaFinding): re
   const isSure = isNeedless(place, name, value);
   return [
     ...renameUnknown(place, name),
-    removeKey(pointer, value, `leave out ${pointer}, which is not allowed`, isSure),
+    removeKey(pointer, value, { description: `leave out ${pointer}, which is not allowed`, isSure }),
   ];
 }
 

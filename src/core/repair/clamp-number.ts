@@ -47,6 +47,12 @@ export function clampNumber(broken: Broken, { pointer, params }: SchemaFinding):
   return allowed.filter(Number.isFinite).map((nearest) => {
     const isClose = Math.abs(value - nearest) <= closeShare * Math.abs(nearest);
     const description = `take ${nearest}, the nearest allowed, for ${value}`;
-    return replaceValue('clamp', pointer, [value, nearest + 0], description, isClose);
+    return replaceValue('clamp', {
+      pointer,
+      oldValue: value,
+      newValue: nearest + 0,
+      description,
+      isSure: isClose,
+    });
   });
 }

@@ -18,11 +18,22 @@ const severalItems = /[,;|\n[\]{}]/;
 export function coerceValue(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
   const value = valueAt(broken.input, pointer);
   if (pointer === '' || value === undefined) return [];
-  if (value === null) return [removeKey(pointer, null, `leave out ${pointer}, which is null`, true)];
-  return [params.type].flat().flatMap((type) => coerceTo(type, broken.schema, pointer, value));
+  if (value === null) {
+    const description = `leave out ${pointer}, which is null`;
+    return [removeKey(pointer, null, { description, isSure: true })];
+  }
+  const misfit = { schema: broken.schema, pointer, value };
+  return [params.type].flat().flatMap((type) => coerceTo(type, misfit));
 }
 
-function coerceTo(type: unknown, schema: JsonObject, pointer: string, value: Json): readonly Candidate[] {
+/** A value of another type than its schema wants. */
+interface Misfit {
+  readonly schema: JsonObject;
+  readonly pointer: string;
+  readonly value: Json;
+}
+
+function coerceTo(type: unknown, { schema, pointer, value }: Misfit): readonly Candidate[] {
   switch (type) {
     case 'number':
     case 'integer':
@@ -31,13 +42,21 @@ function coerceTo(type: unknown, schema: JsonObject, pointer: string, value: Jso
       return typeof value === 'string' ? readBoolean(pointer, value) : [];
     case 'string':
       return Number.isSafeInteger(value)
-        ? [replaceValue('coerce', pointer, [value, String(value)], `write ${show(value)} as text`)]
+        ? [coerced({ pointer, value }, String(value), `write ${show(value)} as text`)]
         : [];
     case 'array':
       return wrapItem(schema, pointer, value);
     default:
       return [];
   }
+}
+
+function coerced(
+  { pointer, value: oldValue }: Pick<Misfit, 'pointer' | 'value'>,
+  newValue: Json,
+  description: string,
+): Candidate {
+  return replaceValue('coerce', { pointer, oldValue, newValue, description });
 }
 
 function readNumber(pointer: string, text: string, type: 'number' | 'integer'): readonly Candidate[] {
@@ -48,13 +67,14 @@ function readNumber(pointer: string, text: string, type: 'number' | 'integer'): 
   if (!Number.isFinite(number) || !isExact) return [];
   const isSure = !doubtfulPoint.test(digits);
   // Not the -0 of "-0", which JSON writes as 0.
-  return [replaceValue('coerce', pointer, [text, number + 0], `read ${show(text)} as a number`, isSure)];
+  const candidate = coerced({ pointer, value: text }, number + 0, `read ${show(text)} as a number`);
+  return [{ ...candidate, isSure }];
 }
 
 function readBoolean(pointer: string, text: string): readonly Candidate[] {
   const word = text.length > longestScalar ? '' : text.trim().toLowerCase();
   if (word !== 'true' && word !== 'false') return [];
-  return [replaceValue('coerce', pointer, [text, word === 'true'], `read ${show(text)} as ${word}`)];
+  return [coerced({ pointer, value: text }, word === 'true', `read ${show(text)} as ${word}`)];
 }
 
 function wrapItem(schema: JsonObject, pointer: string, value: Json): readonly Candidate[] {
@@ -63,6 +83,11 @@ function wrapItem(schema: JsonObject, pointer: string, value: Json): readonly Ca
   );
   const isOneItem = typeof value !== 'string' || (value.trim() !== '' && !severalItems.test(value));
   if (!saysItems || Array.isArray(value) || !isOneItem) return [];
-  const candidate = replaceValue('wrap', pointer, [value, [value]], 'put the value into a list');
+  const candidate = replaceValue('wrap', {
+    pointer,
+    oldValue: value,
+    newValue: [value],
+    description: 'put the value into a list',
+  });
   return [{ ...candidate, change: { pointer, oldValue: value, newValue: value } }];
 }

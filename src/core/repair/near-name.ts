@@ -53,7 +53,7 @@ export function nameDistance(name: string, known: string): number | null {
   return typos > mostTypos ? null : typos;
 }
 
-/** Of the known names those with the fewest typos: several where it could be any of them. */
+/** The known names with the fewest typos: several where it could be any of them. */
 export function findNearest(name: string, known: readonly string[]): readonly string[] {
   const near = known.flatMap((candidate) => {
     const distance = nameDistance(name, candidate);

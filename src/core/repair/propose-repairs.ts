@@ -45,7 +45,7 @@ const mostFindings = 20;
 const mostFaults = 4;
 const mostTrials = 32;
 const fewestTrials = 4;
-/** Of all trials together. */
+/** What all trials together may cost. */
 const mostValues = 50_000;
 const deepest = 100;
 const none: Repairs = { proposals: [], applicable: null };

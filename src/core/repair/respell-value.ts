@@ -14,7 +14,12 @@ function isScalar(value: unknown): value is Scalar {
 }
 
 function respell(pointer: string, value: Scalar, spelling: Json): Candidate {
-  return replaceValue('respell', pointer, [value, spelling], `spell ${show(value)} as ${show(spelling)}`);
+  return replaceValue('respell', {
+    pointer,
+    oldValue: value,
+    newValue: spelling,
+    description: `spell ${show(value)} as ${show(spelling)}`,
+  });
 }
 
 function readText({ input }: Broken, pointer: string): string | null {

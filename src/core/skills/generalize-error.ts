@@ -8,7 +8,7 @@ import { RE2JS } from 're2js';
 import { matchPatterns, patternLimits, readPatterns, readWindows } from './pattern.ts';
 import { findTextFault } from './text-rules.ts';
 
-/** Of which the last one counts, as errors are wrapped from the outside in. */
+/** The last one counts, as errors are wrapped from the outside in. */
 const errorLike =
   /error|fail|invalid|exception|unsupported|not (?:found|allowed|supported)|cannot|can't|must|expected|denied|refused|missing|unknown|illegal/i;
 

@@ -98,7 +98,7 @@ export interface EscalationRow {
   readonly start_delivered_at: Date | null;
   readonly created_at: Date;
   readonly finished_at: Date | null;
-  /** Of its model calls; bigint as text. */
+  /** What its model calls cost; bigint as text. */
   readonly cost_nano: string;
   readonly reserved_nano: string;
 }
@@ -210,7 +210,7 @@ export async function cancelRunEscalations(db: Db, runId: string): Promise<strin
   return rows.map(({ escalation_id }) => escalation_id);
 }
 
-/** Of runs that ended without knowing of them, as when a worker died between the row and its answer. @returns how many */
+/** Ends those of runs that ended without knowing of them, as when a worker died between the row and its answer. @returns how many */
 export async function cancelOrphanedEscalations(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update escalation e set ${cancelled} from run
@@ -268,7 +268,7 @@ export async function listRecentErrors(
   return rows;
 }
 
-/** Of those by themselves; a step's ladder is started by its run. */
+/** Ladders by themselves; a step's ladder is started by its run. */
 export async function listUndeliveredEscalations(
   db: Db,
   olderThanMs: number,

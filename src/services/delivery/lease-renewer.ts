@@ -29,20 +29,10 @@ export function createLeaseRenewer<Hold>({
 }: LeaseRenewerOptions<Hold>): LeaseRenewer<Hold> {
   const held = new Map<Hold, () => void>();
 
-  const renewAll = async (): Promise<void> => {
-    const now = [...held.keys()];
-    if (now.length === 0) return;
-    const kept = await renew(now);
-    for (const hold of now) {
-      const onLost = held.get(hold);
-      if (!kept.has(idOf(hold)) && held.delete(hold)) onLost?.();
-    }
-  };
-
   let timer: NodeJS.Timeout | null = null;
   const schedule = (pauseMs: number): void => {
     timer = setTimeout(() => {
-      renewAll().then(
+      renewAll(held, { renew, idOf }).then(
         () => schedule(intervalMs),
         (error: unknown) => {
           logger.warn({ err: error }, 'leases and keys could not be renewed; trying again');
@@ -62,4 +52,17 @@ export function createLeaseRenewer<Hold>({
       if (timer !== null) clearTimeout(timer);
     },
   };
+}
+
+async function renewAll<Hold>(
+  held: Map<Hold, () => void>,
+  { renew, idOf }: Pick<LeaseRenewerOptions<Hold>, 'renew' | 'idOf'>,
+): Promise<void> {
+  const now = [...held.keys()];
+  if (now.length === 0) return;
+  const kept = await renew(now);
+  for (const hold of now) {
+    const onLost = held.get(hold);
+    if (!kept.has(idOf(hold)) && held.delete(hold)) onLost?.();
+  }
 }

@@ -62,20 +62,9 @@ export function createEscalationService(dependencies: EscalationDependencies): E
   const executeOnce = createExecuteOnce({ ...dependencies, executeJob, adviseOnce });
   const open = createOpenCalls();
 
-  const requireSchema = async ({
-    result_schema,
-  }: Pick<EscalationRequest, 'result_schema'>): Promise<void> => {
-    const fault = result_schema === undefined ? null : await dependencies.vet(result_schema);
-    if (fault === null) return;
-    const message = `result_schema cannot be used: it ${fault}`;
-    throw new AppError('request_invalid', message, {
-      errors: [{ pointer: '/result_schema', code: 'schema_refused', message }],
-    });
-  };
-
   return {
     create: async (caller, request) => {
-      await requireSchema(request);
+      await requireSchema(dependencies, request);
       const row = await openLadderOfJob({ ...dependencies, specs }, caller, request);
       startSoon(row.escalation_id);
       return toEscalation(row);
@@ -88,7 +77,7 @@ export function createEscalationService(dependencies: EscalationDependencies): E
     },
 
     execute: async (caller, request, signal) => {
-      await requireSchema(request);
+      await requireSchema(dependencies, request);
       const { project_id: projectId } = caller;
       const asked = { projectId, owner: newId('escalation'), maxUsd: request.max_usd ?? null };
       return open.run(signal, (stop) =>
@@ -109,4 +98,16 @@ export function createEscalationService(dependencies: EscalationDependencies): E
       cache.stop();
     },
   };
+}
+
+async function requireSchema(
+  { vet }: Pick<EscalationDependencies, 'vet'>,
+  { result_schema }: Pick<EscalationRequest, 'result_schema'>,
+): Promise<void> {
+  const fault = result_schema === undefined ? null : await vet(result_schema);
+  if (fault === null) return;
+  const message = `result_schema cannot be used: it ${fault}`;
+  throw new AppError('request_invalid', message, {
+    errors: [{ pointer: '/result_schema', code: 'schema_refused', message }],
+  });
 }

@@ -62,7 +62,11 @@ function settleDecision(row: ReviewRow, decision: ReviewDecision): ReviewDecisio
   return { ...decision, proposal };
 }
 
-function auditDecision(trx: Db, row: ReviewRow, actor: string, decision: ReviewDecision): Promise<void> {
+function auditDecision(
+  trx: Db,
+  row: ReviewRow,
+  { actor, decision }: { readonly actor: string; readonly decision: ReviewDecision },
+): Promise<void> {
   return insertAudit(trx, {
     project_id: row.project_id,
     actor,
@@ -89,64 +93,66 @@ export interface Decided {
 }
 
 export function createDecideReview({ db, checkDecision }: DecideReviewDependencies) {
-  const nameOf = ({ review_id }: DecisionOrder): string => `POST /v1/reviews/${review_id}/decision`;
-
-  const replay = async (projectId: string, order: DecisionOrder): Promise<Decided | null> => {
-    const { idempotency } = order;
-    if (idempotency === null) return null;
-    const { key, bodySha256 } = idempotency;
-    const stored = await findAnswer(db, { project_id: projectId, request: nameOf(order), key });
-    if (stored === undefined) return null;
-    if (stored.body_sha256.equals(bodySha256)) {
-      return { review: stored.answer as unknown as Review, isReplayed: true, isAwaited: false };
-    }
-    throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
-  };
-
-  const store = (
-    caller: Caller,
-    order: DecisionOrder,
-    { skill_id, decision }: Pick<ReviewRow, 'skill_id'> & { readonly decision: ReviewDecision },
-  ): Promise<Decided> =>
-    db.transaction(async (trx) => {
-      const { project_id, key_id } = caller;
-      const { review_id, version, idempotency } = order;
-      if (skill_id !== null) await lockSkill(trx, project_id, skill_id);
-      const row = await decideReview(trx, { project_id, review_id, by: key_id, version, decision });
-      if (row === undefined) throw toConflict(await requireReview(trx, project_id, review_id), version);
-      if (row.kind === 'skill') await applySkillDecision(trx, row, caller);
-      if (row.subject !== null) await applyBudgetDecision(trx, row, caller);
-      await auditDecision(trx, row, key_id, decision);
-      const review = toReview(row);
-      if (idempotency !== null) {
-        const { key, bodySha256: body_sha256 } = idempotency;
-        const stored = { project_id, request: nameOf(order), key, body_sha256 };
-        if (!(await insertAnswer(trx, stored, 200, review as unknown as Json))) {
-          throw new AppError('idempotency_in_progress', 'a request with this key is being handled');
-        }
-      }
-      return { review, isReplayed: false, isAwaited: row.delivered_at === null };
-    });
-
   /**
    * @throws AppError `not_found`, `state_conflict`, `request_invalid` for an action that it does not take,
    *   `input_invalid`; the review stays as it was
    */
   return async (caller: Caller, order: DecisionOrder): Promise<Decided> => {
-    const known = await replay(caller.project_id, order);
+    const { project_id } = caller;
+    const known = await replay(db, project_id, order);
     if (known !== null) return known;
     try {
-      const row = await requireReview(db, caller.project_id, order.review_id);
+      const row = await requireReview(db, project_id, order.review_id);
       requireDecidable(row, caller.key_id, order.version);
       const decision = settleDecision(row, order.decision);
       await checkDecision(row, decision);
-      return await store(caller, order, { skill_id: row.skill_id, decision });
+      const settled = { ...order, decision };
+      return await db.transaction((trx) => store(trx, caller, { order: settled, skill_id: row.skill_id }));
     } catch (error) {
       // Lost to the same request, made twice at once: both get its answer.
-      const same =
-        error instanceof AppError && error.status === 409 && (await replay(caller.project_id, order));
+      const same = error instanceof AppError && error.status === 409 && (await replay(db, project_id, order));
       if (same) return same;
       throw error;
     }
   };
+}
+
+function nameOf({ review_id }: DecisionOrder): string {
+  return `POST /v1/reviews/${review_id}/decision`;
+}
+
+async function replay(db: Db, projectId: string, order: DecisionOrder): Promise<Decided | null> {
+  const { idempotency } = order;
+  if (idempotency === null) return null;
+  const { key, bodySha256 } = idempotency;
+  const stored = await findAnswer(db, { project_id: projectId, request: nameOf(order), key });
+  if (stored === undefined) return null;
+  if (stored.body_sha256.equals(bodySha256)) {
+    return { review: stored.answer as unknown as Review, isReplayed: true, isAwaited: false };
+  }
+  throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
+}
+
+async function store(
+  trx: Db,
+  caller: Caller,
+  { order, skill_id }: { readonly order: DecisionOrder; readonly skill_id: string | null },
+): Promise<Decided> {
+  const { project_id, key_id } = caller;
+  const { review_id, version, decision, idempotency } = order;
+  if (skill_id !== null) await lockSkill(trx, project_id, skill_id);
+  const row = await decideReview(trx, { project_id, review_id, by: key_id, version, decision });
+  if (row === undefined) throw toConflict(await requireReview(trx, project_id, review_id), version);
+  if (row.kind === 'skill') await applySkillDecision(trx, row, caller);
+  if (row.subject !== null) await applyBudgetDecision(trx, row, caller);
+  await auditDecision(trx, row, { actor: key_id, decision });
+  const review = toReview(row);
+  if (idempotency !== null) {
+    const { key, bodySha256: body_sha256 } = idempotency;
+    const stored = { project_id, request: nameOf(order), key, body_sha256 };
+    if (!(await insertAnswer(trx, stored, 200, review as unknown as Json))) {
+      throw new AppError('idempotency_in_progress', 'a request with this key is being handled');
+    }
+  }
+  return { review, isReplayed: false, isAwaited: row.delivered_at === null };
 }

@@ -26,7 +26,7 @@ export interface ReviewOpening {
   readonly item?: number | undefined;
   readonly escalation_id?: string | undefined;
   readonly skill_id?: string | undefined;
-  /** Of kind budget: the scope that has no room. */
+  /** The scope that has no room, for a review of kind budget. */
   readonly subject?: string | undefined;
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
@@ -74,7 +74,7 @@ export async function openReview(trx: Db, opening: ReviewOpening): Promise<Opene
 
 export interface ReviewReopening {
   readonly review_id: string;
-  /** Of the decision that did not help. */
+  /** The round of the decision that did not help. */
   readonly round: number;
   readonly reason: string;
   readonly payload: ReviewPayload;

@@ -48,8 +48,7 @@ type Side = 'input' | 'output';
 async function findErrors(
   dependencies: InputDependencies,
   { run_id, step_id }: Pick<ReviewRow, 'run_id' | 'step_id'>,
-  side: Side,
-  value: Json,
+  { side, value }: { readonly side: Side; readonly value: Json },
 ): Promise<readonly SchemaError[]> {
   if (run_id === null || step_id === null) return [];
   if (side === 'input' && !isPlainObject(value)) return [{ pointer: '', message: 'must be object' }];
@@ -66,7 +65,7 @@ async function findErrors(
   return nearest ?? [];
 }
 
-/** Of a job by itself. */
+/** What a job's own `result_schema` says against a result. */
 async function findResultErrors(
   { db, compiler }: Pick<InputDependencies, 'db'> & { readonly compiler: SchemaCompiler },
   escalationId: string,
@@ -120,7 +119,7 @@ export function createCheckDecision(dependencies: InputDependencies): CheckDecis
     const isJob = side === 'output' && run_id === null && escalation_id !== null;
     const errors = isJob
       ? await findResultErrors({ ...dependencies, compiler }, escalation_id, value)
-      : await findErrors(dependencies, review, side, value);
+      : await findErrors(dependencies, review, { side, value });
     const schema = isJob ? 'result_schema' : `the ${side} schema of the capability`;
     if (errors.length > 0) throw refuse(side, schema, errors);
   };

@@ -27,8 +27,12 @@ async function requireActive(trx: Db, { project_id, skill_id }: SkillChange): Pr
   throw new AppError('state_conflict', `${skill_id} is retired; only active skills change`);
 }
 
-function note(trx: Db, { project_id, skill_id, actor }: SkillChange, action: string, data: JsonObject) {
-  return insertAudit(trx, { project_id, actor, action, subject: skill_id, data });
+function note(
+  trx: Db,
+  { project_id, skill_id, actor }: SkillChange,
+  entry: { readonly action: string; readonly data: JsonObject },
+): Promise<void> {
+  return insertAudit(trx, { project_id, actor, subject: skill_id, ...entry });
 }
 
 /** The unique index on what skills say. */
@@ -57,14 +61,17 @@ export async function reviseSkillText(
     throw new AppError('state_conflict', `another skill for ${row.job_type} says exactly this`);
   });
   if (!isRevised) throw new AppError('state_conflict', `${skill_id} was changed meanwhile; read it again`);
-  await note(trx, change, 'skill.revised', { version: row.version + 1, trust: trust ?? row.trust });
+  await note(trx, change, {
+    action: 'skill.revised',
+    data: { version: row.version + 1, trust: trust ?? row.trust },
+  });
 }
 
 /** No longer flagged until it fails again. @throws AppError `not_found`, `state_conflict` when it is retired */
 export async function keepSkillAsItIs(trx: Db, change: SkillChange): Promise<void> {
   await requireActive(trx, change);
   await keepSkill(trx, change.project_id, change.skill_id);
-  await note(trx, change, 'skill.kept', {});
+  await note(trx, change, { action: 'skill.kept', data: {} });
 }
 
 /** Repeated, it changes nothing. @param into the skill that says it better @throws AppError `not_found` */
@@ -72,5 +79,5 @@ export async function retireSkillForGood(trx: Db, change: SkillChange, into?: st
   const row = await requireSkill(trx, change.project_id, change.skill_id);
   if (row.state === 'retired') return;
   await retireSkill(trx, change.project_id, change.skill_id);
-  await note(trx, change, 'skill.retired', into === undefined ? {} : { into });
+  await note(trx, change, { action: 'skill.retired', data: into === undefined ? {} : { into } });
 }

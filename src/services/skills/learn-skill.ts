@@ -1,5 +1,5 @@
 /**
- * Makes a skill of what helped, once per escalation: the error that the last advice answered becomes its pattern, the
+ * Crystallisation: makes a skill of what helped, once per escalation: the error that the last advice answered becomes its pattern, the
  * advice its instructions. A pattern that would match other errors too makes no skill. A correction becomes a template
  * only if that turns the input that failed into exactly the one that worked; else the instructions are kept alone.
  */
@@ -35,7 +35,7 @@ export interface Learning {
   readonly instructions: string | null;
   /** `candidate` where the advice or the error came from somebody who may not vouch for it. */
   readonly trust: SkillTrust;
-  /** Of a step: what was wrong and what worked. */
+  /** What was wrong with a step's input and what worked; null for a job by itself. */
   readonly correction: WorkedCorrection | null;
 }
 

@@ -74,7 +74,7 @@ async function storeRequest(trx: Db, caller: Caller, request: SkillRequest) {
 }
 
 export function createSkillService(db: Db) {
-  /** Of what was changed, nobody needs to decide any more. */
+  /** Nobody needs to decide any more about what was changed. */
   const change = async (caller: Caller, id: string, work: (trx: Db, at: SkillChange) => Promise<void>) => {
     const { project_id, key_id } = caller;
     await db.transaction(async (trx) => {

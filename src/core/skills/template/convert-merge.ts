@@ -18,7 +18,7 @@ export function convertMergePatch(merge: Json, original: Json): string | null {
 function convert(merge: Json, before: Json, path: string): PatchOperation[] {
   if (isBranch(merge) && isPlainObject(before)) {
     return Object.entries(merge).flatMap(([key, value]) =>
-      convertMember(value, before, key, extendPointer(path, key)),
+      convertMember(value, ownValue(before, key), extendPointer(path, key)),
     );
   }
   const value = isBranch(merge) ? dropNulls(merge) : merge;
@@ -27,8 +27,12 @@ function convert(merge: Json, before: Json, path: string): PatchOperation[] {
   return [guard(before, path), { op: 'replace', path, value }];
 }
 
-function convertMember(merge: Json, before: JsonObject, key: string, path: string): PatchOperation[] {
-  const old = Object.hasOwn(before, key) ? before[key] : undefined;
+function ownValue(object: JsonObject, key: string): Json | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** @param old undefined where nothing stood */
+function convertMember(merge: Json, old: Json | undefined, path: string): PatchOperation[] {
   if (old !== undefined && merge !== null) return convert(merge, old, path);
   if (old !== undefined) return [guard(old, path), { op: 'remove', path }];
   return merge === null ? [] : [{ op: 'add', path, value: dropNulls(merge) }];

@@ -104,7 +104,7 @@ export function applyOperation(document: Json, operation: PatchOperation, budget
     case 'move':
       return move(document, operation.from, path);
     case 'copy':
-      return copy(document, operation.from, path, budget);
+      return copy(document, operation, budget);
   }
 }
 
@@ -136,7 +136,11 @@ function move(document: Json, from: string, path: string): StepResult {
   return changed(without === undefined ? undefined : insertAt(without, path, value), 'move', path);
 }
 
-function copy(document: Json, from: string, path: string, budget: CopyBudget): StepResult {
+function copy(
+  document: Json,
+  { from, path }: { readonly from: string; readonly path: string },
+  budget: CopyBudget,
+): StepResult {
   const value = valueAt(document, from);
   if (value === undefined) return failed(`copy finds nothing at ${showPointer(from)}`);
   charge(value, budget);

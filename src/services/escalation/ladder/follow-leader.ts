@@ -17,7 +17,7 @@ interface FollowingLadder {
   readonly ladder: Ladder;
 }
 
-/** Of a leader that waits for a person, say, or whose workflow is gone. */
+/** A leader may wait for a person, or its workflow may be gone: it is not waited for longer. */
 const longestWaitS = 600;
 /** A leader is most often done within seconds; whoever has waited for a while can wait a quarter longer. */
 const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];

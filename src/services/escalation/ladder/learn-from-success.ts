@@ -1,6 +1,6 @@
 /**
- * The skill that a success is stored as. Of a step it leads from the author's own mistake to the input that worked in
- * the end, so that the next run with that mistake needs nobody, however many attempts lay between. Of a job by itself
+ * The skill that a success is stored as. A step's leads from the author's own mistake to the input that worked in
+ * the end, so that the next run with that mistake needs nobody, however many attempts lay between. For a job by itself
  * whose caller may not vouch for its error it is a candidate.
  */
 import type { Json } from '../../../contracts/primitives.ts';
@@ -17,7 +17,7 @@ export interface Success {
   /** The advice that led to it; null when a person gave the input. */
   readonly lesson: Lesson | null;
   readonly signals: readonly string[];
-  /** Of a step: the input that worked. */
+  /** The input of a step that worked; undefined for a job by itself. */
   readonly input: Json | undefined;
   readonly spec: PresentSpec | null;
 }

@@ -47,7 +47,7 @@ export async function openLadderOfStep(
   return askAtOnce(dependencies, row);
 }
 
-/** Of the same step in the run that this one repeats. */
+/** The ladder of the same step in the run that this one repeats. */
 async function findPrevious(db: Db, { run_id, step_id, item }: FailedStep): Promise<string | null> {
   const repeated = await findRepeated(db, run_id);
   if (repeated === undefined) return null;

@@ -23,7 +23,7 @@ export interface ModelDependencies {
 /** Who pays for a call, and who may end it. */
 export interface ModelCall {
   readonly projectId: string;
-  /** Of its attempts: begins with the id of the escalation, so that they are found as its costs. */
+  /** The key of its attempts begins with the id of the escalation, so that they are found as its costs. */
   readonly key: string;
   /** What may still be spent, USD; null = only the budgets say. */
   readonly leftUsd: number | null;

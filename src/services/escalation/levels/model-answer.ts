@@ -109,34 +109,38 @@ export function createAnswerReader(): AnswerReader {
     return fault === undefined ? null : malformed(`${fault.pointer || 'the answer'} ${fault.message}`);
   };
 
+  /** What a readable answer says; else what is wrong with it. */
+  const read = <Reading>(
+    kind: AnswerKind,
+    answer: Json,
+    readFields: (fields: JsonObject) => Reading,
+  ): Reading | Malformed => faultOf(kind, answer) ?? readFields(answer as JsonObject);
+
   return {
-    readExecute: (answer) => {
-      const fault = faultOf('execute', answer);
-      if (fault !== null) return fault;
-      const read = answer as JsonObject;
-      return gaveUp(read) ?? { kind: 'result', result: read.result ?? null, used: usedOf(read) };
-    },
-    readCorrect: (answer, input) => {
-      const fault = faultOf('correct', answer);
-      if (fault !== null) return fault;
-      const read = answer as JsonObject;
-      const end = gaveUp(read);
-      if (end !== null) return end;
-      const corrected = isPlainObject(read.input)
-        ? { input: read.input }
-        : patchInput(read.patch ?? [], input);
-      return 'kind' in corrected ? corrected : { kind: 'input', ...corrected, used: usedOf(read) };
-    },
-    readAdvise: (answer) => {
-      const fault = faultOf('advise', answer);
-      if (fault !== null) return fault;
-      const { instructions, reasoning = '', suggested_executor_level } = answer as JsonObject;
-      return {
-        kind: 'advice',
-        instructions: instructions as string,
-        reasoning: reasoning as string,
-        suggested: suggested_executor_level as number | undefined,
-      };
-    },
+    readExecute: (answer) => read('execute', answer, readExecution),
+    readCorrect: (answer, input) => read('correct', answer, (fields) => readCorrection(fields, input)),
+    readAdvise: (answer) => read('advise', answer, readAdvice),
+  };
+}
+
+function readExecution(fields: JsonObject): ExecuteReading {
+  return gaveUp(fields) ?? { kind: 'result', result: fields.result ?? null, used: usedOf(fields) };
+}
+
+function readCorrection(fields: JsonObject, input: Json): CorrectReading {
+  const end = gaveUp(fields);
+  if (end !== null) return end;
+  const corrected = isPlainObject(fields.input)
+    ? { input: fields.input }
+    : patchInput(fields.patch ?? [], input);
+  return 'kind' in corrected ? corrected : { kind: 'input', ...corrected, used: usedOf(fields) };
+}
+
+function readAdvice({ instructions, reasoning = '', suggested_executor_level }: JsonObject): AdviseReading {
+  return {
+    kind: 'advice',
+    instructions: instructions as string,
+    reasoning: reasoning as string,
+    suggested: suggested_executor_level as number | undefined,
   };
 }

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { AdviseAnswer } from '../../../contracts/escalation.ts';
 import type { Json } from '../../../contracts/primitives.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../../core/cancellation.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Db } from '../../../db/connect.ts';
 import { findAdviceAnswer, insertAdviceAnswer } from '../../../db/escalation/advice-answer.ts';
 import {
@@ -18,8 +18,9 @@ import {
   renewKeys,
   takeOverKey,
 } from '../../../db/idempotency/idempotency-hold.ts';
-import { createLeaseRenewer } from '../../delivery/lease-renewer.ts';
+import { createLeaseRenewer, type LeaseRenewer } from '../../delivery/lease-renewer.ts';
 import { newToken } from '../../ids.ts';
+import { createSharedCalls } from './shared-calls.ts';
 
 /** An answer of `/advise`, and the level that gave it. */
 export interface LevelAdvice extends AdviseAnswer {
@@ -35,10 +36,14 @@ export interface AdviceQuestion {
   readonly signal: CancelSignal;
 }
 
+export interface FoundAdvice {
+  readonly advice: LevelAdvice;
+  /** The same request is answered with it for a day. */
+  readonly isKept: boolean;
+}
+
 /** @param signal stops when all callers have left */
-type FindAdvice = (
-  signal: CancelSignal,
-) => Promise<{ readonly advice: LevelAdvice; readonly isKept: boolean }>;
+type FindAdvice = (signal: CancelSignal) => Promise<FoundAdvice>;
 
 export interface AdviceCache {
   answer(question: AdviceQuestion, find: FindAdvice): Promise<LevelAdvice>;
@@ -47,50 +52,24 @@ export interface AdviceCache {
   stop(): void;
 }
 
-interface Flight {
-  readonly answer: Promise<LevelAdvice>;
-  readonly stop: CancelSource<unknown>;
-  callers: number;
-}
-
 const request = 'POST /advise';
 const renewalMs = 2_500;
 const pollMs = 200;
 
 export function createAdviceCache({ db, logger }: { readonly db: Db; readonly logger: Logger }): AdviceCache {
-  const flights = new Map<string, Flight>();
-  const renewer = createLeaseRenewer<KeyHold>({
-    renew: (held) => renewKeys(db, held),
-    idOf: ({ holder }) => holder,
-    intervalMs: renewalMs,
-    retryMs: renewalMs,
-    logger,
-  });
-
-  /** @returns the answer that somebody else gave meanwhile, or null when it is ours to give */
-  const takeTurn = async (hold: KeyHold, digest: Buffer): Promise<Json | null> => {
-    for (;;) {
-      const known = await findAdviceAnswer(db, hold.project_id, digest);
-      if (known !== undefined) return known;
-      if ((await holdKey(db, hold, digest)) || (await takeOverKey(db, hold, hold.key))) return null;
-      await sleep(pollMs);
-    }
-  };
+  const flights = createSharedCalls<LevelAdvice>();
+  const renewer = createKeyRenewer(db, logger);
 
   const keep: AdviceCache['keep'] = (projectId, digest, advice) =>
     insertAdviceAnswer(db, projectId, digest, advice as unknown as Json);
 
-  const fly = async (
+  const findOrFollow = async (
     { projectId: project_id, digest }: AdviceQuestion,
     find: () => ReturnType<FindAdvice>,
   ): Promise<LevelAdvice> => {
-    const hold: KeyHold = {
-      project_id,
-      request,
-      key: `advice:${digest.toString('hex')}`,
-      holder: newToken(),
-    };
-    const known = await takeTurn(hold, digest);
+    const key = `advice:${digest.toString('hex')}`;
+    const hold: KeyHold = { project_id, request, key, holder: newToken() };
+    const known = await leadOrFollow(db, hold, digest);
     if (known !== null) return known as unknown as LevelAdvice;
     const release = renewer.hold(hold, () => undefined);
     try {
@@ -103,39 +82,33 @@ export function createAdviceCache({ db, logger }: { readonly db: Db; readonly lo
     }
   };
 
-  const forget = (key: string, { stop }: Pick<Flight, 'stop'>): void => {
-    if (flights.get(key)?.stop === stop) flights.delete(key);
-  };
-
-  const launch = (key: string, question: AdviceQuestion, find: FindAdvice): Flight => {
-    const stop = new CancelSource<unknown>();
-    const answer = fly(question, () => find(stop)).finally(() => forget(key, { stop }));
-    const flight = { answer, stop, callers: 0 };
-    flights.set(key, flight);
-    return flight;
-  };
-
-  const answer: AdviceCache['answer'] = async (question, find) => {
-    const { projectId, digest, leftUsd, signal } = question;
-    const key = `${projectId} ${digest.toString('hex')} ${leftUsd}`;
-    const flight = flights.get(key) ?? launch(key, question, find);
-    flight.callers += 1;
-    const stay = onCancel(signal, () => {
-      flight.callers -= 1;
-      if (flight.callers > 0) return;
-      forget(key, flight); // who comes now asks anew
-      flight.stop.abort(signal.reason);
-    });
-    try {
-      return await flight.answer;
-    } finally {
-      stay();
-    }
-  };
-
   return {
-    answer,
+    answer: (question, find) => {
+      const { projectId, digest, leftUsd, signal } = question;
+      const key = `${projectId} ${digest.toString('hex')} ${leftUsd}`;
+      return flights.join(key, signal, (stop) => findOrFollow(question, () => find(stop)));
+    },
     keep,
     stop: () => renewer.stop(),
   };
+}
+
+function createKeyRenewer(db: Db, logger: Logger): LeaseRenewer<KeyHold> {
+  return createLeaseRenewer<KeyHold>({
+    renew: (held) => renewKeys(db, held),
+    idOf: ({ holder }) => holder,
+    intervalMs: renewalMs,
+    retryMs: renewalMs,
+    logger,
+  });
+}
+
+/** @returns the answer that the leader gave meanwhile, or null when it is ours to give */
+async function leadOrFollow(db: Db, hold: KeyHold, digest: Buffer): Promise<Json | null> {
+  for (;;) {
+    const known = await findAdviceAnswer(db, hold.project_id, digest);
+    if (known !== undefined) return known;
+    if ((await holdKey(db, hold, digest)) || (await takeOverKey(db, hold, hold.key))) return null;
+    await sleep(pollMs);
+  }
 }

@@ -20,7 +20,7 @@ import { fingerprintOf } from '../ladder/fingerprint.ts';
 import { type AdvisorDependencies, askAdvisor } from '../levels/ask-advisor.ts';
 import type { ModelEnd } from '../levels/ask-model.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts/prompt-facts.ts';
-import type { AdviceCache, LevelAdvice } from './advice-cache.ts';
+import type { AdviceCache, FoundAdvice, LevelAdvice } from './advice-cache.ts';
 
 export interface AdviseDependencies extends AdvisorDependencies {
   readonly db: Db;
@@ -89,37 +89,6 @@ export type AdviseOnce = (asker: Asker, request: AdviseRequest) => Promise<Level
 
 export function createAdviseOnce(dependencies: AdviseDependencies): AdviseOnce {
   const { db, cache } = dependencies;
-
-  const askLevel = async (asker: Asker, request: AdviseRequest, level: number): Promise<AdviceEnd> => {
-    const ask = async (invalid: string | null): Promise<AdviceEnd> => {
-      const leftUsd = await readLeft(db, asker);
-      const key = `${asker.owner}.advise.${level}${invalid === null ? '' : '.again'}`;
-      const call = { projectId: asker.projectId, key, leftUsd, round: 1, signal: asker.signal };
-      return askAdvisor(dependencies, call, { level, facts: factsOf(request, invalid) });
-    };
-    const end = await ask(null);
-    return end.kind === 'failed' && end.class === 'malformed' ? ask(end.error.message) : end;
-  };
-
-  /** The lowest level from `from` on that answers. */
-  const climb = async (asker: Asker, request: AdviseRequest, from: number) => {
-    for (let level = from; level <= topLevel; level++) {
-      const end = await askLevel(asker, request, level);
-      if (end.kind === 'advised') {
-        const { kind: _, ...answer } = end;
-        return { advice: { ...answer, from_level: level }, isKept: true };
-      }
-      if (end.kind === 'unavailable') continue;
-      if (end.kind === 'failed' && end.class === 'config') {
-        return { advice: humanAdvice(`level ${level} has to be put right by its operator`), isKept: false };
-      }
-      if (end.kind === 'interrupted' || (end.class !== 'real' && end.class !== 'malformed')) {
-        throw toCallError(end);
-      }
-    }
-    return { advice: humanAdvice('no model is there to advise'), isKept: false };
-  };
-
   return async (asker, request) => {
     const level = effectiveLevel({
       from_level: request.from_level,
@@ -130,11 +99,57 @@ export function createAdviseOnce(dependencies: AdviseDependencies): AdviseOnce {
     const { projectId } = asker;
     const digest = digestOf(level, request, true);
     const question = { projectId, digest, leftUsd: await readLeft(db, asker), signal: asker.signal };
-    const advice = await cache.answer(question, (signal) => climb({ ...asker, signal }, request, level));
+    const advice = await cache.answer(question, (signal) =>
+      climb(dependencies, { asker: { ...asker, signal }, request }, level),
+    );
     const plain = digestOf(level, request, false);
     if (advice.from_level !== humanLevel && !plain.equals(digest)) await cache.keep(projectId, plain, advice);
     return advice;
   };
+}
+
+interface AskedAdvice {
+  readonly asker: Asker;
+  readonly request: AdviseRequest;
+}
+
+/** The lowest level from `from` on that answers. */
+async function climb(
+  dependencies: AdviseDependencies,
+  asked: AskedAdvice,
+  from: number,
+): Promise<FoundAdvice> {
+  for (let level = from; level <= topLevel; level++) {
+    const end = await askLevel(dependencies, asked, level);
+    if (end.kind === 'advised') {
+      const { kind: _, ...answer } = end;
+      return { advice: { ...answer, from_level: level }, isKept: true };
+    }
+    if (end.kind === 'unavailable') continue;
+    if (end.kind === 'failed' && end.class === 'config') {
+      return { advice: humanAdvice(`level ${level} has to be put right by its operator`), isKept: false };
+    }
+    if (end.kind === 'interrupted' || (end.class !== 'real' && end.class !== 'malformed')) {
+      throw toCallError(end);
+    }
+  }
+  return { advice: humanAdvice('no model is there to advise'), isKept: false };
+}
+
+/** A model that answered nonsense is asked once more. */
+async function askLevel(
+  dependencies: AdviseDependencies,
+  { asker, request }: AskedAdvice,
+  level: number,
+): Promise<AdviceEnd> {
+  const ask = async (invalid: string | null): Promise<AdviceEnd> => {
+    const leftUsd = await readLeft(dependencies.db, asker);
+    const key = `${asker.owner}.advise.${level}${invalid === null ? '' : '.again'}`;
+    const call = { projectId: asker.projectId, key, leftUsd, round: 1, signal: asker.signal };
+    return askAdvisor(dependencies, call, { level, facts: factsOf(request, invalid) });
+  };
+  const end = await ask(null);
+  return end.kind === 'failed' && end.class === 'malformed' ? ask(end.error.message) : end;
 }
 
 function factsOf(request: AdviseRequest, invalid: string | null) {
