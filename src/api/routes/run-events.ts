@@ -34,12 +34,12 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       }),
       responses: { 200: { content: 'text/event-stream', schema: EventPage } },
       handle: async ({ caller, params, query, headers, signal }) => {
-        const { project_id } = caller;
+        const key = { project_id: caller.project_id, run_id: params.id };
         const isStream = wantsStream(headers.accept);
         const after = isStream ? (headers['last-event-id'] ?? query.after) : query.after;
-        const page = await runs.events(project_id, params.id, after, isStream ? 1 : query.limit);
+        const page = await runs.events(key, { after, limit: isStream ? 1 : query.limit });
         if (!isStream) return { status: 200, body: page };
-        const events = runs.watch(project_id, params.id, after, signal);
+        const events = runs.watch(key, after, signal);
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },

@@ -92,7 +92,11 @@ function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
       const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
       const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
       if (seconds === null) return { status: 202, headers: answered, body: run };
-      const waited = await runs.waitForEnd(caller.project_id, run.run_id, seconds * 1_000, signal);
+      const waited = await runs.waitForEnd(
+        { project_id: caller.project_id, run_id: run.run_id },
+        seconds * 1_000,
+        signal,
+      );
       return {
         status: terminalRunStates.has(waited.state) ? 200 : 202,
         headers: { ...answered, 'Preference-Applied': `wait=${seconds}` },
@@ -174,7 +178,7 @@ function showStep({ runs }: Pick<Services, 'runs'>): Route {
     responses: { 200: StepDetail },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await runs.getStep(caller.project_id, params.id, params.step, query.item),
+      body: await runs.getStep({ project_id: caller.project_id, run_id: params.id }, params.step, query.item),
     }),
   });
 }
@@ -192,7 +196,7 @@ function listItems({ runs }: Pick<Services, 'runs'>): Route {
     responses: { 200: RunStepList },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await runs.listItems(caller.project_id, params.id, params.step, query),
+      body: await runs.listItems({ project_id: caller.project_id, run_id: params.id }, params.step, query),
     }),
   });
 }

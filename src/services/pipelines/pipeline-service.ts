@@ -48,62 +48,9 @@ function toSummary({ created_at, ...row }: SummaryRow): PipelineSummary {
   };
 }
 
-/** @param tools without them the database tells what is registered */
-export function createPipelineService(db: Db, tools: CheckTools = {}) {
-  const checks = createDefinitionChecks(db, tools);
-
-  const read = async (
-    projectId: string,
-    source: DefinitionText,
-    strict: boolean,
-  ): Promise<DefinitionReading> => {
-    const { definition, finish } = openDefinition(source);
-    const facts = definition === null ? null : await checks.readFacts(projectId, definition);
-    return finish(facts === null ? null : { ...facts, strict });
-  };
-
-  /** Another content under a version that exists. */
-  const refuseChange = (stored: VersionRow, definition: PipelineDefinition): AppError => {
-    const toJson = (value: PipelineDefinition) => value as unknown as Json;
-    return new AppError(
-      'version_conflict',
-      `${stored.pipeline} ${stored.version} exists with another content; submit it as a new version`,
-      { errors: describeDifferences(toJson(stored.definition), toJson(definition)) },
-    );
-  };
-
+/** What is stored, as users see it. */
+function createPipelineListings(db: Db) {
   return {
-    validate: async (
-      projectId: string,
-      source: DefinitionText,
-      { strict }: { strict: boolean },
-    ): Promise<Validation> => {
-      const { definition, findings, analysis } = await read(projectId, source, strict);
-      const graph = definition === null || analysis === null ? null : showGraph(definition, analysis);
-      return { valid: definition !== null, findings, graph };
-    },
-
-    check: checks.check,
-    checkForRun: checks.checkForRun,
-    requireSound: checks.requireSound,
-
-    /** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
-    submit: async (
-      projectId: string,
-      source: DefinitionText,
-    ): Promise<{ answer: PipelineSubmitted; created: boolean }> => {
-      const { definition, findings } = await read(projectId, source, false);
-      if (definition === null) throw refuseFindings(findings);
-      const { pipeline, version } = definition;
-      const key: VersionKey = { project_id: projectId, pipeline, version };
-      const digest = await storeDefinition(db, definition);
-      const created = await insertVersion(db, key, digest);
-      const stored = created ? null : await findVersion(db, key);
-      if (stored !== null && stored.digest !== digest) throw refuseChange(stored, definition);
-      const warnings = findings.filter(({ severity }) => severity === 'warning');
-      return { answer: { pipeline, version, digest, warnings }, created };
-    },
-
     list: async (projectId: string, { limit, cursor }: PageRequest) => {
       const after = cursor === undefined ? null : decodeCursor(cursor);
       const rows = await listPipelines(db, projectId, { after, limit: limit + 1 });
@@ -134,6 +81,70 @@ export function createPipelineService(db: Db, tools: CheckTools = {}) {
         item: ({ created_at, ...row }) => ({ ...row, created_at: created_at.toISOString() }),
       });
     },
+  };
+}
+
+/** Another content under a version that exists. */
+function refuseChange(stored: VersionRow, definition: PipelineDefinition): AppError {
+  const toJson = (value: PipelineDefinition) => value as unknown as Json;
+  return new AppError(
+    'version_conflict',
+    `${stored.pipeline} ${stored.version} exists with another content; submit it as a new version`,
+    { errors: describeDifferences(toJson(stored.definition), toJson(definition)) },
+  );
+}
+
+/** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
+async function submitVersion(
+  db: Db,
+  projectId: string,
+  { definition, findings }: DefinitionReading,
+): Promise<{ answer: PipelineSubmitted; created: boolean }> {
+  if (definition === null) throw refuseFindings(findings);
+  const { pipeline, version } = definition;
+  const key: VersionKey = { project_id: projectId, pipeline, version };
+  const digest = await storeDefinition(db, definition);
+  const created = await insertVersion(db, key, digest);
+  const stored = created ? null : await findVersion(db, key);
+  if (stored !== null && stored.digest !== digest) throw refuseChange(stored, definition);
+  const warnings = findings.filter(({ severity }) => severity === 'warning');
+  return { answer: { pipeline, version, digest, warnings }, created };
+}
+
+/** @param tools without them the database tells what is registered */
+export function createPipelineService(db: Db, tools: CheckTools = {}) {
+  const checks = createDefinitionChecks(db, tools);
+
+  const read = async (
+    projectId: string,
+    source: DefinitionText,
+    strict: boolean,
+  ): Promise<DefinitionReading> => {
+    const { definition, finish } = openDefinition(source);
+    const facts = definition === null ? null : await checks.readFacts(projectId, definition);
+    return finish(facts === null ? null : { ...facts, strict });
+  };
+
+  return {
+    ...createPipelineListings(db),
+
+    validate: async (
+      projectId: string,
+      source: DefinitionText,
+      { strict }: { strict: boolean },
+    ): Promise<Validation> => {
+      const { definition, findings, analysis } = await read(projectId, source, strict);
+      const graph = definition === null || analysis === null ? null : showGraph(definition, analysis);
+      return { valid: definition !== null, findings, graph };
+    },
+
+    check: checks.check,
+    checkForRun: checks.checkForRun,
+    requireSound: checks.requireSound,
+
+    /** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
+    submit: async (projectId: string, source: DefinitionText) =>
+      submitVersion(db, projectId, await read(projectId, source, false)),
   };
 }
 
