@@ -6,6 +6,7 @@ import { ActivityFailure, CancellationScope, proxyLocalActivities } from '@tempo
 import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import type { LocalTurns } from './local-turns.ts';
 
 const { recordProgress } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',
@@ -30,8 +31,8 @@ export interface ProgressRecorder {
 /** A payload of changes stays small. */
 const mostAtOnce = 500;
 
-export function createProgressRecorder({ run_id }: RunPipelineInput): ProgressRecorder {
-  const writer = createWriter(run_id);
+export function createProgressRecorder({ run_id }: RunPipelineInput, inTurn: LocalTurns): ProgressRecorder {
+  const writer = createWriter(run_id, inTurn);
   let due: RecordedChange[] = [];
   let batch: Promise<void> | null = null;
 
@@ -63,17 +64,13 @@ interface Writer {
   written(): Promise<unknown>;
 }
 
-function createWriter(run_id: string): Writer {
+function createWriter(run_id: string, inTurn: LocalTurns): Writer {
   let underWay = 0;
   let written: Promise<unknown> = Promise.resolve();
   return {
     write: (changes) => {
       underWay += 1;
-      const writing = CancellationScope.nonCancellable(async () => {
-        for (let at = 0; at < changes.length; at += mostAtOnce) {
-          await recordProgress({ run_id, changes: changes.slice(at, at + mostAtOnce) });
-        }
-      })
+      const writing = inTurn(() => CancellationScope.nonCancellable(() => writeAll(run_id, changes)))
         .catch(ignoreFailure)
         .finally(() => {
           underWay -= 1;
@@ -84,6 +81,12 @@ function createWriter(run_id: string): Writer {
     isBusy: () => underWay > 0,
     written: () => written,
   };
+}
+
+async function writeAll(run_id: string, changes: readonly RecordedChange[]): Promise<void> {
+  for (let at = 0; at < changes.length; at += mostAtOnce) {
+    await recordProgress({ run_id, changes: changes.slice(at, at + mostAtOnce) });
+  }
 }
 
 function ignoreFailure(error: unknown): void {

@@ -20,6 +20,7 @@ import { announcePhase } from './announce-phase.ts';
 import { createRunControl, type RunControl } from './control-signal.ts';
 import { createHistoryPressure } from './history-pressure.ts';
 import { requireKnownEngine } from './known-engine.ts';
+import { createLocalTurns, type LocalTurns } from './local-turns.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import { createRunProgress, type RunProgress } from './run-progress.ts';
 import { decideAll } from './step-decisions.ts';
@@ -63,28 +64,30 @@ function beginRun(input: RunPipelineInput): BegunWorkflow {
   const { run, begin } = driveRun(input.plan, from);
   control.follow((isPaused) => run.send({ type: isPaused ? 'paused' : 'resumed' }));
   const progress = createRunProgress(input, run);
-  const recorder = createProgressRecorder(input);
+  const inTurn = createLocalTurns();
+  const recorder = createProgressRecorder(input, inTurn);
   const running = new CancellationScope();
   const work = createUnitWork({ input, run, control, progress, recorder, running });
   const isLong = new Promise<void>((resolve) => {
-    begin(createPorts(input, { work, recorder, running, continueAsNew: resolve }));
+    begin(createPorts(input, { work, recorder, inTurn, running, continueAsNew: resolve }));
   });
   progress.refresh();
   return { run, control, progress, recorder, work, isLong };
 }
 
 interface PortDependencies extends Pick<BegunWorkflow, 'work' | 'recorder'> {
+  readonly inTurn: LocalTurns;
   readonly running: CancellationScope;
   readonly continueAsNew: () => void;
 }
 
 function createPorts(
   input: RunPipelineInput,
-  { work, recorder, running, continueAsNew }: PortDependencies,
+  { work, recorder, inTurn, running, continueAsNew }: PortDependencies,
 ): RunPorts {
   return {
     ...work,
-    decide: (steps) => recorder.afterRecords(() => decideAll(input.run_id, steps)),
+    decide: (steps) => recorder.afterRecords(() => inTurn(() => decideAll(input.run_id, steps))),
     record: (changes) => {
       void recorder.record(
         changes.map(({ step, ...change }) => ({ step_id: input.plan.steps[step]?.id ?? '', ...change })),

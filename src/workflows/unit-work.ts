@@ -53,7 +53,9 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     resumeStep: (unit, wait) => {
       progress.announce();
       progress.remark(unit, null);
-      return wait.ladder === true ? escalations.resume(unit, wait) : running.run(() => execute(unit, true));
+      return wait.ladder === true
+        ? escalations.resume(unit, wait)
+        : recorder.afterRecords(() => running.run(() => execute(unit, true)));
     },
     giveUpStep: (unit, wait) => {
       waits.forget(unit);

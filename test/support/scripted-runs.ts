@@ -25,7 +25,7 @@ export interface ScriptedCall {
 export interface Script {
   /** Throws what an activity may throw. @param times calls of the unit so far, 1 for the first */
   readonly execute: (call: ScriptedCall, times: number) => Promise<StepActivityResult> | StepActivityResult;
-  readonly decide?: (stepId: string) => StepVerdict;
+  readonly decide?: (stepId: string) => StepVerdict | Promise<StepVerdict>;
   /** Before ends that nothing else writes are recorded. */
   readonly record?: () => Promise<void>;
 }
@@ -57,6 +57,8 @@ export interface ScriptedRuns {
     extra?: Partial<RunPipelineInput>,
     way?: StartWay,
   ): Promise<ScriptedRun>;
+  /** Replays every history of a run that has ended. @throws Error where the workflow would do something else now */
+  replay(run: ScriptedRun): Promise<void>;
   /** Stops the worker and starts one with other workflows, which takes over its runs. */
   replaceWorker(workflowBundle: WorkflowBundleOption): Promise<void>;
   stop(): Promise<void>;
@@ -90,7 +92,7 @@ export async function startScriptedRuns(): Promise<ScriptedRuns> {
       return script.execute(call, recorded.calls.filter(isSame).length);
     },
     decideSteps: async ({ run_id, step_ids }: { run_id: string; step_ids: string[] }) =>
-      step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' }),
+      Promise.all(step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' })),
     recordProgress: async ({ run_id, changes }: { run_id: string; changes: Recorded['changes'] }) => {
       await of(run_id).script.record?.();
       of(run_id).recorded.changes.push(...changes);
@@ -142,6 +144,13 @@ export async function startScriptedRuns(): Promise<ScriptedRuns> {
         return recorded.closing?.outcome ?? 'not closed';
       };
       return { handle, recorded, ended };
+    },
+    replay: async ({ handle: { workflowId } }) => {
+      const workflowBundle = { codePath: inject('workflowBundle') };
+      for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
+        const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+        await Worker.runReplayHistory({ workflowBundle }, history, workflowId);
+      }
     },
     replaceWorker: async (workflowBundle) => {
       await stopWorker();
