@@ -1,11 +1,14 @@
 import { defineConfig } from 'vitest/config';
 import { Interleaved } from './test/support/interleaved.ts';
 
-const common = { testTimeout: 30_000, hookTimeout: 120_000 };
+const testTimeout = 30_000;
+const hookTimeout = 120_000;
+
+const setupFiles = ['test/support/watch-failures.ts'];
 
 /** Files share a worker and the modules that it has loaded: a third of their time would be spent on loading. */
-const shared = { ...common, isolate: false, setupFiles: ['test/support/watch-failures.ts'] };
-const alone = { ...common, isolate: true, setupFiles: ['test/support/watch-failures.ts'] };
+const shared = { testTimeout, hookTimeout, setupFiles, isolate: false };
+const alone = { testTimeout, hookTimeout, setupFiles, isolate: true };
 
 function filesOf(...folders: readonly string[]): string[] {
   return folders.map((folder) => `${folder}/**/*.test.ts`);
@@ -13,7 +16,7 @@ function filesOf(...folders: readonly string[]): string[] {
 
 const faults = [
   ...filesOf('test/dev', 'test/scenarios'),
-  'test/e2e/{killed-*,rolling-restart,demo,demo-*}.test.ts',
+  'test/e2e/{killed-*,keyed-call,rolling-restart,demo,demo-*}.test.ts',
 ];
 const stack = filesOf('test/conformance', 'test/docs', 'test/e2e', 'test/unsupported', 'test/workflows');
 const data = filesOf('test/api', 'test/db', 'test/services');
@@ -24,6 +27,8 @@ export default defineConfig({
     // Half of them wait for processes and clocks while the others compute.
     maxWorkers: 3,
     sequence: { sequencer: Interleaved },
+    // A project has a transformer of its own; without this each would transform all of src.
+    experimental: { fsModuleCache: true },
     projects: [
       {
         test: {
@@ -34,7 +39,7 @@ export default defineConfig({
         },
       },
       { test: { ...shared, name: 'data', include: data } },
-      { test: { ...alone, name: 'stack', include: stack, exclude: faults } },
+      { test: { ...shared, name: 'stack', include: stack, exclude: faults } },
       { test: { ...alone, name: 'faults', include: faults } },
     ],
   },

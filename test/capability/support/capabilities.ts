@@ -53,7 +53,7 @@ export function post(
   return fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
 }
 
-interface ExecAnswer {
+export interface CapabilityAnswer {
   readonly ok: boolean;
   readonly output?: unknown;
   readonly error?: string;
@@ -72,6 +72,6 @@ export async function readJson<Body>(response: Promise<Response>): Promise<{ sta
 export function exec(
   instance: RunningInstance,
   input: unknown,
-): Promise<{ status: number; body: ExecAnswer }> {
+): Promise<{ status: number; body: CapabilityAnswer }> {
   return readJson(post(`${instance.endpoint}/exec`, JSON.stringify(input)));
 }
