@@ -25,17 +25,24 @@ export type Outbox = ReturnType<typeof createOutbox>;
 
 /** What carries rows to Temporal: at once after a request, and again from maintenance until it has arrived. */
 export function createOutbox(config: Config, { db, workflows, schedules, logger, publicUrl }: OutboxTools) {
-  const { HEARTBEAT_TIMEOUT_MS: heartbeatTimeoutMs } = config;
+  const { HEARTBEAT_TIMEOUT_MS: heartbeatTimeoutMs, ENGINE_VERSION: engineVersion } = config;
   const runs = createRunDelivery({
     db,
     workflows,
     heartbeatTimeoutMs,
-    engineVersion: config.ENGINE_VERSION,
+    engineVersion,
     historyEvents: config.HISTORY_EVENTS,
     publicUrl,
     logger,
   });
-  const escalations = createEscalationDelivery({ db, workflows, heartbeatTimeoutMs, publicUrl, logger });
+  const escalations = createEscalationDelivery({
+    db,
+    workflows,
+    heartbeatTimeoutMs,
+    engineVersion,
+    publicUrl,
+    logger,
+  });
   const reviews = createReviewDelivery({ db, workflows, logger });
   const calendar = createScheduleDelivery({ db, schedules, logger });
   return {

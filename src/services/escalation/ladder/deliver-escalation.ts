@@ -1,7 +1,6 @@
 /** Starts the workflows of ladders that are by themselves; the row is the truth, its start is repeated. */
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../../clients/temporal/run-workflows.ts';
-import { engineVersion } from '../../../core/workflow-payloads/engine-version.ts';
 import type { Db } from '../../../db/connect.ts';
 import {
   listUndeliveredEscalations,
@@ -24,6 +23,8 @@ export interface EscalationDeliveryDependencies {
   readonly db: Db;
   readonly workflows: Pick<RunWorkflows, 'startEscalation'>;
   readonly heartbeatTimeoutMs: number;
+  /** The version of the ladders that are started from now on. */
+  readonly engineVersion: number;
   readonly publicUrl: () => string;
   readonly logger: Logger;
 }
@@ -38,6 +39,7 @@ export function createEscalationDelivery({
   db,
   workflows,
   heartbeatTimeoutMs,
+  engineVersion,
   publicUrl,
   logger,
 }: EscalationDeliveryDependencies): EscalationDelivery {

@@ -4,7 +4,6 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newLadder } from '../../../../src/core/ladder/ladder.ts';
 import { startLadder } from '../../../../src/core/ladder/machine.ts';
-import { engineVersion } from '../../../../src/core/workflow-payloads/engine-version.ts';
 import type { EscalateInput } from '../../../../src/core/workflow-payloads/escalate-input.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
@@ -55,6 +54,7 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
     db,
     logger: pino({ level: 'silent' }),
     heartbeatTimeoutMs: 30_000,
+    engineVersion: 7,
     publicUrl: () => 'http://c.test',
     workflows: {
       startEscalation: async (projectId, input) => {
@@ -76,7 +76,7 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
     [
       projectId,
       {
-        engine_version: engineVersion,
+        engine_version: 7,
         escalation_id: id,
         waits_for_reviews: true,
         heartbeat_timeout_ms: 30_000,
