@@ -109,7 +109,7 @@ function takeDecision(ladder: LadderRun, reviewId: string): Promise<LadderPositi
   return activitiesOf(ladder, reviewId, `decision of ${reviewId}`).reviewed({ review_id: reviewId });
 }
 
-/** Tells the row. A transition that was stored meanwhile is answered with its place, from where it is told again. */
+/** Notifies the row. A transition that was stored meanwhile is answered with its position, from where it is notified again. */
 async function stop(ladder: LadderRun, type: 'timed_out' | 'cancel_requested'): Promise<LadderEnd> {
   for (;;) {
     const { transition } = ladder.place;

@@ -13,7 +13,7 @@ export interface ReviewWaits {
   over(review: { readonly review_id: string; readonly due_at: string }): Promise<void>;
 }
 
-/** The expiry is somebody else's work, and told by the signal; this is for when that never comes. */
+/** The expiry is somebody else's work, and comes as the signal; this is for when that never comes. */
 export const expiryGraceMs = 60_000;
 
 /** Once in a workflow: it takes the signal. */

@@ -5,6 +5,7 @@
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
+  type WorkflowHandle,
   WorkflowIdConflictPolicy,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
@@ -75,41 +76,17 @@ export function createRunWorkflows(
   taskQueue: string,
   bounded: Bounded = createBoundedCalls(client),
 ): RunWorkflows {
-  const connection = connectionOf(client);
+  const server: TemporalServer = { client, taskQueue, bounded };
+  return { ...createStarts(server), ...createMessages(server), ...createQuestions(server) };
+}
 
-  /** A second start under the same id is the first one. No limit of Temporal's: a run may wait longer than any would allow. */
-  const startOnce = async (
-    type: string,
-    options: WorkflowStartOptions,
-    control: ControlSignal | null = null,
-  ): Promise<void> => {
-    const once: WorkflowStartOptions = {
-      ...options,
-      workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
-      workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
-    };
-    try {
-      await bounded<unknown>(() =>
-        control === null
-          ? client.workflow.start(type, once)
-          : client.workflow.signalWithStart(type, { ...once, signal: 'control', signalArgs: [control] }),
-      );
-    } catch (error) {
-      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    }
-  };
+interface TemporalServer {
+  readonly client: Client;
+  readonly taskQueue: string;
+  readonly bounded: Bounded;
+}
 
-  /** @returns whether there was a workflow */
-  const reach = async (call: () => Promise<unknown>): Promise<boolean> => {
-    try {
-      await bounded(call);
-      return true;
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return false;
-      throw error;
-    }
-  };
-
+function createStarts({ client, taskQueue, bounded }: TemporalServer): Pick<RunWorkflows, Starts> {
   return {
     start: async (input, priority, control) => {
       const { project_id, run_id, pipeline, version } = input;
@@ -122,47 +99,93 @@ export function createRunWorkflows(
         priority: { priorityKey: priorityKeys[priority], fairnessKey: project_id },
         ...(input.has_search_attributes ? { typedSearchAttributes: searchable(input) } : {}),
       };
-      await startOnce(runType, options, control);
-    },
-    cancel: async (projectId, runId) => {
-      const found = await reach(() => client.workflow.getHandle(workflowIdOf(projectId, runId)).cancel());
-      return found ? 'asked' : 'gone';
-    },
-    terminate: async (projectId, runId, reason) => {
-      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
-      return (await reach(() => handle.terminate(reason))) ? 'ended' : 'gone';
-    },
-    signalControl: async (projectId, runId, control) => {
-      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
-      return (await reach(() => handle.signal('control', control))) ? 'sent' : 'gone';
-    },
-    signalWoken: async (workflowId, woken) => {
-      const found = await reach(() => client.workflow.getHandle(workflowId).signal('woken', woken));
-      return found ? 'sent' : 'gone';
-    },
-    listClosed: (since) => listClosedRuns({ client, bounded, taskQueue }, since),
-    isOpen: async (projectId, runId) => {
-      let status = '';
-      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
-      const isThere = await reach(async () => {
-        status = (await handle.describe()).status.name;
+      await once(() => {
+        const unique = { ...options, ...onlyOne };
+        return bounded<unknown>(() =>
+          control === null
+            ? client.workflow.start(runType, unique)
+            : client.workflow.signalWithStart(runType, {
+                ...unique,
+                signal: 'control',
+                signalArgs: [control],
+              }),
+        );
       });
-      return isThere && status === 'RUNNING';
     },
-    startEscalation: (projectId, input) =>
-      startOnce('escalate', {
+    startEscalation: async (projectId, input) => {
+      const options: WorkflowStartOptions = {
+        ...onlyOne,
         taskQueue,
         args: [input],
         workflowId: escalationWorkflowId(projectId, input.escalation_id),
         staticSummary: 'escalation',
         staticDetails: `[Escalation ${input.escalation_id}](${input.url})`,
         priority: { priorityKey: priorityKeys.standard, fairnessKey: projectId },
-      }),
-    signalReviewed: async (waiting, review) => {
-      const found = await reach(() =>
-        client.workflow.getHandle(waitingId(waiting)).signal('reviewed', review),
-      );
-      return found ? 'sent' : 'gone';
+      };
+      await once(() => bounded<unknown>(() => client.workflow.start('escalate', options)));
+    },
+  };
+}
+
+type Starts = 'start' | 'startEscalation';
+
+/** No limit of Temporal's: a run may wait longer than any would allow. */
+const onlyOne = {
+  workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+  workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+} as const;
+
+/** A second start under the same id is the first one. */
+async function once(start: () => Promise<unknown>): Promise<void> {
+  try {
+    await start();
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
+}
+
+type Messages = 'cancel' | 'terminate' | 'signalControl' | 'signalWoken' | 'signalReviewed';
+
+function createMessages({ client, bounded }: TemporalServer): Pick<RunWorkflows, Messages> {
+  const tell = (workflowId: string, say: (handle: WorkflowHandle) => Promise<unknown>): Promise<boolean> =>
+    isThere(() => bounded(() => say(client.workflow.getHandle(workflowId))));
+  const signal = async (workflowId: string, name: string, value: object): Promise<'sent' | 'gone'> =>
+    (await tell(workflowId, (handle) => handle.signal(name, value))) ? 'sent' : 'gone';
+  return {
+    cancel: async (projectId, runId) =>
+      (await tell(workflowIdOf(projectId, runId), (handle) => handle.cancel())) ? 'asked' : 'gone',
+    terminate: async (projectId, runId, reason) =>
+      (await tell(workflowIdOf(projectId, runId), (handle) => handle.terminate(reason))) ? 'ended' : 'gone',
+    signalControl: (projectId, runId, control) => signal(workflowIdOf(projectId, runId), 'control', control),
+    signalWoken: (workflowId, woken) => signal(workflowId, 'woken', woken),
+    signalReviewed: (waiting, review) => signal(waitingId(waiting), 'reviewed', review),
+  };
+}
+
+/** @returns whether there was a workflow to call */
+async function isThere(call: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await call();
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
+}
+
+type Questions = 'listClosed' | 'isOpen' | 'hasSearchAttributes' | 'isReachable';
+
+function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<RunWorkflows, Questions> {
+  const connection = connectionOf(client);
+  return {
+    listClosed: (since) => listClosedRuns({ client, bounded, taskQueue }, since),
+    isOpen: async (projectId, runId) => {
+      let status = '';
+      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
+      const isFound = await isThere(async () => {
+        status = (await bounded(() => handle.describe())).status.name;
+      });
+      return isFound && status === 'RUNNING';
     },
     hasSearchAttributes: async () => {
       const { namespace } = client.options;

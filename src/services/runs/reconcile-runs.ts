@@ -30,26 +30,13 @@ function endOf({ cancel_requested_at, cancel_mode }: OpenRunRow): LostEnd {
   return { state: 'cancelled', error: { code: 'run_cancelled', message: 'cancelled' }, mode };
 }
 
-export function createReconcileRuns({ db, workflows, logger }: ReconcileDependencies) {
+export function createReconcileRuns(dependencies: ReconcileDependencies): () => Promise<number> {
+  const { db, workflows } = dependencies;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let lookedAtAllAt = Number.NEGATIVE_INFINITY;
 
-  /** One that was reset goes on under the same id. */
-  const close = async (row: OpenRunRow): Promise<number> => {
-    if (await workflows.isOpen(row.project_id, row.run_id)) return 0;
-    await closeLostRun(db, row, endOf(row));
-    logger.warn({ run_id: row.run_id }, 'the workflow of a run had ended without closing it');
-    return 1;
-  };
-
-  const closeAll = async (runIds: readonly string[]): Promise<number> => {
-    let closed = 0;
-    for (const row of await listOpenAmong(db, runIds)) closed += await close(row);
-    return closed;
-  };
-
   /** @returns how many it closed */
-  return async (): Promise<number> => {
+  return async () => {
     const beganAt = Date.now();
     const oldest = await readOldestOpen(db);
     if (oldest === null) {
@@ -59,16 +46,38 @@ export function createReconcileRuns({ db, workflows, logger }: ReconcileDependen
     const isWhole = beganAt - lookedAtAllAt >= wholeLookMs;
     const since = new Date((isWhole ? oldest.getTime() : lookedAt) - overlapMs);
     let closed = 0;
-    let runIds: string[] = [];
-    for await (const runId of workflows.listClosed(since)) {
-      runIds.push(runId);
-      if (runIds.length < batch) continue;
-      closed += await closeAll(runIds);
-      runIds = [];
+    for await (const runIds of inBatches(workflows.listClosed(since))) {
+      closed += await closeAll(dependencies, runIds);
     }
-    closed += await closeAll(runIds);
     lookedAt = beganAt;
     if (isWhole) lookedAtAllAt = beganAt;
     return closed;
   };
+}
+
+async function* inBatches(ids: AsyncIterable<string>): AsyncGenerator<readonly string[]> {
+  let some: string[] = [];
+  for await (const id of ids) {
+    some.push(id);
+    if (some.length < batch) continue;
+    yield some;
+    some = [];
+  }
+  yield some;
+}
+
+async function closeAll(dependencies: ReconcileDependencies, runIds: readonly string[]): Promise<number> {
+  let closed = 0;
+  for (const row of await listOpenAmong(dependencies.db, runIds)) {
+    if (await close(dependencies, row)) closed += 1;
+  }
+  return closed;
+}
+
+/** One that was reset goes on under the same id. */
+async function close({ db, workflows, logger }: ReconcileDependencies, row: OpenRunRow): Promise<boolean> {
+  if (await workflows.isOpen(row.project_id, row.run_id)) return false;
+  await closeLostRun(db, row, endOf(row));
+  logger.warn({ run_id: row.run_id }, 'the workflow of a run had ended without closing it');
+  return true;
 }

@@ -9,7 +9,6 @@ import type { NewRun } from '../../db/run/run.ts';
 import { digestDefinition } from '../../definitions/definition-digest.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
-import type { RunToStart } from './deliver-run.ts';
 import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './insert-admitted-runs.ts';
 import type { KnownDefinition, KnownDefinitions } from './known-definitions.ts';
 import {
@@ -19,6 +18,7 @@ import {
   prepareRun,
   readRequest,
 } from './prepare-run.ts';
+import type { RunToStart } from './run-start-input.ts';
 import { newRunView } from './run-view.ts';
 
 export interface Submission {

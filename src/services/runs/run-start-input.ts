@@ -1,0 +1,58 @@
+/** What the workflow of a run is started with, from its row. */
+import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { planRun } from '../../core/run/plan-run.ts';
+import type { ControlSignal, RunPipelineInput } from '../../core/workflow-payloads/run-input.ts';
+import type { DeliveryRow } from '../../db/run/run-delivery.ts';
+
+/** What the start of a run takes from its row. */
+export type RunToStart = Omit<
+  DeliveryRow,
+  | 'start_delivered_at'
+  | 'cancel_requested_at'
+  | 'cancel_mode'
+  | 'finished_at'
+  | 'control_delivered'
+  | 'waits_its_turn'
+>;
+
+export interface StartSettings {
+  readonly workflows: Pick<RunWorkflows, 'hasSearchAttributes'>;
+  readonly heartbeatTimeoutMs: number;
+  /** The version of the runs that are started from now on. */
+  readonly engineVersion: number;
+  /** Events after which a run continues as new. */
+  readonly historyEvents: number;
+  readonly publicUrl: () => string;
+}
+
+export function controlOf({ control_version: version, state, budget_version }: RunToStart): ControlSignal {
+  return { version, paused: state === 'paused', budget_version };
+}
+
+export function createInputReader(settings: StartSettings): (run: RunToStart) => Promise<RunPipelineInput> {
+  const { workflows, heartbeatTimeoutMs, engineVersion, historyEvents, publicUrl } = settings;
+  let searchable: Promise<boolean> | null = null;
+  const hasSearchAttributes = (): Promise<boolean> => {
+    searchable ??= workflows.hasSearchAttributes().catch((error: unknown) => {
+      searchable = null;
+      throw error;
+    });
+    return searchable;
+  };
+
+  return async ({ definition, reused, ...row }: RunToStart): Promise<RunPipelineInput> => ({
+    engine_version: engineVersion,
+    run_id: row.run_id,
+    project_id: row.project_id,
+    pipeline: row.pipeline,
+    version: row.version,
+    plan: planRun(definition, { reused }),
+    timeout_ms: definition.timeout === undefined ? null : parseDuration(definition.timeout),
+    heartbeat_timeout_ms: heartbeatTimeoutMs,
+    has_search_attributes: await hasSearchAttributes(),
+    run_url: `${publicUrl()}/v1/runs/${row.run_id}`,
+    history_events: historyEvents,
+    ...(row.control_version === 0 ? {} : { control: controlOf({ definition, reused, ...row }) }),
+  });
+}
