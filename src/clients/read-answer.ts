@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Dispatcher } from 'undici';
 import { findAnswerFault } from '../core/call/answer-fault.ts';
-import type { CallOutcome } from '../core/call/outcome.ts';
+import { type CallOutcome, kindOfStatus } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
 import { isPlainObject } from '../core/json-type.ts';
 
@@ -23,17 +23,17 @@ export async function readAnswer(answer: Dispatcher.ResponseData, limitBytes: nu
     return parseObject(body, status);
   }
   if (status < 400) return discard(answer, `HTTP ${status}, a redirect; an instance answers itself`);
-  if (status === 429 || status === 503) {
+  const kind = kindOfStatus(status);
+  if (kind === 'overloaded') {
     drop(answer);
-    return { kind: 'overloaded', status, retryAfterMs: retryAfter(headers['retry-after']) };
+    return { kind, status, retryAfterMs: retryAfter(headers['retry-after']) };
   }
   const text = (await readBounded(answer, errorTextLimit))?.toString('utf8') ?? '';
   const message = errorText(text);
   const errorCode = readErrorCode(headers['x-error-code']);
   const error = errorCode === undefined ? { status, message } : { status, message, errorCode };
-  if (status >= 500) return { kind: 'failed', ...error };
-  return isJson
-    ? { kind: 'rejected', ...error }
+  return kind === 'failed' || isJson
+    ? { kind, ...error }
     : { kind: 'invalid', message: `HTTP ${status} with content type "${contentType}": ${message}` };
 }
 
