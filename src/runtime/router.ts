@@ -10,7 +10,7 @@ import { createSchemaValidator } from '../services/registry/schema-validator.ts'
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers } from '../services/routing/breakers.ts';
-import { createCallCapability } from '../services/routing/call-capability.ts';
+import { createCallRouter } from '../services/routing/call-capability.ts';
 import { createFleetPoller } from '../services/routing/fleet/fleet-poller.ts';
 
 const answerLimitBytes = 16 * 1_048_576;
@@ -45,7 +45,7 @@ export function createRouter(config: Config, logger: Logger, { db, guard, regist
   const breakers = createBreakers({ db, logger });
   const attemptWriter = createAttemptWriter(db);
   const { LEASE_MS: leaseMs } = config;
-  const callCapability = createCallCapability({
+  const calls = createCallRouter({
     client,
     fleet,
     registry,
@@ -58,11 +58,12 @@ export function createRouter(config: Config, logger: Logger, { db, guard, regist
     logger,
   });
   return {
-    callCapability,
+    callCapability: calls.callCapability,
     fleet,
     validator,
     start: () => fleet.start(),
     close: async (): Promise<void> => {
+      calls.close();
       await fleet.stop();
       leases.stop();
       await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);

@@ -26,6 +26,7 @@ create type claim_request as (
   capability text,
   instance_id text,
   must_be_idle boolean,
+  is_prefetch boolean,
   cost_type text,
   rate_usd numeric,
   lease_ms integer,
@@ -800,7 +801,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
@@ -866,6 +867,16 @@ AS $function$
   select m.midnight - case when ((m.midnight - interval '1 hour') at time zone p_zone)::date = p_day
     then interval '1 hour' else interval '0' end
   from (select p_day::timestamp at time zone p_zone) m (midnight)
+$function$;
+
+CREATE OR REPLACE FUNCTION public.is_tight(p_claim claim_request, p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select p_claim.reserved_nano > 0 and exists (
+    select 1 from budget_demand(array[p_claim], p_now) d
+    join budget b on b.scope = d.scope and b.window_start = d.window_start
+    where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
 $function$;
 
 CREATE OR REPLACE FUNCTION public.lock_budgets(p_claims claim_request[], p_attempt_ids text[], p_now timestamp with time zone)

@@ -118,6 +118,7 @@ export function aClaim(
     instance_id: instance.instance_id,
     is_first: false,
     must_be_idle: false,
+    is_prefetch: false,
     cost_type: instance.cost_type,
     rate_usd: Number(instance.rate_usd),
     lease_ms: 30_000,

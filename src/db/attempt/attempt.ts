@@ -26,6 +26,8 @@ export interface Claim {
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;
+  /** For a call that may come: refused where money is short. */
+  readonly is_prefetch: boolean;
   /** The price that the reservation was worked out from. */
   readonly cost_type: CostModel['type'];
   readonly rate_usd: number;

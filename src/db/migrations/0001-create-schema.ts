@@ -13,6 +13,7 @@ import { claimOneByOne } from '../functions/claim-one-by-one.sql.ts';
 import { claimSlots } from '../functions/claim-slots.sql.ts';
 import { costBelow } from '../functions/cost-below.sql.ts';
 import { dayStart } from '../functions/day-start.sql.ts';
+import { isTight } from '../functions/is-tight.sql.ts';
 import { lockBudgets } from '../functions/lock-budgets.sql.ts';
 import { loseAttempts } from '../functions/lose-attempts.sql.ts';
 import { moveBudgets } from '../functions/move-budgets.sql.ts';
@@ -89,6 +90,7 @@ const functions = [
   stopChildren,
   budgetScopes,
   budgetDemand,
+  isTight,
   openBudget,
   applyBudgets,
   moveBudgets,

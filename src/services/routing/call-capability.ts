@@ -6,6 +6,7 @@
 import type { Logger } from 'pino';
 import type { CapabilityClient } from '../../clients/capability-http.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
+import type { CallEnd } from '../../core/call/types.ts';
 import type { Claim } from '../../db/attempt/attempt.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
@@ -14,11 +15,13 @@ import type { SpeedRecorder } from '../registry/speed-recorder.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
 import { claimInstance } from './claim-instance.ts';
+import { createClaimPrefetch } from './claim-prefetch/claim-prefetch.ts';
+import { giveBack, prefetchClaim } from './claim-prefetch/prefetch-claim.ts';
 import { deliverCall } from './deliver-call.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import { createHalfOpenProbes } from './half-open-probes.ts';
 import { reportInstance } from './report-instance.ts';
-import type { CallCapability, CallRequest, Claimed } from './routed-call.ts';
+import type { CallRequest, CallRouter, Claimed } from './routed-call.ts';
 import { settleCall } from './settle-call.ts';
 import { createWaitQueue } from './wait-queue.ts';
 
@@ -35,7 +38,7 @@ export interface CallDependencies {
   readonly logger: Logger;
 }
 
-export function createCallCapability(dependencies: CallDependencies): CallCapability {
+export function createCallRouter(dependencies: CallDependencies): CallRouter {
   const { leases } = dependencies;
   const claiming = {
     ...dependencies,
@@ -55,5 +58,21 @@ export function createCallCapability(dependencies: CallDependencies): CallCapabi
     nowMs: () => performance.now(),
     random: Math.random,
   };
-  return (request) => driveCall(ports, request);
+  const prefetch = createClaimPrefetch({
+    ...dependencies,
+    claim: (like) => prefetchClaim(claiming, like),
+    giveBack: (claimed) => giveBack(dependencies, claimed),
+  });
+  const callCapability = async (request: CallRequest): Promise<CallEnd> => {
+    const stream = prefetch.enter(request);
+    if (stream === null) return driveCall(ports, request);
+    const claim: typeof ports.claim = async (target, tried) =>
+      (tried.size === 0 ? await stream.take() : null) ?? ports.claim(target, tried);
+    try {
+      return await driveCall({ ...ports, claim }, request);
+    } finally {
+      stream.leave();
+    }
+  };
+  return { callCapability, close: prefetch.close };
 }

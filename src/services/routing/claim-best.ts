@@ -71,6 +71,7 @@ function toClaim(
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
+    is_prefetch: target.isPrefetch === true,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: leaseMs,

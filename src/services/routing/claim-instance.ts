@@ -88,7 +88,8 @@ async function waitAndSearch(
   return last;
 }
 
-function searchOnce(
+/** One pass over the instances, without waiting. */
+export function searchOnce(
   dependencies: ClaimDependencies,
   { target, search }: OwnSearch,
   waiting: number,
@@ -100,7 +101,8 @@ function searchOnce(
     fits: (best: RankedInstance) => isFitting(dependencies, best, { target, search }),
     claim: (chosen: Chosen) => claimChosen(dependencies, target, chosen),
   };
-  const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: probes.findDue };
+  const mayTry = !target.isAtMostOnce && target.isPrefetch !== true;
+  const facts = mayTry ? { waiting, findDue: probes.findDue } : { waiting };
   return searchInstance<Found>(ports, search, facts);
 }
 

@@ -14,6 +14,8 @@ export interface CallRequest extends RoutedCall {
   readonly input: JsonObject;
   /** Sent at most once, so that the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
+  /** For a call that may come. */
+  readonly isPrefetch?: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
   /** Failures, and the cancel, after which its step stays open. Default: none. */
@@ -28,3 +30,10 @@ export interface Claimed extends ClaimedCall {
 
 /** Makes one routed call. */
 export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
+
+/** The routed calls of one process. */
+export interface CallRouter {
+  readonly callCapability: CallCapability;
+  /** Claims nothing ahead any more. */
+  close(): void;
+}
