@@ -2,8 +2,11 @@
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 
-/** Whose limits apply: those of an ordinary request, or those of a pipeline definition. */
-export type BodySize = 'request' | 'definition';
+/**
+ * Whose limits apply: those of an ordinary request; those of one that carries a job or another input, which may hold as
+ * much wherever it is sent; or those of a pipeline definition.
+ */
+export type BodySize = 'request' | 'data' | 'definition';
 
 export interface JsonBody<S extends z.ZodType = z.ZodType> {
   readonly kind: 'json';
@@ -56,9 +59,9 @@ export function json<S extends z.ZodType>(schema: S, size: BodySize = 'request')
   };
 }
 
-export function optionalJson<S extends z.ZodType>(schema: S): JsonBody<S> {
+export function optionalJson<S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> {
   return {
-    ...json(schema),
+    ...json(schema, size),
     optional: true,
   };
 }

@@ -1,5 +1,7 @@
 /** Limits of the HTTP surface: enforced here, shown at /v1/limits. */
+
 import type { Config } from '../config.ts';
+import { mostValues } from '../contracts/bounds.ts';
 import type { BodySize } from './body-kind.ts';
 import type { JsonLimits } from './scan-json.ts';
 
@@ -12,10 +14,18 @@ export interface BodyLimits extends JsonLimits {
   readonly bytes: number;
 }
 
+const stringBytes = 262_144;
+
 export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
-  return size === 'request'
-    ? { bytes: config.BODY_LIMIT_BYTES, depth: 64, keys: 1_000, stringBytes: 262_144 }
-    : { bytes: config.DEFINITION_LIMIT_BYTES, depth: 100, keys: 300_000, stringBytes: 262_144 };
+  const wide = { depth: 100, keys: mostValues, values: mostValues, stringBytes };
+  switch (size) {
+    case 'request':
+      return { bytes: config.BODY_LIMIT_BYTES, depth: 64, keys: 1_000, values: 10_000, stringBytes };
+    case 'data':
+      return { bytes: config.BODY_LIMIT_BYTES, ...wide };
+    case 'definition':
+      return { bytes: config.DEFINITION_LIMIT_BYTES, ...wide };
+  }
 }
 
 export const httpLimits = {

@@ -1,6 +1,6 @@
 /**
  * One linear pass over a JSON text before anything parses it, so that no body can exhaust the parser, the
- * validator or the database: depth, number of keys, length of strings, names that reach a prototype, and characters
+ * validator or the database: depth, number of keys and of values, length of strings, names that reach a prototype, and characters
  * that Postgres cannot hold. It is no grammar check; `JSON.parse` does that afterwards.
  */
 import { isForbiddenName } from '../core/forbidden-names.ts';
@@ -10,6 +10,8 @@ export interface JsonLimits {
   readonly depth: number;
   /** Keys of all objects together. */
   readonly keys: number;
+  /** All of them: objects, lists and what they hold. */
+  readonly values: number;
   /** Bytes of one string as written, escapes included. */
   readonly stringBytes: number;
 }
@@ -20,10 +22,12 @@ interface Scan {
   at: number;
   depth: number;
   keys: number;
+  values: number;
 }
 
 const quote = 0x22;
 const colon = 0x3a;
+const comma = 0x2c;
 const backslash = 0x5c;
 const letterU = 0x75;
 
@@ -39,19 +43,32 @@ function isSpace(byte: number | undefined): boolean {
 
 /** @throws AppError `json_too_deep`, `proto_key` or `malformed_json` */
 export function scanJson(bytes: Buffer, limits: JsonLimits): void {
-  const scan: Scan = { bytes, limits, at: 0, depth: 0, keys: 0 };
+  const scan: Scan = { bytes, limits, at: 0, depth: 0, keys: 0, values: 1 };
   while (scan.at < bytes.length) {
     const byte = bytes[scan.at];
     if (byte === quote) {
       scanString(scan);
       continue;
     }
-    if (isOpening(byte)) scan.depth++;
+    if (isOpening(byte)) open(scan);
     else if (isClosing(byte)) scan.depth--;
-    if (scan.depth > limits.depth)
-      throw new AppError('json_too_deep', `the body nests deeper than ${limits.depth}`);
+    else if (byte === comma) countValue(scan);
     scan.at++;
   }
+}
+
+function open(scan: Scan): void {
+  scan.depth++;
+  if (scan.depth > scan.limits.depth)
+    throw new AppError('json_too_deep', `the body nests deeper than ${scan.limits.depth}`);
+  if (!isClosing(scan.bytes[skipSpace(scan.bytes, scan.at + 1)])) countValue(scan);
+}
+
+/** A value comes after each comma, and first in everything that is not empty. */
+function countValue(scan: Scan): void {
+  scan.values++;
+  if (scan.values > scan.limits.values)
+    throw new AppError('json_too_deep', `the body holds more than ${scan.limits.values} values`);
 }
 
 function scanString(scan: Scan): void {
@@ -106,9 +123,13 @@ function checkUnit(bytes: Buffer, at: number): number {
 }
 
 function isKey(bytes: Buffer, after: number): boolean {
-  let at = after;
+  return bytes[skipSpace(bytes, after)] === colon;
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
   while (isSpace(bytes[at])) at++;
-  return bytes[at] === colon;
+  return at;
 }
 
 function checkKey(scan: Scan, written: string, hasEscapes: boolean): void {

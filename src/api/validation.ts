@@ -29,7 +29,7 @@ export interface InputSchemas {
 function toItems(issue: z.core.$ZodIssue, prefix: string): ProblemItem[] {
   const pointer = extendPointer(prefix, ...issue.path.map(String));
   if (issue.code !== 'unrecognized_keys') return [{ pointer, code: issue.code, message: issue.message }];
-  return issue.keys.map((key) => ({
+  return issue.keys.slice(0, shownItems).map((key) => ({
     pointer: extendPointer(pointer, key),
     code: issue.code,
     message: 'no such field here',

@@ -11,6 +11,9 @@ export const mostSteps = 10_000;
 /** Items of a step with `for_each`. */
 export const mostItems = 10_000;
 
+/** Values of a JSON text that is taken in, elements of lists and keys' values alike, and of the text of a definition. */
+export const mostValues = 200_000;
+
 /** How many runs deep a pipeline may run pipelines, the first run not counted. */
 export const deepestSubRun = 5;
 

@@ -1,6 +1,6 @@
 /** Why a call went where it went: stored on the attempt, returned to the caller. */
 import { z } from 'zod';
-import { CapabilityName, Instant, JsonObject, Priority, Tags, Usd, VersionText } from './primitives.ts';
+import { CapabilityName, Instant, Json, JsonObject, Priority, Tags, Usd, VersionText } from './primitives.ts';
 
 export const Verdict = z
   .enum([
@@ -73,7 +73,7 @@ export const ExecRequest = z.strictObject({ input: JsonObject, ...routeFields })
 export type ExecRequest = z.infer<typeof ExecRequest>;
 
 export const ExecAnswer = z
-  .strictObject({ ok: z.literal(true), output: z.json(), routing: Decision })
+  .strictObject({ ok: z.literal(true), output: Json, routing: Decision })
   .meta({ id: 'ExecAnswer' });
 export type ExecAnswer = z.infer<typeof ExecAnswer>;
 

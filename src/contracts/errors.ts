@@ -23,7 +23,7 @@ export const errorTable = {
   json_too_deep: row(
     400,
     false,
-    'The body nests deeper, or holds more keys or longer strings, than allowed.',
+    'The body nests deeper, or holds more keys, more values or longer strings, than allowed.',
   ),
   proto_key: row(400, false, 'The body holds a key named __proto__, prototype or constructor.'),
   request_timeout: row(408, true, 'The body did not arrive in time.'),

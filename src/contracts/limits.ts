@@ -7,12 +7,15 @@ const BodyLimits = z.strictObject({
   bytes: Count,
   depth: Count,
   keys: Count,
+  values: Count,
   string_bytes: Count,
 });
 
 export const Limits = z
   .strictObject({
     request: BodyLimits,
+    /** Of a body that carries a job or another input. */
+    data: BodyLimits,
     definition: BodyLimits,
     media_bytes: Count,
     header_bytes: Count,

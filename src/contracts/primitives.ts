@@ -45,10 +45,23 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 export interface JsonObject {
   readonly [key: string]: Json;
 }
-export const Json: z.ZodType<Json> = z.json().meta({ id: 'Json' }) as z.ZodType<Json>;
+/**
+ * Whatever JSON can say. What it is made of is not walked: `JSON.parse` has proved it to be JSON, after a scan that
+ * bounds it, and a schema that tries every kind of value for every value inside takes seconds for a large body.
+ */
+export const Json: z.ZodType<Json> = z
+  .unknown()
+  .refine((value) => value !== undefined, { error: 'is required' })
+  .meta({ id: 'Json' }) as z.ZodType<Json>;
+
+/** The same of an object. */
 export const JsonObject: z.ZodType<JsonObject> = z
-  .record(z.string(), z.json())
-  .meta({ id: 'JsonObject' }) as z.ZodType<JsonObject>;
+  .unknown()
+  .check(({ value, issues }) => {
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+    issues.push({ code: 'invalid_type', expected: 'object', input: value });
+  })
+  .meta({ id: 'JsonObject', type: 'object' }) as z.ZodType<JsonObject>;
 
 /**
  * What a step or run error looks like wherever it is shown. `status` is what the instance answered by HTTP, where it

@@ -49,7 +49,7 @@ describe('a JSON body', () => {
   test.each([
     ['text', '{"job":', 'malformed_json'],
     ['nothing', '', 'malformed_json'],
-    ['depth', `{"job":{"a":${'['.repeat(80)}${']'.repeat(80)}}}`, 'json_too_deep'],
+    ['depth', `{"job":{"a":${'['.repeat(100)}${']'.repeat(100)}}}`, 'json_too_deep'],
     ['a prototype key', '{"job":{"__proto__":{"admin":true}}}', 'proto_key'],
     ['an escaped prototype key', '{"job":{"\\u005f_proto__":{}}}', 'proto_key'],
     ['NUL', '{"job":{"a":"\\u0000"}}', 'malformed_json'],

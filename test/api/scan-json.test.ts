@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { type JsonLimits, scanJson } from '../../src/api/scan-json.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
-const limits: JsonLimits = { depth: 4, keys: 3, stringBytes: 10 };
+const limits: JsonLimits = { depth: 4, keys: 3, values: 100, stringBytes: 10 };
 function scan(text: string, over: Partial<JsonLimits> = {}) {
   return scanJson(Buffer.from(text), { ...limits, ...over });
 }
 
-const wide = { depth: 1_000, keys: 100_000, stringBytes: 100_000 };
+const wide = { depth: 1_000, keys: 100_000, values: 2_000_000, stringBytes: 100_000 };
 
 describe('a JSON body', () => {
   test.each([
@@ -27,6 +27,16 @@ describe('a JSON body', () => {
   ])('may be %s, but not have the keys of %s', (allowed, refused) => {
     expect(() => scan(allowed)).not.toThrow();
     expect(() => scan(refused)).toThrow(expect.objectContaining({ code: 'json_too_deep' }));
+  });
+
+  test.each([
+    ['[1,2,3]', '[1,2,3,4]'],
+    ['[[],[ ],{}]', '[[],[],{ },[]]'],
+    ['{"a":{"b":{"c":1}}}', '{"a":{"b":{"c":[1]}}}'],
+    ['["a,b,c,d",[","]]', '["a",["b","c"]]'],
+  ])('may be %s, but not hold the values of %s', (allowed, refused) => {
+    expect(() => scan(allowed, { values: 4 })).not.toThrow();
+    expect(() => scan(refused, { values: 4 })).toThrow(expect.objectContaining({ code: 'json_too_deep' }));
   });
 
   test('may hold strings up to the limit', () => {
@@ -76,11 +86,12 @@ describe('a JSON body', () => {
     );
   });
 
-  test('counts every key and level exactly', () => {
-    const measure = (value: unknown): { depth: number; keys: number } => {
-      if (typeof value !== 'object' || value === null) return { depth: 0, keys: 0 };
+  test('counts every key, value and level exactly', () => {
+    const measure = (value: unknown): { depth: number; keys: number; values: number } => {
+      if (typeof value !== 'object' || value === null) return { depth: 0, keys: 0, values: 1 };
       const below = Object.values(value).map(measure);
       return {
+        values: below.reduce((sum, { values }) => sum + values, 1),
         depth: 1 + Math.max(0, ...below.map(({ depth }) => depth)),
         keys: below.reduce(
           (sum, { keys }) => sum + keys,
@@ -92,8 +103,9 @@ describe('a JSON body', () => {
       fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
         const text = JSON.stringify(value);
         fc.pre(!/__proto__|prototype|constructor|\\u0000/.test(text));
-        const { depth, keys } = measure(value);
-        expect(() => scan(text, { ...wide, depth, keys })).not.toThrow();
+        const { depth, keys, values } = measure(value);
+        expect(() => scan(text, { ...wide, depth, keys, values })).not.toThrow();
+        if (values > 1) expect(() => scan(text, { ...wide, values: values - 1 })).toThrow();
         if (depth > 0) expect(() => scan(text, { ...wide, depth: depth - 1 })).toThrow();
         if (keys > 0) expect(() => scan(text, { ...wide, keys: keys - 1 })).toThrow();
       }),

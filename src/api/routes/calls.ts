@@ -41,7 +41,7 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
     scope: 'capability:call',
     params: CapabilityPath,
     headers: ExecHeaders,
-    body: json(ExecRequest),
+    body: json(ExecRequest, 'data'),
     responses: { 200: ExecAnswer },
     errors: [
       ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
@@ -76,7 +76,7 @@ function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
       'Nothing is claimed or written. With `input`, instances whose schema refuses it are ruled out.',
     auth: 'key',
     scope: 'capability:read',
-    body: json(RouteRequestBody),
+    body: json(RouteRequestBody, 'data'),
     responses: { 200: Decision },
     errors: ['not_found'],
     handle: async ({ caller, body }) => ({

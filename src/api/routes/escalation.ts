@@ -34,7 +34,7 @@ function executeOnce({ escalations }: Pick<Services, 'escalations'>): Route {
     isLong: true,
     auth: 'key',
     scope: 'escalate',
-    body: json(ExecuteRequest),
+    body: json(ExecuteRequest, 'data'),
     responses: { 200: ExecuteAnswer },
     errors: callErrors,
     handle: async ({ caller, body, signal }) => ({
@@ -55,7 +55,7 @@ function adviseOnce({ escalations }: Pick<Services, 'escalations'>): Route {
     isLong: true,
     auth: 'key',
     scope: 'escalate',
-    body: json(AdviseRequest),
+    body: json(AdviseRequest, 'data'),
     responses: { 200: AdviseAnswer },
     errors: callErrors,
     handle: async ({ caller, body }) => ({ status: 200, body: await escalations.advise(caller, body) }),
@@ -70,7 +70,7 @@ function createEscalation({ escalations }: Pick<Services, 'escalations'>): Route
     summary: 'Run the whole ladder for a job, durably',
     auth: 'key',
     scope: 'escalate',
-    body: json(EscalationRequest),
+    body: json(EscalationRequest, 'data'),
     responses: { 202: Escalation },
     handle: async ({ caller, body }) => {
       const escalation = await escalations.create(caller, body);

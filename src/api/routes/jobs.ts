@@ -13,7 +13,7 @@ export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
       summary: 'Store an input, and open the media namespace media://<job_id>/ for its files',
       auth: 'key',
       scope: 'run:write',
-      body: json(JobRequest),
+      body: json(JobRequest, 'data'),
       responses: { 201: JobCreated },
       handle: async ({ caller, body }) => {
         const created = await jobs.create(caller.project_id, body.job);

@@ -20,7 +20,7 @@ export function planRoutes({ plans }: Pick<Services, 'plans'>, config: ApiConfig
       auth: 'key',
       scope: 'pipeline:read',
       params: PipelinePath,
-      body: optionalJson(PlanRequest),
+      body: optionalJson(PlanRequest, 'data'),
       responses: { 200: Plan },
       errors: ['not_found', 'job_invalid'],
       handle: async ({ caller, params, body }) => ({

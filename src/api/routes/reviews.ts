@@ -69,7 +69,7 @@ function decideReview({ reviews }: Pick<Services, 'reviews'>): Route {
     scope: 'review:decide',
     params: ReviewPath,
     headers: DecisionHeaders,
-    body: json(ReviewDecision),
+    body: json(ReviewDecision, 'data'),
     responses: { 200: Review },
     errors: [
       'precondition_required',

@@ -76,7 +76,7 @@ function repeatRun({ runs }: Runs): Route {
     scope: 'run:write',
     params: RunPath,
     headers: KeyHeaders,
-    body: optionalJson(RerunRequest),
+    body: optionalJson(RerunRequest, 'data'),
     responses: { 200: RerunPreview, 202: Run },
     errors: [
       'state_conflict',

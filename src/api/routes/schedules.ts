@@ -30,7 +30,7 @@ function createSchedule({ schedules }: Schedules): Route {
       'Every start takes the version of the moment: the one named, or what the alias means then. Where day and weekday are both given, either is enough, as in cron. While Temporal is away the schedule is taken with `delivered: false` and made known later.',
     auth: 'key',
     scope: 'run:write',
-    body: json(ScheduleRequest),
+    body: json(ScheduleRequest, 'data'),
     responses: { 201: Schedule },
     errors: ['request_invalid', 'job_invalid', 'state_conflict'],
     handle: async ({ caller, body }) => {
@@ -87,7 +87,7 @@ function replaceSchedule({ schedules }: Schedules): Route {
     auth: 'key',
     scope: 'run:write',
     params: SchedulePath,
-    body: json(ScheduleRequest),
+    body: json(ScheduleRequest, 'data'),
     responses: { 200: Schedule },
     errors: ['request_invalid', 'job_invalid', 'state_conflict'],
     handle: async ({ caller, params, body }) => ({

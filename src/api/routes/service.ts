@@ -17,6 +17,7 @@ function show({ stringBytes, ...limits }: BodyLimits) {
 function showLimits(config: ApiConfig): Limits {
   return {
     request: show(bodyLimits(config, 'request')),
+    data: show(bodyLimits(config, 'data')),
     definition: show(bodyLimits(config, 'definition')),
     media_bytes: config.MEDIA_LIMIT_BYTES,
     header_bytes: httpLimits.headerBytes,

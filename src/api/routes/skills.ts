@@ -43,7 +43,7 @@ function storeSkill({ skills }: Skills): Route {
       'Answers 200 with the id of the equal one. Counts and times are taken from admin keys; a skill of any other key is a candidate with one success.',
     auth: 'key',
     scope: 'skill:write',
-    body: json(SkillRequest),
+    body: json(SkillRequest, 'data'),
     responses: { 200: SkillCreated, 201: SkillCreated },
     handle: async ({ caller, body }) => {
       const { id, is_new } = await skills.create(caller, body);
@@ -91,7 +91,7 @@ function changeSkill({ skills }: Skills): Route {
     auth: 'key',
     scope: 'skill:write',
     params: SkillPath,
-    body: json(SkillPatch),
+    body: json(SkillPatch, 'data'),
     responses: { 200: Skill },
     errors: ['state_conflict'],
     handle: async ({ caller, params, body }) => ({

@@ -2,6 +2,7 @@
  * A JSON value together with where each part of it stands in the text, whatever the text's language.
  * All offsets are UTF-16 units from the start of the text.
  */
+import { mostValues } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { splitPointer } from '../../core/json-pointer.ts';
 
@@ -51,7 +52,7 @@ export interface SourceReading {
 }
 
 /** Bounds of what a definition may hold, so that reading one cannot exhaust a process. */
-export const sourceLimits = { depth: 100, values: 1_000_000, problems: 1_000 } as const;
+export const sourceLimits = { depth: 100, values: mostValues, problems: 1_000 } as const;
 
 export interface SourceTarget {
   /** The deepest part that exists on the way to the pointer. */
