@@ -92,6 +92,7 @@ function anEnd({ attempt_id, token }: Claim): AttemptEnd {
     output: undefined,
     event_data: {},
     is_step: false,
+    keeps: null,
   };
 }
 

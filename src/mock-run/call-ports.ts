@@ -34,7 +34,7 @@ export function createMockCallPorts(context: LocalContext): CallPorts<MockedCall
       const outcome = await deliver(context, { call, claimed }, signal);
       return { outcome, durationMs: world.time.now() - beganAt };
     },
-    settle: async ({ unit }, { instance, reserved }, { amount, counted }) => {
+    settle: async ({ unit }, { instance, reserved }, { delivery: { amount, counted } }) => {
       budget.settle(reserved, amount);
       world.fleet.release(instance.instance_id);
       unit.costNano += amount;

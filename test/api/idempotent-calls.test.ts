@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
-import { answer, echo, type Instance } from '../support/fleet.ts';
+import { answer, echo, type Handler, type Instance } from '../support/fleet.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
@@ -76,6 +76,20 @@ test('a refusal of the input is kept like a success', async () => {
   expect([second.status, second.body.code, hasReplayed(second)]).toEqual([422, 'input_rejected', true]);
   expect(second.body.decision).toEqual(first.body.decision);
   expect(instance.execs).toHaveLength(1);
+});
+
+test.each([
+  ['success', echo],
+  ['refusal', (_, response) => answer(response, 422, { ok: false, error: 'too short' })],
+] as [string, Handler][])('a %s is kept by the transaction that settles it', async (what, handle) => {
+  instance.handle = handle;
+  await exec(`kept-${what}`);
+  const { rows } = await api.db.raw<{ rows: { status: number; is_together: boolean }[] }>(
+    `select i.status, i.xmin = a.xmin as is_together from idempotency i join attempt a on a.key = i.project_id || ':concat:' || i.key
+     where i.key = ?`,
+    [`kept-${what}`],
+  );
+  expect(rows).toMatchObject([{ is_together: true }]);
 });
 
 test('what may succeed later is not kept: the same key tries again, as often as it takes', async () => {

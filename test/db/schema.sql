@@ -10,7 +10,8 @@ create type attempt_end as (
   error jsonb,
   step_state text,
   event_data jsonb,
-  is_step boolean
+  is_step boolean,
+  keeps json
 );
 
 create type claim_request as (
@@ -879,6 +880,22 @@ AS $function$
     where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
 $function$;
 
+CREATE OR REPLACE FUNCTION public.keep_answers(p_ends attempt_end[], p_outputs json[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  with held as (
+    select i.project_id, i.request, i.key, (e.keeps ->> 'status')::int as status, o.output
+    from unnest(p_ends) with ordinality e
+    join unnest(p_outputs) with ordinality o (output, ordinality) using (ordinality)
+    join idempotency i on i.project_id = e.keeps ->> 'project_id' and i.request = e.keeps ->> 'request'
+      and i.key = e.keeps ->> 'key' and i.status = 0 and i.answer #>> '{}' = e.keeps ->> 'holder'
+    where e.keeps is not null order by i.project_id, i.request, i.key for update of i
+  )
+  update idempotency i set status = h.status, answer = h.output, created_at = clock_timestamp()
+  from held h where i.project_id = h.project_id and i.request = h.request and i.key = h.key
+$function$;
+
 CREATE OR REPLACE FUNCTION public.lock_budgets(p_claims claim_request[], p_attempt_ids text[], p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -1004,6 +1021,7 @@ declare
   v_now timestamptz;
   v_ends attempt_end[] := '{}';
   v_ends_steps boolean := false;
+  v_keeps boolean := false;
   v_claims claim_request[] := '{}';
   v_is_paid boolean := false;
   v_has_steps boolean := false;
@@ -1020,7 +1038,7 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if p_ends is not null then
-    select array_agg(e), bool_or(e.is_step) into v_ends, v_ends_steps
+    select array_agg(e), bool_or(e.is_step), bool_or(e.keeps is not null) into v_ends, v_ends_steps, v_keeps
       from json_populate_recordset(null::attempt_end, p_ends) e;
   end if;
   if p_claims is not null then
@@ -1028,8 +1046,8 @@ begin
       into v_claims, v_is_paid, v_has_steps, v_has_earlier
       from json_populate_recordset(null::claim_request, p_claims) c;
   end if;
-  if v_is_paid and not p_durable then
-    raise exception 'a claim with money must be durable';
+  if (v_is_paid or v_keeps) and not p_durable then
+    raise exception 'a claim with money, and an answer that is kept, must be durable';
   end if;
 
   if v_has_steps or v_has_earlier then -- L1
@@ -1063,6 +1081,9 @@ begin
     if p_durable then
       select s.outcomes, s.charged, s.back, s.spent into v_outcomes, v_paid, v_back, v_spent
         from settle_ends(v_ends, p_outputs, v_ends_steps) s;
+      if v_keeps then
+        perform keep_answers(v_ends, p_outputs);
+      end if;
     else
       update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted, settled_nano = 0,
           certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()

@@ -155,6 +155,7 @@ export function anEnd(
     output: { path: 'media://out.mp4' },
     event_data: { duration_ms: 12.5 },
     is_step: step !== null,
+    keeps: null,
     ...end,
   };
 }

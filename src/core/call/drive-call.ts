@@ -33,11 +33,18 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
     signal: CancelSignal,
   ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }>;
   /** Writes how the attempt ended. @returns whether it was accepted; false: a later attempt owns the call */
-  settle(request: Request, claimed: Claimed, delivery: Delivery): Promise<boolean>;
+  settle(request: Request, claimed: Claimed, ending: Ending): Promise<boolean>;
   /** A clock that does not jump. */
   nowMs(): number;
   /** 0 … 1 */
   random(): number;
+}
+
+/** How an attempt ended. */
+export interface Ending {
+  readonly delivery: Delivery;
+  /** What the call ends with when this is accepted; null when it goes on elsewhere or later. */
+  readonly end: CallEnd | null;
 }
 
 interface MadeAttempt {
@@ -95,11 +102,11 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
   const release = ports.hold(claimed, cancel);
   try {
     const delivery = await deliver(ports, { request, claimed }, source);
-    const isAccepted = await ports.settle(request, claimed, delivery);
     const costUsd = fromNanoUsd(delivery.amount);
     const decision = { ...claimed.decision, settled_usd: costUsd };
-    const end = isAccepted ? endOf(claimed, delivery, decision) : ({ kind: 'closed' } as const);
-    return { delivery, decision, costUsd, end };
+    const end = endOf(claimed, delivery, decision);
+    const isAccepted = await ports.settle(request, claimed, { delivery, end });
+    return { delivery, decision, costUsd, end: isAccepted ? end : { kind: 'closed' } };
   } finally {
     release();
     stopListening();

@@ -4,6 +4,7 @@ import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, StepState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
+import type { KeptPlace } from '../idempotency/idempotency-hold.ts';
 import { toJsonb } from '../jsonb.ts';
 import { runPrepared } from '../prepared.ts';
 
@@ -76,8 +77,10 @@ export interface AttemptEnd {
   readonly error: Failure | null;
   /** What becomes of the step. */
   readonly step_state: StepState;
-  /** Kept with the step. */
+  /** Kept with the step, or under the caller's Idempotency-Key. */
   readonly output: Json | undefined;
+  /** Where the output is the answer that a caller's Idempotency-Key keeps. */
+  readonly keeps: KeptPlace | null;
   readonly event_data: Json;
   /** Whether the attempt worked for a step. */
   readonly is_step: boolean;

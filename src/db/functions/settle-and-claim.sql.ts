@@ -4,7 +4,7 @@
  * instance expires by itself.
  *
  * Everything is locked in one order, within a kind by its key, so that nothing deadlocks:
- * L1 keys of calls (advisory), L2 steps, L3 attempts, L4 budgets, L5 instances.
+ * L1 keys of calls (advisory), L2 steps, L3 attempts and then answers kept under keys of callers, L4 budgets, L5 instances.
  *
  * For every batch the plan is the same, by index, whatever the statistics say: planning a settlement takes longer than
  * making it, and a plan made when the tables were empty would read all of them. Starting a statement costs more than its
@@ -19,6 +19,7 @@ declare
   v_now timestamptz;
   v_ends attempt_end[] := '{}';
   v_ends_steps boolean := false;
+  v_keeps boolean := false;
   v_claims claim_request[] := '{}';
   v_is_paid boolean := false;
   v_has_steps boolean := false;
@@ -35,7 +36,7 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if p_ends is not null then
-    select array_agg(e), bool_or(e.is_step) into v_ends, v_ends_steps
+    select array_agg(e), bool_or(e.is_step), bool_or(e.keeps is not null) into v_ends, v_ends_steps, v_keeps
       from json_populate_recordset(null::attempt_end, p_ends) e;
   end if;
   if p_claims is not null then
@@ -43,8 +44,8 @@ begin
       into v_claims, v_is_paid, v_has_steps, v_has_earlier
       from json_populate_recordset(null::claim_request, p_claims) c;
   end if;
-  if v_is_paid and not p_durable then
-    raise exception 'a claim with money must be durable';
+  if (v_is_paid or v_keeps) and not p_durable then
+    raise exception 'a claim with money, and an answer that is kept, must be durable';
   end if;
 
   if v_has_steps or v_has_earlier then -- L1
@@ -78,6 +79,9 @@ begin
     if p_durable then
       select s.outcomes, s.charged, s.back, s.spent into v_outcomes, v_paid, v_back, v_spent
         from settle_ends(v_ends, p_outputs, v_ends_steps) s;
+      if v_keeps then
+        perform keep_answers(v_ends, p_outputs);
+      end if;
     else
       update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted, settled_nano = 0,
           certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()

@@ -12,6 +12,17 @@ export interface KeyHold extends Omit<IdempotentRequest, 'body_sha256'> {
   readonly holder: string;
 }
 
+/** Where an answer goes that is stored together with something else. */
+export interface KeptPlace extends KeyHold {
+  readonly status: number;
+}
+
+/** Stored by the statement that settles a call: functions/keep-answers.sql.ts. */
+export interface KeptAnswer {
+  readonly place: KeptPlace;
+  readonly answer: Json;
+}
+
 export interface KeyRow {
   readonly body_sha256: Buffer;
   /** 0 = under way. */
@@ -51,10 +62,15 @@ export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Pr
 /** @returns the holders whose rows are still theirs */
 export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.raw<{ rows: { holder: string }[] }>(
-    `update idempotency i set created_at = clock_timestamp()
-     from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as held (project_id, request, key, holder)
+    `with held as (
+       select i.project_id, i.request, i.key, h.holder
+       from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as h (project_id, request, key, holder)
+       join idempotency i on i.project_id = h.project_id and i.request = h.request and i.key = h.key
+         and i.status = ${underWay} and i.answer #>> '{}' = h.holder
+       order by i.project_id, i.request, i.key for update of i
+     )
+     update idempotency i set created_at = clock_timestamp() from held
      where i.project_id = held.project_id and i.request = held.request and i.key = held.key
-       and i.status = ${underWay} and i.answer #>> '{}' = held.holder
      returning held.holder`,
     [
       holds.map(({ project_id }) => project_id),
@@ -67,10 +83,10 @@ export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<Read
 }
 
 /** Stores the answer, kept for 24 h from now. Repeated, it changes nothing. */
-export async function answerKey(db: Db, hold: KeyHold, status: number, answer: Json): Promise<void> {
+export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<void> {
   await db.raw(
     `update idempotency set status = ?, answer = ?, created_at = clock_timestamp() where ${ofHolder}`,
-    [status, JSON.stringify(answer), ...holderBindings(hold)],
+    [place.status, JSON.stringify(answer), ...holderBindings(place)],
   );
 }
 

@@ -14,6 +14,7 @@ import { claimSlots } from '../functions/claim-slots.sql.ts';
 import { costBelow } from '../functions/cost-below.sql.ts';
 import { dayStart } from '../functions/day-start.sql.ts';
 import { isTight } from '../functions/is-tight.sql.ts';
+import { keepAnswers } from '../functions/keep-answers.sql.ts';
 import { lockBudgets } from '../functions/lock-budgets.sql.ts';
 import { loseAttempts } from '../functions/lose-attempts.sql.ts';
 import { moveBudgets } from '../functions/move-budgets.sql.ts';
@@ -99,6 +100,7 @@ const functions = [
   lockBudgets,
   loseAttempts,
   settleEnds,
+  keepAnswers,
   beginSteps,
   claimSlots,
   claimOneByOne,

@@ -72,7 +72,9 @@ export function createCallService(dependencies: CallServiceDependencies): CallSe
       // No capability name holds a colon, so that no two of them share a key.
       const key = `${projectId}:${capability}:${idempotency.key}`;
       return open.run(null, (stop) =>
-        callOnce(stored, key, (lost) => execCapability({ ...order, key, signal: stopWith(stop, lost) })),
+        callOnce(stored, key, ({ lost, keeps }) =>
+          execCapability({ ...order, key, keeps, signal: stopWith(stop, lost) }),
+        ),
       );
     },
     close: async () => {

@@ -5,7 +5,10 @@
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import { longestWaitMs } from '../../core/call/limits.ts';
 import type { RetrySettings } from '../../core/call/retry-policy.ts';
+import type { CallEnd } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import type { KeptAnswer } from '../../db/idempotency/idempotency-hold.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { CallCapability } from '../routing/routed-call.ts';
 import { takenOver, toExecError } from './exec-error.ts';
@@ -16,7 +19,16 @@ export interface ExecCall {
   readonly request: ExecRequest;
   /** Of its attempts; null makes one that nobody has used. */
   readonly key: string | null;
+  /** What is stored under the caller's Idempotency-Key by the statement that settles the last attempt. */
+  readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
   readonly signal: CancelSignal;
+}
+
+/** What the call answers, or throws. */
+function answerOf(end: CallEnd, request: ExecRequest): ExecAnswer | AppError {
+  if (end.kind !== 'succeeded') return toExecError(end, request);
+  if (end.attempt === null) return takenOver();
+  return { ok: true, output: end.output as ExecAnswer['output'], routing: end.attempt.decision };
 }
 
 /** @throws AppError of the routing table */
@@ -31,7 +43,7 @@ const retry: RetrySettings = {
 };
 
 export function createExecCapability(callCapability: CallCapability): ExecCapability {
-  return async ({ projectId, capability, request, key, signal }) => {
+  return async ({ projectId, capability, request, key, keeps, signal }) => {
     const end = await callCapability({
       projectId,
       step: null,
@@ -51,9 +63,10 @@ export function createExecCapability(callCapability: CallCapability): ExecCapabi
         ceilingUsd: request.budget_ceiling_usd ?? null,
       },
       maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
+      ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
     });
-    if (end.kind !== 'succeeded') throw toExecError(end, request);
-    if (end.attempt === null) throw takenOver();
-    return { ok: true, output: end.output as ExecAnswer['output'], routing: end.attempt.decision };
+    const answer = answerOf(end, request);
+    if (answer instanceof AppError) throw answer;
+    return answer;
   };
 }

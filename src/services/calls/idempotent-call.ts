@@ -1,7 +1,9 @@
 /**
  * A call under an Idempotency-Key is dispatched once, however often it is asked for, and its answer is kept for
- * 24 h. The key is taken before the dispatch. Kept is what would be the same again, success and 422; every other end
- * gives the key back. A client that leaves does not stop it: it comes back for the answer with the same key.
+ * 24 h. The key is taken before the dispatch. Kept is what would be the same again, success and 422, by the statement
+ * that settles the call: whoever may take the key over either finds the answer, or an attempt whose end nobody knows.
+ * Every other end gives the key back. A client that leaves does not stop it: it comes back for the answer with the same
+ * key.
  */
 import type { Logger } from 'pino';
 import type { ExecAnswer } from '../../contracts/decision.ts';
@@ -15,6 +17,7 @@ import {
   answerKey,
   findKey,
   holdKey,
+  type KeptAnswer,
   type KeyHold,
   type KeyRow,
   releaseKey,
@@ -31,15 +34,22 @@ export interface ExecOutcome {
   readonly isReplayed: boolean;
 }
 
+export interface HeldKey {
+  /** Then the work is to stop: the key belongs to somebody else. */
+  readonly lost: CancelSignal;
+  /** What is kept of an answer; null: nothing. */
+  readonly keeps: (answer: ExecAnswer | AppError) => KeptAnswer | null;
+}
+
 /**
  * @param attemptKey of the attempts that `work` makes
- * @param work is to stop when its signal aborts: the key belongs to somebody else by then
+ * @param work keeps its answer itself, together with what it costs, as far as it has a cost
  * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
  */
 export type IdempotentCall = (
   request: IdempotentRequest,
   attemptKey: string,
-  work: (lost: CancelSignal) => Promise<ExecAnswer>,
+  work: (held: HeldKey) => Promise<ExecAnswer>,
 ) => Promise<ExecOutcome>;
 
 export interface IdempotentDependencies {
@@ -56,23 +66,25 @@ interface StoredProblem {
 }
 
 export function createIdempotentCall({ db, keeper, logger }: IdempotentDependencies): IdempotentCall {
+  /** Of a call that was refused before anything was sent; for others it is there already. */
+  const keep = (kept: KeptAnswer): Promise<void> =>
+    retryUntil(() => answerKey(db, kept), logger).catch((error: unknown) =>
+      logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
+    );
   return async ({ body_sha256, ...request }, attemptKey, work) => {
     const hold: KeyHold = { ...request, holder: newToken() };
     const stored = await takeKey(db, hold, body_sha256, attemptKey);
     if (stored !== null) return { answer: readStored(stored), isReplayed: true };
     const lost = new CancelSource();
     const release = keeper.hold(hold, () => lost.abort('abandoned'));
-    const keep = (status: number, answer: object): Promise<void> =>
-      retryUntil(() => answerKey(db, hold, status, answer as Json), logger).catch((error: unknown) =>
-        logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
-      );
+    const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => toKept(hold, answer);
     try {
-      const answer = await work(lost);
-      await keep(200, answer);
-      return { answer, isReplayed: false };
+      return { answer: await work({ lost, keeps }), isReplayed: false };
     } catch (thrown) {
-      if (thrown instanceof AppError && thrown.status === 422) await keep(422, toStored(thrown));
-      else await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself after 10 s
+      const kept = thrown instanceof AppError ? keeps(thrown) : null;
+      if (kept === null)
+        await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself after 10 s
+      else await keep(kept);
       throw thrown;
     } finally {
       release();
@@ -97,6 +109,14 @@ async function takeKey(
   throw new AppError('idempotency_in_progress', 'the first request with this key is being handled', {
     retryAfterS: 1,
   });
+}
+
+function toKept(hold: KeyHold, answer: ExecAnswer | AppError): KeptAnswer | null {
+  if (!(answer instanceof AppError)) {
+    return { place: { ...hold, status: 200 }, answer: answer as unknown as Json };
+  }
+  if (answer.status !== 422) return null;
+  return { place: { ...hold, status: 422 }, answer: toStored(answer) as unknown as Json };
 }
 
 function toStored({ code, message, details, errors }: AppError): StoredProblem {

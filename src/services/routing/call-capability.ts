@@ -49,10 +49,9 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
     claim: (target, tried) => claimInstance(claiming, target, tried),
     hold: ({ claim }, lost) => leases.hold(claim, lost),
     deliver: ({ input }, claimed, signal) => deliverCall(dependencies, { input, claimed }, signal),
-    settle: async ({ holdsStep }, claimed, delivery) => {
-      const held = holdsStep === undefined ? { claimed } : { claimed, holdsStep };
-      const isAccepted = await settleCall(dependencies, held, delivery);
-      reportInstance(dependencies, claimed, delivery);
+    settle: async (request, claimed, ending) => {
+      const isAccepted = await settleCall(dependencies, { request, claimed }, ending);
+      reportInstance(dependencies, claimed, ending.delivery);
       return isAccepted;
     },
     nowMs: () => performance.now(),

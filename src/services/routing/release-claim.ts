@@ -13,6 +13,7 @@ export function releaseClaim(
     ...({ settled_nano: 0n, certainty: 'exact', duration_ms: 0, output: undefined, event_data: {} } as const),
     ...({
       is_step: step !== null,
+      keeps: null,
       step_state: 'retrying',
       error: { code: 'unavailable', message: why },
     } as const),

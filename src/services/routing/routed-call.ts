@@ -3,6 +3,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
+import type { KeptAnswer } from '../../db/idempotency/idempotency-hold.ts';
 
 export interface CallRequest extends RoutedCall {
   readonly projectId: string;
@@ -20,6 +21,8 @@ export interface CallRequest extends RoutedCall {
   readonly maxWaitMs: number;
   /** Failures, and the cancel, after which its step stays open. Default: none. */
   readonly holdsStep?: (code: ErrorCode) => boolean;
+  /** What the statement that settles its last attempt stores under the caller's Idempotency-Key. Default: nothing. */
+  readonly keeps?: (end: CallEnd) => KeptAnswer | null;
 }
 
 export interface Claimed extends ClaimedCall {

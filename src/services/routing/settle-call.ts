@@ -1,8 +1,8 @@
 /** Writes how a delivery ended: result, cost, state of the step and event, in one statement. */
 import type { Logger } from 'pino';
 import type { StepState } from '../../contracts/run.ts';
+import type { Ending } from '../../core/call/drive-call.ts';
 import type { Verdict } from '../../core/call/judge.ts';
-import type { Delivery } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
 import { retryUntil } from '../delivery/retry-until.ts';
@@ -14,6 +14,11 @@ export interface SettleDependencies {
   readonly attemptWriter: Pick<AttemptWriter, 'settle' | 'follow'>;
   readonly fleet: Pick<FleetPoller, 'noteLeaving' | 'noteRelease'>;
   readonly logger: Logger;
+}
+
+interface SettledCall {
+  readonly request: Pick<CallRequest, 'holdsStep' | 'keeps'>;
+  readonly claimed: Claimed;
 }
 
 const stepStateOf: Record<Verdict['next'], StepState> = {
@@ -28,14 +33,14 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
 /** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
 export async function settleCall(
   { attemptWriter, fleet, logger }: SettleDependencies,
-  { claimed, holdsStep }: Pick<CallRequest, 'holdsStep'> & { readonly claimed: Claimed },
-  delivery: Delivery,
+  { request, claimed }: SettledCall,
+  ending: Ending,
 ): Promise<boolean> {
   const { claim } = claimed;
   const { instance_id } = claimed.instance;
-  const end = toAttemptEnd(claimed, delivery, isHeldOpen(holdsStep, delivery.verdict));
-  const isDurable = claim.step !== null || claim.reserved_nano > 0n;
-  const isPatient = mayAnswerFirst(claim, delivery.verdict);
+  const end = toAttemptEnd({ request, claimed }, ending);
+  const isDurable = claim.step !== null || claim.reserved_nano > 0n || end.keeps !== null;
+  const isPatient = mayAnswerFirst(claim, ending.delivery.verdict);
   if (isPatient) fleet.noteLeaving(instance_id, 1);
   const settling = retryUntil(() => attemptWriter.settle(end, isDurable, isPatient), logger).finally(() => {
     if (isPatient) fleet.noteLeaving(instance_id, -1);
@@ -49,12 +54,15 @@ export async function settleCall(
 }
 
 function toAttemptEnd(
-  { claim: { attempt_id, token, step }, instance: { endpoint } }: Claimed,
-  { outcome, verdict, durationMs, amount, certainty }: Delivery,
-  isHeld: boolean,
+  { request: { holdsStep, keeps }, claimed }: SettledCall,
+  { delivery: { outcome, verdict, durationMs, amount, certainty }, end }: Ending,
 ): AttemptEnd {
+  const { claim, instance } = claimed;
+  const { attempt_id, token, step } = claim;
+  const { endpoint } = instance;
   const { error } = verdict;
   const isStep = step !== null;
+  const kept = end === null ? null : (keeps?.(end) ?? null);
   return {
     attempt_id,
     token,
@@ -65,8 +73,9 @@ function toAttemptEnd(
     certainty,
     duration_ms: durationMs,
     error,
-    step_state: isHeld ? 'retrying' : stepStateOf[verdict.next],
-    output: isStep && outcome.kind === 'answered' ? outcome.body : undefined,
+    step_state: isHeldOpen(holdsStep, verdict) ? 'retrying' : stepStateOf[verdict.next],
+    output: isStep && outcome.kind === 'answered' ? outcome.body : kept?.answer,
+    keeps: kept?.place ?? null,
     is_step: isStep,
     event_data: { endpoint, cost_usd: fromNanoUsd(amount), duration_ms: durationMs, error },
   };

@@ -88,7 +88,7 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
       now += durationMs;
       return { outcome: turn.outcome, durationMs };
     },
-    settle: async (_, claimed, { amount }) => {
+    settle: async (_, claimed, { delivery: { amount } }) => {
       expect(held).toBe(1);
       settled.push({ id: claimed.instance.instance_id, amount, reserved: claimed.reserved });
       return turnOf(claimed).isClosed !== true;
