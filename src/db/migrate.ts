@@ -7,6 +7,7 @@
  * is left alone, unless a migration has raised the floor above what it knows (`schema/schema-floor.sql.ts`).
  */
 import type { Knex } from 'knex';
+import { adoptCluster } from './adopt-cluster.ts';
 import { connectDatabase, type Db } from './connect.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
 
@@ -71,6 +72,7 @@ export async function migrate(url: string): Promise<void> {
       };
       await db.migrate.forceFreeMigrationsLock(config);
       await db.migrate.latest(config);
+      await adoptCluster(db);
     });
   } finally {
     await db.destroy();

@@ -33,6 +33,7 @@ import { attemptTable } from '../schema/attempt.sql.ts';
 import { auditTable } from '../schema/audit.sql.ts';
 import { budgetTable } from '../schema/budget.sql.ts';
 import { capabilitySpecTable } from '../schema/capability-spec.sql.ts';
+import { clusterTable } from '../schema/cluster.sql.ts';
 import { definitionTable } from '../schema/definition.sql.ts';
 import { escalationTable } from '../schema/escalation.sql.ts';
 import { eventTable } from '../schema/event.sql.ts';
@@ -81,6 +82,7 @@ const tables = [
   auditTable,
   scheduleTable,
   schemaFloorTable,
+  clusterTable,
 ];
 
 const functions = [
