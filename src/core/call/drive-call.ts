@@ -33,7 +33,7 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
     signal: CancelSignal,
   ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }>;
   /** Writes how the attempt ended. @returns whether it was accepted; false: a later attempt owns the call */
-  settle(request: Request, claimed: Claimed, ending: Ending): Promise<boolean>;
+  settle(request: Request, claimed: Claimed, ending: AttemptEnding): Promise<boolean>;
   /** A clock that does not jump. */
   nowMs(): number;
   /** 0 … 1 */
@@ -41,7 +41,7 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
 }
 
 /** How an attempt ended. */
-export interface Ending {
+export interface AttemptEnding {
   readonly delivery: Delivery;
   /** What the call ends with when this is accepted; null when it goes on elsewhere or later. */
   readonly end: CallEnd | null;

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { ExecRequest } from '../../contracts/decision.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency/idempotency-hold.ts';
-import { createLeaseRenewer } from '../delivery/lease-renewer.ts';
+import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
 import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
 import type { CallCapability } from '../routing/routed-call.ts';
 import { createExecCapability } from './exec-capability.ts';
@@ -41,16 +41,20 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   return stop;
 }
 
-export function createCallService(dependencies: CallServiceDependencies): CallService {
-  const { db, callCapability, logger } = dependencies;
-  const execCapability = createExecCapability(callCapability);
-  const keeper = createLeaseRenewer<KeyHold>({
+function createKeeper({ db, logger }: CallServiceDependencies): LeaseRenewer<KeyHold> {
+  return createLeaseRenewer<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,
     intervalMs: keyRenewalMs,
     retryMs: keyRenewalMs,
     logger,
   });
+}
+
+export function createCallService(dependencies: CallServiceDependencies): CallService {
+  const { db, callCapability, logger } = dependencies;
+  const execCapability = createExecCapability(callCapability);
+  const keeper = createKeeper(dependencies);
   const callOnce = createIdempotentCall({ db, keeper, logger });
   const open = createOpenCalls();
   return {

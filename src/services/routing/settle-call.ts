@@ -1,7 +1,7 @@
 /** Writes how a delivery ended: result, cost, state of the step and event, in one statement. */
 import type { Logger } from 'pino';
 import type { StepState } from '../../contracts/run.ts';
-import type { Ending } from '../../core/call/drive-call.ts';
+import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import type { Verdict } from '../../core/call/judge.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
@@ -34,7 +34,7 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
 export async function settleCall(
   { attemptWriter, fleet, logger }: SettleDependencies,
   { request, claimed }: SettledCall,
-  ending: Ending,
+  ending: AttemptEnding,
 ): Promise<boolean> {
   const { claim } = claimed;
   const { instance_id } = claimed.instance;
@@ -55,7 +55,7 @@ export async function settleCall(
 
 function toAttemptEnd(
   { request: { holdsStep, keeps }, claimed }: SettledCall,
-  { delivery: { outcome, verdict, durationMs, amount, certainty }, end }: Ending,
+  { delivery: { outcome, verdict, durationMs, amount, certainty }, end }: AttemptEnding,
 ): AttemptEnd {
   const { claim, instance } = claimed;
   const { attempt_id, token, step } = claim;
