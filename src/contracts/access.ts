@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Instant, listOf, Usd } from './primitives.ts';
 
+/** What routes ask for. `admin` includes all but `operator`, which is for what all projects share. */
 export const Scope = z
   .enum([
     'capability:register',
@@ -20,9 +21,19 @@ export const Scope = z
     'cost:read',
     'budget:write',
     'admin',
+    'operator',
   ])
   .meta({ id: 'Scope' });
 export type Scope = z.infer<typeof Scope>;
+
+/** What a key holds: a scope, or leave to register one capability, or those whose names begin alike. */
+export const KeyScope = z
+  .union([Scope, z.templateLiteral(['capability:register:', z.string().regex(/^[A-Za-z0-9_.-]{1,128}\*?$/)])])
+  .meta({
+    id: 'KeyScope',
+    description: 'A scope, or `capability:register:NAME` or `capability:register:PREFIX*`',
+  });
+export type KeyScope = z.infer<typeof KeyScope>;
 
 export const ProjectRequest = z
   .strictObject({
@@ -49,11 +60,20 @@ export const KeyRequest = z
   .strictObject({
     name: z.string().min(1).max(128),
     projects: z.array(z.string()).min(1).max(100),
-    scopes: z.array(Scope).min(1),
+    scopes: z.array(KeyScope).min(1).max(100),
+    /** At the latest when the key that makes it ends, which is what it is if left out. */
     expires_at: Instant.optional(),
   })
   .meta({ id: 'KeyRequest' });
 export type KeyRequest = z.infer<typeof KeyRequest>;
+
+export const RotationRequest = z
+  .strictObject({
+    /** How long the former secret works on; a day by default, 30 days at most. */
+    overlap_s: z.number().int().min(0).max(2_592_000).default(86_400),
+  })
+  .meta({ id: 'RotationRequest' });
+export type RotationRequest = z.infer<typeof RotationRequest>;
 
 /** The key itself is shown once, here. */
 export const KeyCreated = z.strictObject({ key_id: z.string(), key: z.string() }).meta({ id: 'KeyCreated' });
@@ -63,8 +83,11 @@ export const Key = z
   .strictObject({
     key_id: z.string(),
     name: z.string(),
+    /** Those that the caller holds too. */
     projects: z.array(z.string()),
-    scopes: z.array(Scope),
+    scopes: z.array(KeyScope),
+    /** The key that made it; null: a first start. */
+    created_by: z.string().nullable(),
     expires_at: Instant.nullable(),
     revoked_at: Instant.nullable(),
     created_at: Instant,

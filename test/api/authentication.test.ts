@@ -197,6 +197,48 @@ describe('a scope', () => {
   });
 });
 
+describe('leave to register', () => {
+  const address = 'http://10.1.1.2:9';
+  const registration = (name: string) => ({
+    name,
+    version: '1',
+    endpoint: address,
+    spec_url: `${address}/spec`,
+    health_url: `${address}/health`,
+    cost_model: { type: 'free', rate_usd: 0 },
+    tags: [],
+  });
+
+  test.each([
+    ['capability:register:concat*', 'concat', 201],
+    ['capability:register:concat*', 'concat.fast', 201],
+    ['capability:register:concat*', 'audio.concat', 403],
+    ['capability:register:mix', 'mix', 201],
+    ['capability:register:mix', 'mix.other', 403],
+    ['capability:register', 'whatever', 201],
+  ] as const)('%s and the name %s: %i', async (scope, name, status) => {
+    const headers = { authorization: `Bearer ${await api.createKey({ scopes: [scope] })}` };
+    expect((await api.call('/v1/capabilities', { headers, body: registration(name) })).status).toBe(status);
+    const body = { endpoint: address };
+    const path = `/v1/capabilities/${name}`;
+    const beat = await api.call(`${path}/heartbeat`, { headers, body });
+    const left = await api.call(path, { method: 'DELETE', headers, body });
+    expect([beat.status, left.status]).toEqual(status === 403 ? [403, 403] : [200, 200]);
+    expect((await api.call('/v1/pipelines', { headers })).status).toBe(403);
+  });
+
+  test.each([
+    'capability:register:',
+    'capability:register:*',
+    'capability:register:a*b',
+    'capability:register:a b',
+    'run:read:x',
+  ])('is not %j', async (scope) => {
+    const body = { name: 'x', scopes: [scope], projects: [api.projectId] };
+    expect((await api.call('/v1/keys', { body })).status).toBe(422);
+  });
+});
+
 test('keys of other projects can be neither listed nor revoked', async () => {
   const { apiKey } = await api.createProject('other');
   const mine = await api.createKey({ scopes: ['run:read'] });

@@ -24,7 +24,8 @@ const usd = 1_000_000_000;
 
 /** A project, a key for it, and a way to spend in it. */
 async function aSpender(timezone = 'UTC') {
-  const { projectId, apiKey } = await api.createProject('money');
+  const { projectId } = await api.createProject('money');
+  const apiKey = await api.createKey({ scopes: ['admin', 'operator'], projects: [projectId] });
   await api.db('project').where({ project_id: projectId }).update({ timezone });
   const run = await aRun(api.db, { project_id: projectId });
   const paid = await anInstance(api.db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 10_000 });
@@ -321,12 +322,26 @@ describe('budgets', () => {
     await claim('a', 100);
   });
 
-  test('of all projects are set by an admin key only, and hold for every project', async () => {
+  test('of all projects are seen by an operator only', async () => {
+    const { call } = await aSpender();
+    const { apiKey } = await api.createProject('tenant');
+    const tenant = { authorization: `Bearer ${apiKey}` };
+    expect((await budgetsOf(call)).map(({ scope }) => scope)).toEqual(['project', 'global']);
+    const seen = await budgetsOf((path) => api.call(path, { headers: tenant }));
+    expect(seen.map(({ scope }) => scope)).toEqual(['project']);
+  });
+
+  test.each(['budget:write', 'admin'] as const)('of all projects are not set by %s', async (scope) => {
+    const headers = { authorization: `Bearer ${await api.createKey({ scopes: [scope] })}` };
+    const body = { scope: 'global', daily_limit_usd: 1 };
+    expect((await api.call('/v1/budgets', { method: 'PUT', body, headers })).status).toBe(403);
+  });
+
+  test('of all projects are set by an operator, and hold for every project', async () => {
     const { call, projectId, run } = await aSpender();
     const writer = await api.createKey({ scopes: ['budget:write'] });
     const headers = { authorization: `Bearer ${writer}` };
     const body = { scope: 'global', daily_limit_usd: 0.000000001 };
-    expect((await api.call('/v1/budgets', { method: 'PUT', body, headers })).status).toBe(403);
     const own = { scope: 'project', daily_limit_usd: 7 };
     expect((await api.call('/v1/budgets', { method: 'PUT', body: own, headers })).status).toBe(200);
     expect((await put(call, body)).status).toBe(200);

@@ -50,14 +50,20 @@ create table api_key (
   key_id text not null,
   name text not null,
   secret_sha256 bytea not null,
+  former_sha256 bytea,
+  former_until timestamp with time zone,
   scopes text[] not null,
   projects text[] not null,
+  created_by text,
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  constraint api_key_check CHECK (((former_sha256 IS NULL) = (former_until IS NULL))),
+  constraint api_key_created_by_fkey FOREIGN KEY (created_by) REFERENCES api_key(key_id),
   constraint api_key_pkey PRIMARY KEY (key_id),
   constraint api_key_projects_check CHECK ((cardinality(projects) > 0))
 );
+CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by);
 
 create table attempt (
   attempt_id text not null,

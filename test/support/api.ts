@@ -7,7 +7,7 @@ import { inject } from 'vitest';
 import { createApp } from '../../src/api/app.ts';
 import { listen } from '../../src/api/listen.ts';
 import { ConfigSchema } from '../../src/config.ts';
-import type { Scope } from '../../src/contracts/access.ts';
+import type { KeyScope } from '../../src/contracts/access.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createServerRuntime } from '../../src/runtime/server-runtime.ts';
@@ -25,7 +25,7 @@ export interface TestApi {
   readonly log: string[];
   /** `fetch` with the admin key; a header set to '' is left out. */
   readonly call: (path: string, options?: CallOptions) => Promise<Response>;
-  readonly createKey: (options: { scopes: Scope[]; projects?: string[] }) => Promise<string>;
+  readonly createKey: (options: { scopes: KeyScope[]; projects?: string[] }) => Promise<string>;
   /** A second project and a key for it alone. */
   readonly createProject: (name: string) => Promise<{ projectId: string; apiKey: string }>;
   readonly waitForRuns: (count: number) => Promise<void>;

@@ -5,6 +5,7 @@ import {
   Project,
   ProjectList,
   ProjectRequest,
+  RotationRequest,
 } from '../../contracts/access.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
 import type { Services } from '../../services/services.ts';
@@ -19,6 +20,7 @@ export function accessRoutes(services: Pick<Services, 'access'>): Route[] {
     createKey(services),
     listKeys(services),
     revokeKey(services),
+    rotateKey(services),
   ];
 }
 
@@ -27,7 +29,7 @@ function createProject({ access }: Pick<Services, 'access'>): Route {
     method: 'POST',
     path: '/v1/projects',
     tag: 'access',
-    summary: 'Create a project; the calling key holds it from then on',
+    summary: 'Create a project; the calling key and those it came from hold it from then on',
     auth: 'key',
     scope: 'admin',
     body: json(ProjectRequest),
@@ -56,6 +58,8 @@ function createKey({ access }: Pick<Services, 'access'>): Route {
     path: '/v1/keys',
     tag: 'access',
     summary: 'Create a key; it is shown in this answer only',
+    description:
+      'It holds at most what the calling key holds, ends no later, and is revoked with it. `capability:register:NAME` lets it register one capability, `capability:register:PREFIX*` those whose names begin so.',
     auth: 'key',
     scope: 'admin',
     body: json(KeyRequest),
@@ -69,7 +73,7 @@ function listKeys({ access }: Pick<Services, 'access'>): Route {
     method: 'GET',
     path: '/v1/keys',
     tag: 'access',
-    summary: "List keys of the calling key's projects, newest first",
+    summary: 'List the keys that share a project with the calling key, newest first',
     auth: 'key',
     scope: 'admin',
     query: ListQuery.strict(),
@@ -83,7 +87,9 @@ function revokeKey({ access }: Pick<Services, 'access'>): Route {
     method: 'DELETE',
     path: '/v1/keys/{id}',
     tag: 'access',
-    summary: 'Revoke a key, everywhere within 5 seconds',
+    summary: 'Revoke a key and all keys that it made, everywhere within 5 seconds',
+    description:
+      'Any that shares a project with the calling key; one with the scope `operator` needs an operator.',
     auth: 'key',
     scope: 'admin',
     params: KeyPath,
@@ -92,5 +98,25 @@ function revokeKey({ access }: Pick<Services, 'access'>): Route {
       await access.revokeKey(caller, params.id);
       return { status: 204 };
     },
+  });
+}
+
+function rotateKey({ access }: Pick<Services, 'access'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/keys/{id}/rotate',
+    tag: 'access',
+    summary: 'Give a key another secret; it is shown in this answer only',
+    description:
+      'For the calling key itself and those that came from it. Id, scopes, projects and end stay; the former secret works for `overlap_s` more.',
+    auth: 'key',
+    scope: 'admin',
+    params: KeyPath,
+    body: json(RotationRequest),
+    responses: { 200: KeyCreated },
+    handle: async ({ caller, params, body }) => ({
+      status: 200,
+      body: await access.rotateKey(caller, params.id, body),
+    }),
   });
 }

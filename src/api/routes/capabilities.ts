@@ -10,6 +10,7 @@ import {
   Registration,
 } from '../../contracts/capability.ts';
 import { ListQuery, Tag } from '../../contracts/primitives.ts';
+import { requireName } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
@@ -38,6 +39,7 @@ function registerInstance({ registry }: Pick<Services, 'registry'>): Route {
     body: json(Registration),
     responses: { 200: Instance, 201: Instance },
     handle: async ({ caller, body }) => {
+      requireName(caller, body.name);
       const { instance, created } = await registry.register(caller.project_id, body);
       return { status: created === 'new' ? 201 : 200, body: instance };
     },
@@ -85,10 +87,10 @@ function heartbeat({ registry }: Pick<Services, 'registry'>): Route {
     params: CapabilityPath,
     body: json(HeartbeatRequest),
     responses: { 200: HeartbeatAnswer },
-    handle: async ({ caller, params, body }) => ({
-      status: 200,
-      body: await registry.heartbeat(caller.project_id, params.name, body),
-    }),
+    handle: async ({ caller, params, body }) => {
+      requireName(caller, params.name);
+      return { status: 200, body: await registry.heartbeat(caller.project_id, params.name, body) };
+    },
   });
 }
 
@@ -105,9 +107,9 @@ function removeInstance({ registry }: Pick<Services, 'registry'>): Route {
     params: CapabilityPath,
     body: json(DeregisterRequest),
     responses: { 200: DeregisterAnswer },
-    handle: async ({ caller, params, body }) => ({
-      status: 200,
-      body: await registry.deregister(caller.project_id, params.name, body),
-    }),
+    handle: async ({ caller, params, body }) => {
+      requireName(caller, params.name);
+      return { status: 200, body: await registry.deregister(caller, params.name, body) };
+    },
   });
 }

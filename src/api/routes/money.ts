@@ -78,7 +78,7 @@ function listBudgets({ money }: Pick<Services, 'money'>): Route {
     method: 'GET',
     path: '/v1/budgets',
     tag: 'money',
-    summary: "Today's budgets: of the project, and of all projects",
+    summary: "Today's budgets: of the project, and for an operator of all projects",
     auth: 'key',
     scope: 'cost:read',
     query: z.strictObject({}),
@@ -94,7 +94,7 @@ function setBudget({ money }: Pick<Services, 'money'>): Route {
     tag: 'money',
     summary: 'Set the limit of a day, from the next reservation on',
     description:
-      'The global limit needs an admin key. What is reserved stays reserved, also above a lower limit.',
+      'The global limit needs the scope `operator`. What is reserved stays reserved, also above a lower limit.',
     auth: 'key',
     scope: 'budget:write',
     body: json(BudgetRequest),

@@ -170,7 +170,7 @@ function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
     responses: { 200: Alias },
     handle: async ({ caller, params, body }) => {
       const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
-      return { status: 200, body: await aliases.set(key, params.alias) };
+      return { status: 200, body: await aliases.set(key, params.alias, caller.key_id) };
     },
   });
 }

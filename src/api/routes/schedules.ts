@@ -34,7 +34,7 @@ function createSchedule({ schedules }: Schedules): Route {
     responses: { 201: Schedule },
     errors: ['request_invalid', 'job_invalid', 'state_conflict'],
     handle: async ({ caller, body }) => {
-      const schedule = await schedules.create(caller.project_id, body);
+      const schedule = await schedules.create(caller, body);
       return {
         status: 201,
         headers: { Location: `/v1/schedules/${schedule.schedule_id}` },
@@ -92,7 +92,7 @@ function replaceSchedule({ schedules }: Schedules): Route {
     errors: ['request_invalid', 'job_invalid', 'state_conflict'],
     handle: async ({ caller, params, body }) => ({
       status: 200,
-      body: await schedules.replace(caller.project_id, params.id, body),
+      body: await schedules.replace(caller, params.id, body),
     }),
   });
 }
@@ -108,7 +108,7 @@ function deleteSchedule({ schedules }: Schedules): Route {
     params: SchedulePath,
     responses: { 204: 'empty' },
     handle: async ({ caller, params }) => {
-      await schedules.remove(caller.project_id, params.id);
+      await schedules.remove(caller, params.id);
       return { status: 204 };
     },
   });
@@ -126,7 +126,7 @@ function switchSchedule({ schedules }: Schedules, act: 'pause' | 'resume', summa
     responses: { 200: Schedule },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await schedules[act](caller.project_id, params.id),
+      body: await schedules[act](caller, params.id),
     }),
   });
 }

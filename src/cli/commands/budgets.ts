@@ -66,7 +66,7 @@ export function registerBudgetsCommand(program: Command, shell: Shell): void {
     .command('set')
     .description('set the limit of a day')
     .addOption(
-      new Option('--scope <scope>', 'global counts all projects and needs an admin key')
+      new Option('--scope <scope>', 'global counts all projects and needs a key with the scope operator')
         .choices(BudgetScope.options)
         .default('project'),
     )

@@ -58,6 +58,20 @@ async function create(name: string, options: CreateOptions, shell: Shell): Promi
   print.remark(`key ${value.key_id}; it is not shown again`);
 }
 
+async function rotate(
+  keyId: string,
+  { overlap, ...options }: CommonOptions & { readonly overlap?: number },
+  shell: Shell,
+): Promise<void> {
+  const { client, print, json } = await openSession(options, shell);
+  const body = jsonBody(overlap === undefined ? {} : { overlap_s: Math.round(overlap / 1_000) });
+  const path = `/v1/keys/${encodeURIComponent(keyId)}/rotate`;
+  const { value, text } = await client.post(path, KeyCreated, body);
+  if (json) return print.json(text);
+  print.line(value.key);
+  print.remark(`key ${value.key_id}; its new secret is not shown again`);
+}
+
 async function revoke(keyId: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const text = await client.remove(`/v1/keys/${encodeURIComponent(keyId)}`);
@@ -71,7 +85,10 @@ function addCreate(keys: Command, shell: Shell): void {
     .description('make a key; it is printed once')
     .argument('<name>', 'what it is for')
     .addOption(
-      new Option('-s, --scope <scope>', `what it may do (repeatable): ${Scope.options.join(', ')}`)
+      new Option(
+        '-s, --scope <scope>',
+        `what it may do (repeatable): ${Scope.options.join(', ')}, capability:register:NAME, capability:register:PREFIX*`,
+      )
         .argParser(collectText)
         .makeOptionMandatory(),
     )
@@ -82,8 +99,19 @@ function addCreate(keys: Command, shell: Shell): void {
   addCommonOptions(command);
 }
 
+function addRotate(keys: Command, shell: Shell): void {
+  const command = keys
+    .command('rotate')
+    .description('give a key another secret; it is printed once')
+    .argument('<key-id>', 'as `keys ls` shows it')
+    .option('--overlap <duration>', 'how long the former secret works on (default: 1d)', readDurationMs)
+    .addHelpText('after', '\nExample:\n  capstan keys rotate KEY_ID --overlap 1h')
+    .action((keyId: string, options: CommonOptions) => rotate(keyId, options, shell));
+  addCommonOptions(command);
+}
+
 export function registerKeysCommand(program: Command, shell: Shell): void {
-  const keys = program.command('keys').description('list, make and revoke API keys');
+  const keys = program.command('keys').description('list, make, rotate and revoke API keys');
   const listed = keys
     .command('ls')
     .description('list keys')
@@ -91,9 +119,10 @@ export function registerKeysCommand(program: Command, shell: Shell): void {
     .action((options: CommonOptions) => list(options, shell));
   addCommonOptions(listed);
   addCreate(keys, shell);
+  addRotate(keys, shell);
   const revoked = keys
     .command('revoke')
-    .description('make a key stop working')
+    .description('make a key stop working, and all keys that it made')
     .argument('<key-id>', 'as `keys ls` shows it')
     .addHelpText('after', '\nExample:\n  capstan keys revoke KEY_ID')
     .action((keyId: string, options: CommonOptions) => revoke(keyId, options, shell));

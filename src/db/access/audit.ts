@@ -21,21 +21,33 @@ export interface AuditRow extends NewAuditEntry {
   readonly at: Date;
 }
 
-export async function insertAudit(db: Db, entry: NewAuditEntry): Promise<void> {
-  await db('audit').insert({ ...entry, data: toJsonb(entry.data) });
+export function insertAudit(db: Db, entry: NewAuditEntry): Promise<void> {
+  return insertAudits(db, [entry]);
 }
 
-/** Newest first. @param filter after: the last entry of the page before */
+/** @param entries at least one */
+export async function insertAudits(db: Db, entries: readonly NewAuditEntry[]): Promise<void> {
+  await db('audit').insert(entries.map((entry) => ({ ...entry, data: toJsonb(entry.data) })));
+}
+
+interface AuditFilter {
+  /** Entries of no project too. */
+  readonly withGlobal?: boolean;
+  readonly subject?: string | undefined;
+  /** The last entry of the page before. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+/** Newest first. */
 export async function listAudit(
   db: Db,
-  projectId: string,
-  {
-    subject,
-    after,
-    limit,
-  }: { readonly subject?: string | undefined; readonly after?: string | undefined; readonly limit: number },
+  project_id: string,
+  { withGlobal = false, subject, after, limit }: AuditFilter,
 ): Promise<readonly AuditRow[]> {
-  const query = db('audit').where({ project_id: projectId }).orderBy('entry', 'desc').limit(limit);
+  const query = db('audit').orderBy('entry', 'desc').limit(limit);
+  if (withGlobal) query.where((of) => of.where({ project_id }).orWhereNull('project_id'));
+  else query.where({ project_id });
   if (subject !== undefined) query.where({ subject });
   if (after !== undefined) query.where('entry', '<', after);
   return query.select('*');

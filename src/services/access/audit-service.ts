@@ -2,7 +2,7 @@ import type { AuditEntry, AuditQuery } from '../../contracts/audit.ts';
 import { type AuditRow, listAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, isOperator } from './caller.ts';
 
 function toEntry({ entry, at, actor, action, subject, data }: AuditRow): AuditEntry {
   return {
@@ -17,10 +17,14 @@ function toEntry({ entry, at, actor, action, subject, data }: AuditRow): AuditEn
 
 export function createAuditService(db: Db) {
   return {
-    /** Of the caller's project, newest first. @throws AppError `request_invalid` for a cursor that is none */
-    list: async ({ project_id }: Caller, { subject, limit, cursor }: AuditQuery) => {
+    /**
+     * Of the caller's project, newest first; an operator also sees what concerns all projects.
+     * @throws AppError `request_invalid` for a cursor that is none
+     */
+    list: async (caller: Caller, { subject, limit, cursor }: AuditQuery) => {
       const after = cursor === undefined ? undefined : decodeNumberCursor(cursor);
-      const rows = await listAudit(db, project_id, { subject, after, limit: limit + 1 });
+      const filter = { withGlobal: isOperator(caller), subject, after, limit: limit + 1 };
+      const rows = await listAudit(db, caller.project_id, filter);
       return toPage(rows, limit, { key: (row) => row.entry, item: toEntry });
     },
   };

@@ -34,7 +34,8 @@ async function reuseKey(db: Db, file: string, projectId: string): Promise<string
     () => null,
   );
   const holder = text === null ? null : await verifyKey(db, text);
-  if (holder === null || !holder.scopes.has('admin') || !holder.projects.includes(projectId)) return null;
+  if (holder === null || !holder.projects.includes(projectId)) return null;
+  if (!holder.scopes.has('admin') || !holder.scopes.has('operator')) return null;
   await chmod(file, 0o600);
   return text;
 }
@@ -43,7 +44,8 @@ async function makeKey(db: Db, environment: string, defaultProject: string): Pro
   const { key, ...parts } = generateKey(environment);
   const others = (await listProjectIds(db)).filter((id) => id !== defaultProject);
   const projects = [defaultProject, ...others];
-  await insertKey(db, { ...parts, name: 'default', scopes: Scope.options, projects, expires_at: null });
+  const facts = { name: 'default', scopes: Scope.options, projects, created_by: null, expires_at: null };
+  await insertKey(db, { ...parts, ...facts });
   return key;
 }
 

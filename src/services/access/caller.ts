@@ -1,4 +1,4 @@
-import type { Scope } from '../../contracts/access.ts';
+import type { KeyScope, Scope } from '../../contracts/access.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { KeyHolder } from './verify-key.ts';
 
@@ -17,10 +17,49 @@ export function selectProject(holder: KeyHolder, requested: string | undefined):
   throw new AppError('forbidden', `${holder.key_id} does not hold the project of X-Project-ID`);
 }
 
-/** `admin` includes every scope. @throws AppError `forbidden` */
-export function requireScope({ key_id, scopes }: KeyHolder, scope: Scope): void {
-  if (scopes.has(scope) || scopes.has('admin')) return;
-  throw new AppError('forbidden', `${key_id} lacks the scope ${scope}; it has ${[...scopes].join(', ')}`);
+const registerSome = 'capability:register:';
+
+/** `admin` includes every scope but `operator`. */
+function holdsScope({ scopes }: Pick<KeyHolder, 'scopes'>, scope: KeyScope): boolean {
+  return scopes.has(scope) || (scopes.has('admin') && scope !== 'operator');
+}
+
+function refuseScope({ key_id, scopes }: KeyHolder, missing: string): AppError {
+  return new AppError('forbidden', `${key_id} lacks the scope ${missing}; it has ${[...scopes].join(', ')}`);
+}
+
+/** Leave to register some names opens the routes of registration; `requireName` looks at the name. */
+function opensRoute(holder: KeyHolder, scope: Scope): boolean {
+  if (holdsScope(holder, scope)) return true;
+  return scope === 'capability:register' && [...holder.scopes].some((held) => held.startsWith(registerSome));
+}
+
+/** @throws AppError `forbidden` */
+export function requireScope(holder: KeyHolder, scope: Scope): void {
+  if (!opensRoute(holder, scope)) throw refuseScope(holder, scope);
+}
+
+export function isOperator({ scopes }: Pick<KeyHolder, 'scopes'>): boolean {
+  return scopes.has('operator');
+}
+
+function covers(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** @throws AppError `forbidden` when the key may register other names only */
+export function requireName(holder: KeyHolder, name: string): void {
+  if (holdsScope(holder, 'capability:register')) return;
+  const { key_id, scopes } = holder;
+  const patterns = [...scopes].filter((scope) => scope.startsWith(registerSome));
+  if (patterns.some((pattern) => covers(pattern.slice(registerSome.length), name))) return;
+  throw new AppError('forbidden', `${key_id} may not register ${name}, only by ${patterns.join(', ')}`);
+}
+
+/** A key passes on at most what it holds. @throws AppError `forbidden` */
+export function requireScopes(holder: KeyHolder, wanted: readonly KeyScope[]): void {
+  const missing = wanted.filter((scope) => !holdsScope(holder, scope));
+  if (missing.length > 0) throw refuseScope(holder, missing.join(', '));
 }
 
 /** A key passes on at most what it holds. @throws AppError `forbidden` */

@@ -36,12 +36,20 @@ function toParts(id: string, secret: string): KeyParts {
   };
 }
 
-/** @param environment shown in the key, so that people see where it belongs: `dev`, `live` */
-export function generateKey(environment: string): KeyParts & { key: string } {
-  const id = randomText(64, 12);
+function writeKey(environment: string, id: string): KeyParts & { key: string } {
   const secret = randomText(256, 43);
   const text = `cap_${environment}_${id}_${secret}`;
   return { ...toParts(id, secret), key: `${text}${checksumOf(text)}` };
+}
+
+/** @param environment shown in the key, so that people see where it belongs: `dev`, `live` */
+export function generateKey(environment: string): KeyParts & { key: string } {
+  return writeKey(environment, randomText(64, 12));
+}
+
+/** Another secret of a key that there is. */
+export function generateSecret(environment: string, keyId: string): KeyParts & { key: string } {
+  return writeKey(environment, keyId.slice('key_'.length));
 }
 
 /** Null when the text is no key or its checksum is wrong. */

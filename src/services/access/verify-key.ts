@@ -1,15 +1,20 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Scope } from '../../contracts/access.ts';
-import { findLiveKey } from '../../db/access/api-key.ts';
+import type { KeyScope } from '../../contracts/access.ts';
+import { findLiveKey, type KeyRow } from '../../db/access/api-key.ts';
 import type { Db } from '../../db/connect.ts';
 import { parseKey } from './key-text.ts';
 
 /** Who sent a request: a key, what it may do and where. */
 export interface KeyHolder {
   readonly key_id: string;
-  readonly scopes: ReadonlySet<Scope>;
+  readonly scopes: ReadonlySet<KeyScope>;
   /** At least one; the first is the default. */
   readonly projects: readonly string[];
+}
+
+function isSecretOf({ secret_sha256, former_sha256 }: KeyRow, digest: Buffer): boolean {
+  const isCurrent = timingSafeEqual(secret_sha256, digest);
+  return isCurrent || (former_sha256 !== null && timingSafeEqual(former_sha256, digest));
 }
 
 /** Null when the key is malformed, unknown, expired or revoked. */
@@ -17,6 +22,6 @@ export async function verifyKey(db: Db, text: string): Promise<KeyHolder | null>
   const parts = parseKey(text);
   if (parts === null) return null;
   const row = await findLiveKey(db, parts.key_id);
-  if (row === null || !timingSafeEqual(row.secret_sha256, parts.secret_sha256)) return null;
+  if (row === null || !isSecretOf(row, parts.secret_sha256)) return null;
   return { key_id: row.key_id, scopes: new Set(row.scopes), projects: row.projects };
 }

@@ -3,7 +3,7 @@ import type { Budget, BudgetRequest } from '../../contracts/money.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
 import { type BudgetRow, listBudgets } from '../../db/money/budget.ts';
-import { type Caller, requireScope } from '../access/caller.ts';
+import { type Caller, isOperator, requireScope } from '../access/caller.ts';
 import { setDayLimit } from './raise-limit.ts';
 
 function toBudget(row: BudgetRow): Budget {
@@ -24,27 +24,30 @@ function toBudget(row: BudgetRow): Budget {
   };
 }
 
-export async function readBudgets(db: Db, { project_id }: Caller): Promise<Budget[]> {
-  return (await listBudgets(db, project_id)).map(toBudget);
+/** Of the project; for an operator also that of all projects. */
+export async function readBudgets(db: Db, caller: Caller): Promise<Budget[]> {
+  const budgets = (await listBudgets(db, caller.project_id)).map(toBudget);
+  return budgets.filter(({ scope }) => scope === 'project' || isOperator(caller));
 }
 
 /**
  * A higher limit wakes what waits for it, and answers the question about it.
  * Holds for every reservation that begins after it returns; what is reserved already stays so, also above the limit.
  *
- * @throws AppError `forbidden` when the global limit is not set by an admin key
+ * @throws AppError `forbidden` when the limit of all projects is not set by an operator
  */
 export async function setBudget(
   db: Db,
   caller: Caller,
   { scope, daily_limit_usd }: BudgetRequest,
 ): Promise<Budget> {
-  if (scope === 'global') requireScope(caller, 'admin');
+  if (scope === 'global') requireScope(caller, 'operator');
   const before =
     (await readBudgets(db, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
   const isRaise = before !== 0 && (daily_limit_usd === 0 || daily_limit_usd > before);
   const day = scope === 'global' ? { scope } : { scope, project_id: caller.project_id };
-  await setDayLimit(db, day, { limitUsd: daily_limit_usd, by: caller.key_id, isRaise });
+  const limit = { limitUsd: daily_limit_usd, by: caller.key_id, isRaise, isAnswered: false };
+  await setDayLimit(db, day, limit);
   const budgets = await readBudgets(db, caller);
   return budgets.find((budget) => budget.scope === scope) as Budget;
 }

@@ -60,17 +60,35 @@ function nameOf(day: DayScope): string {
   return day.scope === 'global' ? 'global' : `project:${day.project_id}`;
 }
 
-/** @param limitUsd of every day from today on; 0 = none */
-export function setDayLimit(
-  db: Db,
-  day: DayScope,
-  { limitUsd, by, isRaise }: { readonly limitUsd: number; readonly by: Actor; readonly isRaise: boolean },
-): Promise<void> {
+interface DayLimit {
+  /** Of every day from today on; 0 = none. */
+  readonly limitUsd: number;
+  readonly isRaise: boolean;
+  /** The key that gave it. */
+  readonly by: string;
+  /** The question about it is answered already. */
+  readonly isAnswered: boolean;
+}
+
+function noteLimit(trx: Db, day: DayScope, { limitUsd, by }: DayLimit): Promise<void> {
+  const project_id = day.scope === 'global' ? null : day.project_id;
+  return insertAudit(trx, {
+    project_id,
+    actor: by,
+    action: 'budget.limited',
+    subject: project_id ?? day.scope,
+    data: { scope: day.scope, daily_limit_usd: limitUsd },
+  });
+}
+
+export function setDayLimit(db: Db, day: DayScope, limit: DayLimit): Promise<void> {
+  const { limitUsd, isRaise, by, isAnswered } = limit;
   return db.transaction(async (trx) => {
     const limitNano = limitUsd === 0 ? null : toNanoUsd(limitUsd);
-    if (isRaise) await answerQuestions(trx, nameOf(day), by, limitUsd);
+    if (isRaise) await answerQuestions(trx, nameOf(day), isAnswered ? null : by, limitUsd);
     if (day.scope === 'global') await setGlobalLimit(trx, limitNano);
     else await setProjectLimit(trx, day.project_id, limitNano);
+    await noteLimit(trx, day, limit);
     if (isRaise) await wakeScope(trx, nameOf(day));
   });
 }

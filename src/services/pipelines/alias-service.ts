@@ -1,5 +1,6 @@
 /** Aliases of pipeline versions: `production` means 1.4 today and 1.5 tomorrow. */
 import type { Alias } from '../../contracts/pipeline.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import type { VersionKey } from '../../db/pipeline/pipeline.ts';
 import { type AliasRow, listAliases, setAlias } from '../../db/pipeline/pipeline-alias.ts';
@@ -15,17 +16,23 @@ function toAlias({ alias, version, updated_at }: AliasRow): Alias {
 
 export function createAliasService(db: Db) {
   return {
-    /** Repeated, it changes nothing. @throws AppError `not_found`, `request_invalid` for `latest` */
-    set: async (key: VersionKey, alias: string): Promise<Alias> => {
+    /** Repeated, it changes nothing but the audit log. @param actor the key @throws AppError `not_found`, `request_invalid` for `latest` */
+    set: async (key: VersionKey, alias: string, actor: string): Promise<Alias> => {
       if (alias === 'latest') {
         const message = 'latest always is the version that was stored last; choose another name';
         throw new AppError('request_invalid', message, {
           errors: [{ pointer: '/path/alias', code: 'reserved', message }],
         });
       }
-      const row = await setAlias(db, key, alias);
-      if (row !== undefined) return toAlias(row);
-      throw new AppError('not_found', `no version ${key.version} of a pipeline ${key.pipeline}`);
+      return db.transaction(async (trx) => {
+        const row = await setAlias(trx, key, alias);
+        const { project_id, pipeline, version } = key;
+        if (row === undefined)
+          throw new AppError('not_found', `no version ${version} of a pipeline ${pipeline}`);
+        const subject = `${pipeline}@${alias}`;
+        await insertAudit(trx, { project_id, actor, action: 'alias.set', subject, data: { version } });
+        return toAlias(row);
+      });
     },
 
     /** @throws AppError `not_found` */

@@ -4,18 +4,22 @@
  * instance still answers with its name. It is asked outside of the transaction, then everything is checked again.
  */
 import type { DeregisterAnswer } from '../../contracts/capability.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import type { InstanceKey, InstanceRow } from '../../db/instance/instance.ts';
 import { probeSoon } from '../../db/instance/instance-probe.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { Caller } from '../access/caller.ts';
 import { examineInstance } from './examine-instance.ts';
 import { applyEvent } from './instance-changes.ts';
 import { lockOwnInstance } from './register-instance.ts';
 import { shownState } from './registry-listing.ts';
 import type { ProbingTools } from './vetting.ts';
 
+export type RegistryActor = Pick<Caller, 'project_id' | 'key_id'>;
+
 interface Deregistration {
-  readonly projectId: string;
+  readonly by: RegistryActor;
   readonly key: InstanceKey;
   readonly generation: number | undefined;
 }
@@ -33,7 +37,7 @@ export async function deregisterInstance(
   const first = await tools.db.transaction(async (trx) => {
     const row = await lock(trx, request);
     const verdict = judge(row, request.generation);
-    return verdict === 'ask' ? row : finish(trx, row, verdict, tools);
+    return verdict === 'ask' ? row : finish(trx, row, { verdict, by: request.by, logger: tools.logger });
   });
   if ('stale' in first) return first;
   const { event } = await examineInstance(tools, first, { readsSpec: false, signal: tools.signal });
@@ -41,12 +45,13 @@ export async function deregisterInstance(
     const row = await lock(trx, request);
     const isNewer = row.registered_at.getTime() !== first.registered_at.getTime();
     const isAlive = row.state !== 'deregistered' && (isNewer || event.kind === 'probe_ok');
-    return finish(trx, row, isAlive ? 'stale' : 'execute', tools);
+    const verdict = isAlive ? 'stale' : 'execute';
+    return finish(trx, row, { verdict, by: request.by, logger: tools.logger });
   });
 }
 
-async function lock(trx: Db, { projectId, key }: Deregistration): Promise<InstanceRow> {
-  const row = await lockOwnInstance(trx, projectId, key);
+async function lock(trx: Db, { by, key }: Deregistration): Promise<InstanceRow> {
+  const row = await lockOwnInstance(trx, by.project_id, key);
   if (row !== null) return row;
   throw new AppError('not_found', `no instance of ${key.name} at ${key.endpoint} is registered`);
 }
@@ -57,16 +62,27 @@ function judge(row: InstanceRow, generation: number | undefined): 'stale' | 'exe
   return row.replaces && row.registered_age_ms < contestedMs ? 'ask' : 'execute';
 }
 
-async function finish(
-  trx: Db,
-  row: InstanceRow,
-  verdict: 'stale' | 'execute',
-  { logger }: ProbingTools,
-): Promise<DeregisterAnswer> {
+interface Ending {
+  readonly verdict: 'stale' | 'execute';
+  readonly by: RegistryActor;
+  readonly logger: ProbingTools['logger'];
+}
+
+async function finish(trx: Db, row: InstanceRow, { verdict, by, logger }: Ending): Promise<DeregisterAnswer> {
   if (verdict === 'execute') {
+    if (row.state !== 'deregistered') await noteDeregistration(trx, row, by);
     const state = await applyEvent(trx, row, { kind: 'deregistered' }, logger);
     return { state: shownState({ ...row, state }), stale: false };
   }
   await probeSoon(trx, row.instance_id, recheckMs);
   return { state: shownState(row), stale: true };
+}
+
+function noteDeregistration(
+  trx: Db,
+  { name, endpoint }: InstanceRow,
+  { project_id, key_id }: RegistryActor,
+): Promise<void> {
+  const entry = { project_id, actor: key_id, action: 'instance.deregistered', subject: name };
+  return insertAudit(trx, { ...entry, data: { endpoint } });
 }

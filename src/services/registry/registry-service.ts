@@ -22,7 +22,7 @@ import { type InstanceKey, lockInstance } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 import { createAdoptInstance } from './adopt-instance.ts';
-import { deregisterInstance } from './deregister-instance.ts';
+import { deregisterInstance, type RegistryActor } from './deregister-instance.ts';
 import { createAddressRules } from './instance-address.ts';
 import { applyEvent } from './instance-changes.ts';
 import { probeDueInstances } from './probing.ts';
@@ -46,7 +46,7 @@ export interface RegistryService {
   /** `revived`: it was down. `adopted`: it was unknown. @throws AppError `not_found`, `forbidden`, `request_invalid` */
   heartbeat(projectId: string, name: string, body: HeartbeatRequest): Promise<HeartbeatAnswer>;
   /** `stale`: it was meant for an earlier registration. @throws AppError `not_found`, `forbidden`, `request_invalid` */
-  deregister(projectId: string, name: string, body: DeregisterRequest): Promise<DeregisterAnswer>;
+  deregister(by: RegistryActor, name: string, body: DeregisterRequest): Promise<DeregisterAnswer>;
   list(request: ListRequest): Promise<{ items: CapabilitySummary[]; next_cursor: string | null }>;
   /** @throws AppError `not_found` */
   get(name: string): Promise<CapabilityDetail>;
@@ -109,8 +109,8 @@ export function createRegistryService({ policy, ...options }: RegistryOptions): 
       return { state, revived, ...(adopted ? { adopted } : {}), heartbeat_interval_s: 60 };
     },
 
-    deregister: async (projectId, name, { generation, ...body }) =>
-      deregisterInstance(tools, { projectId, key: toKey(name, body), generation }),
+    deregister: async (by, name, { generation, ...body }) =>
+      deregisterInstance(tools, { by, key: toKey(name, body), generation }),
 
     list: (request) => listCapabilities(db, request),
     get: (name) => getCapability(db, name),

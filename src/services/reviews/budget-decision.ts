@@ -58,11 +58,11 @@ async function raise(
   if (scope === 'run') {
     return raiseRun(trx, { project_id: row.project_id, run_id: id }, { ceilingUsd: limitUsd, by: null });
   }
-  requireScope(caller, scope === 'global' ? 'admin' : 'budget:write');
+  requireScope(caller, scope === 'global' ? 'operator' : 'budget:write');
   const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);
   // Of all projects' questions about the day of all, this one is answered; the others are by it.
-  const by = scope === 'global' ? caller.key_id : null;
-  await setDayLimit(trx, day, { limitUsd, by, isRaise: true });
+  const isAnswered = scope !== 'global';
+  await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true, isAnswered });
 }
 
 /** Steps of the definition that a person may skip. */

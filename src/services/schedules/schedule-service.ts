@@ -13,7 +13,13 @@ import {
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
-import { createChangeSchedule, scheduleNameTaken, scheduleNotFound } from './change-schedule.ts';
+import {
+  createChangeSchedule,
+  noteSchedule,
+  type ScheduleActor,
+  scheduleNameTaken,
+  scheduleNotFound,
+} from './change-schedule.ts';
 import { checkSchedule, type ScheduleCheck } from './check-schedule.ts';
 import type { ScheduleDelivery } from './deliver-schedule.ts';
 import { showSchedule } from './show-schedule.ts';
@@ -52,11 +58,14 @@ export function createScheduleService(dependencies: ScheduleDependencies) {
 
   return {
     /** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is taken */
-    create: async (project_id: string, request: ScheduleRequest): Promise<Schedule> => {
+    create: async ({ project_id, key_id }: ScheduleActor, request: ScheduleRequest): Promise<Schedule> => {
       await checkSchedule(dependencies, project_id, request);
       const key = { project_id, schedule_id: newId('schedule') };
-      const row = await insertSchedule(db, key, request);
-      if (row === undefined) throw scheduleNameTaken(request.name);
+      await db.transaction(async (trx) => {
+        const row = await insertSchedule(trx, key, request);
+        if (row === undefined) throw scheduleNameTaken(request.name);
+        await noteSchedule(trx, key, { actor: key_id, action: 'schedule.created', body: request });
+      });
       return tell(key);
     },
 
@@ -68,14 +77,18 @@ export function createScheduleService(dependencies: ScheduleDependencies) {
       view(await require({ project_id, schedule_id })),
 
     /** @throws AppError as `create`, and `not_found` */
-    replace: async (project_id: string, schedule_id: string, request: ScheduleRequest): Promise<Schedule> => {
-      await require({ project_id, schedule_id });
-      return replace({ project_id, schedule_id }, request);
+    replace: async (by: ScheduleActor, schedule_id: string, request: ScheduleRequest): Promise<Schedule> => {
+      await require({ project_id: by.project_id, schedule_id });
+      return replace(by, schedule_id, request);
     },
 
     /** Its runs go on. @throws AppError `not_found` */
-    remove: async (project_id: string, schedule_id: string): Promise<void> => {
-      if (!(await deleteSchedule(db, { project_id, schedule_id }))) throw scheduleNotFound(schedule_id);
+    remove: async ({ project_id, key_id }: ScheduleActor, schedule_id: string): Promise<void> => {
+      const key = { project_id, schedule_id };
+      await db.transaction(async (trx) => {
+        if (!(await deleteSchedule(trx, key))) throw scheduleNotFound(schedule_id);
+        await noteSchedule(trx, key, { actor: key_id, action: 'schedule.deleted' });
+      });
       await delivery.deliverSoon(schedule_id);
     },
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
-import { openRegistryBench, otherProject, project, type RegistryBench } from './registry-bench.ts';
+import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';
 
 let bench: RegistryBench;
 beforeAll(async () => {
@@ -80,7 +80,7 @@ describe('a heartbeat of an unknown instance', () => {
   it('does not bring back who has deregistered', async () => {
     const instance = await bench.start(aSpec({ name: 'left' }));
     await bench.registry.register(project, instance.registration());
-    await bench.registry.deregister(project, 'left', { endpoint: instance.url });
+    await bench.registry.deregister(owner, 'left', { endpoint: instance.url });
     const answer = await bench.registry.heartbeat(project, 'left', { endpoint: instance.url });
     expect(answer).toEqual({ state: 'deregistered', revived: false, heartbeat_interval_s: 60 });
   });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DeregisterAnswer, Registration } from '../../../src/contracts/capability.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
-import { openRegistryBench, project, type RegistryBench } from './registry-bench.ts';
+import { openRegistryBench, owner, project, type RegistryBench } from './registry-bench.ts';
 
 let bench: RegistryBench;
 beforeAll(async () => {
@@ -31,7 +31,7 @@ async function leaveUnasked(instance: FakeInstance, generation?: number): Promis
 }
 
 function leave({ url }: FakeInstance, generation?: number): Promise<DeregisterAnswer> {
-  return bench.registry.deregister(project, 'concat', { endpoint: url, generation });
+  return bench.registry.deregister(owner, 'concat', { endpoint: url, generation });
 }
 const stale = { state: 'up', stale: true };
 const executed = { state: 'deregistered', stale: false };

@@ -3,7 +3,7 @@ import type { Health } from '../../../src/contracts/capability.ts';
 import { purgeInstances } from '../../../src/db/instance/instance-purge.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
-import { openRegistryBench, project, type RegistryBench } from './registry-bench.ts';
+import { openRegistryBench, owner, project, type RegistryBench } from './registry-bench.ts';
 
 let bench: RegistryBench;
 beforeAll(async () => {
@@ -73,7 +73,7 @@ describe('an instance that stays down', () => {
     const url = (name: string): string => urls.get(name) as string;
     const attempt = await bench.openAttempt(url('purge.left'));
     await bench.db('attempt').update({ state: 'settled' });
-    await bench.registry.deregister(project, 'purge.left', { endpoint: url('purge.left') });
+    await bench.registry.deregister(owner, 'purge.left', { endpoint: url('purge.left') });
     const set = (name: string, row: object) => bench.db('instance').where({ name }).update(row);
     await set('purge.down', { state: 'down', down_since: bench.db.fn.now() });
     await set('purge.recent', { state: 'down', down_since: bench.db.fn.now() });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
-import { openRegistryBench, project, type RegistryBench } from './registry-bench.ts';
+import { openRegistryBench, owner, project, type RegistryBench } from './registry-bench.ts';
 
 let bench: RegistryBench;
 beforeEach(async () => {
@@ -182,8 +182,8 @@ describe('vetting', () => {
     expect((await bench.read(rival.instance.url)).reason).toContain(
       `differs from that of ${first.instance.url}`,
     );
-    await bench.registry.deregister(project, 'concat', { endpoint: first.instance.url });
-    await bench.registry.deregister(project, 'concat', { endpoint: cheap.instance.url });
+    await bench.registry.deregister(owner, 'concat', { endpoint: first.instance.url });
+    await bench.registry.deregister(owner, 'concat', { endpoint: cheap.instance.url });
     expect(await bench.registry.vet(rival.id)).toBe('usable');
   });
 

@@ -15,6 +15,8 @@ import { createTestDatabase } from '../../support/database.ts';
 import { type FakeInstance, startFakeInstance } from './fake-instance.ts';
 
 export const project = 'prj_one';
+/** Who deregisters. */
+export const owner = { project_id: project, key_id: 'key_one' };
 export const otherProject = 'prj_two';
 export const silentLogger = pino({ level: 'silent' });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/errors/app-error.ts';
 import { waitFor } from '../../support/wait.ts';
 import { aSpec } from './fake-instance.ts';
-import { openRegistryBench, otherProject, project, type RegistryBench } from './registry-bench.ts';
+import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';
 
 let bench: RegistryBench;
 beforeAll(async () => {
@@ -144,7 +144,7 @@ describe('heartbeat', () => {
 
   it('does not revive a deregistered instance; a registration does', async () => {
     const { instance } = await registerVetted();
-    await bench.registry.deregister(project, 'concat', { endpoint: instance.url });
+    await bench.registry.deregister(owner, 'concat', { endpoint: instance.url });
     const answer = await bench.registry.heartbeat(project, 'concat', { endpoint: instance.url });
     expect(answer).toEqual({ state: 'deregistered', revived: false, heartbeat_interval_s: 60 });
     expect((await bench.registry.register(project, instance.registration())).instance.state).toBe('up');
@@ -175,7 +175,7 @@ describe('deregister', () => {
   it('shows draining while calls are open, deregistered afterwards, and may be repeated', async () => {
     const { instance } = await registerVetted();
     const attempt = await bench.openAttempt(instance.url);
-    const leave = () => bench.registry.deregister(project, 'concat', { endpoint: instance.url });
+    const leave = () => bench.registry.deregister(owner, 'concat', { endpoint: instance.url });
     expect(await leave()).toEqual({ state: 'draining', stale: false });
     await bench.db.raw(`update attempt set state = 'settled' where attempt_id = ?`, [attempt]);
     expect(await leave()).toEqual({ state: 'deregistered', stale: false });
@@ -183,7 +183,7 @@ describe('deregister', () => {
   });
 
   it('answers 404 for an unknown endpoint', async () => {
-    const unknown = bench.registry.deregister(project, 'concat', { endpoint: 'http://10.9.9.9' });
+    const unknown = bench.registry.deregister(owner, 'concat', { endpoint: 'http://10.9.9.9' });
     expect((await errorOf(unknown)).code).toBe('not_found');
   });
 });
@@ -197,7 +197,7 @@ describe('list and get', () => {
       await bench.registry.vet((await bench.read(instance.url)).instance_id);
       const leaver = await bench.start(aSpec({ name }));
       await bench.registry.register(project, leaver.registration({ tags: ['listed'] }));
-      await bench.registry.deregister(project, name, { endpoint: leaver.url });
+      await bench.registry.deregister(owner, name, { endpoint: leaver.url });
     }
     const first = await bench.registry.list({ tag: 'listed', limit: 2 });
     const cursor = first.next_cursor ?? undefined;

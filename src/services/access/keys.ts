@@ -1,0 +1,113 @@
+/**
+ * Keys, and the keys that they make. K1: a key holds no project and no scope that the key which made it lacks, and ends
+ * no later. K2: it is revoked with it. K3: it is listed and revoked by every admin key with which it shares a project;
+ * one that may do what concerns all projects, by such a one only. K4: its secret is renewed by itself and by the keys
+ * above it only, because who renews it knows the new one.
+ */
+import type { Key, KeyCreated, KeyRequest } from '../../contracts/access.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { findKeyOf, findLiveKey, insertKey, type KeyRow } from '../../db/access/api-key.ts';
+import { insertAudits } from '../../db/access/audit.ts';
+import { lockKeys, replaceSecret, revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
+import type { Db } from '../../db/connect.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { type Caller, isOperator, requireProjects, requireScopes } from './caller.ts';
+import { generateKey, generateSecret } from './key-text.ts';
+import { refuseField } from './refuse-field.ts';
+
+/** @param held the projects of who looks */
+export function toKey(row: KeyRow, held: readonly string[]): Key {
+  return {
+    key_id: row.key_id,
+    name: row.name,
+    projects: row.projects.filter((project) => held.includes(project)),
+    scopes: [...row.scopes],
+    created_by: row.created_by,
+    expires_at: row.expires_at?.toISOString() ?? null,
+    revoked_at: row.revoked_at?.toISOString() ?? null,
+    created_at: row.created_at.toISOString(),
+  };
+}
+
+function endOf(wanted: string | undefined, parent: KeyRow): string | null {
+  const latest = parent.expires_at;
+  if (wanted === undefined) return latest?.toISOString() ?? null;
+  if (latest === null || Date.parse(wanted) <= latest.getTime()) return wanted;
+  const ends = `${parent.key_id} ends at ${latest.toISOString()}`;
+  throw refuseField('/expires_at', `${wanted} is later than the calling key lives: ${ends}`);
+}
+
+/** @throws AppError `forbidden` for more than the caller holds, `request_invalid` for an end after its own */
+export async function createKey(
+  db: Db,
+  { caller, environment }: { readonly caller: Caller; readonly environment: string },
+  request: KeyRequest,
+): Promise<KeyCreated> {
+  requireProjects(caller, request.projects);
+  requireScopes(caller, request.scopes);
+  const { key, ...parts } = generateKey(environment);
+  const { name } = request;
+  const projects = [...new Set(request.projects)];
+  const scopes = [...new Set(request.scopes)];
+  await db.transaction(async (trx) => {
+    await lockKeys(trx);
+    const parent = await findLiveKey(trx, caller.key_id);
+    if (parent === null) throw new AppError('unauthenticated', `${caller.key_id} was revoked or has expired`);
+    const expires_at = endOf(request.expires_at, parent);
+    await insertKey(trx, { ...parts, name, scopes, projects, created_by: parent.key_id, expires_at });
+    const entry = { actor: caller.key_id, action: 'key.created', subject: parts.key_id };
+    const data = { name, scopes };
+    await insertAudits(
+      trx,
+      projects.map((project_id) => ({ ...entry, project_id, data })),
+    );
+  });
+  return { key_id: parts.key_id, key };
+}
+
+/**
+ * Of a key and all below it. Revoking again changes nothing.
+ *
+ * @returns the keys that it revoked
+ * @throws AppError `not_found` when the caller shares no project with it, `forbidden` for an operator's key
+ */
+export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<readonly string[]> {
+  return db.transaction(async (trx) => {
+    await lockKeys(trx);
+    const row = await findKeyOf(trx, keyId, caller.projects);
+    if (row === null) throw new AppError('not_found', `no key ${keyId}`);
+    if (row.scopes.includes('operator') && !isOperator(caller))
+      throw new AppError('forbidden', `${keyId} has the scope operator; only a key that has it revokes it`);
+    const revoked = await revokeWithKeysBelow(trx, keyId);
+    const entries = revoked.flatMap(({ key_id, projects }) => {
+      const data: JsonObject = key_id === keyId ? {} : { revoked_with: keyId };
+      const entry = { actor: caller.key_id, action: 'key.revoked', subject: key_id, data };
+      return projects.map((project_id) => ({ ...entry, project_id }));
+    });
+    if (entries.length > 0) await insertAudits(trx, entries);
+    return revoked.map(({ key_id }) => key_id);
+  });
+}
+
+/** @throws AppError `not_found` when the key is not the caller or below it, or does not work any more */
+export async function rotateKey(
+  db: Db,
+  { caller, environment }: { readonly caller: Caller; readonly environment: string },
+  { keyId, overlapS }: { readonly keyId: string; readonly overlapS: number },
+): Promise<KeyCreated> {
+  const fresh = generateSecret(environment, keyId);
+  await db.transaction(async (trx) => {
+    await lockKeys(trx);
+    const row = await findKeyOf(trx, keyId, caller.projects);
+    const renewed = { secret_sha256: fresh.secret_sha256, overlapS };
+    if (row === null || !(await replaceSecret(trx, { keyId, from: caller.key_id }, renewed)))
+      throw new AppError('not_found', `no key ${keyId} that works and is ${caller.key_id} or below it`);
+    const entry = { actor: caller.key_id, action: 'key.rotated', subject: keyId };
+    const data = { overlap_s: overlapS };
+    await insertAudits(
+      trx,
+      row.projects.map((project_id) => ({ ...entry, project_id, data })),
+    );
+  });
+  return { key_id: keyId, key: fresh.key };
+}
