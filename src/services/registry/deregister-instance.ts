@@ -62,13 +62,17 @@ function judge(row: InstanceRow, generation: number | undefined): 'stale' | 'exe
   return row.replaces && row.registered_age_ms < contestedMs ? 'ask' : 'execute';
 }
 
-interface Ending {
+interface Closing {
   readonly verdict: 'stale' | 'execute';
   readonly by: RegistryActor;
   readonly logger: ProbingTools['logger'];
 }
 
-async function finish(trx: Db, row: InstanceRow, { verdict, by, logger }: Ending): Promise<DeregisterAnswer> {
+async function finish(
+  trx: Db,
+  row: InstanceRow,
+  { verdict, by, logger }: Closing,
+): Promise<DeregisterAnswer> {
   if (verdict === 'execute') {
     if (row.state !== 'deregistered') await noteDeregistration(trx, row, by);
     const state = await applyEvent(trx, row, { kind: 'deregistered' }, logger);
