@@ -59,6 +59,7 @@ function aClaim(project_id: string, instance_id: string): Claim {
     step: null,
     capability: 'paid',
     instance_id,
+    run_id: null,
     must_be_idle: false,
     is_prefetch: false,
     cost_type: 'per_call',

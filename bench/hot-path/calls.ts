@@ -41,7 +41,7 @@ export async function prepareCalls(db: Db): Promise<Make> {
     const run = kind === 'step' ? await aRun(db, { project_id }) : { run_id: '', project_id };
     return Array.from({ length: count }, (_, n) => {
       const made = aClaim(run, kind === 'paid' ? paid : free, { step_id: `s${n}`, decision });
-      const direct = { step: null, is_first: true, key: made.attempt_id };
+      const direct = { step: null, run_id: null, is_first: true, key: made.attempt_id };
       const claim: Claim = {
         ...made,
         ...(kind === 'step' ? {} : direct),

@@ -654,7 +654,7 @@ begin
     select c.*, s.run_id is null as is_new, s.started_at is null as begins
     from unnest(p_claims) with ordinality c
     left join step s on s.run_id = c.run_id and s.step_id = c.step_id and s.item = c.item
-    where c.run_id is not null and p_outcomes[c.ordinality] = 'claimed'
+    where c.step_id is not null and p_outcomes[c.ordinality] = 'claimed'
   ), begun as (
     insert into step (run_id, step_id, item, revision, state, started_at)
     select c.run_id, c.step_id, c.item, c.revision, 'running', clock_timestamp() from claimed c where c.is_new
@@ -1102,7 +1102,7 @@ begin
           certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
         from unnest(v_ends) e
         where a.attempt_id = e.attempt_id and a.token = e.token and a.state in ('reserved', 'dispatched')
-          and a.run_id is null and a.reserved_nano = 0;
+          and a.step_id is null and a.reserved_nano = 0;
     end if;
     number := 0;
     counted := 0;

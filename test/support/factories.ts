@@ -114,6 +114,7 @@ export function aClaim(
     key: `${run_id}.${step_id}.0.0`,
     project_id,
     step: { run_id, step_id, item: 0, revision: 0 },
+    run_id: claim.step === null ? null : run_id,
     capability: 'concat',
     instance_id: instance.instance_id,
     is_first: false,

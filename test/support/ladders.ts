@@ -54,6 +54,8 @@ export interface FailingStep {
   readonly input: JsonObject;
   readonly step?: Partial<StepDefinition>;
   readonly rerun_of?: string;
+  /** Of the run. */
+  readonly budget_ceiling_usd?: number;
 }
 
 export interface FailedRun {

@@ -24,6 +24,8 @@ export interface Claim {
   readonly is_first: boolean;
   readonly project_id: string;
   readonly step: StepKey | null;
+  /** Whose ceiling holds: the run of the step, or of the ladder that asks a model for it. */
+  readonly run_id: string | null;
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;

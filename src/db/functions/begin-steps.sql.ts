@@ -9,7 +9,7 @@ begin
     select c.*, s.run_id is null as is_new, s.started_at is null as begins
     from unnest(p_claims) with ordinality c
     left join step s on s.run_id = c.run_id and s.step_id = c.step_id and s.item = c.item
-    where c.run_id is not null and p_outcomes[c.ordinality] = 'claimed'
+    where c.step_id is not null and p_outcomes[c.ordinality] = 'claimed'
   ), begun as (
     insert into step (run_id, step_id, item, revision, state, started_at)
     select c.run_id, c.step_id, c.item, c.revision, 'running', clock_timestamp() from claimed c where c.is_new

@@ -87,7 +87,7 @@ begin
           certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
         from unnest(v_ends) e
         where a.attempt_id = e.attempt_id and a.token = e.token and a.state in ('reserved', 'dispatched')
-          and a.run_id is null and a.reserved_nano = 0;
+          and a.step_id is null and a.reserved_nano = 0;
     end if;
     number := 0;
     counted := 0;

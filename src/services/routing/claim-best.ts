@@ -68,6 +68,7 @@ function toClaim(
     is_first: target.isKeyNew && request.ruledOut.size === 0,
     project_id: target.projectId,
     step: target.step,
+    run_id: target.step?.run_id ?? target.runId ?? null,
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,

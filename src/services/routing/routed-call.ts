@@ -12,6 +12,8 @@ export interface CallRequest extends RoutedCall {
   /** Made for this call alone, so that no earlier attempt of it exists. */
   readonly isKeyNew: boolean;
   readonly step: StepKey | null;
+  /** The run that pays for a call that no step of it makes. */
+  readonly runId?: string | null;
   readonly input: JsonObject;
   /** Sent at most once, so that the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;

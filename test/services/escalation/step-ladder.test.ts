@@ -255,6 +255,50 @@ test('what a ladder may spend is spent at most; then a person is asked about mon
   expect(await world.escalation(project, raised.escalation_id)).toMatchObject({ max_usd: 0.5 });
 });
 
+test('models cost the run that they are asked for', async () => {
+  needsTheSecondAdvisor();
+  const options = { project_id: project, input: { rate: 44_101 }, budget_ceiling_usd: 0.015 };
+  const { run_id, place } = await world.failStep(options);
+  await world.climb(place);
+  const run = await world.call(project, `/v1/runs/${run_id}`);
+  expect(await run.json()).toMatchObject({ cost_usd: 0.01 });
+  const ledger = await world.call(project, `/v1/ledger?run_id=${run_id}&kind=settle`);
+  expect(await ledger.json()).toMatchObject({
+    items: [{ capability: 'model.capable', amount_usd: 0.01, run_id }],
+  });
+  expect(
+    await world.api
+      .db('budget')
+      .where({ scope: `run:${run_id}` })
+      .first(),
+  ).toMatchObject({
+    spent_nano: '10000000',
+    reserved_nano: '0',
+  });
+});
+
+test("a ladder spends no more than its run's ceiling allows; then a person is asked about money", async () => {
+  needsTheSecondAdvisor();
+  const { run_id, place } = await world.failStep({
+    project_id: project,
+    input: { rate: 44_101 },
+    budget_ceiling_usd: 0.005,
+  });
+  const end = await world.climb(place);
+  expect(end.command).toMatchObject({ type: 'end', outcome: 'review' });
+  const { review_id, cost_usd } = await world.escalation(project, end.escalation_id);
+  expect(cost_usd).toBe(0);
+  expect(await world.api.db('review').where({ review_id }).first('kind')).toEqual({ kind: 'budget' });
+
+  const raise = { body: { budget_ceiling_usd: 1 } };
+  expect((await world.call(project, `/v1/runs/${run_id}/budget`, raise)).status).toBe(200);
+  const decision = { body: { action: 'raise', budget_ceiling_usd: 1 }, headers: { 'if-match': '"1"' } };
+  expect((await world.call(project, `/v1/reviews/${review_id}/decision`, decision)).status).toBe(200);
+  expect((await world.climb(await world.decided(review_id as string))).command).toMatchObject({
+    outcome: 'succeeded',
+  });
+});
+
 test('a malformed answer is asked for once more, with what was wrong with it', async () => {
   let asked = 0;
   const from = world.provider.requests.length;

@@ -72,6 +72,7 @@ export function createLadderPorts(
 function callOf(row: EscalationRow, { command }: Ladder, signal: CancelSignal): ModelCall {
   return {
     projectId: row.project_id,
+    runId: row.run_id,
     key: `${row.escalation_id}.${row.transition}`,
     leftUsd: leftOf(row),
     round: 'transients' in command ? command.transients + 1 : 1,

@@ -1,6 +1,6 @@
 /**
- * A question to a level's model: an ordinary routed call, paid by the project and bounded by what the ladder may still
- * spend. How it failed is told in the ladder's terms; a level without an instance is not a failure.
+ * A question to a level's model: an ordinary routed call, paid by the project and the run that it is for, and bounded by
+ * what the ladder may still spend. How it failed is told in the ladder's terms; a level without an instance is not a failure.
  */
 import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
 import { longestWaitMs } from '../../../core/call/limits.ts';
@@ -23,6 +23,8 @@ export interface ModelDependencies {
 /** Who pays for a call, and who may end it. */
 export interface ModelCall {
   readonly projectId: string;
+  /** The run whose step the ladder is of: its ceiling holds, and its cost shows the call. */
+  readonly runId?: string | null;
   /** The key of its attempts begins with the id of the escalation, so that they are found as its costs. */
   readonly key: string;
   /** What may still be spent, USD; null = only the budgets say. */
@@ -74,6 +76,7 @@ export async function askModel(
     key: call.key,
     isKeyNew: false,
     step: null,
+    runId: call.runId ?? null,
     isAtMostOnce: false,
     retry,
     round: call.round,
