@@ -2,9 +2,10 @@
  * An author's schema, as zod or as JSON Schema (draft 2020-12), in the two forms an instance needs: the JSON Schema
  * that `/spec` shows and a check that names the wrong field.
  */
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { z } from 'zod';
 import { JsonObject } from '../contracts/primitives.ts';
+import { assertFormats } from '../schemas/formats.ts';
 
 export type Schema = z.ZodType | JsonObject;
 
@@ -56,9 +57,16 @@ function pathOf(error: ErrorObject): PropertyKey[] {
   return typeof named === 'string' ? [...parts, named] : parts;
 }
 
-function compileJsonSchema(schema: JsonObject): PortSchema {
-  const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats: false, logger: false });
-  const validate = ajv.compile(schema);
+/** As the router does: formats are asserted of inputs alone. @throws Error when it is no schema */
+export function compileAjv(schema: JsonObject, io: 'input' | 'output'): ValidateFunction {
+  const validateFormats = io === 'input';
+  const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats, logger: false });
+  if (validateFormats) assertFormats(ajv);
+  return ajv.compile(schema);
+}
+
+function compileJsonSchema(schema: JsonObject, io: 'input' | 'output'): PortSchema {
+  const validate = compileAjv(schema, io);
   return {
     json: schema,
     check: async (value) => {
@@ -73,7 +81,7 @@ function compileJsonSchema(schema: JsonObject): PortSchema {
 /** @throws Error when the schema is none, or cannot be written as JSON Schema */
 export function compileSchema(schema: Schema, io: 'input' | 'output'): PortSchema {
   try {
-    return isZod(schema) ? compileZod(schema, io) : compileJsonSchema(schema);
+    return isZod(schema) ? compileZod(schema, io) : compileJsonSchema(schema, io);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`the ${io} schema cannot be used: ${reason}`, { cause: error });

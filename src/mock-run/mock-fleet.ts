@@ -6,6 +6,7 @@ import { parseDuration } from '../core/duration.ts';
 import type { SchemaFinding } from '../core/repair/schema-finding.ts';
 import { priorDuration } from '../core/routing/estimate.ts';
 import type { InstanceSnapshot } from '../core/routing/types.ts';
+import type { FormatUse } from '../schemas/formats.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../schemas/schema-compiler.ts';
 import { type AnswerCall, createMockCapability } from './mock-capability.ts';
 import { MockFault } from './mock-fault.ts';
@@ -54,10 +55,10 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
   const calls: Record<string, number> = {};
 
   /** A compiler is dear, and most mocks name no schema. */
-  const compile = (schema: JsonObject | undefined): FindFaults => {
+  const compile = (schema: JsonObject | undefined, formats: FormatUse): FindFaults => {
     if (schema === undefined) return anythingGoes;
     compiler ??= createSchemaCompiler();
-    return compiler.compile(schema).find;
+    return compiler.compile(schema, formats).find;
   };
 
   for (const [name, mock] of Object.entries(capabilities)) {
@@ -68,8 +69,8 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     fleets.set(name, {
       answer: createMockCapability(name, mock),
       inputSchema: mock.input ?? anyInput,
-      findInputFaults: compile(mock.input),
-      findOutputFaults: compile(mock.output),
+      findInputFaults: compile(mock.input, 'asserted'),
+      findOutputFaults: compile(mock.output, 'noted'),
       instances,
     });
     for (const { snapshot } of instances) known.set(snapshot.instance_id, snapshot);

@@ -7,13 +7,13 @@
  */
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import addFormats from 'ajv-formats';
 import { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { isDraft7 } from '../core/foreign-schema/schema-draft.ts';
 import { findSchemaFault, schemaLimits } from '../core/foreign-schema/schema-limits.ts';
 import type { SchemaFinding } from '../core/repair/schema-finding.ts';
 import { keepCertain } from './certain-errors.ts';
+import { assertFormats, type FormatUse } from './formats.ts';
 import { describeSchemaErrors, type SchemaError } from './schema-errors.ts';
 import { createWorkMeter, meterSchemas, TooMuchWork, type WorkMeter } from './work-meter.ts';
 
@@ -39,7 +39,7 @@ export interface CompiledSchema extends SchemaCheck {
 
 export interface SchemaCompiler {
   /** @throws SchemaRefused with what is wrong and what is allowed */
-  compile(schema: JsonObject): CompiledSchema;
+  compile(schema: JsonObject, formats?: FormatUse): CompiledSchema;
 }
 
 export class SchemaRefused extends Error {
@@ -105,17 +105,17 @@ export function createSchemaCompiler(): SchemaCompiler {
       throw new SchemaRefused(ajv.errorsText(ajv.errors, { dataVar: '' }));
   };
 
-  const compile = (schema: JsonObject): CompiledSchema => {
+  const compile = (schema: JsonObject, formats: FormatUse): CompiledSchema => {
     const fault = findSchemaFault(schema);
     if (fault !== null) throw new SchemaRefused(fault);
     checkForm(schema);
-    return createCheck(schema);
+    return createCheck(schema, formats);
   };
 
   return {
-    compile: (schema) => {
+    compile: (schema, formats = 'asserted') => {
       try {
-        return compile(schema);
+        return compile(schema, formats);
       } catch (error) {
         throw explainRefusal(error);
       }
@@ -129,22 +129,23 @@ function explainRefusal(error: unknown): SchemaRefused {
   return new SchemaRefused(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-function createCheck(schema: JsonObject): CompiledSchema {
-  const finders = createFinders(schema);
+function createCheck(schema: JsonObject, formats: FormatUse): CompiledSchema {
+  const finders = createFinders(schema, formats);
   const check = (value: Json): readonly SchemaError[] =>
     finders.find(value).map(({ pointer, message }) => ({ pointer, message }));
   return Object.assign(check, finders);
 }
 
-function createFinders(schema: JsonObject): Pick<CompiledSchema, 'find' | 'findCertain'> {
+function createFinders(schema: JsonObject, formats: FormatUse): Pick<CompiledSchema, 'find' | 'findCertain'> {
   const meter = createWorkMeter();
-  const regExp = createLinearPatterns(meter);
-  const settle = compileWith(schema, meter, { ...options, code: { regExp } });
+  const code = { regExp: createLinearPatterns(meter) };
+  const settings: Options = { ...options, code, validateFormats: formats === 'asserted' };
+  const settle = compileWith(schema, meter, settings);
   let detail: ValidateFunction | null = null;
 
   /** All errors. */
   const look = (value: Json, budget: number): readonly ErrorObject[] => {
-    detail ??= compileWith(schema, meter, { ...options, allErrors: true, code: { regExp } });
+    detail ??= compileWith(schema, meter, { ...settings, allErrors: true });
     meter.reset(budget);
     return detail(value) ? [] : (detail.errors ?? []);
   };
@@ -186,7 +187,7 @@ function compileWith(schema: JsonObject, meter: WorkMeter, settings: Options): V
   const { $schema, ...rest } = schema;
   const ajv = isDraft7(schema) ? new Ajv(settings) : new Ajv2020(settings);
   ajv.opts.unevaluated = hasUnevaluated(rest); // what it costs otherwise is paid for nothing
-  addFormats.default(ajv);
+  if (settings.validateFormats === true) assertFormats(ajv);
   meterSchemas(ajv, meter, rest);
   return ajv.compile(rest);
 }

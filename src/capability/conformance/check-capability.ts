@@ -3,9 +3,10 @@
  * their shapes, 422 for what it cannot use, and no crash. It never sends an input that the spec allows, so no real
  * work is started.
  */
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from 'ajv';
 import { z } from 'zod';
 import { CapabilitySpec, Health } from '../../contracts/capability.ts';
+import { compileAjv } from '../schema.ts';
 import { createProbe, type Probe, type Reply } from './probe.ts';
 
 export interface CheckResult {
@@ -55,9 +56,8 @@ function compile(
   const name = `${field} schema compiles`;
   if (spec === null)
     return { result: { name, ok: false, detail: 'no spec to read it from' }, validate: null };
-  const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats: false, logger: false });
   try {
-    const validate = ajv.compile(spec[field]);
+    const validate = compileAjv(spec[field], field);
     return { result: { name, ok: true, detail: 'JSON Schema draft 2020-12' }, validate };
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);

@@ -28,7 +28,7 @@ function shorten(text: string): string {
 
 /** @param url base address of the instance */
 export function createProbe(url: string): Probe {
-  const base = url.replace(/\/+$/, '');
+  const base = url.replace(/(?<!\/)\/+$/, '');
   return async (method, path, body) => {
     const headers = { 'content-type': 'application/json' };
     const signal = AbortSignal.timeout(timeoutMs);

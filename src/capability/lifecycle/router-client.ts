@@ -28,7 +28,7 @@ function describeFault(error: unknown): string {
 }
 
 export function createRouterClient(routerUrl: string, token: string): RouterClient {
-  const base = `${routerUrl.replace(/\/+$/, '')}/v1/capabilities`;
+  const base = `${routerUrl.replace(/(?<!\/)\/+$/, '')}/v1/capabilities`;
 
   const call = async (method: string, url: string, body: object, limitMs: number): Promise<void> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };

@@ -90,7 +90,7 @@ async function bind(capability: Capability, cacheDir: string, options: InstanceO
   const port = await bindServer(server.http, settings.HOST, settings.PORT);
   const local = localAddress(settings.HOST, port);
   print(`4/8 bind: listening on ${local}`);
-  return { server, local, endpoint: (settings.ADVERTISE_URL ?? local).replace(/\/+$/, '') };
+  return { server, local, endpoint: (settings.ADVERTISE_URL ?? local).replace(/(?<!\/)\/+$/, '') };
 }
 
 /** @throws Error when a step fails; nothing is left running then */

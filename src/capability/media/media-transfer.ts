@@ -30,7 +30,7 @@ function createHttpTransfer(baseUrl: string, token: string | undefined): MediaTr
     token === undefined ? {} : { authorization: `Bearer ${token}` };
 
   const send = async (path: MediaPath, init: RequestInit & { duplex?: 'half' }): Promise<Response> => {
-    const url = `${baseUrl.replace(/\/+$/, '')}/v1/media/${path.job_id}/${path.file}`;
+    const url = `${baseUrl.replace(/(?<!\/)\/+$/, '')}/v1/media/${path.job_id}/${path.file}`;
     const response = await fetch(url, { redirect: 'error', ...init });
     if (response.ok) return response;
     await response.body?.cancel();

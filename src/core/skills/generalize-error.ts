@@ -25,7 +25,7 @@ export function generalizeError(error: string): string | null {
 
 /** White space as RE2 sees it. */
 function trimLine(line: string): string {
-  return line.replace(/^[\t\f\r ]+|[\t\f\r ]+$/g, '');
+  return line.replace(/^[\t\f\r ]+|(?<![\t\f\r ])[\t\f\r ]+$/g, '');
 }
 
 interface Part {

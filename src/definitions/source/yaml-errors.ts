@@ -62,7 +62,8 @@ function findUnquoted(text: string, at: number): SourceProblem | undefined {
   const lineStart = text.lastIndexOf('\n', at - 1) + 1;
   const lineEnd = text.indexOf('\n', at);
   const line = text.slice(lineStart, lineEnd < 0 ? undefined : lineEnd).trimEnd();
-  const open = /(?<=^|[:\-,[{]\s*)\{\{/.exec(line)?.index;
-  if (open === undefined) return undefined;
-  return unquotedExpression('', lineStart + open, line.slice(open));
+  const open = /(?:^|[:\-,[{])\s*(?=\{\{)/.exec(line);
+  if (open === null) return undefined;
+  const expressionAt = open.index + open[0].length;
+  return unquotedExpression('', lineStart + expressionAt, line.slice(expressionAt));
 }

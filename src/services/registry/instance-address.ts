@@ -52,7 +52,7 @@ export function createAddressRules(policy: AddressPolicy): AddressRules {
     return url;
   };
 
-  const trimmed = (url: URL): string => url.href.replace(/\/+$/, '');
+  const trimmed = (url: URL): string => url.href.replace(/(?<!\/)\/+$/, '');
 
   return {
     normaliseEndpoint: (endpoint) => trimmed(parse(endpoint, 'endpoint')),

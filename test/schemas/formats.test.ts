@@ -1,0 +1,73 @@
+import { fullFormats } from 'ajv-formats/dist/formats.js';
+import { describe, expect, test } from 'vitest';
+import { compileSchema } from '../../src/capability/schema.ts';
+import { createSchemaCompiler } from '../../src/schemas/schema-compiler.ts';
+import { countProcessorMs } from '../support/processor-time.ts';
+
+const { compile } = createSchemaCompiler();
+
+/** As long as a string of a request may be. */
+const longest = 262_144;
+const characters = [...'a0 /:.-_"\\{[(<=é@%&`,;|*+~#xTZ'];
+const beginnings = [
+  'http://',
+  'http://a',
+  '2020-01-01T',
+  'P',
+  'a@',
+  'data:,',
+  'urn:',
+  '#/',
+  'http://[',
+  'http://é',
+];
+
+const texts = [
+  ...characters.map((character) => character.repeat(longest)),
+  ...characters.flatMap((one) => [...'a.:/@'].map((other) => (one + other).repeat(longest / 2))),
+  ...beginnings.map((beginning) => beginning.repeat(longest / beginning.length)),
+  ...beginnings.flatMap((beginning) => [...'a0.:/@-é%['].map((one) => `${beginning}${one.repeat(longest)} `)),
+];
+
+test.each(Object.keys(fullFormats))('%s takes no longer for texts that are made for it', (format) => {
+  const check = compile({ type: 'string', format });
+  for (const text of texts) {
+    const spentMs = countProcessorMs();
+    check(text);
+    expect(spentMs(), text.slice(0, 20)).toBeLessThan(500);
+  }
+});
+
+test.each([
+  ['http://127.0.0.1:8100/x?y#z', true],
+  ['https://exämple.de/ü', true],
+  ['HTTP://A', true],
+  ['ftp://a.b', true],
+  ['https://', false],
+  ['http://a b', false],
+  ['mailto:a@b.c', false],
+  ['/relative', false],
+  ['http://[::', false],
+])('format url: %s is one: %s', (text, isOne) => {
+  expect(compile({ format: 'url' })(text).length === 0).toBe(isOne);
+});
+
+describe('a format is one rule for all', () => {
+  const schema = { type: 'object', properties: { to: { type: 'string', format: 'email' } } } as const;
+  const value = { to: 'jürgen@exämple.de' };
+
+  test('asserted of inputs, by the router and by the SDK', async () => {
+    expect(compile(schema)(value)).toEqual([
+      { pointer: '/to', message: expect.stringContaining('must match format "email"') },
+    ]);
+    expect(await compileSchema(schema, 'input').check(value)).toEqual({
+      ok: false,
+      error: 'to: must match format "email"',
+    });
+  });
+
+  test('only noted of outputs, by both', async () => {
+    expect(compile(schema, 'noted')(value)).toEqual([]);
+    expect(await compileSchema(schema, 'output').check(value)).toEqual({ ok: true, value });
+  });
+});
