@@ -30,6 +30,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@temporalio/common',
       '@temporalio/envconfig',
       '@temporalio/worker',
+      'lru-cache',
       'node:',
       'undici',
       'zod',

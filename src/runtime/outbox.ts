@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { createMediaStore } from '../clients/media/create-media-store.ts';
 import type { Config } from '../config.ts';
 import type { Db } from '../db/connect.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
@@ -74,6 +75,7 @@ export function createKeeping(config: Config, { db, workflows, logger, registry,
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, logger }),
+    media: createMediaStore(config.MEDIA_URL),
   };
   return createMaintenance({
     db,

@@ -54,6 +54,24 @@ describe('a file', () => {
     expect([answer.status, await answer.text()]).toEqual([200, '']);
   });
 
+  test('is answered as one state of it, also while it is replaced', async () => {
+    const states = ['short', 'a much longer one '.repeat(2_000)];
+    await put('changing', states[0] as string);
+    let isChanging = true;
+    const changing = (async () => {
+      for (let n = 1; n <= 60; n++) await put('changing', states[n % 2] as string);
+      isChanging = false;
+    })();
+    while (isChanging) {
+      const answer = await get('changing');
+      const content = await bytesOf(answer);
+      const digest = createHash('sha256').update(content).digest();
+      expect(answer.headers.get('content-length')).toBe(String(content.length));
+      expect(answer.headers.get('repr-digest')).toBe(`sha-256=:${digest.toString('base64')}:`);
+    }
+    await changing;
+  });
+
   test('is replaced as a whole, listed with its job, and deleted once', async () => {
     await put('b.txt', 'first', 'text/plain');
     expect((await put('b.txt', 'second', 'text/markdown')).status).toBe(200);

@@ -13,5 +13,6 @@ export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   escalations: { deliverOverdue: nothing },
   reviews: { deliverOverdue: nothing, expireDue: nothing },
   schedules: { deliverOverdue: nothing },
+  media: { sweep: async () => 0 },
   registry: { probeDue: nothing },
 };

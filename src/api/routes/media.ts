@@ -8,12 +8,13 @@ import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
 import { byteStream } from '../body-kind.ts';
-import { readRange } from '../byte-range.ts';
+import { type ByteRange, readRange } from '../byte-range.ts';
 import type { ApiConfig } from '../limits.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 import { MediaFilePath } from './parameters.ts';
 
-type StoredFile = NonNullable<Awaited<ReturnType<Services['media']['head']>>>;
+type OpenFile = NonNullable<Awaited<ReturnType<Services['media']['open']>>>;
+type StoredFile = OpenFile['object'];
 
 const prefix = '/v1/media/';
 const path = `${prefix}{job_id}/{+file}`;
@@ -73,8 +74,8 @@ export function mediaRoutes(services: Pick<Services, 'jobs' | 'media'>, config: 
 interface FileFinder {
   /** @throws AppError `not_found` when the project has no such job */
   readonly locate: (caller: Caller, sentPath: string) => Promise<MediaPath>;
-  /** @throws AppError `not_found` when the job has no such file either */
-  readonly find: (caller: Caller, sentPath: string) => Promise<{ target: MediaPath; file: StoredFile }>;
+  /** To be closed, or read. @throws AppError `not_found` when the job has no such file either */
+  readonly open: (caller: Caller, sentPath: string) => Promise<OpenFile>;
 }
 
 function createFileFinder({ jobs, media }: Pick<Services, 'jobs' | 'media'>): FileFinder {
@@ -85,10 +86,10 @@ function createFileFinder({ jobs, media }: Pick<Services, 'jobs' | 'media'>): Fi
   };
   return {
     locate,
-    find: async (caller, sentPath) => {
+    open: async (caller, sentPath) => {
       const target = await locate(caller, sentPath);
-      const file = await media.head(target);
-      if (file !== null) return { target, file };
+      const file = await media.open(target);
+      if (file !== null) return file;
       throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
     },
   };
@@ -110,10 +111,10 @@ function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
       const target = await files.locate(caller, sentPath);
       if (Number(requestHeaders['content-length'] ?? 0) > limitBytes)
         throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
-      const before = await media.head(target);
+      const isNew = !(await media.exists(target));
       const file = await media.put(target, body.stream, { contentType: body.contentType, limitBytes });
       return {
-        status: before === null ? 201 : 200,
+        status: isNew ? 201 : 200,
         headers: { ETag: etagOf(file) },
         body: {
           reference: formatMediaReference(target),
@@ -137,13 +138,42 @@ function showFile({ files }: MediaAccess): Route {
     params: MediaFilePath,
     responses: { 200: 'empty' },
     handle: async ({ caller, path: sentPath }) => {
-      const { file } = await files.find(caller, sentPath);
-      return { status: 200, headers: { ...headersOf(file), 'Content-Length': String(file.size) } };
+      const { object, close } = await files.open(caller, sentPath);
+      await close();
+      return { status: 200, headers: { ...headersOf(object), 'Content-Length': String(object.size) } };
     },
   });
 }
 
-function readFile({ files, media }: MediaAccess): Route {
+/** Null: the whole file. @throws AppError `range_not_satisfiable` */
+function chooseRange(file: StoredFile, headers: z.output<typeof ConditionalHeaders>): ByteRange | null {
+  const mayRange = [undefined, etagOf(file)].includes(headers['if-range']);
+  const range = mayRange ? readRange(headers.range, file.size) : null;
+  if (range !== 'unsatisfiable') return range;
+  throw new AppError('range_not_satisfiable', `${headers.range}; the file has ${file.size} bytes`);
+}
+
+async function answerUnchanged({ object, close }: OpenFile) {
+  await close();
+  return { status: 304 as const, headers: headersOf(object) };
+}
+
+/** Head and body are of the same opened file, whatever stands at its place when they are sent. */
+function answerBytes({ object, read }: OpenFile, range: ByteRange | null) {
+  if (range === null) {
+    const whole = { ...headersOf(object), 'Content-Length': String(object.size) };
+    return { status: 200 as const, headers: whole, body: read() };
+  }
+  const { start, end } = range;
+  const part = {
+    ...headersOf(object),
+    'Content-Length': String(end - start + 1),
+    'Content-Range': `bytes ${start}-${end}/${object.size}`,
+  };
+  return { status: 206 as const, headers: part, body: read(range) };
+}
+
+function readFile({ files }: MediaAccess): Route {
   return route({
     method: 'GET',
     path,
@@ -156,25 +186,15 @@ function readFile({ files, media }: MediaAccess): Route {
     responses: { 200: anyContent, 206: anyContent, 304: 'empty' },
     errors: ['range_not_satisfiable'],
     handle: async ({ caller, path: sentPath, headers, setHeader }) => {
-      const { target, file } = await files.find(caller, sentPath);
-      if (isKnownToClient(file, headers['if-none-match'])) return { status: 304, headers: headersOf(file) };
-      const mayRange = [undefined, etagOf(file)].includes(headers['if-range']);
-      const range = mayRange ? readRange(headers.range, file.size) : null;
-      if (range === 'unsatisfiable') {
-        setHeader('Content-Range', `bytes */${file.size}`);
-        throw new AppError('range_not_satisfiable', `${headers.range}; the file has ${file.size} bytes`);
+      const file = await files.open(caller, sentPath);
+      try {
+        if (isKnownToClient(file.object, headers['if-none-match'])) return await answerUnchanged(file);
+        return answerBytes(file, chooseRange(file.object, headers));
+      } catch (error) {
+        await file.close();
+        if (error instanceof AppError) setHeader('Content-Range', `bytes */${file.object.size}`);
+        throw error;
       }
-      if (range === null) {
-        const whole = { ...headersOf(file), 'Content-Length': String(file.size) };
-        return { status: 200, headers: whole, body: await media.read(target) };
-      }
-      const { start, end } = range;
-      const part = {
-        ...headersOf(file),
-        'Content-Length': String(end - start + 1),
-        'Content-Range': `bytes ${start}-${end}/${file.size}`,
-      };
-      return { status: 206, headers: part, body: await media.read(target, range) };
     },
   });
 }

@@ -16,7 +16,9 @@ function createFileTransfer(mediaUrl: string): MediaTransfer {
   const store = createMediaStore(mediaUrl);
   return {
     download: async (path, localPath, signal) => {
-      await pipeline(await store.read(path), createWriteStream(localPath, { flags: 'wx' }), { signal });
+      const file = await store.open(path);
+      if (file === null) throw new Error(`${formatMediaReference(path)} does not exist`);
+      await pipeline(file.read(), createWriteStream(localPath, { flags: 'wx' }), { signal });
     },
     upload: async (localPath, path, contentType, signal) => {
       const body = createReadStream(localPath, { signal });

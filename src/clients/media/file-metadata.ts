@@ -3,64 +3,77 @@
  * the media grammar, so a sidecar never collides with an object.
  * A record names the exact file it describes (inode, size, modification time). The sidecar is replaced before the
  * file and keeps the record of the file still visible, so a reader finds a matching record at every moment. A file
- * without one (put there by hand, restored from a copy) is measured instead of believed.
+ * without one (put there by hand, restored from a copy) is measured instead of believed; a record of the same digest
+ * then still says its type.
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { type FileHandle, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, lstat, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { type FileDigests, identityOf } from './file-digests.ts';
+import { openFile } from './guarded-files.ts';
 import type { StoredObject } from './media-store.ts';
 
 const Record = z.object({ identity: z.string(), content_type: z.string(), sha256: z.string() });
 type Record = z.infer<typeof Record>;
 
+/** A media type is a header, and there are two records at most. */
+const sidecarBytes = 65_536;
+
 export function sidecarOf(file: string): string {
   return `${file}~meta.json`;
 }
 
-function identityOf(stats: BigIntStats): string {
-  return `${stats.ino}-${stats.size}-${stats.mtimeNs}`;
-}
-
-async function readRecords(file: string): Promise<readonly Record[]> {
+async function readRecords(root: string, file: string): Promise<readonly Record[]> {
+  const handle = await openFile(root, sidecarOf(file));
+  if (handle === null) return [];
   try {
-    return z.array(Record).parse(JSON.parse(await readFile(sidecarOf(file), 'utf8')));
+    if ((await handle.stat()).size > sidecarBytes) return [];
+    return z.array(Record).parse(JSON.parse(await handle.readFile('utf8')));
   } catch {
     return [];
+  } finally {
+    await handle.close();
   }
 }
 
-async function measure(handle: FileHandle): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk);
-  return hash.digest('hex');
+export interface FilePlace {
+  readonly root: string;
+  readonly file: string;
 }
 
-/** Null when the handle is not a file. */
-export async function describeFile(file: string, handle: FileHandle): Promise<StoredObject | null> {
+/** @param handle of a plain file, which stays open */
+export async function describeFile(
+  { root, file }: FilePlace,
+  handle: FileHandle,
+  digests: FileDigests,
+): Promise<StoredObject> {
   const stats = await handle.stat({ bigint: true });
-  if (!stats.isFile()) return null;
   const identity = identityOf(stats);
-  const known = (await readRecords(file)).find((record) => record.identity === identity);
+  const records = await readRecords(root, file);
+  const own = records.find((record) => record.identity === identity);
+  const sha256 = own?.sha256 ?? (await digests.of(handle, stats));
+  const known = own ?? records.find((record) => record.sha256 === sha256);
   return {
     size: Number(stats.size),
     content_type: known?.content_type ?? 'application/octet-stream',
-    sha256: known?.sha256 ?? (await measure(handle)),
+    sha256,
     modified_at: stats.mtime,
   };
 }
 
 /** Records what the file behind `incoming` is; to be called just before it is renamed to `file`. */
 export async function announceFile(
-  file: string,
+  { root, file }: FilePlace,
   incoming: BigIntStats,
   facts: { readonly content_type: string; readonly sha256: string },
 ): Promise<void> {
-  const visible = await stat(file, { bigint: true }).then(identityOf, () => null);
-  const kept = (await readRecords(file)).filter((record) => record.identity === visible);
+  const visible = await lstat(file, { bigint: true }).then(identityOf, () => null);
+  const kept = (await readRecords(root, file)).filter((record) => record.identity === visible);
   const temporary = `${sidecarOf(file)}~${randomUUID()}`;
   try {
-    await writeFile(temporary, JSON.stringify([{ identity: identityOf(incoming), ...facts }, ...kept]));
+    const records = [{ identity: identityOf(incoming), ...facts }, ...kept];
+    await writeFile(temporary, JSON.stringify(records), { flag: 'wx' });
     await rename(temporary, sidecarOf(file));
   } catch (error) {
     await rm(temporary, { force: true });

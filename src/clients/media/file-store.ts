@@ -4,22 +4,15 @@
  * the media grammar (sidecars, uploads under way) are never objects.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, open as openHandle, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { formatMediaReference, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { createFileDigests, type FileDigests } from './file-digests.ts';
 import { announceFile, describeFile, sidecarOf } from './file-metadata.ts';
-import type { MediaStore, StoredObject } from './media-store.ts';
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
-}
-
-function nullWhenMissing(error: unknown): null {
-  if (isMissing(error)) return null;
-  throw error;
-}
+import { findFolder, hasCode, makeFolder, nullWhenMissing, openFile } from './guarded-files.ts';
+import type { MediaStore, OpenObject, StoredObject } from './media-store.ts';
 
 /** Writes all of `body` and leaves it open on failure, so that a server can still answer on its connection. */
 async function receive(body: Readable, handle: FileHandle, limitBytes: number): Promise<string> {
@@ -34,30 +27,72 @@ async function receive(body: Readable, handle: FileHandle, limitBytes: number): 
   return hash.digest('hex');
 }
 
-async function prepareTarget(target: string, path: MediaPath): Promise<void> {
+interface Store {
+  readonly root: string;
+  readonly digests: FileDigests;
+}
+
+function linked(path: MediaPath): AppError {
+  return new AppError(
+    'state_conflict',
+    `${formatMediaReference(path)} is reached through a link, which is not followed`,
+  );
+}
+
+/** @returns where the file goes, with no link on the way */
+async function prepareTarget(root: string, path: MediaPath): Promise<string> {
+  const target = locate(root, path);
   const clash = (cause?: unknown) =>
     new AppError('state_conflict', `${formatMediaReference(path)} is both a file and a folder of files`, {
       cause,
     });
-  try {
-    await mkdir(dirname(target), { recursive: true });
-  } catch (error) {
-    const isClash =
-      error instanceof Error && 'code' in error && /^(EEXIST|ENOTDIR)$/.test(String(error.code));
-    throw isClash ? clash(error) : error;
-  }
-  const existing = await stat(target).catch(nullWhenMissing);
+  const folder = await makeFolder(root, dirname(target)).catch((error: unknown) => {
+    throw hasCode(error, ['EEXIST', 'ENOTDIR']) ? clash(error) : error;
+  });
+  if (folder === null) throw linked(path);
+  const existing = await lstat(target).catch(nullWhenMissing);
   if (existing?.isDirectory()) throw clash();
+  return target;
 }
 
-async function describe(file: string): Promise<StoredObject | null> {
-  const handle = await open(file, 'r').catch(nullWhenMissing);
+async function open({ root, digests }: Store, path: MediaPath): Promise<OpenObject | null> {
+  const file = locate(root, path);
+  const handle = await openFile(root, file);
   if (handle === null) return null;
   try {
-    return await describeFile(file, handle);
-  } finally {
+    const object = await describeFile({ root, file }, handle, digests);
+    return { object, read: (range) => readOpened(handle, object, range), close: () => handle.close() };
+  } catch (error) {
     await handle.close();
+    throw error;
   }
+}
+
+/** Never more than was said of it: bytes beyond an announced length would belong to the next answer. */
+function readOpened(
+  handle: FileHandle,
+  { size }: StoredObject,
+  { start, end }: { readonly start: number; readonly end: number } = { start: 0, end: size - 1 },
+): Readable {
+  if (end >= start) return handle.createReadStream({ start, end });
+  return new Readable({
+    read() {
+      this.push(null);
+    },
+    destroy: (error, done) => void handle.close().then(() => done(error), done),
+  });
+}
+
+async function head(store: Store, path: MediaPath): Promise<StoredObject | null> {
+  const opened = await open(store, path);
+  await opened?.close();
+  return opened?.object ?? null;
+}
+
+async function exists(root: string, path: MediaPath): Promise<boolean> {
+  const handle = await openFile(root, locate(root, path));
+  await handle?.close();
+  return handle !== null;
 }
 
 function locate(root: string, { job_id, file }: MediaPath): string {
@@ -71,18 +106,22 @@ interface Upload {
   readonly limitBytes: number;
 }
 
-async function put(root: string, path: MediaPath, upload: Upload): Promise<StoredObject> {
-  const target = locate(root, path);
-  const incoming = join(root, '~incoming', randomUUID());
-  await mkdir(dirname(incoming), { recursive: true });
-  const handle = await open(incoming, 'wx');
+function incomingOf(root: string): string {
+  return join(root, '~incoming');
+}
+
+async function put({ root }: Store, path: MediaPath, upload: Upload): Promise<StoredObject> {
+  locate(root, path); // or throws, before anything is made
+  if ((await makeFolder(root, incomingOf(root))) === null) throw linked(path);
+  const incoming = join(incomingOf(root), randomUUID());
+  const handle = await openHandle(incoming, 'wx');
   try {
     const sha256 = await receive(upload.body, handle, upload.limitBytes);
     const facts = { content_type: upload.contentType, sha256 };
-    await prepareTarget(target, path);
+    const file = await prepareTarget(root, path);
     const stats = await handle.stat({ bigint: true });
-    await announceFile(target, stats, facts);
-    await rename(incoming, target);
+    await announceFile({ root, file }, stats, facts);
+    await rename(incoming, file);
     return { size: Number(stats.size), ...facts, modified_at: stats.mtime };
   } catch (error) {
     await rm(incoming, { force: true });
@@ -92,20 +131,10 @@ async function put(root: string, path: MediaPath, upload: Upload): Promise<Store
   }
 }
 
-async function read(
-  root: string,
-  path: MediaPath,
-  range?: { readonly start: number; readonly end: number },
-): Promise<Readable> {
-  const handle = await open(locate(root, path), 'r').catch(nullWhenMissing);
-  if (handle !== null && (await handle.stat()).isFile()) return handle.createReadStream(range);
-  await handle?.close();
-  throw new AppError('not_found', `${formatMediaReference(path)} does not exist`);
-}
-
 async function remove(root: string, path: MediaPath): Promise<boolean> {
   const target = locate(root, path);
-  const found = await stat(target).catch(nullWhenMissing);
+  if ((await findFolder(root, dirname(target))) === null) return false;
+  const found = await lstat(target).catch(nullWhenMissing);
   if (found === null || !found.isFile()) return false;
   if ((await unlink(target).then(() => true, nullWhenMissing)) === null) return false;
   await rm(sidecarOf(target), { force: true });
@@ -113,10 +142,11 @@ async function remove(root: string, path: MediaPath): Promise<boolean> {
 }
 
 async function list(
-  root: string,
+  store: Store,
   jobId: string,
 ): Promise<readonly { readonly file: string; readonly object: StoredObject }[]> {
-  const folder = dirname(locate(root, { job_id: jobId, file: 'x' }));
+  const folder = dirname(locate(store.root, { job_id: jobId, file: 'x' }));
+  if ((await findFolder(store.root, folder)) === null) return [];
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(nullWhenMissing);
   const files = (entries ?? [])
     .filter((entry) => entry.isFile())
@@ -125,20 +155,37 @@ async function list(
     .sort();
   const listed: { file: string; object: StoredObject }[] = [];
   for (const file of files) {
-    const object = await describe(join(folder, file));
+    const object = await head(store, { job_id: jobId, file });
     if (object !== null) listed.push({ file, object });
   }
   return listed;
 }
 
+/** An upload under way is written to all the time, so its file is young. */
+async function sweep(root: string, olderThanMs: number): Promise<number> {
+  const folder = await findFolder(root, incomingOf(root));
+  if (folder === null) return 0;
+  let removed = 0;
+  for (const name of await readdir(folder)) {
+    const found = await lstat(join(folder, name)).catch(nullWhenMissing);
+    if (found === null || !found.isFile() || Date.now() - found.mtimeMs < olderThanMs) continue;
+    await rm(join(folder, name), { force: true });
+    removed++;
+  }
+  return removed;
+}
+
 /** @param directory created on the first upload; relative to the working directory */
 export function createFileMediaStore(directory: string): MediaStore {
   const root = resolve(directory);
+  const store = { root, digests: createFileDigests() };
   return {
-    put: (path, body, options) => put(root, path, { body, ...options }),
-    head: async (path) => describe(locate(root, path)),
-    read: (path, range) => read(root, path, range),
+    put: (path, body, options) => put(store, path, { body, ...options }),
+    exists: (path) => exists(root, path),
+    head: async (path) => head(store, path),
+    open: async (path) => open(store, path),
     delete: (path) => remove(root, path),
-    list: (jobId) => list(root, jobId),
+    list: (jobId) => list(store, jobId),
+    sweep: (olderThanMs) => sweep(root, olderThanMs),
   };
 }

@@ -13,6 +13,15 @@ export interface StoredObject {
   readonly modified_at: Date;
 }
 
+/** One state of an object: what is said of it and what is read of it belong together, whatever replaces it meanwhile. */
+export interface OpenObject {
+  readonly object: StoredObject;
+  /** Bytes `start` to `end`, both inclusive, or all that `object` has; to be called once, and closes at its end. */
+  read(range?: { readonly start: number; readonly end: number }): Readable;
+  /** Of one that is not read. */
+  close(): Promise<void>;
+}
+
 export interface MediaStore {
   /**
    * Streams `body` into the store; nothing is visible until all of it is there.
@@ -23,11 +32,15 @@ export interface MediaStore {
     body: Readable,
     options: { contentType: string; limitBytes: number },
   ): Promise<StoredObject>;
+  /** Without a look at its content. */
+  exists(path: MediaPath): Promise<boolean>;
   /** Null when there is no such object. */
   head(path: MediaPath): Promise<StoredObject | null>;
-  /** Bytes `start` to `end`, both inclusive; the whole object without a range. */
-  read(path: MediaPath, range?: { start: number; end: number }): Promise<Readable>;
+  /** Null when there is no such object. */
+  open(path: MediaPath): Promise<OpenObject | null>;
   /** False when there was nothing to delete. */
   delete(path: MediaPath): Promise<boolean>;
   list(jobId: string): Promise<readonly { file: string; object: StoredObject }[]>;
+  /** Removes what uploads have left that broke off with their process. @returns how many */
+  sweep(olderThanMs: number): Promise<number>;
 }

@@ -1,5 +1,6 @@
 /** What maintenance does, and how often. */
 
+import type { MediaStore } from '../../clients/media/media-store.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { purgeAdviceAnswers } from '../../db/escalation/advice-answer.ts';
@@ -35,12 +36,15 @@ export interface DutyDependencies {
   readonly schedules: Pick<ScheduleDelivery, 'deliverOverdue'>;
   readonly registry: Pick<RegistryService, 'probeDue'>;
   readonly budgets: BudgetKeeper;
+  readonly media: Pick<MediaStore, 'sweep'>;
 }
 
 const probesAtOnce = 50;
 const promptMs = 250;
 const minuteMs = 60_000;
 const purgeMs = 10 * minuteMs;
+/** An upload on which nothing moves for a minute is cut off, so this old is nobody's. */
+const abandonedMs = 60 * minuteMs;
 
 /** Full rounds follow one another at once: after an outage of ours everything is suspect. */
 async function probeWhatIsDue(
@@ -79,6 +83,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'orphaned escalations', everyMs: minuteMs, work: () => cancelOrphanedEscalations(db) },
     { name: 'orphaned reviews', everyMs: minuteMs, work: () => cancelOrphanedReviews(db) },
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
+    { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
   ];
 }

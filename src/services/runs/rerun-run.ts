@@ -26,7 +26,7 @@ import { newRunView } from './run-view.ts';
 import type { Submission } from './submit-run.ts';
 
 export interface RerunDependencies extends PrepareDependencies {
-  readonly media: Pick<MediaStore, 'head'>;
+  readonly media: Pick<MediaStore, 'exists'>;
 }
 
 export interface RerunOrder {
@@ -81,7 +81,7 @@ async function findMissing(
     await Promise.all(
       mentioned.slice(at, at + headsAtOnce).map(async ({ step_id, reference }) => {
         const path = parseMediaReference(reference);
-        if (path !== null && (await media.head(path)) === null) missing.set(step_id, reference);
+        if (path !== null && !(await media.exists(path))) missing.set(step_id, reference);
       }),
     );
   }
