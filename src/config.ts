@@ -45,6 +45,9 @@ export const ConfigSchema = z.object({
     description:
       'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are refused all the same.',
   }),
+  INSTANCES_PER_PROJECT: integer(1_000, 1, 100_000).meta({
+    description: 'Instances that a project may have registered at once; every process keeps all in memory.',
+  }),
   BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({ description: 'Largest JSON request body.' }),
   DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
     description: 'Largest pipeline definition.',

@@ -143,6 +143,18 @@ export const Instance = z
   .meta({ id: 'Instance' });
 export type Instance = z.infer<typeof Instance>;
 
+/** Body of `PUT /v1/publishers/{name}`. */
+export const PublisherRequest = z
+  .strictObject({ projects: z.array(z.string().min(1).max(128)).min(1).max(100) })
+  .meta({ id: 'PublisherRequest' });
+
+/** Who may register under a name. */
+export const Publisher = z
+  .strictObject({ name: CapabilityName, projects: z.array(z.string()), updated_at: Instant })
+  .meta({ id: 'Publisher' });
+export type Publisher = z.infer<typeof Publisher>;
+export const PublisherList = listOf(Publisher).meta({ id: 'PublisherList' });
+
 export const CapabilitySummary = z
   .strictObject({
     name: CapabilityName,

@@ -44,6 +44,7 @@ export const errorTable = {
     false,
     'The request changes something that others change too: send If-Match with the version that was read.',
   ),
+  limit_reached: row(409, false, 'The project has as many of these as it may have at once.'),
   body_too_large: row(413, false, 'The body is larger than allowed.'),
   unsupported_media_type: row(415, false, 'The Content-Type is not one that this route reads.'),
   definition_invalid: row(422, false, 'The pipeline definition has errors; see errors[].'),

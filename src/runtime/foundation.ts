@@ -46,7 +46,14 @@ export async function createFoundation(config: Config, logger: Logger) {
   const vetter = createSchemaVetter();
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
-  const registry = createRegistryService({ db, probe, logger, policy, vetter });
+  const registry = createRegistryService({
+    db,
+    probe,
+    logger,
+    policy,
+    vetter,
+    perProject: config.INSTANCES_PER_PROJECT,
+  });
   return {
     db,
     guard,

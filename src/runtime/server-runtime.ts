@@ -10,6 +10,7 @@ import { createJobService } from '../services/jobs/job-service.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
 import { createAliasService } from '../services/pipelines/alias-service.ts';
 import { createPlanService } from '../services/plans/plan-service.ts';
+import { createPublisherService } from '../services/registry/publisher-service.ts';
 import { createCheckDecision } from '../services/reviews/review-input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
 import { createDecisionService } from '../services/routing/decision-service.ts';
@@ -102,6 +103,7 @@ function createOfficeServices({ config, foundation: { db, registry }, temporal: 
     access: createAccessService(db, { keyEnvironment }),
     audit: createAuditService(db),
     registry,
+    publishers: createPublisherService(db),
     skills: createSkillService(db),
     money: createMoneyService(db),
     health: createHealthService(db, workflows),

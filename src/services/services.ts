@@ -10,6 +10,7 @@ import type { MoneyService } from './money/money-service.ts';
 import type { AliasService } from './pipelines/alias-service.ts';
 import type { PipelineService } from './pipelines/pipeline-service.ts';
 import type { PlanService } from './plans/plan-service.ts';
+import type { PublisherService } from './registry/publisher-service.ts';
 import type { RegistryService } from './registry/registry-service.ts';
 import type { ReviewService } from './reviews/review-service.ts';
 import type { DecisionService } from './routing/decision-service.ts';
@@ -21,6 +22,7 @@ export interface Services {
   readonly access: AccessService;
   readonly audit: AuditService;
   readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
+  readonly publishers: PublisherService;
   readonly calls: Pick<CallService, 'exec'>;
   readonly decisions: DecisionService;
   readonly pipelines: PipelineService;

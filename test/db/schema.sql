@@ -290,6 +290,7 @@ CREATE INDEX instance_changed_xid ON public.instance USING btree (changed_xid);
 CREATE INDEX instance_down_since ON public.instance USING btree (down_since) WHERE (down_since IS NOT NULL);
 CREATE INDEX instance_endpoint ON public.instance USING btree (endpoint);
 CREATE INDEX instance_next_probe_at ON public.instance USING btree (next_probe_at) WHERE (next_probe_at IS NOT NULL);
+CREATE INDEX instance_owner_project ON public.instance USING btree (owner_project);
 CREATE TRIGGER instance_touch BEFORE UPDATE ON public.instance FOR EACH ROW EXECUTE FUNCTION touch_instance();
 
 create table job (
@@ -351,6 +352,15 @@ create table project (
   created_at timestamp with time zone not null default now(),
   constraint project_daily_limit_nano_check CHECK ((daily_limit_nano >= 0)),
   constraint project_pkey PRIMARY KEY (project_id)
+);
+
+create table publisher (
+  name text not null,
+  projects text[] not null,
+  set_by text,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint publisher_pkey PRIMARY KEY (name),
+  constraint publisher_projects_check CHECK ((cardinality(projects) > 0))
 );
 
 create table review (

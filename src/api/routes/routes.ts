@@ -14,6 +14,7 @@ import { mediaRoutes } from './media.ts';
 import { moneyRoutes } from './money.ts';
 import { pipelineRoutes } from './pipelines.ts';
 import { planRoutes } from './plans.ts';
+import { publisherRoutes } from './publishers.ts';
 import { reviewRoutes } from './reviews.ts';
 import { runControlRoutes } from './run-control.ts';
 import { runEventRoutes } from './run-events.ts';
@@ -29,6 +30,7 @@ export function createRoutes(
 ): Route[] {
   const documented = [
     ...capabilityRoutes(services),
+    ...publisherRoutes(services),
     ...callRoutes(services),
     ...pipelineRoutes(services),
     ...graphRoutes(services),

@@ -1,8 +1,9 @@
 import type { Db } from '../connect.ts';
+import { purgePublishers } from './publisher.ts';
 
 /**
  * Deletes instances that nobody has heard of for 7 days: evicted, deregistered, or quarantined without heartbeats.
- * Their attempts stay. @returns how many
+ * Their attempts stay; names that are left without an instance are free again. @returns how many
  */
 export async function purgeInstances(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
@@ -13,5 +14,6 @@ export async function purgeInstances(db: Db): Promise<number> {
          and a.state in ('reserved', 'dispatched') and a.lease_until > now())
      returning 1`,
   );
+  await purgePublishers(db);
   return rows.length;
 }

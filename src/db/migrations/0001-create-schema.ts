@@ -44,6 +44,7 @@ import { ledgerEntryTable } from '../schema/ledger-entry.sql.ts';
 import { pipelineAliasTable } from '../schema/pipeline-alias.sql.ts';
 import { pipelineVersionTable } from '../schema/pipeline-version.sql.ts';
 import { projectTable } from '../schema/project.sql.ts';
+import { publisherTable } from '../schema/publisher.sql.ts';
 import { reviewTable } from '../schema/review.sql.ts';
 import { runTable } from '../schema/run.sql.ts';
 import { scheduleTable } from '../schema/schedule.sql.ts';
@@ -62,6 +63,7 @@ const tables = [
   idempotencyTable,
   capabilitySpecTable,
   instanceTable,
+  publisherTable,
   definitionTable,
   pipelineVersionTable,
   pipelineAliasTable,

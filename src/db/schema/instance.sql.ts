@@ -42,6 +42,7 @@ create table instance (
 create index instance_changed_xid on instance (changed_xid); -- the routers' poll
 create index instance_next_probe_at on instance (next_probe_at) where next_probe_at is not null; -- probing
 create index instance_down_since on instance (down_since) where down_since is not null; -- purge
+create index instance_owner_project on instance (owner_project); -- how many a project has
 create index instance_endpoint on instance (endpoint); -- other names of an endpoint
 create trigger instance_touch before update on instance for each row execute function touch_instance();
 `;

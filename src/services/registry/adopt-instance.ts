@@ -9,7 +9,7 @@ import type { InstanceKey, InstanceRow } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { examineInstance } from './examine-instance.ts';
 import type { AddressRules } from './instance-address.ts';
-import { registerInstance } from './register-instance.ts';
+import { type Registrant, registerInstance } from './register-instance.ts';
 import type { ProbingTools } from './vetting.ts';
 
 /** @throws AppError `not_found` that says why it was not adopted, `forbidden` */
@@ -22,7 +22,7 @@ export type AdoptInstance = (
 const maxAtOnce = 20;
 
 export function createAdoptInstance(
-  tools: ProbingTools,
+  tools: ProbingTools & Pick<Registrant, 'perProject'>,
   addresses: Pick<AddressRules, 'normalise'>,
 ): AdoptInstance {
   const underWay = new Map<string, Promise<InstanceRow>>();
@@ -30,7 +30,9 @@ export function createAdoptInstance(
   const adopt: AdoptInstance = async (projectId, key, queueDepth) => {
     const read = await readRegistration(tools, key);
     const registration = { ...read, ...addresses.normalise(read), queue_depth: queueDepth };
-    const { row } = await tools.db.transaction((trx: Db) => registerInstance(trx, projectId, registration));
+    const { row } = await tools.db.transaction((trx: Db) =>
+      registerInstance(trx, { projectId, perProject: tools.perProject }, registration),
+    );
     const { instance_id, name, endpoint } = row;
     tools.logger.info({ instance_id, capability: name, endpoint }, 'instance adopted');
     return row;

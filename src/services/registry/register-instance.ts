@@ -12,7 +12,9 @@ import {
   recordQueueDepth,
   updateRegistration,
 } from '../../db/instance/instance.ts';
+import { countInstancesOf, moveInstance } from '../../db/instance/instance-owner.ts';
 import { probeNamesakes } from '../../db/instance/instance-probe.ts';
+import { claimName } from '../../db/instance/publisher.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 
@@ -53,13 +55,23 @@ function requireOwner(row: InstanceRow, projectId: string): void {
   );
 }
 
-/** @param registration with normalised addresses @param db a transaction */
+export interface Registrant {
+  readonly projectId: string;
+  /** Instances that it may have at once. */
+  readonly perProject: number;
+}
+
+/**
+ * @param registration with normalised addresses
+ * @param db a transaction
+ * @throws AppError `forbidden` for a name or an endpoint of other projects, `limit_reached`
+ */
 export async function registerInstance(
   db: Db,
-  projectId: string,
+  registrant: Registrant,
   registration: Registration,
 ): Promise<{ row: InstanceRow; created: RegistrationKind }> {
-  const { instanceId, generationBefore } = await upsert(db, projectId, registration);
+  const { instanceId, generationBefore } = await upsert(db, registrant, registration);
   if (registration.queue_depth !== undefined)
     await recordQueueDepth(db, instanceId, registration.queue_depth);
   const row = await findInstance(db, instanceId);
@@ -69,16 +81,35 @@ export async function registerInstance(
   return { row, created: row.generation === generationBefore ? 'same' : 'changed' };
 }
 
+/** @returns the projects that may register the name. @throws AppError `forbidden` when the project is none of them */
+async function requirePublisher(db: Db, projectId: string, name: string): Promise<readonly string[]> {
+  const publishers = await claimName(db, name, projectId);
+  if (publishers.includes(projectId)) return publishers;
+  const remedy = `an operator lets others in by PUT /v1/publishers/${name}`;
+  throw new AppError('forbidden', `${name} is registered by another project, which alone may; ${remedy}`);
+}
+
+/** @throws AppError `limit_reached` */
+async function requireRoom(db: Db, projectId: string, most: number): Promise<void> {
+  const count = await countInstancesOf(db, projectId);
+  if (count < most) return;
+  throw new AppError('limit_reached', `the project has ${count} instances registered; ${most} are allowed`);
+}
+
 async function upsert(
   db: Db,
-  projectId: string,
+  { projectId, perProject }: Registrant,
   registration: Registration,
 ): Promise<{ instanceId: string; generationBefore: number | null }> {
   const registered = toRegistered(registration);
   const { name, endpoint } = registration;
+  const publishers = await requirePublisher(db, projectId, name);
   for (;;) {
-    const known = await lockOwnInstance(db, projectId, { name, endpoint });
+    const known = await lockInstanceByKey(db, { name, endpoint });
+    if (known === null || known.state === 'deregistered') await requireRoom(db, projectId, perProject);
     if (known !== null) {
+      if (publishers.includes(known.owner_project)) requireOwner(known, projectId);
+      else await moveInstance(db, known.instance_id, projectId);
       await updateRegistration(db, known.instance_id, registered, afterRegistration);
       return { instanceId: known.instance_id, generationBefore: known.generation };
     }

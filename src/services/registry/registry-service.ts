@@ -38,7 +38,7 @@ import { takeHeartbeat } from './take-heartbeat.ts';
 import { createVetting, type VetVerdict } from './vetting.ts';
 
 export interface RegistryService {
-  /** @throws AppError `request_invalid` for a bad address, `forbidden` for another project's instance */
+  /** @throws AppError `request_invalid` for a bad address, `forbidden` for another project's name or instance, `limit_reached` */
   register(
     projectId: string,
     registration: Registration,
@@ -66,9 +66,11 @@ export interface RegistryOptions {
   readonly logger: Logger;
   readonly policy: AddressPolicy;
   readonly vetter: SchemaVetter;
+  /** Instances that a project may have at once. */
+  readonly perProject: number;
 }
 
-export function createRegistryService({ policy, ...options }: RegistryOptions): RegistryService {
+export function createRegistryService({ policy, perProject, ...options }: RegistryOptions): RegistryService {
   const { db, logger } = options;
   const abort = new AbortController();
   setMaxListeners(0, abort.signal); // every probe of a round listens
@@ -76,7 +78,7 @@ export function createRegistryService({ policy, ...options }: RegistryOptions): 
   const vetting = createVetting(tools);
   const addresses = createAddressRules(policy);
 
-  const adopt = createAdoptInstance(tools, addresses);
+  const adopt = createAdoptInstance({ ...tools, perProject }, addresses);
 
   const toKey = (name: string, body: { endpoint: string; name?: string | undefined }): InstanceKey => {
     if (body.name === undefined || body.name === name) {
@@ -91,7 +93,9 @@ export function createRegistryService({ policy, ...options }: RegistryOptions): 
   return {
     register: async (projectId, registration) => {
       const registered = { ...registration, ...addresses.normalise(registration) };
-      const { row, created } = await db.transaction((trx) => registerInstance(trx, projectId, registered));
+      const { row, created } = await db.transaction((trx) =>
+        registerInstance(trx, { projectId, perProject }, registered),
+      );
       vetting.vetInBackground(row.instance_id);
       return { instance: toInstance(row), created };
     },

@@ -34,7 +34,7 @@ export interface RegistryBench {
   close(): Promise<void>;
 }
 
-export async function openRegistryBench(): Promise<RegistryBench> {
+export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<RegistryBench> {
   const database = await createTestDatabase();
   const db = connectDatabase(database.url, 10);
   await db.raw(`insert into project (project_id, name) values (?, 'one'), (?, 'two')`, [
@@ -49,6 +49,7 @@ export async function openRegistryBench(): Promise<RegistryBench> {
     logger: silentLogger,
     policy: aPolicy(),
     vetter,
+    perProject,
   });
   const instances: FakeInstance[] = [];
 

@@ -1,0 +1,63 @@
+/**
+ * Who may register under a name. P1: the project that registers a name first is its publisher. P2: an operator gives a
+ * name to other projects; what others have registered under it is deregistered by the same transaction, so neither
+ * their endpoints nor their schemas stand in the way. P3: a name that no operator has given is free again when the
+ * last instance of it is forgotten.
+ */
+import type { Publisher } from '../../contracts/capability.ts';
+import { insertAudit } from '../../db/access/audit.ts';
+import { listProjects } from '../../db/access/project.ts';
+import type { Db } from '../../db/connect.ts';
+import { updateInstanceState } from '../../db/instance/instance.ts';
+import {
+  listPublishers,
+  lockForeignInstances,
+  type PublisherRow,
+  setPublishers,
+} from '../../db/instance/publisher.ts';
+import { refuseField } from '../access/refuse-field.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import type { RegistryActor } from './deregister-instance.ts';
+
+function toPublisher({ name, projects, updated_at }: PublisherRow): Publisher {
+  return { name, projects: [...projects], updated_at: updated_at.toISOString() };
+}
+
+async function requireKnown(db: Db, projects: readonly string[]): Promise<void> {
+  const rows = await listProjects(db, { ids: projects, after: null, limit: projects.length });
+  const known = new Set(rows.map(({ project_id }) => project_id));
+  const missing = projects.filter((project) => !known.has(project));
+  if (missing.length > 0) throw refuseField('/projects', `there is no project ${missing.join(', ')}`);
+}
+
+const taken = { state: 'deregistered', reason: null, failed_probes: 0, next_probe_in_ms: null } as const;
+
+export function createPublisherService(db: Db) {
+  return {
+    /** From the next registration on. @throws AppError `request_invalid` for a project that does not exist */
+    publish: async (
+      { key_id }: Pick<RegistryActor, 'key_id'>,
+      name: string,
+      projects: readonly string[],
+    ): Promise<Publisher> => {
+      await requireKnown(db, projects);
+      return db.transaction(async (trx) => {
+        const row = await setPublishers(trx, { name, projects: [...new Set(projects)], by: key_id });
+        for (const { instance_id } of await lockForeignInstances(trx, name, projects))
+          await updateInstanceState(trx, instance_id, taken);
+        const entry = { project_id: null, actor: key_id, action: 'capability.published', subject: name };
+        await insertAudit(trx, { ...entry, data: { projects: [...row.projects] } });
+        return toPublisher(row);
+      });
+    },
+
+    /** By name. */
+    list: async ({ limit, cursor }: PageRequest) => {
+      const after = cursor === undefined ? null : decodeCursor(cursor);
+      const rows = await listPublishers(db, { after, limit: limit + 1 });
+      return toPage(rows, limit, { key: ({ name }) => name, item: toPublisher });
+    },
+  };
+}
+
+export type PublisherService = ReturnType<typeof createPublisherService>;

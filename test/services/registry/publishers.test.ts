@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listAudit } from '../../../src/db/access/audit.ts';
+import { purgeInstances } from '../../../src/db/instance/instance-purge.ts';
+import { createPublisherService } from '../../../src/services/registry/publisher-service.ts';
+import { aSpec, type FakeInstance } from './fake-instance.ts';
+import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';
+
+let bench: RegistryBench;
+let publishers: ReturnType<typeof createPublisherService>;
+beforeAll(async () => {
+  bench = await openRegistryBench({ perProject: 12 });
+  publishers = createPublisherService(bench.db);
+});
+afterAll(() => bench.close());
+
+function register(by: string, instance: FakeInstance) {
+  return bench.registry.register(by, instance.registration());
+}
+
+async function vetted(instance: FakeInstance): Promise<unknown> {
+  await bench.registry.vet((await bench.read(instance.url)).instance_id);
+  return bench.read(instance.url);
+}
+
+const schema = (field: string) => ({
+  type: 'object',
+  properties: { [field]: { type: 'string' } },
+  required: [field],
+});
+
+describe('a name of a capability', () => {
+  it('belongs to the project that registers it first', async () => {
+    const [first, second] = [
+      await bench.start(aSpec({ name: 'first' })),
+      await bench.start(aSpec({ name: 'first' })),
+    ];
+    await register(project, first);
+    await expect(register(otherProject, second)).rejects.toMatchObject({
+      code: 'forbidden',
+      message: expect.stringContaining('first'),
+    });
+    const beat = bench.registry.heartbeat(otherProject, 'first', { endpoint: second.url });
+    await expect(beat).rejects.toMatchObject({ code: 'forbidden' });
+    expect(await bench.read(second.url)).toBe(undefined);
+  });
+
+  it('is shared when an operator says so', async () => {
+    const [first, second] = [
+      await bench.start(aSpec({ name: 'shared' })),
+      await bench.start(aSpec({ name: 'shared' })),
+    ];
+    await register(project, first);
+    await publishers.publish(owner, 'shared', [project, otherProject]);
+    expect((await register(otherProject, second)).created).toBe('new');
+    expect(await vetted(first)).toMatchObject({ state: 'up', owner_project: project });
+  });
+
+  it('is taken from a squatter with endpoint and schema, and its owner registers as if nobody had', async () => {
+    const victim = await bench.start(aSpec({ name: 'squat', input: schema('clip') }));
+    const squatter = await bench.start(aSpec({ name: 'squat', input: schema('other') }));
+    await register(otherProject, squatter);
+    await register(otherProject, victim);
+    await vetted(squatter);
+    await expect(register(project, victim)).rejects.toMatchObject({ code: 'forbidden' });
+    await publishers.publish(owner, 'squat', [project]);
+    expect(await bench.read(squatter.url)).toMatchObject({ state: 'deregistered' });
+    expect((await register(project, victim)).instance.generation).toBe(2);
+    expect(await vetted(victim)).toMatchObject({ state: 'up', owner_project: project });
+    await expect(register(otherProject, squatter)).rejects.toMatchObject({ code: 'forbidden' });
+    const leave = bench.registry.deregister({ project_id: otherProject, key_id: 'key_two' }, 'squat', {
+      endpoint: victim.url,
+    });
+    await expect(leave).rejects.toMatchObject({ code: 'forbidden' });
+    const acts = await listAudit(bench.db, project, { withGlobal: true, subject: 'squat', limit: 5 });
+    expect(acts).toMatchObject([
+      { actor: owner.key_id, action: 'capability.published', data: { projects: [project] } },
+    ]);
+  });
+
+  it('is listed with its projects, and free again when nothing of it is left unless an operator gave it', async () => {
+    for (const name of ['left', 'given']) {
+      const instance = await bench.start(aSpec({ name }));
+      await register(project, instance);
+      if (name === 'given') await publishers.publish(owner, name, [project]);
+      await bench.registry.deregister(owner, name, { endpoint: instance.url });
+      await bench.age(instance.url, 8 * 86_400);
+    }
+    await purgeInstances(bench.db);
+    const { items } = await publishers.list({ limit: 200 });
+    const named = items.filter(({ name }) => name === 'left' || name === 'given');
+    expect(named).toEqual([{ name: 'given', projects: [project], updated_at: expect.any(String) }]);
+  });
+
+  it('is given to projects that there are', async () => {
+    await expect(publishers.publish(owner, 'nobody', ['prj_missing'])).rejects.toMatchObject({
+      code: 'request_invalid',
+      message: expect.stringContaining('prj_missing'),
+    });
+  });
+});
+
+it('a project has as many instances as the setting says, and those that left do not count', async () => {
+  await bench.db('instance').delete();
+  const instances = await Promise.all(
+    Array.from({ length: 14 }, (_, n) => bench.start(aSpec({ name: `many.${n}` }))),
+  );
+  const outcomes = await Promise.allSettled(instances.map((instance) => register(otherProject, instance)));
+  const codes = outcomes.map((outcome) => (outcome.status === 'fulfilled' ? 'in' : outcome.reason.code));
+  expect([codes.filter((code) => code === 'in').length, new Set(codes)]).toEqual([
+    12,
+    new Set(['in', 'limit_reached']),
+  ]);
+  const [at = 0, refused = 0] = [codes.indexOf('in'), codes.indexOf('limit_reached')];
+  const [member, next] = [instances[at] as FakeInstance, instances[refused] as FakeInstance];
+  expect((await register(otherProject, member)).created).toBe('same');
+  const by = { project_id: otherProject, key_id: 'key_two' };
+  await bench.registry.deregister(by, `many.${at}`, { endpoint: member.url, generation: 1 });
+  expect((await register(otherProject, next)).created).toBe('new');
+  await expect(register(otherProject, member)).rejects.toMatchObject({ code: 'limit_reached' });
+});
