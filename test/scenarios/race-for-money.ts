@@ -20,10 +20,13 @@ export interface Race {
   readonly killEvery: number | null;
 }
 
-const perCall = 'race-per-call';
-const perSecond = 'race-per-second';
+/** A name belongs to the project that registers it first, and every race has a project of its own. */
+function namesOf(projectId: string) {
+  return { perCall: `race-per-call.${projectId}`, perSecond: `race-per-second.${projectId}` };
+}
 
 async function startInstances(stage: Stage, projectId: string): Promise<JournalFleet> {
+  const { perCall, perSecond } = namesOf(projectId);
   const member = { max_concurrency: 64, tags: ['hosted'], minMs: 10, maxMs: 60, failureShare: 0.02 };
   return stage.startFleet(projectId, [
     { ...member, name: perCall, cost_model: { type: 'per_call', rate_usd: 0.03 } },
@@ -37,6 +40,7 @@ function isOneOf(share: number, at: number): boolean {
 }
 
 function ordersOf(projectId: string, race: Race): readonly CallOrder[] {
+  const { perCall, perSecond } = namesOf(projectId);
   return manyOrders(race.calls, (at) => {
     const isUnanswered = isOneOf(race.unansweredShare, at);
     return {
