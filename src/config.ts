@@ -74,7 +74,7 @@ export const ConfigSchema = z.object({
     description:
       'Events after which a run goes on in a new Temporal history, as soon as nothing of it is under way.',
   }),
-  LIVENESS_MS: integer(10_000, 20, 600_000).meta({
+  LIVENESS_MS: integer(5_000, 20, 600_000).meta({
     description:
       'Pause between two tries to connect to an instance that is at work; after three failed ones in a row it is gone.',
   }),

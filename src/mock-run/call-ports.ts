@@ -2,6 +2,7 @@
 import type { JsonObject } from '../contracts/primitives.ts';
 import { createClaimSearch } from '../core/call/claim-search.ts';
 import type { CallPorts } from '../core/call/drive-call.ts';
+import { hasFailedCall } from '../core/call/judge.ts';
 import { longestWaitMs } from '../core/call/limits.ts';
 import { explainNoClaim, isWorthWaiting } from '../core/call/no-claim.ts';
 import { type CallOutcome, kindOfStatus, outputInvalid } from '../core/call/outcome.ts';
@@ -34,16 +35,21 @@ export function createMockCallPorts(context: LocalContext): CallPorts<MockedCall
       const outcome = await deliver(context, { call, claimed }, signal);
       return { outcome, durationMs: world.time.now() - beganAt };
     },
-    settle: async ({ unit }, { instance, reserved }, { delivery: { amount, counted } }) => {
+    settle: async ({ unit }, { instance, reserved }, { delivery: { amount, counted, verdict } }) => {
       budget.settle(reserved, amount);
       world.fleet.release(instance.instance_id);
       unit.costNano += amount;
       unit.counted = counted;
+      if (hasFailedCall(verdict)) noteFailure(unit, instance.instance_id, verdict.counted);
       return true;
     },
     nowMs: world.time.now,
     random: () => even,
   };
+}
+
+function noteFailure({ failedOn }: UnitRecord, instanceId: string, isCounted: boolean): void {
+  failedOn.set(instanceId, (failedOn.get(instanceId) ?? 0) + (isCounted ? 1 : 0));
 }
 
 async function claim(
@@ -66,6 +72,7 @@ async function claim(
     claim: async (chosen: Chosen) => take(context, call, chosen),
   };
   const search = createClaimSearch(seed, route, tried);
+  search.noteFailures(call.unit.failedOn);
   for (;;) {
     search.forgetMoment();
     const end = await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });

@@ -47,6 +47,7 @@ export function createCallUnits(context: LocalContext, results: UnitResults): Ca
 
   const runInput: RunInput = async ({ unit, step }, input) => {
     unit.counted = 0;
+    unit.failedOn.clear();
     journal.move(unit, 'retrying');
     const done = await executeCall(context, step, unit, input, climbing);
     if (done.kind === 'succeeded') unit.output = done.output;

@@ -41,6 +41,7 @@ export async function executeCall(
       round,
       signal: stop,
       retry: settings.retry,
+      resendsWithinMs: remainingMs,
       route: routeOfStep(step.definition, settings, {
         priority: context.priority,
         ceilingUsd: context.budget.ceilingUsd(),

@@ -18,6 +18,8 @@ export interface UnitRecord extends UnitName {
   attempts: number;
   /** Failures that count against `retry.max`, of the input as it is now. */
   counted: number;
+  /** Instances that have failed it, as it is now, and how many of those failures count. */
+  readonly failedOn: Map<string, number>;
   costNano: bigint;
   startedAt: number | null;
   finishedAt: number | null;
@@ -101,6 +103,7 @@ export function createRunJournal(time: VirtualTime): RunJournal {
       state: 'pending',
       attempts: 0,
       counted: 0,
+      failedOn: new Map(),
       costNano: 0n,
       startedAt: null,
       finishedAt: null,

@@ -4,6 +4,7 @@ create type attempt_end as (
   state text,
   ambiguity text,
   counted boolean,
+  has_failed boolean,
   settled_nano bigint,
   certainty text,
   duration_ms double precision,
@@ -19,6 +20,7 @@ create type claim_request as (
   token uuid,
   key text,
   is_first boolean,
+  known_failures text[],
   project_id text,
   run_id text,
   step_id text,
@@ -87,6 +89,7 @@ create table attempt (
   certainty text,
   ambiguity text,
   counted boolean not null default false,
+  has_failed boolean not null default false,
   error jsonb,
   duration_ms double precision,
   decision json not null,
@@ -771,8 +774,9 @@ CREATE OR REPLACE FUNCTION public.claim_slots(p_claims claim_request[], p_now ti
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_ended text[]; -- by the step, the whole of it or its run: answered, closed or null
+  v_ended text[]; -- by the step, the whole of it or its run: answered, closed; else failed_before or null
   v_made int[];
+  v_has_news boolean[]; -- instances have failed the key that the claim does not know of
   v_endpoints text[];
   v_held int;
   v_instances text[];
@@ -794,11 +798,22 @@ begin
       left join step s on s.run_id = x.run_id and s.step_id = x.step_id and s.item = x.item;
   end if;
   if p_has_earlier then
-    select array_agg(e.made order by x.ordinality), array_agg(e.counted order by x.ordinality)
-      into v_made, counted
+    select array_agg(e.made order by x.ordinality), array_agg(e.counted order by x.ordinality),
+        array_agg(e.has_news order by x.ordinality)
+      into v_made, counted, v_has_news
       from unnest(p_claims) with ordinality x
-      left join lateral (select count(*)::int as made, (count(*) filter (where a.counted))::int as counted
+      left join lateral (select count(*)::int as made, (count(*) filter (where a.counted))::int as counted,
+          bool_or(a.has_failed and a.instance_id <> all (x.known_failures)) as has_news
         from attempt a where a.key = x.key and not x.is_first) e on true;
+    if true = any (v_has_news) then
+      outputs := coalesce(outputs, array_fill(null::json, array[cardinality(p_claims)]));
+      for n in 1 .. cardinality(p_claims) loop
+        if v_has_news[n] and v_ended[n] is null then
+          v_ended[n] := 'failed_before';
+          outputs[n] := failures_of(p_claims[n].key);
+        end if;
+      end loop;
+    end if;
   end if;
 
   if cardinality(p_claims) = 1 then
@@ -893,6 +908,16 @@ AS $function$
   from (select p_day::timestamp at time zone p_zone) m (midnight)
 $function$;
 
+CREATE OR REPLACE FUNCTION public.failures_of(p_key text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select json_object_agg(f.instance_id, f.counted) from (
+    select a.instance_id, count(*) filter (where a.counted) as counted
+    from attempt a where a.key = p_key and a.has_failed group by a.instance_id) f
+$function$;
+
 CREATE OR REPLACE FUNCTION public.is_tight(p_claim claim_request, p_now timestamp with time zone)
  RETURNS boolean
  LANGUAGE sql
@@ -948,7 +973,7 @@ declare
   v_held bigint[];
 begin
   with lost as (
-    update attempt set state = 'lost', ambiguity = 'ambiguous', counted = true,
+    update attempt set state = 'lost', ambiguity = 'ambiguous', counted = true, has_failed = true,
       settled_nano = reserved_nano, certainty = 'estimated', finished_at = clock_timestamp(),
       duration_ms = extract(epoch from clock_timestamp() - started_at) * 1000,
       error = jsonb_build_object('code', 'contact_lost', 'message', 'the process that made the call went away')
@@ -1108,8 +1133,8 @@ begin
         perform keep_answers(v_ends, p_outputs);
       end if;
     else
-      update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted, settled_nano = 0,
-          certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
+      update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted,
+          has_failed = e.has_failed, settled_nano = 0, certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
         from unnest(v_ends) e
         where a.attempt_id = e.attempt_id and a.token = e.token and a.state in ('reserved', 'dispatched')
           and a.step_id is null and a.reserved_nano = 0;
@@ -1161,6 +1186,7 @@ begin
       state = case when e.was = 'lost' then a.state else e.state end,
       ambiguity = case when e.was = 'lost' then a.ambiguity else e.ambiguity end,
       counted = case when e.was = 'lost' then a.counted else e.counted end,
+      has_failed = a.has_failed or e.has_failed,
       duration_ms = case when e.was = 'lost' then a.duration_ms else e.duration_ms end,
       error = case when e.was = 'lost' then a.error else e.error end,
       finished_at = case when e.was = 'lost' then a.finished_at else clock_timestamp() end

@@ -47,11 +47,19 @@ export interface ClaimSearch {
   noteBusy(instanceId: string): void;
   noteRefusal(instanceId: string, errors: readonly SchemaError[]): void;
   noteShortage(shortage: Shortage): void;
+  /**
+   * Earlier attempts of this call failed there; with how many of them are counted. They are asked again only after a
+   * pause: not by a call that has just failed elsewhere.
+   */
+  noteFailures(failures: FailedBefore): void;
   /** True the first time. */
   noteVetting(instanceId: string): boolean;
   /** Slots may have become free since. */
   forgetMoment(): void;
 }
+
+/** Instances that failed a call in earlier attempts, and how many of those are counted. */
+export type FailedBefore = NonNullable<RouteRequest['failedBefore']>;
 
 const none: ReadonlySet<string> = new Set();
 
@@ -63,7 +71,7 @@ export function seedOf(key: string): number {
 }
 
 type Learnt = RouteConstraints &
-  Pick<RouteRequest, 'headroomUsd' | 'ruledOut' | 'busy'> & { readonly seed: number };
+  Pick<RouteRequest, 'headroomUsd' | 'ruledOut' | 'busy' | 'failedBefore'> & { readonly seed: number };
 
 function chooseNow(
   fleet: FleetNow,
@@ -77,17 +85,19 @@ function chooseNow(
   return { request, choice: choose(instances, request, seed) };
 }
 
-/** @param tried instances that already failed this call */
+/** @param tried instances that are not asked again, because they have just failed this call */
 export function createClaimSearch(
   seed: number,
   route: RouteConstraints,
   tried: Iterable<string>,
 ): ClaimSearch {
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
+  const hasPaused = ruledOut.size === 0;
   const busy = new Set<string>();
   const vetted = new Set<string>();
   const refusals: SchemaError[] = [];
   let shortage: Shortage | null = null;
+  let failedBefore: FailedBefore = new Map();
 
   return {
     seed,
@@ -97,7 +107,7 @@ export function createClaimSearch(
     },
     choose: (fleet, facts) => {
       const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
-      return chooseNow(fleet, facts, { ...route, headroomUsd, ruledOut, busy, seed });
+      return chooseNow(fleet, facts, { ...route, headroomUsd, ruledOut, busy, failedBefore, seed });
     },
     noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),
     noteDown: (instanceId) => ruledOut.set(instanceId, 'down'),
@@ -108,6 +118,10 @@ export function createClaimSearch(
     },
     noteShortage: (seen) => {
       shortage = seen;
+    },
+    noteFailures: (failures) => {
+      if (hasPaused) failedBefore = failures;
+      else for (const id of failures.keys()) ruledOut.set(id, 'already_tried');
     },
     noteVetting: (instanceId) => vetted.size < vetted.add(instanceId).size,
     forgetMoment: () => {

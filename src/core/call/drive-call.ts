@@ -1,12 +1,14 @@
 /**
  * A routed call, whoever makes it: claim, deliver, settle; another instance where the retry table says so. Its ports bring
  * database and HTTP, or mocks and virtual time. What holds:
- * - C1: at most `maxInstances` instances are tried, none of them twice.
+ * - C1: no instance is tried twice, and no more than `maxInstances`, except where what was lost is sent again (C6).
  * - C2: all attempts together stay within the one ceiling and the one deadline that the call came with.
  * - C3: whatever is claimed is settled exactly once, also when it is cancelled; while it is held, the claim is renewed.
  * - C4: an attempt whose earlier ones have used up the retries is settled without being sent.
  * - C5: what cannot be finished now is handed back as `retry`, so that the owner of the clock decides when to come again;
  *   a call that waited in vain costs nothing and leaves nothing behind.
+ * - C6: what was lost or not answered in time goes to another instance at once, where the owner allows it; `retry.max`
+ *   counts it, and only when no other is left is there a pause.
  */
 
 import type { Decision } from '../../contracts/decision.ts';
@@ -59,11 +61,11 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   ports: CallPorts<Request, Claimed>,
   request: Request,
 ): Promise<CallEnd> {
-  const deadline = ports.nowMs() + request.route.timeoutMs;
+  const deadline = ports.nowMs() + (request.resendsWithinMs ?? request.route.timeoutMs);
   const tried = new Set<string>();
   let spentUsd = 0;
   let last: MadeAttempt | null = null;
-  while (tried.size < maxInstances && ports.nowMs() < deadline) {
+  while ((last === null || goesOn(request, last, tried.size)) && ports.nowMs() < deadline) {
     const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
     const claimed = await ports.claim(target, tried);
     if (claimed.kind !== 'claimed') {
@@ -72,10 +74,19 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
     tried.add(claimed.instance.instance_id);
     last = await makeAttempt(ports, request, claimed);
     if (last.end !== null) return last.end;
-    if (last.delivery.verdict.next === 'retry') break;
     spentUsd += last.costUsd;
   }
   return comeBack(ports, request, last as MadeAttempt);
+}
+
+/** C1, C6: whether another instance is tried now. @param made attempts of this call */
+function goesOn(
+  { resendsWithinMs }: RoutedCall,
+  { delivery: { verdict } }: MadeAttempt,
+  made: number,
+): boolean {
+  if (verdict.next === 'failover') return made < maxInstances;
+  return resendsWithinMs !== undefined && verdict.ambiguity === 'ambiguous' && verdict.counted;
 }
 
 /** C2. */
@@ -86,7 +97,7 @@ function withWhatIsLeft<Request extends RoutedCall>(
 ): Request {
   const { ceilingUsd } = request.route;
   const left = ceilingUsd === null ? null : Math.max(0, ceilingUsd - spentUsd);
-  const timeoutMs = Math.max(1, Math.ceil(leftMs));
+  const timeoutMs = Math.max(1, Math.min(request.route.timeoutMs, Math.ceil(leftMs)));
   return { ...request, route: { ...request.route, timeoutMs, ceilingUsd: left } };
 }
 

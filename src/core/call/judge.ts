@@ -143,6 +143,11 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
   return isLast ? { ...verdict, next: 'failed' } : verdict;
 }
 
+/** R6: whether the instance was asked and did not do it, so that later attempts of the call go elsewhere first. */
+export function hasFailedCall({ says, next }: Verdict): boolean {
+  return says && next !== 'succeeded';
+}
+
 function attemptStateOf(settlement: Settlement): AttemptState {
   if (settlement === 'lost') return 'lost';
   return settlement === 'not_sent' ? 'released' : 'settled';

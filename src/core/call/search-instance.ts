@@ -7,7 +7,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Shortage } from '../money/shortage.ts';
 import { toInputs } from '../routing/replay.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from '../routing/types.ts';
-import type { ChoiceFacts, ClaimSearch, FleetNow } from './claim-search.ts';
+import type { ChoiceFacts, ClaimSearch, FailedBefore, FleetNow } from './claim-search.ts';
 
 /** A choice, written down: snapshots of the fleet change in place while something is waited for. */
 export interface Chosen {
@@ -26,7 +26,9 @@ export type Missed =
   | { readonly kind: 'full' }
   /** It is no longer what it was. */
   | { readonly kind: 'gone' }
-  | { readonly kind: 'over_budget'; readonly shortage: Shortage };
+  | { readonly kind: 'over_budget'; readonly shortage: Shortage }
+  /** Nobody knew that earlier attempts of the call have failed. */
+  | { readonly kind: 'failed_before'; readonly failures: FailedBefore };
 
 export interface SearchPorts<Found> {
   readonly fleet: FleetNow;
@@ -61,16 +63,18 @@ export async function searchInstance<Found extends { readonly kind: string }>(
   }
 }
 
+const missed: ReadonlySet<string> = new Set<Missed['kind']>(['full', 'gone', 'over_budget', 'failed_before']);
+
 function isMissed(found: { readonly kind: string }): found is Missed {
-  return found.kind === 'full' || found.kind === 'gone' || found.kind === 'over_budget';
+  return missed.has(found.kind);
 }
 
 async function note(
   { search, refresh }: { readonly search: ClaimSearch; readonly refresh: () => Promise<void> },
   { instance: { instance_id }, tier }: RankedInstance,
-  missed: Missed,
+  found: Missed,
 ): Promise<void> {
-  switch (missed.kind) {
+  switch (found.kind) {
     case 'full':
       // No longer idle: it is chosen again as what it is. Not even a slot free: somebody was faster.
       if (tier === 0) search.noteBusy(instance_id);
@@ -80,6 +84,8 @@ async function note(
       search.noteLost(instance_id);
       return refresh();
     case 'over_budget':
-      search.noteShortage(missed.shortage);
+      return search.noteShortage(found.shortage);
+    case 'failed_before':
+      search.noteFailures(found.failures);
   }
 }

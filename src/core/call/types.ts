@@ -9,8 +9,13 @@ import type { CallOutcome } from './outcome.ts';
 import type { RetrySettings } from './retry-policy.ts';
 
 export interface RoutedCall {
-  /** Its ceiling and its time are those of all attempts together. */
+  /** Its ceiling is that of all attempts together, and so is its time, unless `resendsWithinMs` says more. */
   readonly route: RouteConstraints;
+  /**
+   * What was lost, or not answered in time, is sent to another instance at once, as long as `retry.max` and this time
+   * of all attempts together allow. Default: whether it is sent again is its owner's choice.
+   */
+  readonly resendsWithinMs?: number;
   readonly retry: RetrySettings;
   /** How often the owner has come with this call, from 1; spaces out what is not counted. */
   readonly round: number;

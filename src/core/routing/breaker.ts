@@ -3,7 +3,7 @@
  * transport and 5xx are recorded as such; a processing error (422) is an answer, and a cancel says nothing.
  */
 export interface FaultWindow {
-  /** Faults since the last success. */
+  /** Faults since the last success, by their weight. */
   readonly consecutive: number;
   /** Outcomes by second, oldest first; at most 30 seconds, so that memory is bounded whatever the rate. */
   readonly seconds: readonly OneSecond[];
@@ -19,6 +19,8 @@ export interface CallOutcome {
   readonly ok: boolean;
   /** Nobody listens there: no need to see it twice. */
   readonly isRefused: boolean;
+  /** How much it says, at most 1. Default: 1. */
+  readonly weight?: number;
   /** Any clock that does not jump, ms. */
   readonly atMs: number;
 }
@@ -29,15 +31,18 @@ const minCalls = 10;
 
 export const noFaults: FaultWindow = { consecutive: 0, seconds: [] };
 
-function addOutcome(seconds: readonly OneSecond[], { ok, atMs }: CallOutcome): FaultWindow['seconds'] {
+function addOutcome(
+  seconds: readonly OneSecond[],
+  { ok, atMs, weight = 1 }: CallOutcome,
+): FaultWindow['seconds'] {
   const newest = seconds.at(-1);
   const second = Math.max(Math.floor(atMs / 1_000), newest?.second ?? Number.NEGATIVE_INFINITY);
-  const fault = ok ? 0 : 1;
+  const fault = ok ? 0 : weight;
   if (newest?.second === second) {
-    return [...seconds.slice(0, -1), { second, calls: newest.calls + 1, faults: newest.faults + fault }];
+    return [...seconds.slice(0, -1), { second, calls: newest.calls + weight, faults: newest.faults + fault }];
   }
   const recent = seconds.filter((one) => one.second > second - windowSeconds);
-  return [...recent, { second, calls: 1, faults: fault }];
+  return [...recent, { second, calls: weight, faults: fault }];
 }
 
 function isMostlyFaulty(seconds: FaultWindow['seconds']): boolean {
@@ -56,7 +61,7 @@ export function recordOutcome(
   outcome: CallOutcome,
 ): { readonly window: FaultWindow; readonly trips: boolean } {
   const window = {
-    consecutive: outcome.ok ? 0 : consecutive + 1,
+    consecutive: outcome.ok ? 0 : consecutive + (outcome.weight ?? 1),
     seconds: addOutcome(seconds, outcome),
   };
   const trips =

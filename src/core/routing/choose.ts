@@ -6,13 +6,14 @@
  * - R3: within a tier the least price of money and waiting wins; those within 1 % are equal, and the seed decides.
  * - R4: nothing is chosen whose worst case is over the ceiling, or over what a budget is known to leave.
  * - R5: every instance that cannot take the call carries the first reason that applies; an open breaker is the last.
+ * - R6: whoever has failed this call comes after all others that can take it, of any tier, the more often the later.
  */
 import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
 import { expectedCost, expectedSuccess, expectedWait } from './estimate.ts';
 import { createFilter, excludeInstance, neededUsd } from './filter.ts';
 import { isBehind, offer, type Ranking, settleTie, shownCandidates, type Tie } from './ranking.ts';
-import { tierOf } from './tier.ts';
+import { placeOf, tierOf } from './tier.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
 
 /** What a second of waiting is worth, USD. */
@@ -78,6 +79,7 @@ function gatherShown(first: readonly RankedInstance[], { winner, soonest }: Tie)
 export function choose(instances: readonly InstanceSnapshot[], request: RouteRequest, seed: number): Choice {
   const { priorMs, priority } = request;
   const busy = request.busy.size === 0 ? null : request.busy;
+  const failed = request.failedBefore?.size ? request.failedBefore : null;
   const filter = createFilter(request);
   const usdPerSecond = waitingUsdPerSecond[priority];
   const ifFull = fullFactor(request);
@@ -96,13 +98,16 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
     const held = heldOf(instance, busy);
     const depth = held + instance.reported_extra;
     const tier = tierOf(instance, depth, request.trials);
+    const place = placeOf(tier, failed?.get(instance.instance_id));
     const waitMs = expectedWait(instance, depth, priorMs);
     const isFull = held >= instance.max_concurrency;
     const priceUsd = (costUsd + (usdPerSecond * waitMs) / 1_000) / expectedSuccess(instance);
     const score = isFull ? priceUsd * ifFull : priceUsd;
     draft.possible++;
     if (isFull) draft.full++;
-    if (!isBehind(ranking, tier, score)) offer(ranking, { instance, tier, costUsd, waitMs, score, isFull });
+    if (!isBehind(ranking, place, score)) {
+      offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull });
+    }
   }
   const tie = settleTie(ranking, seed);
   if (tie !== null) {

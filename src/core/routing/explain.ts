@@ -1,6 +1,7 @@
 /** Turns a choice into the decision that is stored and shown: who was considered, and one sentence why. */
 import type { Candidate, Decision, Verdict } from '../../contracts/decision.ts';
 import { shownCandidates } from './ranking.ts';
+import { hasFailedBefore } from './tier.ts';
 import type { Choice, RankedInstance, RouteRequest } from './types.ts';
 
 function describeUsd(usd: number): string {
@@ -15,14 +16,31 @@ function expectation({ instance, costUsd, waitMs }: RankedInstance): string {
   return `(${instance.rate_usd === 0 ? 'free' : `about ${describeUsd(costUsd)}`}, done in about ${describeTime(waitMs)})`;
 }
 
+/** Why the next comes behind one that is in another place, whatever price and time say (R2, R6). */
+function describeDoubt(next: RankedInstance): string {
+  if (hasFailedBefore(next)) return 'has already failed this call';
+  return next.tier === 2 ? 'has a late heartbeat' : 'failed too often a moment ago';
+}
+
+function describeFirst(best: RankedInstance, next: RankedInstance | undefined): string {
+  const { endpoint } = best.instance;
+  if (next === undefined) return `${endpoint} has the best price and time ${expectation(best)}`;
+  const other = `${next.instance.endpoint} ${expectation(next)}`;
+  return next.place === best.place
+    ? `${endpoint} has the best price and time ${expectation(best)}, before ${other}`
+    : `${endpoint} is the first choice ${expectation(best)}: ${other} ${describeDoubt(next)}`;
+}
+
 function describeClaimed(best: RankedInstance, next: RankedInstance | undefined): string {
   const { endpoint } = best.instance;
-  const before = next === undefined ? '' : `, before ${next.instance.endpoint} ${expectation(next)}`;
+  if (hasFailedBefore(best)) {
+    return `${endpoint} is tried once more ${expectation(best)}: it has failed this call, and no other can take it`;
+  }
   switch (best.tier) {
     case 0:
       return `${endpoint} is free, local and idle`;
     case 1:
-      return `${endpoint} has the best price and time ${expectation(best)}${before}`;
+      return describeFirst(best, next);
     case 2:
       return `${endpoint} is the last resort ${expectation(best)}: its heartbeat is late, and no other can take the call`;
     default:
@@ -41,7 +59,10 @@ function describeUnclaimed(
     const who = possible === 1 ? `the only possible instance` : `each of ${possible} possible instances`;
     return `${who} of ${capability} is full; ${endpoint} is waited for ${expectation(best)}`;
   }
-  return `${endpoint} is full, and waiting for it ${expectation(best)} is better than ${next.instance.endpoint} ${expectation(next)}`;
+  const other = `${next.instance.endpoint} ${expectation(next)}`;
+  return next.place === best.place
+    ? `${endpoint} is full, and waiting for it ${expectation(best)} is better than ${other}`
+    : `${endpoint} is full and waited for ${expectation(best)}: ${other} ${describeDoubt(next)}`;
 }
 
 const words: Record<Verdict, string> = {
@@ -95,9 +116,10 @@ function explain(choice: Choice, request: RouteRequest, chosen: boolean): string
     : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}`;
 }
 
-function verdictOfBest(best: RankedInstance, chosen: boolean): Verdict {
+function verdictOf(entry: RankedInstance, best: RankedInstance | null, chosen: boolean): Verdict {
+  if (entry !== best) return hasFailedBefore(entry) ? 'already_tried' : 'worse';
   if (chosen) return 'chosen';
-  return best.isFull ? 'wait' : 'lost_claim';
+  return entry.isFull ? 'wait' : 'lost_claim';
 }
 
 function listCandidates({ best, shown, excluded }: Choice, chosen: boolean): Candidate[] {
@@ -109,7 +131,7 @@ function listCandidates({ best, shown, excluded }: Choice, chosen: boolean): Can
       cost_usd: entry.costUsd,
       wait_ms: Math.round(entry.waitMs),
       score: entry.score,
-      verdict: entry === best ? verdictOfBest(entry, chosen) : 'worse',
+      verdict: verdictOf(entry, best, chosen),
     });
   }
   for (const { instance, verdict } of excluded) {

@@ -8,32 +8,32 @@ import type { RankedInstance } from './types.ts';
 export const shownCandidates = 20;
 
 export interface Ranking {
-  /** At most 20, by tier, score, wait and id. */
+  /** At most 20, by place, score, wait and id. */
   readonly first: RankedInstance[];
   /** Holds all that are tied with the first, and some that were before it came. */
   near: RankedInstance[];
 }
 
-function isTiedWith(head: RankedInstance, tier: number, score: number): boolean {
-  return tier === head.tier && isTied(score, head.score);
+function isTiedWith(head: RankedInstance, place: number, score: number): boolean {
+  return place === head.place && isTied(score, head.score);
 }
 
 /** Neither among the first nor tied: not worth an object. */
-export function isBehind({ first }: Ranking, tier: number, score: number): boolean {
+export function isBehind({ first }: Ranking, place: number, score: number): boolean {
   if (first.length < shownCandidates) return false;
   const last = first[shownCandidates - 1] as RankedInstance;
-  const isAfter = tier > last.tier || (tier === last.tier && score > last.score);
-  return isAfter && !isTiedWith(first[0] as RankedInstance, tier, score);
+  const isAfter = place > last.place || (place === last.place && score > last.score);
+  return isAfter && !isTiedWith(first[0] as RankedInstance, place, score);
 }
 
 function isBefore(a: RankedInstance, b: RankedInstance): boolean {
-  if (a.tier !== b.tier) return a.tier < b.tier;
+  if (a.place !== b.place) return a.place < b.place;
   if (a.score !== b.score) return a.score < b.score;
   if (a.waitMs !== b.waitMs) return a.waitMs < b.waitMs;
   return a.instance.instance_id < b.instance.instance_id;
 }
 
-function placeOf(first: readonly RankedInstance[], candidate: RankedInstance): number {
+function positionOf(first: readonly RankedInstance[], candidate: RankedInstance): number {
   let low = 0;
   let high = first.length;
   while (low < high) {
@@ -46,17 +46,17 @@ function placeOf(first: readonly RankedInstance[], candidate: RankedInstance): n
 
 export function offer(ranking: Ranking, candidate: RankedInstance): void {
   const { first } = ranking;
-  const at = placeOf(first, candidate);
+  const at = positionOf(first, candidate);
   if (at === 0 && first.length > 0) {
     const head = first[0] as RankedInstance;
-    if (!isTiedWith(candidate, head.tier, head.score)) ranking.near = [];
+    if (!isTiedWith(candidate, head.place, head.score)) ranking.near = [];
   }
   if (at < shownCandidates) {
     if (first.length < shownCandidates) first.push(candidate);
     for (let to = first.length - 1; to > at; to--) first[to] = first[to - 1] as RankedInstance;
     first[at] = candidate;
   }
-  if (isTiedWith(first[0] as RankedInstance, candidate.tier, candidate.score)) ranking.near.push(candidate);
+  if (isTiedWith(first[0] as RankedInstance, candidate.place, candidate.score)) ranking.near.push(candidate);
 }
 
 function idOf({ instance }: RankedInstance): string {
@@ -85,7 +85,7 @@ export interface Tie {
 /** Of those within 1 % of the least score, and then of the least wait, the seed's. Null when nothing was offered. */
 export function settleTie({ first: [head], near }: Ranking, seed: number): Tie | null {
   if (head === undefined) return null;
-  const tied = near.filter(({ tier, score }) => isTiedWith(head, tier, score));
+  const tied = near.filter(({ place, score }) => isTiedWith(head, place, score));
   const soonest = findSoonest(tied) ?? head;
   let winner = soonest;
   let least = tieHash(seed, idOf(soonest));

@@ -28,6 +28,7 @@ interface Inputs {
     readonly busy: readonly string[];
     readonly trials: readonly string[];
     readonly waiting: number;
+    readonly failed_before: readonly (readonly [instanceId: string, failures: number])[];
   };
   readonly seed: number;
   readonly columns: readonly string[];
@@ -51,6 +52,7 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       busy: [...request.busy],
       trials: [...(request.trials ?? [])],
       waiting: request.waiting ?? 0,
+      failed_before: [...(request.failedBefore ?? [])],
     },
     seed,
     columns,
@@ -74,6 +76,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     busy: new Set(request.busy),
     trials: new Set(request.trials),
     waiting: request.waiting,
+    failedBefore: new Map(request.failed_before),
   };
 }
 

@@ -17,14 +17,21 @@ const maxDurations = 50;
 
 export const noCalls: ObservedCalls = { durations: [], successes: 0, failures: 0, decay: 1 };
 
+export interface ObservedCall {
+  readonly durationMs: number;
+  readonly ok: boolean;
+  /** How much a failure counts, at most 1. Default: 1. */
+  readonly weight?: number;
+}
+
 export function observeCall(
   seen: ObservedCalls,
-  { durationMs, ok }: { readonly durationMs: number; readonly ok: boolean },
+  { durationMs, ok, weight = 1 }: ObservedCall,
 ): ObservedCalls {
   return {
     durations: ok ? [...seen.durations, durationMs].slice(-maxDurations) : seen.durations,
     successes: seen.successes * countDecay + (ok ? 1 : 0),
-    failures: seen.failures * countDecay + (ok ? 0 : 1),
+    failures: seen.failures * countDecay + (ok ? 0 : weight),
     decay: seen.decay * countDecay,
   };
 }

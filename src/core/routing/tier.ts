@@ -1,5 +1,8 @@
-/** R2. Tiers come before scores: the specification's preferred instance first, doubtful ones last. */
-import type { InstanceSnapshot } from './types.ts';
+/**
+ * R2. Tiers come before scores: the specification's preferred instance first, doubtful ones last. R6. Before tiers comes
+ * whether the instance has failed this very call.
+ */
+import type { InstanceSnapshot, RankedInstance } from './types.ts';
 
 const loopback = /^https?:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(\/|$)/;
 
@@ -9,6 +12,20 @@ export function isLocal({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'end
 
 /** Of an instance whose breaker is half-open; one whose breaker is open is no candidate. */
 export const halfOpenTier = 3;
+
+const tiers = halfOpenTier + 1;
+
+/**
+ * R6: tiers as they are, and behind all of them the tiers of those that have failed this call, the more often the later.
+ * @param failures counted ones; undefined = it has not failed this call
+ */
+export function placeOf(tier: number, failures: number | undefined): number {
+  return failures === undefined ? tier : tier + tiers * (1 + failures);
+}
+
+export function hasFailedBefore({ tier, place }: Pick<RankedInstance, 'tier' | 'place'>): boolean {
+  return place !== tier;
+}
 
 /**
  * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open.

@@ -58,6 +58,8 @@ export interface RouteRequest {
   readonly busy: ReadonlySet<string>;
   /** Half-open instances that this call may try: they count as they would with a closed breaker. */
   readonly trials?: ReadonlySet<string>;
+  /** Instances that failed this call in earlier attempts, each with how many of those were counted. */
+  readonly failedBefore?: ReadonlyMap<string, number>;
   /** Other calls of the capability that wait in line; 0 when not given. */
   readonly waiting?: number;
 }
@@ -72,6 +74,8 @@ export type RouteConstraints = Pick<
 export interface RankedInstance {
   readonly instance: InstanceSnapshot;
   readonly tier: number;
+  /** What comes before the score (R6): another one than the tier when it has failed this call in an earlier attempt. */
+  readonly place: number;
   readonly costUsd: number;
   readonly waitMs: number;
   readonly score: number;

@@ -22,6 +22,8 @@ export interface Claim {
   readonly key: string;
   /** No other attempt of this key was ever made, and nobody else makes one. */
   readonly is_first: boolean;
+  /** Instances of which it is known that they have failed the key. */
+  readonly known_failures: readonly string[];
   readonly project_id: string;
   readonly step: StepKey | null;
   /** Whose ceiling holds: the run of the step, or of the ladder that asks a model for it. */
@@ -65,7 +67,9 @@ export type ClaimResult =
   | { readonly outcome: 'answered'; readonly output: Json }
   /** closed: the step or its run ended otherwise. full, gone: not this instance; gone also when its price is another. */
   | { readonly outcome: 'closed' | 'full' | 'gone' }
-  | { readonly outcome: 'over_budget'; readonly output: BudgetShortage };
+  | { readonly outcome: 'over_budget'; readonly output: BudgetShortage }
+  /** Instances have failed the key that were not known to; with how many of those attempts are counted. */
+  | { readonly outcome: 'failed_before'; readonly output: Readonly<Record<string, number>> };
 
 export interface AttemptEnd {
   readonly attempt_id: string;
@@ -73,6 +77,8 @@ export interface AttemptEnd {
   readonly state: AttemptState;
   readonly ambiguity: Ambiguity | null;
   readonly counted: boolean;
+  /** Later attempts of the key go to other instances first. */
+  readonly has_failed: boolean;
   readonly settled_nano: bigint;
   readonly certainty: 'exact' | 'estimated';
   readonly duration_ms: number;

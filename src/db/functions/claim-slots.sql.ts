@@ -1,7 +1,7 @@
 /**
  * Claims slots on instances, for claims whose keys, steps and money are locked; null p_refusal = the money of all of them is
- * reserved. A claim is answered or closed by its step, by the step as a whole or by its run; a half-open breaker lets one
- * call through. It answers in the order given, and gives back the money of those that came to nothing. It locks the
+ * reserved. A claim is answered or closed by its step, by the step as a whole or by its run; one that does not know which
+ * instances have failed its key is told (R6); a half-open breaker lets one call through. It answers in the order given, and gives back the money of those that came to nothing. It locks the
  * instances, by id (L5).
  */
 export const claimSlots = `
@@ -9,8 +9,9 @@ create function claim_slots(p_claims claim_request[], p_now timestamptz, p_refus
   p_has_steps boolean, p_has_earlier boolean,
   out outcomes text[], out numbers int[], out counted int[], out outputs json[]) language plpgsql as $$
 declare
-  v_ended text[]; -- by the step, the whole of it or its run: answered, closed or null
+  v_ended text[]; -- by the step, the whole of it or its run: answered, closed; else failed_before or null
   v_made int[];
+  v_has_news boolean[]; -- instances have failed the key that the claim does not know of
   v_endpoints text[];
   v_held int;
   v_instances text[];
@@ -32,11 +33,22 @@ begin
       left join step s on s.run_id = x.run_id and s.step_id = x.step_id and s.item = x.item;
   end if;
   if p_has_earlier then
-    select array_agg(e.made order by x.ordinality), array_agg(e.counted order by x.ordinality)
-      into v_made, counted
+    select array_agg(e.made order by x.ordinality), array_agg(e.counted order by x.ordinality),
+        array_agg(e.has_news order by x.ordinality)
+      into v_made, counted, v_has_news
       from unnest(p_claims) with ordinality x
-      left join lateral (select count(*)::int as made, (count(*) filter (where a.counted))::int as counted
+      left join lateral (select count(*)::int as made, (count(*) filter (where a.counted))::int as counted,
+          bool_or(a.has_failed and a.instance_id <> all (x.known_failures)) as has_news
         from attempt a where a.key = x.key and not x.is_first) e on true;
+    if true = any (v_has_news) then
+      outputs := coalesce(outputs, array_fill(null::json, array[cardinality(p_claims)]));
+      for n in 1 .. cardinality(p_claims) loop
+        if v_has_news[n] and v_ended[n] is null then
+          v_ended[n] := 'failed_before';
+          outputs[n] := failures_of(p_claims[n].key);
+        end if;
+      end loop;
+    end if;
   end if;
 
   if cardinality(p_claims) = 1 then

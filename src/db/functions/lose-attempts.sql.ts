@@ -10,7 +10,7 @@ declare
   v_held bigint[];
 begin
   with lost as (
-    update attempt set state = 'lost', ambiguity = 'ambiguous', counted = true,
+    update attempt set state = 'lost', ambiguity = 'ambiguous', counted = true, has_failed = true,
       settled_nano = reserved_nano, certainty = 'estimated', finished_at = clock_timestamp(),
       duration_ms = extract(epoch from clock_timestamp() - started_at) * 1000,
       error = jsonb_build_object('code', 'contact_lost', 'message', 'the process that made the call went away')

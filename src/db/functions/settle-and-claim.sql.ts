@@ -83,8 +83,8 @@ begin
         perform keep_answers(v_ends, p_outputs);
       end if;
     else
-      update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted, settled_nano = 0,
-          certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
+      update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted,
+          has_failed = e.has_failed, settled_nano = 0, certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
         from unnest(v_ends) e
         where a.attempt_id = e.attempt_id and a.token = e.token and a.state in ('reserved', 'dispatched')
           and a.step_id is null and a.reserved_nano = 0;

@@ -23,6 +23,7 @@ begin
       state = case when e.was = 'lost' then a.state else e.state end,
       ambiguity = case when e.was = 'lost' then a.ambiguity else e.ambiguity end,
       counted = case when e.was = 'lost' then a.counted else e.counted end,
+      has_failed = a.has_failed or e.has_failed,
       duration_ms = case when e.was = 'lost' then a.duration_ms else e.duration_ms end,
       error = case when e.was = 'lost' then a.error else e.error end,
       finished_at = case when e.was = 'lost' then a.finished_at else clock_timestamp() end

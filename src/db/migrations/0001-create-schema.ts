@@ -13,6 +13,7 @@ import { claimOneByOne } from '../functions/claim-one-by-one.sql.ts';
 import { claimSlots } from '../functions/claim-slots.sql.ts';
 import { costBelow } from '../functions/cost-below.sql.ts';
 import { dayStart } from '../functions/day-start.sql.ts';
+import { failuresOf } from '../functions/failures-of.sql.ts';
 import { isTight } from '../functions/is-tight.sql.ts';
 import { keepAnswers } from '../functions/keep-answers.sql.ts';
 import { lockBudgets } from '../functions/lock-budgets.sql.ts';
@@ -106,6 +107,7 @@ const functions = [
   settleEnds,
   keepAnswers,
   beginSteps,
+  failuresOf,
   claimSlots,
   claimOneByOne,
   settleAndClaim,

@@ -25,6 +25,7 @@ create table attempt (
   certainty text check (certainty in ('exact', 'estimated')),
   ambiguity text check (ambiguity in ('not_sent', 'rejected', 'overloaded', 'ambiguous', 'answered')),
   counted boolean not null default false, -- against retry.max
+  has_failed boolean not null default false, -- later attempts of the key go to other instances first
   error jsonb,
   duration_ms double precision,
   decision json not null,

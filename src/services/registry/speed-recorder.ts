@@ -3,12 +3,18 @@
  * that cannot be written is dropped, not queued.
  */
 import type { Logger } from 'pino';
-import { averageWeights, noCalls, type ObservedCalls, observeCall } from '../../core/routing/speed.ts';
+import {
+  averageWeights,
+  noCalls,
+  type ObservedCall,
+  type ObservedCalls,
+  observeCall,
+} from '../../core/routing/speed.ts';
 import type { Db } from '../../db/connect.ts';
 import { foldSpeedReports } from '../../db/instance/instance-speed.ts';
 
 export interface SpeedRecorder {
-  recordCall(instanceId: string, call: { readonly durationMs: number; readonly ok: boolean }): void;
+  recordCall(instanceId: string, call: ObservedCall): void;
   /** Writes what was recorded. @throws what the database throws */
   flush(): Promise<void>;
   /** Writes what was recorded and ends. */

@@ -11,6 +11,8 @@ export interface CallReport {
   readonly ok: boolean;
   /** No connection was made. */
   readonly isRefused: boolean;
+  /** How much it says, at most 1. */
+  readonly weight: number;
   readonly isTrial: boolean;
 }
 
@@ -42,10 +44,11 @@ export function createBreakers({ db, logger }: { readonly db: Db; readonly logge
   };
 
   return {
-    record: (instanceId, { ok, isRefused, isTrial }) => {
+    record: (instanceId, { ok, isRefused, isTrial, weight }) => {
       const { window, trips } = recordOutcome(windows.get(instanceId) ?? noFaults, {
         ok,
         isRefused,
+        weight,
         atMs: performance.now(),
       });
       windows.set(instanceId, window);

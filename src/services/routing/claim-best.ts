@@ -6,6 +6,7 @@ import { worstCase } from '../../core/money/price.ts';
 import type { Shortage } from '../../core/money/shortage.ts';
 import { enforcedTimeout } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
+import type { RouteRequest } from '../../core/routing/types.ts';
 import type { BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
@@ -49,6 +50,8 @@ export async function claimBest(
       return { kind: 'answered', output: result.output };
     case 'over_budget':
       return { kind: 'over_budget', shortage: toShortage(result.output) };
+    case 'failed_before':
+      return { kind: 'failed_before', failures: new Map(Object.entries(result.output)) };
     default:
       return { kind: result.outcome };
   }
@@ -66,6 +69,7 @@ function toClaim(
     token: newToken(),
     key: target.key,
     is_first: target.isKeyNew && request.ruledOut.size === 0,
+    known_failures: listFailures(request),
     project_id: target.projectId,
     step: target.step,
     run_id: target.step?.run_id ?? target.runId ?? null,
@@ -80,6 +84,12 @@ function toClaim(
     decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
     inputs,
   };
+}
+
+function listFailures({ ruledOut, failedBefore }: RouteRequest): string[] {
+  const known = new Set(failedBefore?.keys());
+  for (const [id, why] of ruledOut) if (why === 'already_tried') known.add(id);
+  return [...known];
 }
 
 function toShortage({ scope, run_id, resets_at, ...nano }: BudgetShortage): Shortage {

@@ -9,7 +9,14 @@ export function releaseClaim(
 ): Promise<void> {
   const isDurable = step !== null || reserved_nano > 0n;
   const end = {
-    ...({ attempt_id, token, state: 'released', ambiguity: 'not_sent', counted: false } as const),
+    ...({
+      attempt_id,
+      token,
+      state: 'released',
+      ambiguity: 'not_sent',
+      counted: false,
+      has_failed: false,
+    } as const),
     ...({ settled_nano: 0n, certainty: 'exact', duration_ms: 0, output: undefined, event_data: {} } as const),
     ...({
       is_step: step !== null,

@@ -1,13 +1,15 @@
 /** What a delivery says about the instance that it went to: whether it is there, works, and how fast. */
 import type { Logger } from 'pino';
 import type { Delivery } from '../../core/call/types.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import { weightOfTimeout } from '../../core/routing/hang.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
 import type { Breakers } from './breakers.ts';
+import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { Claimed } from './routed-call.ts';
 
 export interface ReportDependencies {
+  readonly fleet: Pick<FleetPoller, 'of'>;
   readonly registry: Pick<RegistryService, 'reportRefused'>;
   readonly speed: Pick<SpeedRecorder, 'recordCall'>;
   readonly breakers: Pick<Breakers, 'record'>;
@@ -16,7 +18,7 @@ export interface ReportDependencies {
 
 /** Nothing here is waited for: the call goes on with its answer. */
 export function reportInstance(
-  { registry, speed, breakers, logger }: ReportDependencies,
+  { fleet, registry, speed, breakers, logger }: ReportDependencies,
   { instance, isTrial, timeoutMs }: Claimed,
   { outcome: { kind }, verdict, durationMs }: Delivery,
 ): void {
@@ -26,15 +28,11 @@ export function reportInstance(
       .reportRefused(instance_id)
       .catch((error: unknown) => logger.warn({ err: error }, 'an unreachable instance was not reported'));
   }
-  if (kind === 'timeout' && timeoutMs < fairTimeMs(instance)) return;
-  const isAnswered = kind === 'answered';
-  if (isAnswered || verdict.blames) speed.recordCall(instance_id, { durationMs, ok: isAnswered });
+  const ok = kind === 'answered';
+  const weight =
+    kind === 'timeout' ? weightOfTimeout(timeoutMs, instance, fleet.of(instance.name).priorMs) : 1;
+  if (ok || verdict.blames) speed.recordCall(instance_id, { durationMs, ok, weight });
   if (verdict.says) {
-    breakers.record(instance_id, { ok: !verdict.trips, isRefused: kind === 'not_sent', isTrial });
+    breakers.record(instance_id, { ok: !verdict.trips, isRefused: kind === 'not_sent', isTrial, weight });
   }
-}
-
-/** A caller that gives less time than this learns nothing about the instance from a time-out. */
-function fairTimeMs({ duration_ms }: InstanceSnapshot): number {
-  return duration_ms === null ? 30_000 : Math.min(30_000, 4 * duration_ms);
 }

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import type { StepState } from '../../contracts/run.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
-import type { Verdict } from '../../core/call/judge.ts';
+import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
 import { retryUntil } from '../delivery/retry-until.ts';
@@ -69,6 +69,7 @@ function toAttemptEnd(
     state: verdict.attemptState,
     ambiguity: verdict.ambiguity,
     counted: verdict.counted,
+    has_failed: hasFailedCall(verdict),
     settled_nano: amount,
     certainty,
     duration_ms: durationMs,

@@ -160,6 +160,7 @@ function toCall(
       ceilingUsd: context.ceilingUsd,
       remainingMs: isInline ? Number.POSITIVE_INFINITY : remainingMs,
     }),
+    resendsWithinMs: remainingMs,
     retry: settings.retry,
     round,
     maxWaitMs: Math.min(longestWaitMs, remainingMs),

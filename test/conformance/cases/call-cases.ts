@@ -34,6 +34,16 @@ const versions = {
     },
   },
 };
+/** The first is preferred, and does not answer it. */
+function deafFirst(reply: object) {
+  const instances = [{}, { tags: ['far'] }];
+  return { capabilities: { x: { instances, replies: [{ instance: 1, ...reply }, { output: { by: 2 } }] } } };
+}
+const bySecond = {
+  ...succeeded,
+  steps: { a: { state: 'succeeded', attempts: 2, output: { by: 2 } } },
+  calls: { x: 2 },
+} as const;
 const paid = { capabilities: { x: { cost_model: { type: 'per_call', rate_usd: 0.5 } } } } as const;
 
 export const callCases: readonly ConformanceCase[] = [
@@ -72,6 +82,21 @@ export const callCases: readonly ConformanceCase[] = [
         capabilities: { x: { replies: [{ times: 2, error: { status: 500, message: 'broken' } }, {}] } },
       },
       expected: { ...succeeded, steps: { a: { state: 'succeeded', attempts: 3 } } },
+    },
+  ),
+  happy(
+    'step.retry',
+    'what was lost goes to another instance at once, without a pause',
+    step({ retry: { max: 1, initial: '1h' }, total_timeout: '20s' }),
+    { script: deafFirst({ lost: true }), expected: bySecond },
+  ),
+  unhappy(
+    'step.retry',
+    'what was lost everywhere is tried again everywhere, as often as it may be',
+    step({ retry: { max: 2, initial: '10ms' } }),
+    {
+      script: { capabilities: { x: { instances: [{}, { tags: ['far'] }], replies: [{ lost: true }] } } },
+      expected: failed('contact_lost', 3),
     },
   ),
   unhappy('step.retry', 'a fault that stays ends the step', step({ retry: onceMore }), {
@@ -131,6 +156,12 @@ export const callCases: readonly ConformanceCase[] = [
     script: { capabilities: { x: { replies: [{ delay: '100ms' }] } } },
     expected: { ...succeeded, steps: { a: { attempts: 1 } } },
   }),
+  happy(
+    'step.timeout',
+    'an instance that does not answer in time is not asked again while there is another',
+    step({ timeout: '300ms', retry: { max: 1, initial: '1h' }, total_timeout: '20s' }),
+    { script: deafFirst({ delay: '60s' }), expected: bySecond },
+  ),
   unhappy(
     'step.timeout',
     'an attempt without an answer in time is a fault that may pass',

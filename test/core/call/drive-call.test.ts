@@ -196,6 +196,47 @@ it('C5: says for good what no time cures', async () => {
   expect(end).toEqual({ kind: 'failed', error, isRecorded: false, decision });
 });
 
+const late: CallOutcome = { kind: 'timeout', timeoutMs: 10_000 };
+
+it('C6: sends what was lost or came too late elsewhere at once, each with the time of one attempt', async () => {
+  const durationMs = 10_000;
+  const stage = aStage([
+    { outcome: late, durationMs },
+    { outcome: lost, durationMs: 3 },
+    { outcome: late, durationMs },
+    { outcome: answered },
+  ]);
+  const end = await driveCall(stage.ports, aCall({ resendsWithinMs: 25_000 }));
+  expect(end).toMatchObject({ kind: 'succeeded', output: { n: 1 } });
+  expect(stage.asked.map(({ timeoutMs, tried }) => [timeoutMs, tried.length])).toEqual([
+    [10_000, 0],
+    [10_000, 1],
+    [10_000, 2],
+    [4_997, 3],
+  ]);
+});
+
+it('C6: pauses only when no other is left, and no longer sends when the retries or the time are used up', async () => {
+  const alone = aStage([{ outcome: lost }], { counted: 1 });
+  const pause = await driveCall(alone.ports, aCall({ resendsWithinMs: 60_000 }));
+  expect(pause).toMatchObject({ kind: 'retry', delayMs: 2_000, error: { code: 'contact_lost' } });
+  const last = aStage([{ outcome: lost }, { outcome: answered }], { counted: 3 });
+  const end = await driveCall(last.ports, aCall({ resendsWithinMs: 60_000 }));
+  expect(end).toMatchObject({ kind: 'failed', error: { code: 'contact_lost' } });
+  const over = aStage([{ outcome: late, durationMs: 10_000 }, { outcome: answered }]);
+  await driveCall(over.ports, aCall({ resendsWithinMs: 10_000 }));
+  expect([last.sent, over.sent]).toEqual([['0'], ['0']]);
+});
+
+it('C6: nothing that is to be sent at most once, or that this process gave up, goes elsewhere', async () => {
+  const once = aStage([{ outcome: lost }, { outcome: answered }]);
+  const request = aCall({ resendsWithinMs: 60_000, retry: { ...retry, max: 0 } });
+  expect(await driveCall(once.ports, request)).toMatchObject({ kind: 'unknown' });
+  const stopped = aStage([{ outcome: { kind: 'abandoned' } }, { outcome: answered }]);
+  expect(await driveCall(stopped.ports, aCall({ resendsWithinMs: 60_000 }))).toMatchObject({ kind: 'retry' });
+  expect([once.sent, stopped.sent]).toEqual([['0'], ['0']]);
+});
+
 it('goes on elsewhere after a fault of the instance, and tells of the attempt that succeeded', async () => {
   const stage = aStage([{ outcome: broken }, { outcome: answered, durationMs: 7 }]);
   expect(await driveCall(stage.ports, aCall())).toEqual({
@@ -211,7 +252,7 @@ it('goes on elsewhere after a fault of the instance, and tells of the attempt th
   });
 });
 
-it('does not go on elsewhere when it may have worked: that is a later attempt', async () => {
+it('leaves it to the owner whether what may have worked is sent again', async () => {
   const stage = aStage([{ outcome: lost }, { outcome: answered }]);
   const end = await driveCall(stage.ports, aCall());
   expect(end).toMatchObject({ kind: 'retry', delayMs: 1_000, error: { code: 'contact_lost' } });

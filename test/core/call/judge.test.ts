@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isExhausted, judgeOutcome, type Verdict } from '../../../src/core/call/judge.ts';
+import { hasFailedCall, isExhausted, judgeOutcome, type Verdict } from '../../../src/core/call/judge.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
 
 type Evidence = Pick<Verdict, 'blames' | 'trips' | 'says'>;
@@ -184,5 +184,19 @@ describe('judgeOutcome', () => {
         ? verdict(lost, ['unknown', 'delivery_unknown', `${error}; ${once}`])
         : verdict({ ...lost, counted: false }, ['retry', 'contact_lost', error])),
     });
+  });
+
+  it('R6: an instance has failed the call when it was asked and did not do it', () => {
+    const kinds = table.map(([outcome]) => outcome);
+    const others: CallOutcome[] = [{ kind: 'withheld' }, { kind: 'unsent' }, { kind: 'abandoned' }];
+    const facts = { countedBefore: 0, retryMax: 3 };
+    const blameless = [...kinds, ...others].filter((outcome) => !hasFailedCall(judgeOutcome(outcome, facts)));
+    expect(blameless.map(({ kind }) => kind)).toEqual([
+      'answered',
+      'cancelled',
+      'withheld',
+      'unsent',
+      'abandoned',
+    ]);
   });
 });

@@ -53,6 +53,14 @@ export const anyRequest: fc.Arbitrary<RouteRequest> = fc
     ),
     trials: fc.constantFrom(new Set<string>(), new Set(['ins_5']), new Set(['ins_2', 'ins_5'])),
     waiting: fc.constantFrom(0, 0, 1, 7),
+    failedBefore: fc.constantFrom(
+      new Map<string, number>(),
+      new Map([
+        ['ins_1', 0],
+        ['ins_4', 1],
+        ['ins_6', 2],
+      ]),
+    ),
     busy: fc.constantFrom(new Set<string>(), new Set(['ins_1', 'ins_2'])),
   })
   .map((request) => aRequest(request));

@@ -42,6 +42,22 @@ describe('recordOutcome', () => {
     expect(tripsOf(outcomes, stepMs)).toEqual(trips);
   });
 
+  it('counts what says less by how much it says', () => {
+    const trips = (weight: number): number => {
+      let window = noFaults;
+      for (let seen = 1; ; seen++) {
+        const next = recordOutcome(window, { ok: false, isRefused: false, weight, atMs: seen });
+        if (next.trips) return seen;
+        window = next.window;
+      }
+    };
+    expect([trips(1), trips(0.5), trips(0.125)]).toEqual([5, 10, 40]);
+    const half = { ok: false, isRefused: false, weight: 0.5 };
+    const calls = [true, false, true, true, false, false].map((ok, atMs) => ({ ...half, ok, atMs }));
+    const { window } = calls.reduce((seen, call) => recordOutcome(seen.window, call), { window: noFaults });
+    expect(window.seconds).toEqual([{ second: 0, calls: 3, faults: 1.5 }]);
+  });
+
   it('keeps at most 30 seconds, whatever the rate, and also when the clock stands or goes back', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -2_000, max: 5_000 }), { maxLength: 300 }), (steps) => {

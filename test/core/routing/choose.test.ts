@@ -122,6 +122,30 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     'suspect open',
   ],
   [
+    'what has failed this call comes after whatever can take it, full, suspect, half-open or dear',
+    [
+      anInstance('failed'),
+      aPaid('dear', 1_000),
+      busy('full'),
+      anInstance('suspect', { state: 'suspect' }),
+      anInstance('open', { breaker_until_ms: now }),
+    ],
+    aRequest({ failedBefore: new Map([['failed', 0]]), priority: 'batch' }),
+    'full dear suspect open failed',
+  ],
+  [
+    'and what has failed it more often after what has failed it less often',
+    [anInstance('twice'), anInstance('once', { state: 'suspect' }), anInstance('refused', { held: 1 })],
+    aRequest({
+      failedBefore: new Map([
+        ['twice', 2],
+        ['once', 1],
+        ['refused', 0],
+      ]),
+    }),
+    'refused once twice',
+  ],
+  [
     'an instance that is known to be busy is not chosen as idle',
     [anInstance('seems'), anInstance('idle', { duration_ms: 90_000 })],
     aRequest({ busy: new Set(['seems']) }),
@@ -233,6 +257,7 @@ describe('choose', () => {
     const best = {
       instance: full,
       tier: 1,
+      place: 1,
       costUsd: 0,
       waitMs: 30_000,
       score: (0.3 / 0.9) * 2,
@@ -326,7 +351,7 @@ describe('the choice', () => {
     );
   });
 
-  it('counts every instance once, shows at most 20, and the best first; the others by tier and score', () => {
+  it('counts every instance once, shows at most 20, and the best first; the others by place and score', () => {
     fc.assert(
       fc.property(fleets, anyRequest, fc.integer(), (fleet, request, seed) => {
         const { best, shown, possible, full, excluded, verdicts } = choose(fleet, request, seed);
@@ -337,21 +362,21 @@ describe('the choice', () => {
         expect(new Set([...shown, ...excluded].map(idOf)).size).toBe(shown.length + excluded.length);
         expect(shown[0] ?? null).toBe(best);
         for (const [at, next] of shown.slice(2).entries()) {
-          const { tier, score } = shown[at + 1] as (typeof shown)[number];
-          expect(tier < next.tier || (tier === next.tier && score <= next.score)).toBe(true);
+          const { place, score } = shown[at + 1] as (typeof shown)[number];
+          expect(place < next.place || (place === next.place && score <= next.score)).toBe(true);
         }
       }),
     );
   });
 
-  it('is within 1 % of the least score of the best tier', () => {
+  it('is within 1 % of the least score of the best place', () => {
     fc.assert(
       fc.property(fleets, anyRequest, fc.integer(), (fleet, request, seed) => {
         const alone = fleet.flatMap((one) => choose([one], request, seed).best ?? []);
-        const tier = Math.min(...alone.map((one) => one.tier));
-        const score = Math.min(...alone.filter((one) => one.tier === tier).map((one) => one.score));
+        const place = Math.min(...alone.map((one) => one.place));
+        const score = Math.min(...alone.filter((one) => one.place === place).map((one) => one.score));
         const { best } = choose(fleet, request, seed);
-        expect(best?.tier ?? Number.POSITIVE_INFINITY).toBe(tier);
+        expect(best?.place ?? Number.POSITIVE_INFINITY).toBe(place);
         expect(best?.score ?? 0).toBeLessThanOrEqual(score * 1.01);
       }),
     );
@@ -370,11 +395,26 @@ describe('the choice', () => {
         fc.constantFrom(...worse),
         (fleet, request, seed, how) => {
           const { best } = choose(fleet, request, seed);
-          fc.pre(best !== null && best.tier < 2);
+          fc.pre(best !== null && best.place < 2);
           const other = { ...best.instance, ...how, instance_id: 'ins_worse' };
           expect(choose([...fleet, other], request, seed).best).toEqual(best);
         },
       ),
+    );
+  });
+
+  it('R6: has failed this call only when all that can take it have, and none of them less often', () => {
+    const counts = fc.array(fc.option(fc.nat(3), { nil: null }), { minLength: 60, maxLength: 60 });
+    fc.assert(
+      fc.property(fleets, anyRequest, counts, fc.integer(), (fleet, wish, failures, seed) => {
+        const failedBefore = new Map(failures.flatMap((n, at) => (n === null ? [] : [[`ins_${at}`, n]])));
+        const request = { ...wish, failedBefore };
+        const failuresOf = ({ instance_id }: InstanceSnapshot): number => failedBefore.get(instance_id) ?? -1;
+        const { best } = choose(fleet, request, seed);
+        const possible = fleet.filter((one) => choose([one], request, seed).best !== null);
+        const fewest = Math.min(...possible.map(failuresOf));
+        expect(best === null ? Number.POSITIVE_INFINITY : failuresOf(best.instance)).toBe(fewest);
+      }),
     );
   });
 

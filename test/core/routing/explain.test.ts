@@ -41,6 +41,40 @@ const reasons: [rule: string, Story, reason: string][] = [
     `${at('a')} is the last resort (free, done in about 10 s): its heartbeat is late, and no other can take the call`,
   ],
   [
+    'one that is up, before one whose heartbeat is late',
+    { fleet: [paid, anInstance('a', { state: 'suspect' })] },
+    `${at('paid')} is the first choice (about 0.123 USD, done in about 1000 ms): ` +
+      `${at('a')} (free, done in about 10 s) has a late heartbeat`,
+  ],
+  [
+    'one that is up, before one whose breaker has just opened again',
+    { fleet: [paid, anInstance('a', { breaker_until_ms: now })] },
+    `${at('paid')} is the first choice (about 0.123 USD, done in about 1000 ms): ` +
+      `${at('a')} (free, done in about 10 s) failed too often a moment ago`,
+  ],
+  [
+    'one that has not failed this call',
+    { fleet: [paid, anInstance('a')], request: aRequest({ failedBefore: new Map([['a', 1]]) }) },
+    `${at('paid')} is the first choice (about 0.123 USD, done in about 1000 ms): ` +
+      `${at('a')} (free, done in about 10 s) has already failed this call`,
+  ],
+  [
+    'a full one, before one that has failed this call',
+    {
+      fleet: [full, anInstance('a')],
+      request: aRequest({ failedBefore: new Map([['a', 1]]) }),
+      chosen: false,
+    },
+    `${at('full')} is full and waited for (free, done in about 20 s): ` +
+      `${at('a')} (free, done in about 10 s) has already failed this call`,
+  ],
+  [
+    'one that has failed this call, when there is no other',
+    { fleet: [anInstance('a'), gone], request: aRequest({ failedBefore: new Map([['a', 1]]) }) },
+    `${at('a')} is tried once more (free, done in about 10 s): ` +
+      'it has failed this call, and no other can take it; not possible: 1 down',
+  ],
+  [
     'a half-open one',
     { fleet: [anInstance('a', { breaker_until_ms: now })] },
     `${at('a')} gets one call (free, done in about 10 s) to see whether it works again: no other can take the call`,
@@ -115,6 +149,15 @@ describe('explainChoice', () => {
       reserved_usd: 0,
       settled_usd: null,
     });
+  });
+
+  it('shows an instance that has failed this call as already tried', () => {
+    const request = aRequest({ failedBefore: new Map([['paid', 1]]) });
+    const { candidates } = explain({ fleet: [aPaid('paid', 0), full], request });
+    expect(candidates.map(({ endpoint, tier, verdict }) => [endpoint, tier, verdict])).toEqual([
+      [at('full'), 1, 'chosen'],
+      [at('paid'), 1, 'already_tried'],
+    ]);
   });
 
   it('tells the instance that is waited for, and the one that did not take the call, from a chosen one', () => {

@@ -5,6 +5,7 @@ import {
   listStepAttempts,
   loseExpiredAttempts,
   renewLeases,
+  settleAndClaim,
 } from '../../../src/db/attempt/attempt.ts';
 import { listEvents } from '../../../src/db/run/event.ts';
 import { listStepResults } from '../../../src/db/step/step.ts';
@@ -128,6 +129,46 @@ describe('a claim and its settlement', () => {
       .where({ attempt_id: claim.attempt_id })
       .first('cost_type', 'rate_usd');
     expect(snapshot).toEqual({ cost_type: 'per_second', rate_usd: '0.000000000001' });
+  });
+
+  it('R6: are told which instances have failed the key, also after their process went away', async () => {
+    const run = await aRun(db);
+    const [one, other, idle] = [await anInstance(db), await anInstance(db), await anInstance(db)];
+    const first = aClaim(run, one, { known_failures: [] });
+    await claimAttempt(db, first);
+    await settleAttempt(db, anEnd(first, { ...failed, has_failed: true }));
+    await claimAttempt(db, aClaim(run, other, { known_failures: [one.instance_id] })); // its process is killed
+    const news = { ...refused('failed_before'), output: { [one.instance_id]: 1, [other.instance_id]: 1 } };
+    for (const instance of [one, other, idle]) {
+      expect(await claimAttempt(db, aClaim(run, instance, { known_failures: [one.instance_id] }))).toEqual(
+        news,
+      );
+    }
+    const known_failures = [one.instance_id, other.instance_id];
+    const last = aClaim(run, one, { known_failures });
+    expect(await claimAttempt(db, last)).toEqual({ ...claimed, number: 3, counted: 2 });
+    await settleAttempt(db, anEnd(last));
+    expect(await claimAttempt(db, aClaim(run, idle, { known_failures: [] }))).toMatchObject({
+      outcome: 'answered',
+    });
+  });
+
+  it('R6: tell each claim of a batch only of its own key, and give its money back', async () => {
+    const [run, next] = [await aRun(db), await aRun(db)];
+    const paid = await anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 3 });
+    const first = aClaim(run, paid, { reserved_nano: 5n });
+    await claimAttempt(db, first);
+    await settleAttempt(db, anEnd(first, { ...failed, has_failed: true }));
+    const batch = [
+      aClaim(next, paid, { reserved_nano: 5n, known_failures: [] }),
+      aClaim(run, paid, { reserved_nano: 5n, known_failures: [], step: null }),
+    ];
+    const { claims } = await settleAndClaim(db, { ends: [], claims: batch }, true);
+    expect(claims.map(({ outcome }) => outcome)).toEqual(['claimed', 'failed_before']);
+    const reserved = await db('budget')
+      .where({ scope: `project:${run.project_id}` })
+      .sum('reserved_nano as sum');
+    expect(reserved).toEqual([{ sum: '0' }]);
   });
 
   it('release the reservation when nothing was sent, and the next attempt succeeds', async () => {
