@@ -71,17 +71,19 @@ export function seedOf(key: string): number {
 }
 
 type Learnt = RouteConstraints &
-  Pick<RouteRequest, 'headroomUsd' | 'ruledOut' | 'busy' | 'failedBefore'> & { readonly seed: number };
+  Pick<ClaimSearch, 'shortage'> &
+  Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'> & { readonly seed: number };
 
 function chooseNow(
   fleet: FleetNow,
   { findDue, waiting }: ChoiceFacts,
-  { seed, ...learnt }: Learnt,
+  { seed, shortage, ...learnt }: Learnt,
 ): { request: RouteRequest; choice: Choice } {
   const { instances, priorMs } = fleet.of(learnt.capability);
   const nowMs = fleet.nowMs();
+  const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
   const trials = findDue?.(instances, nowMs) ?? none;
-  const request = { ...learnt, priorMs, nowMs, trials, waiting };
+  const request = { ...learnt, headroomUsd, priorMs, nowMs, trials, waiting };
   return { request, choice: choose(instances, request, seed) };
 }
 
@@ -93,11 +95,11 @@ export function createClaimSearch(
 ): ClaimSearch {
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
   const hasPaused = ruledOut.size === 0;
+  const failedBefore = new Map<string, number>();
   const busy = new Set<string>();
   const vetted = new Set<string>();
   const refusals: SchemaError[] = [];
   let shortage: Shortage | null = null;
-  let failedBefore: FailedBefore = new Map();
 
   return {
     seed,
@@ -105,10 +107,8 @@ export function createClaimSearch(
     get shortage() {
       return shortage;
     },
-    choose: (fleet, facts) => {
-      const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
-      return chooseNow(fleet, facts, { ...route, headroomUsd, ruledOut, busy, failedBefore, seed });
-    },
+    choose: (fleet, facts) =>
+      chooseNow(fleet, facts, { ...route, shortage, ruledOut, busy, failedBefore, seed }),
     noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),
     noteDown: (instanceId) => ruledOut.set(instanceId, 'down'),
     noteBusy: (instanceId) => busy.add(instanceId),
@@ -120,8 +120,10 @@ export function createClaimSearch(
       shortage = seen;
     },
     noteFailures: (failures) => {
-      if (hasPaused) failedBefore = failures;
-      else for (const id of failures.keys()) ruledOut.set(id, 'already_tried');
+      for (const [id, counted] of failures) {
+        if (hasPaused) failedBefore.set(id, counted);
+        else ruledOut.set(id, 'already_tried');
+      }
     },
     noteVetting: (instanceId) => vetted.size < vetted.add(instanceId).size,
     forgetMoment: () => {
