@@ -27,7 +27,7 @@ test('the free local instance gets the work; when it dies at work the run comple
   const diedAt = performance.now();
   await free.stop();
   await waitFor('the next attempt', () => hosted.execs.length === 1);
-  expect(performance.now() - diedAt).toBeLessThan(5_000);
+  expect(performance.now() - diedAt).toBeLessThan(1_000);
 
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.02 });
   const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);
