@@ -101,14 +101,17 @@ export async function readStep(
   return rows[0];
 }
 
-/** Ends a step that no attempt ends: nothing could be claimed, or its time is over. A step that ended stays. */
+/**
+ * Ends a step that no attempt ends: nothing could be claimed, or its time is over. A step that ended stays.
+ * @returns false when it had ended
+ */
 export async function endStep(
   db: Db,
   step: StepKey,
   state: 'failed' | 'cancelled',
   error: Failure,
-): Promise<void> {
-  await db.raw(
+): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
     `with ended as (
        insert into step (run_id, step_id, item, revision, state, error, finished_at)
        values (:run_id, :step_id, :item, :revision, :state, :error, clock_timestamp())
@@ -118,9 +121,11 @@ export async function endStep(
        returning run_id, step_id, item
      )
      insert into event (run_id, type, step_id, item, data)
-     select run_id, 'step.' || :state, step_id, nullif(item, 0), jsonb_build_object('error', :error::jsonb) from ended`,
+     select run_id, 'step.' || :state, step_id, nullif(item, 0), jsonb_build_object('error', :error::jsonb) from ended
+     returning 1`,
     { ...step, state, error: toJsonb(error) },
   );
+  return rows.length === 1;
 }
 
 export interface RunStepRow {

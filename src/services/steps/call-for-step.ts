@@ -99,8 +99,7 @@ async function endFailed<Waited>(
   if (isRecorded) return { kind, error };
   const waited = await work.wait(error.code as ErrorCode, error);
   if (waited !== null) return waited;
-  await recordFailure(db, work, error);
-  return { kind, error };
+  return (await recordFailure(db, work, error)) ? { kind, error } : readEnd(db, work.key);
 }
 
 interface TimedRetry {
@@ -125,8 +124,8 @@ async function comeAgain<Waited>(
     return later;
   }
   const timeout = outOfTime(error, time.totalTimeoutMs);
-  await recordFailure(db, work, timeout);
-  return { kind: 'failed', error: timeout };
+  const isRecorded = await recordFailure(db, work, timeout);
+  return isRecorded ? { kind: 'failed', error: timeout } : readEnd(db, work.key);
 }
 
 /** Why nobody takes it: people see it while the step is tried again. */
@@ -192,12 +191,12 @@ async function forAMoment<End>(control: StepControl, call: (own: StepControl) =>
   }
 }
 
-/** No attempt has written this failure. */
+/** Of a failure that no attempt has written. @returns false when the step had ended: by an attempt whose end was not told */
 async function recordFailure(
   db: Db,
   { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,
   error: Failure,
-): Promise<void> {
+): Promise<boolean> {
   if (!holds(error.code as ErrorCode)) return endStep(db, key, 'failed', error);
-  await holdStep(db, key, 'retrying', { error, data: { error: { ...error } } });
+  return holdStep(db, key, 'retrying', { error, data: { error: { ...error } } });
 }

@@ -1,5 +1,5 @@
 /** A step that asks a person: what the person answers is its output. */
-import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { parseDuration } from '../../core/duration.ts';
 import type { Db } from '../../db/connect.ts';
@@ -10,7 +10,7 @@ import { expireOverdueReviews } from '../reviews/expire-reviews.ts';
 import { openReview } from '../reviews/open-review.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { resolveInput, type StepUnit } from '../run-data/step-unit.ts';
-import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 export interface ReviewStepDependencies {
   readonly db: Db;
@@ -32,17 +32,12 @@ export async function executeReview(
     if (asked !== undefined) return follow(db, unit, asked);
   }
   const resolved = await resolveInput(context, step, results, key.item);
-  if ('error' in resolved) return fail(db, unit, resolved.error);
+  if ('error' in resolved) return failStep(db, unit.key, resolved.error);
   return ask(db, unit, resolved.input);
 }
 
 function findAsked(db: Db, { key: { run_id, step_id, item } }: StepUnit): Promise<ReviewRow | undefined> {
   return findLastReview(db, { run_id, step_id, item });
-}
-
-async function fail(db: Db, { key }: StepUnit, error: Failure): Promise<Execution> {
-  await endStep(db, key, 'failed', error);
-  return { kind: 'failed', error };
 }
 
 function waitFor(review_id: string, due_at: Date): WaitingStep {
@@ -133,5 +128,5 @@ async function endUnanswered(db: Db, unit: StepUnit, { review_id }: ReviewRow): 
     return readEnd(db, unit.key);
   }
   const message = `nobody answered review ${review_id} within ${timeout}`;
-  return fail(db, unit, { code: 'step_timeout', message, details: { review_id } });
+  return failStep(db, unit.key, { code: 'step_timeout', message, details: { review_id } });
 }

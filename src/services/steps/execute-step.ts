@@ -15,7 +15,7 @@ import { isCorrectable } from '../../core/ladder/correctable.ts';
 import type { LadderPosition } from '../../core/workflow-payloads/escalate-input.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { endStep, readStep } from '../../db/step/step.ts';
+import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
@@ -24,7 +24,7 @@ import { callForStep, callKeyOf, type StepCallDependencies, type StepControl } f
 import { executePause } from './execute-pause.ts';
 import { executeReview } from './execute-review.ts';
 import { executeSubRun } from './execute-sub-run.ts';
-import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+import { endOf, failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 import type { SubmitSubRun } from './submit-sub-run.ts';
 import { waitForCall } from './wait-for-call.ts';
 import { waitForRest } from './wait-for-rest.ts';
@@ -122,19 +122,15 @@ async function executeCall(
   control: StepControl,
 ): Promise<StepEnd> {
   const { db, results, openForStep } = dependencies;
-  if (resumed) {
-    const end = await readEnd(db, key); // a person may have ended it
-    if (end.kind !== 'retry') return end;
-  }
+  const mayHaveBegun = control.round > 1 || resumed || again || (inline && escalates);
+  const standing = mayHaveBegun ? await readStep(db, key) : undefined;
+  const ended = standing === undefined ? null : endOf(standing);
+  if (ended !== null) return ended; // before anything is chosen: no instance may be left for it
   const resolved = await resolveInput(context, step, results, key.item);
-  if ('error' in resolved) {
-    await endStep(db, key, 'failed', resolved.error);
-    return { kind: 'failed', error: resolved.error };
-  }
+  if ('error' in resolved) return failStep(db, key, resolved.error);
   const { input } = resolved;
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
-  const mayHaveFailed = control.round > 1 || inline || again;
-  let failure = escalates && mayHaveFailed ? await findHeldFailure(db, key, holds) : null;
+  let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
     const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
     const work = { context, step, key, input, holds, wait, isInline: inline };
@@ -176,16 +172,12 @@ export function createExecuteRevision(dependencies: StepDependencies): ExecuteRe
 }
 
 /** A worker that was killed after the failure was stored left the step open: it is not sent again. */
-async function findHeldFailure(
-  db: Db,
-  key: StepKey,
+function findHeldFailure(
+  { state, error }: StandingStep,
   holds: (code: ErrorCode) => boolean,
-): Promise<Failure | null> {
-  const row = await readStep(db, key);
-  if (row?.error == null) return null;
-  const isHeld =
-    row.state === 'in_review' || (row.state === 'retrying' && holds(row.error.code as ErrorCode));
-  return isHeld ? row.error : null;
+): Failure | null {
+  if (error === null) return null;
+  return state === 'in_review' || (state === 'retrying' && holds(error.code as ErrorCode)) ? error : null;
 }
 
 function describeFailure(

@@ -3,17 +3,16 @@
  * once for each execution of the step, however often it is asked for; whoever started it is told when it has ended.
  */
 import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
-import type { Failure } from '../../contracts/primitives.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
 import { toSubRunFailure } from '../../core/run/sub-run.ts';
 import type { Db } from '../../db/connect.ts';
 import { type EndedRun, readRunEnd } from '../../db/run/run.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
-import { endStep, type StandingStep } from '../../db/step/step.ts';
+import type { StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-open.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { resolveInput, type StepUnit } from '../run-data/step-unit.ts';
-import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 import type { SubmitSubRun } from './submit-sub-run.ts';
 
 export interface SubRunDependencies {
@@ -44,15 +43,10 @@ function waitFor(run_id: string): WaitingStep {
   };
 }
 
-async function fail(db: Db, { key }: StepUnit, error: Failure): Promise<Execution> {
-  await endStep(db, key, 'failed', error);
-  return { kind: 'failed', error };
-}
-
 async function start({ db, results, submitSubRun }: SubRunDependencies, unit: StepUnit): Promise<Execution> {
   const { context, step, key } = unit;
   const resolved = await resolveInput(context, step, results, key.item);
-  if ('error' in resolved) return fail(db, unit, resolved.error);
+  if ('error' in resolved) return failStep(db, unit.key, resolved.error);
   const settings = resolveStepSettings(context.definition, step.definition);
   const submitted = await submitSubRun({
     parent: { ...key },
@@ -64,7 +58,7 @@ async function start({ db, results, submitSubRun }: SubRunDependencies, unit: St
     depth: context.depth + 1,
     parentWorkflowId: workflowIdOf(context.project_id, key.run_id),
   });
-  if ('error' in submitted) return fail(db, unit, submitted.error);
+  if ('error' in submitted) return failStep(db, unit.key, submitted.error);
   if ('closed' in submitted) return readEnd(db, key);
   const { run_id } = submitted;
   const wait = { awaiting: 'run', until: null, for_ms: null, begins: true, data: { run_id } } as const;
@@ -82,5 +76,5 @@ async function take(db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> {
     return readEnd(db, unit.key);
   }
   const named = `${pipeline}@${version}`;
-  return fail(db, unit, toSubRunFailure({ run_id, pipeline: named, state, error }));
+  return failStep(db, unit.key, toSubRunFailure({ run_id, pipeline: named, state, error }));
 }

@@ -9,16 +9,14 @@ import type { Failure } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
-import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { hasRoomFor } from '../../db/money/budget-headroom.ts';
 import { isRegistered } from '../../db/spec/capability-names.ts';
-import { endStep } from '../../db/step/step.ts';
 import { isUnderWay, keepWaiting } from '../../db/step/step-open.ts';
 import { openReview } from '../reviews/open-review.ts';
 import { callKeyOf, type StepWork } from './call-for-step.ts';
-import { readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 type Waited = StepExecution | WaitingStep;
 type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
@@ -139,15 +137,6 @@ async function waitForCapability(db: Db, { step, key }: Work, capability: string
   if (held?.wait_left_ms != null && held.wait_left_ms > 0) {
     return { kind: 'waiting', awaiting: 'capability', until: held.wait_until, ref: null };
   }
-  return failForWant(
-    db,
-    key,
-    `no instance of ${capability} is registered; wait_for_capability is ${allowed}`,
-  );
-}
-
-async function failForWant(db: Db, key: StepKey, message: string): Promise<StepExecution> {
-  const error: Failure = { code: 'no_instance', message };
-  await endStep(db, key, 'failed', error);
-  return { kind: 'failed', error };
+  const message = `no instance of ${capability} is registered; wait_for_capability is ${allowed}`;
+  return failStep(db, key, { code: 'no_instance', message });
 }

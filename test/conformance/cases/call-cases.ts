@@ -36,7 +36,7 @@ const versions = {
 };
 /** The first is preferred, and does not answer it. */
 function deafFirst(reply: object) {
-  const instances = [{}, { cost_model: { type: 'per_call', rate_usd: 0.01 } }] as const;
+  const instances = [{}, { cost_model: { type: 'per_call' as const, rate_usd: 0.01 } }];
   return { capabilities: { x: { instances, replies: [{ instance: 1, ...reply }, { output: { by: 2 } }] } } };
 }
 const bySecond = {

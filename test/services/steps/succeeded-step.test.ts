@@ -1,0 +1,44 @@
+/** A step that has succeeded is answered from its row, whatever has become of the instances since. */
+import { beforeAll, expect, test } from 'vitest';
+import type { Json } from '../../../src/contracts/primitives.ts';
+import { aRun, type StoredRun } from '../../support/factories.ts';
+import type { Instance } from '../../support/fleet.ts';
+import { useSteps } from '../../support/steps.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const { db, newWorker, register, statesOf } = useSteps();
+
+let instance: Instance;
+beforeAll(async () => {
+  instance = await register({ name: 'once' });
+});
+
+/** A run whose only step has succeeded; the instance is gone since, as the router knows. */
+async function aDoneRun(): Promise<StoredRun> {
+  await db('instance').where({ endpoint: instance.endpoint }).update({ state: 'up' });
+  await waitFor('the instance to be up', () => statesOf('once')[0] === 'up');
+  const run = await aRun(db, { definition: { steps: [{ id: 'a', capability: 'once', input: { n: 1 } }] } });
+  await newWorker().execute(run, 'a');
+  await db('instance').where({ endpoint: instance.endpoint }).update({ state: 'deregistered' });
+  await waitFor('the instance to be gone', () => statesOf('once').every((state) => state !== 'up'));
+  return run;
+}
+
+const ways: [string, Record<string, Json>][] = [
+  ['by another attempt of its activity', { round: 2 }],
+  ['from the queue, after it was done inline', { again: true }],
+  ['inline, by a worker that took the task over', { inline: true }],
+  ['inline, in a run that can escalate', { inline: true, escalates: true }],
+  ['as if it had not begun', {}],
+  ['after a wait', { resumed: true }],
+];
+
+test.each(ways)('asked for once more %s', async (_, how) => {
+  const run = await aDoneRun();
+  const before = instance.execs.length;
+  const end = await newWorker().execute(run, { step_id: 'a', ...how });
+  expect(end).toEqual({ kind: 'succeeded', output: { n: 1 }, attempt: null });
+  expect(instance.execs.length).toBe(before);
+  const row = await db('step').where({ run_id: run.run_id }).first();
+  expect([row.state, row.error]).toEqual(['succeeded', null]);
+});
