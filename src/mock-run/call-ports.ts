@@ -71,7 +71,7 @@ async function claim(
     },
     claim: async (chosen: Chosen) => take(context, call, chosen),
   };
-  const search = createClaimSearch(seed, route, tried);
+  const search = createClaimSearch({ seed, route, tried });
   search.noteFailures(call.unit.failedOn);
   for (;;) {
     search.forgetMoment();

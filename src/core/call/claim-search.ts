@@ -87,12 +87,14 @@ function chooseNow(
   return { request, choice: choose(instances, request, seed) };
 }
 
-/** @param tried instances that are not asked again, because they have just failed this call */
-export function createClaimSearch(
-  seed: number,
-  route: RouteConstraints,
-  tried: Iterable<string>,
-): ClaimSearch {
+export interface NewSearch {
+  readonly seed: number;
+  readonly route: RouteConstraints;
+  /** Instances that are not asked again, because they have just failed this call. */
+  readonly tried: Iterable<string>;
+}
+
+export function createClaimSearch({ seed, route, tried }: NewSearch): ClaimSearch {
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
   const hasPaused = ruledOut.size === 0;
   const failedBefore = new Map<string, number>();

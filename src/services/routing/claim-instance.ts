@@ -44,7 +44,7 @@ export async function claimInstance(
   const { queue } = dependencies;
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
-  const search = createClaimSearch(seedOf(target.key), target.route, tried);
+  const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried });
   const first = await searchOnce(dependencies, { target, search }, queue.count(capability));
   if (!isHopeful(first, tried)) return toClaimEnd(first, search);
   const place = { capability, priority: target.route.priority, deadline };

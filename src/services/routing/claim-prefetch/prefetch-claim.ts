@@ -20,7 +20,7 @@ export async function prefetchClaim(
 ): Promise<Claimed | null> {
   const { fleet, queue } = dependencies;
   const target = { ...like, key: newId('call'), isPrefetch: true };
-  const search = createClaimSearch(seedOf(target.key), target.route, []);
+  const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried: [] });
   const waiting = queue.count(target.route.capability);
   const { best } = search.choose(fleet, { waiting }).choice;
   if (best === null || !isSpare(best)) return null;
