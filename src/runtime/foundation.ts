@@ -9,9 +9,10 @@ import { createDialGuard } from '../clients/guarded-dial.ts';
 import { findOwnListeners } from '../clients/own-listeners.ts';
 import { readTemporalAddress } from '../clients/temporal/connect.ts';
 import type { Config } from '../config.ts';
-import { connectDatabase, type Db } from '../db/connect.ts';
+import { connectDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
+import { createOwnMedia } from '../services/jobs/own-media.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
 import { createRegistryService } from '../services/registry/registry-service.ts';
@@ -54,8 +55,10 @@ export async function createFoundation(config: Config, logger: Logger) {
     vetter,
     perProject: config.INSTANCES_PER_PROJECT,
   });
+  const ownMedia = createOwnMedia(db);
   return {
     db,
+    ownMedia,
     guard,
     contexts,
     results,
@@ -71,8 +74,8 @@ export async function createFoundation(config: Config, logger: Logger) {
 }
 
 /** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
-export function createIntake(db: Db, tools: CheckTools) {
+export function createIntake({ db, ownMedia }: Pick<Foundation, 'db' | 'ownMedia'>, tools: CheckTools) {
   const pipelines = createPipelineService(db, tools);
   const definitions = createKnownDefinitions({ db, pipelines });
-  return { db, pipelines, definitions, checkForRun: pipelines.checkForRun };
+  return { db, ownMedia, pipelines, definitions, checkForRun: pipelines.checkForRun };
 }

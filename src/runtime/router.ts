@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
 import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
+import type { OwnMedia } from '../services/jobs/own-media.ts';
 import type { RegistryService } from '../services/registry/registry-service.ts';
 import { createSchemaValidator } from '../services/registry/schema-validator.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
@@ -21,6 +22,7 @@ interface RouterTools {
   readonly db: Db;
   readonly guard: DialGuard;
   readonly registry: RegistryService;
+  readonly ownMedia: OwnMedia;
 }
 
 export type Router = ReturnType<typeof createRouter>;
@@ -36,7 +38,7 @@ function createLeases({ LEASE_MS: leaseMs }: Config, db: Db, logger: Logger) {
 }
 
 /** What makes routed calls, in both processes. */
-export function createRouter(config: Config, logger: Logger, { db, guard, registry }: RouterTools) {
+export function createRouter(config: Config, logger: Logger, { db, guard, registry, ownMedia }: RouterTools) {
   const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: config.LIVENESS_MS });
   const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
   const speed = createSpeedRecorder({ db, logger });
@@ -55,6 +57,7 @@ export function createRouter(config: Config, logger: Logger, { db, guard, regist
     breakers,
     attemptWriter,
     leaseMs,
+    ownMedia,
     logger,
   });
   return {

@@ -40,8 +40,8 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
   const { fleet, validator } = router;
   const media = createMediaStore(config.MEDIA_URL);
   const events = createEventFeed({ db, intervalMs: pollMs, logger });
-  const intake = createIntake(db, { fleet, vet: vetter.vet });
-  const { pipelines, definitions } = intake;
+  const intake = createIntake(foundation, { fleet, vet: vetter.vet });
+  const { pipelines } = intake;
   const { schedules } = temporal;
   const runs = createRunService({
     db,
@@ -58,10 +58,10 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
       pipelines,
       plans: createPlanService({ ...intake, fleet, validator }),
       aliases: createAliasService(db),
-      jobs: createJobService(db, media),
+      jobs: createJobService({ db, media, ownMedia: foundation.ownMedia }),
       media,
       runs,
-      schedules: createScheduleService({ db, schedules, delivery: outbox.schedules, definitions }),
+      schedules: createScheduleService({ ...intake, schedules, delivery: outbox.schedules }),
     },
     stop: (): void => events.stop(),
   };

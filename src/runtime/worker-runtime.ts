@@ -19,7 +19,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
   const steps = { db, contexts, results, callCapability };
-  const intake = createIntake(db, { fleet, vet: foundation.vetter.vet });
+  const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
   const escalations = createLadderService({
     db,
     contexts,

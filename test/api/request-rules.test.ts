@@ -102,7 +102,7 @@ test.each<[rule: string, sent: Sent, status: number, code?: string]>([
   ['no body', { body: '' }, 400, 'malformed_json'],
   ['half a body', { body: '{"input":' }, 400, 'malformed_json'],
   ['a number', { body: '7' }, 422, 'request_invalid'],
-  ['depth', { body: `{"input":{"a":${'['.repeat(80)}${']'.repeat(80)}}}` }, 400, 'json_too_deep'],
+  ['depth', { body: `{"input":{"a":${'['.repeat(100)}${']'.repeat(100)}}}` }, 400, 'json_too_deep'],
   ['a prototype key', { body: '{"input":{"__proto__":{}}}' }, 400, 'proto_key'],
   ['NUL in a string', { body: '{"input":{"a":"\\u0000"}}' }, 400, 'malformed_json'],
   ['half a character', { body: '{"input":{"a":"\\ud83d"}}' }, 400, 'malformed_json'],

@@ -46,7 +46,7 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
     errors: [
       ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
       ...(['idempotency_in_progress', 'idempotency_key_reuse', 'run_cancelled'] as const),
-      ...(['input_invalid', 'input_rejected', 'output_too_large'] as const),
+      ...(['input_invalid', 'input_rejected', 'output_too_large', 'media_unknown'] as const),
       ...(['capability_failed', 'response_invalid', 'output_invalid'] as const),
       ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
     ],

@@ -15,6 +15,7 @@ export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
       scope: 'run:write',
       body: json(JobRequest, 'data'),
       responses: { 201: JobCreated },
+      errors: ['media_unknown'],
       handle: async ({ caller, body }) => {
         const created = await jobs.create(caller.project_id, body.job);
         return { status: 201, headers: { Location: `/v1/jobs/${created.job_id}` }, body: created };

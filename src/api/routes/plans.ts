@@ -22,7 +22,7 @@ export function planRoutes({ plans }: Pick<Services, 'plans'>, config: ApiConfig
       params: PipelinePath,
       body: optionalJson(PlanRequest, 'data'),
       responses: { 200: Plan },
-      errors: ['not_found', 'job_invalid'],
+      errors: ['not_found', 'job_invalid', 'media_unknown'],
       handle: async ({ caller, params, body }) => ({
         status: 200,
         body: await plans.plan(caller.project_id, params.name, body),
@@ -38,7 +38,7 @@ export function planRoutes({ plans }: Pick<Services, 'plans'>, config: ApiConfig
       scope: 'pipeline:read',
       body: json(PlanDefinitionRequest, 'definition'),
       responses: { 200: Plan },
-      errors: ['definition_invalid', 'not_found', 'job_invalid'],
+      errors: ['definition_invalid', 'not_found', 'job_invalid', 'media_unknown'],
       handle: async ({ caller, body, bytes }) => {
         const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
         const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;

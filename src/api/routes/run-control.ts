@@ -82,6 +82,7 @@ function repeatRun({ runs }: Runs): Route {
       'state_conflict',
       'definition_invalid',
       'job_invalid',
+      'media_unknown',
       'concurrency_limit',
       'idempotency_key_reuse',
       'idempotency_in_progress',

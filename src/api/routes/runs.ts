@@ -78,6 +78,7 @@ function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
     errors: [
       'definition_invalid',
       'job_invalid',
+      'media_unknown',
       'concurrency_limit',
       'idempotency_key_reuse',
       'idempotency_in_progress',

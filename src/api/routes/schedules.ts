@@ -32,7 +32,7 @@ function createSchedule({ schedules }: Schedules): Route {
     scope: 'run:write',
     body: json(ScheduleRequest, 'data'),
     responses: { 201: Schedule },
-    errors: ['request_invalid', 'job_invalid', 'state_conflict'],
+    errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
     handle: async ({ caller, body }) => {
       const schedule = await schedules.create(caller, body);
       return {
@@ -89,7 +89,7 @@ function replaceSchedule({ schedules }: Schedules): Route {
     params: SchedulePath,
     body: json(ScheduleRequest, 'data'),
     responses: { 200: Schedule },
-    errors: ['request_invalid', 'job_invalid', 'state_conflict'],
+    errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
     handle: async ({ caller, params, body }) => ({
       status: 200,
       body: await schedules.replace(caller, params.id, body),

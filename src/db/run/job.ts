@@ -34,6 +34,19 @@ export async function jobExists(db: Db, { project_id, job_id }: JobKey): Promise
   return rows.length > 0;
 }
 
+/** Those of them that are the project's. */
+export async function listOwnedJobs(
+  db: Db,
+  projectId: string,
+  jobIds: readonly string[],
+): Promise<readonly string[]> {
+  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
+    'select job_id from job where job_id = any (?) and project_id = ?',
+    [[...jobIds], projectId],
+  );
+  return rows.map(({ job_id }) => job_id);
+}
+
 /** Newest first. */
 export async function listRunsOfJob(
   db: Db,

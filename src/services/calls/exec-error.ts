@@ -11,12 +11,12 @@ import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 
 type Members = Readonly<Record<string, Json>>;
 
-/** What the schemas of the instances say, once each, with pointers into the body of the request. */
-function toItems(refusals: readonly SchemaError[]): ProblemItem[] {
+/** What is wrong with the input, once each, with pointers into the body of the request. */
+function toItems(code: string, refusals: readonly SchemaError[]): ProblemItem[] {
   const items = new Map(
     refusals.map(({ pointer, message }) => [
       `${pointer} ${message}`,
-      { pointer: `/input${pointer}`, code: 'schema_mismatch', message },
+      { pointer: `/input${pointer}`, code: code === 'input_invalid' ? 'schema_mismatch' : code, message },
     ]),
   );
   return [...items.values()];
@@ -44,7 +44,7 @@ function explain(
   const limit = code === 'ceiling_too_low' ? limitOfCall(request, members) : {};
   const options: AppErrorOptions = {
     details: { ...members, ...limit, ...(decision === null ? {} : { decision }) },
-    ...(errors === undefined ? {} : { errors: toItems(errors as unknown as SchemaError[]) }),
+    ...(errors === undefined ? {} : { errors: toItems(code, errors as unknown as SchemaError[]) }),
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
   };
   return new AppError(code as ErrorCode, message, options);

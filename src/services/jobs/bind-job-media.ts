@@ -4,7 +4,10 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 
-const own = 'media://job/';
+/** What stands in a reference for the id of the job that it is in. */
+export const ownNamespace = 'job';
+
+const own = `media://${ownNamespace}/`;
 
 export function bindJobMedia(job: JsonObject, jobId: string): JsonObject {
   return bind(job, jobId) as JsonObject;

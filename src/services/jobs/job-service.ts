@@ -7,14 +7,25 @@ import { findJob, insertJob, jobExists, listRunsOfJob } from '../../db/run/job.t
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from './bind-job-media.ts';
+import { type OwnMedia, refuseForeign } from './own-media.ts';
 
 const shownRuns = 1_000;
 
-export function createJobService(db: Db, media: MediaStore) {
+export interface JobServiceDependencies {
+  readonly db: Db;
+  readonly media: MediaStore;
+  readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
+}
+
+export function createJobService({ db, media, ownMedia }: JobServiceDependencies) {
   return {
+    /** @throws AppError `media_unknown` */
     create: async (projectId: string, job: JsonObject): Promise<{ job_id: string }> => {
       const job_id = newId('job');
-      await insertJob(db, { project_id: projectId, job_id }, bindJobMedia(job, job_id));
+      const body = bindJobMedia(job, job_id);
+      const foreign = await ownMedia.findForeign(projectId, body, job_id);
+      if (foreign !== null) throw refuseForeign(foreign, '/job');
+      await insertJob(db, { project_id: projectId, job_id }, body);
       return { job_id };
     },
 

@@ -15,17 +15,19 @@ import { listCapabilityNames } from '../../db/spec/capability-names.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs/bind-job-media.ts';
+import type { OwnMedia } from '../jobs/own-media.ts';
 import type { PipelineService } from '../pipelines/pipeline-service.ts';
 import type { KnownDefinition, KnownDefinitions } from '../runs/known-definitions.ts';
+import { requireOwnMedia } from '../runs/prepare-run.ts';
 import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
 import { type CallDependencies, createForecastCall } from './forecast-call.ts';
 import { forecastRun } from './forecast-run.ts';
 import { showPlan } from './show-plan.ts';
 
 export interface PlanService {
-  /** @throws AppError `not_found`, `job_invalid` */
+  /** @throws AppError `not_found`, `job_invalid`, `media_unknown` */
   plan(projectId: string, pipeline: string, request: PlanRequest): Promise<Plan>;
-  /** @throws AppError `definition_invalid`, `not_found`, `job_invalid` */
+  /** @throws AppError `definition_invalid`, `not_found`, `job_invalid`, `media_unknown` */
   planDefinition(projectId: string, request: PlanDefinitionRequest): Promise<Plan>;
 }
 
@@ -33,6 +35,7 @@ export interface PlanDependencies extends CallDependencies {
   readonly db: Db;
   readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;
   readonly pipelines: Pick<PipelineService, 'check'>;
+  readonly ownMedia: OwnMedia;
 }
 
 type Wish = Omit<PlanDefinitionRequest, 'definition'>;
@@ -43,7 +46,7 @@ const mostInputs = 10_000;
 export function createPlanService(dependencies: PlanDependencies): PlanService {
   const { definitions } = dependencies;
   const make = async (projectId: string, known: KnownDefinition, wish: Wish): Promise<Plan> => {
-    const task = await readTask(dependencies.db, projectId, known, wish);
+    const task = await readTask(dependencies, projectId, known, wish);
     const headroom = await readHeadroom(dependencies.db, projectId);
     const headroomUsd = headroom === null ? null : Math.max(0, fromNanoUsd(headroom));
     const context = await createContext(dependencies, projectId, headroomUsd);
@@ -75,14 +78,16 @@ async function readChecks(
 }
 
 async function readTask(
-  db: Db,
+  { db, ownMedia }: Pick<PlanDependencies, 'db' | 'ownMedia'>,
   projectId: string,
-  { definition, checkJob }: KnownDefinition,
+  known: KnownDefinition,
   wish: Wish,
 ): Promise<RunTask> {
+  const { definition, checkJob } = known;
   const jobId = wish.job_id ?? newId('job');
   const job = await readJob(db, projectId, wish, jobId);
   if (job !== null) checkJob(job);
+  await requireOwnMedia(ownMedia, projectId, { known, job: { job_id: jobId, body: job } });
   return {
     definition,
     job,

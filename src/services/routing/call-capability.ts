@@ -9,6 +9,7 @@ import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import type { Claim } from '../../db/attempt/attempt.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
+import { describeForeign, type OwnMedia } from '../jobs/own-media.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
@@ -35,6 +36,7 @@ export interface CallDependencies {
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
   readonly validator: Pick<SchemaValidator, 'spec' | 'validateInput' | 'validateOutput'>;
   readonly speed: Pick<SpeedRecorder, 'recordCall'>;
+  readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
   readonly logger: Logger;
 }
 
@@ -63,6 +65,8 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
     giveBack: (claimed) => giveBack(dependencies, claimed),
   });
   const callCapability = async (request: CallRequest): Promise<CallEnd> => {
+    const refused = await refuseForeignMedia(dependencies, request);
+    if (refused !== null) return refused;
     const stream = prefetch.enter(request);
     if (stream === null) return driveCall(ports, request);
     const claim: typeof ports.claim = async (target, tried) =>
@@ -74,4 +78,21 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
     }
   };
   return { callCapability, close: prefetch.close };
+}
+
+/** Wherever an input comes from, here it is as the instance would get it. */
+async function refuseForeignMedia(
+  { ownMedia }: Pick<CallDependencies, 'ownMedia'>,
+  { projectId, input, jobId }: CallRequest,
+): Promise<CallEnd | null> {
+  const foreign = await ownMedia.findForeign(projectId, input, jobId);
+  if (foreign === null) return null;
+  const message = describeForeign(foreign);
+  const details = { errors: [{ pointer: foreign.pointer, message }] };
+  return {
+    kind: 'failed',
+    error: { code: 'media_unknown', message, details },
+    decision: null,
+    isRecorded: false,
+  };
 }

@@ -15,6 +15,8 @@ export interface CallRequest extends RoutedCall {
   /** The run that pays for a call that no step of it makes. */
   readonly runId?: string | null;
   readonly input: JsonObject;
+  /** The job whose files it works on, known to be the project's. */
+  readonly jobId?: string;
   /** Sent at most once, so that the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
   /** For a call that may come. */

@@ -11,6 +11,7 @@ import { compileDefinition } from '../../core/definition/compile/compile-definit
 import { ExpressionError } from '../../core/expression/errors.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { findWrittenMediaJobs, type MediaMention } from '../../core/media-jobs.ts';
 import type { Db } from '../../db/connect.ts';
 import { readDefinition } from '../../db/pipeline/definition.ts';
 import { findDigest, type VersionChoice } from '../../db/pipeline/pipeline.ts';
@@ -28,6 +29,8 @@ export interface KnownDefinition {
   readonly checkJob: (job: JsonObject) => void;
   /** Whether jobs are checked at all. */
   readonly hasJobSchema: boolean;
+  /** Jobs that it names the files of itself, with pointers into the definition. */
+  readonly mediaJobs: ReadonlyMap<string, MediaMention>;
   /** By which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give it */
   readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run']) => string | null;
 }
@@ -86,6 +89,7 @@ export function createKnownDefinitions({
         check ??= compileSchema(job_schema);
         requireFit(check, job);
       },
+      mediaJobs: findWrittenMedia(definition),
       concurrencyKey: createKeyReader(definition),
     };
     known.set(digest, prepared);
@@ -115,6 +119,12 @@ export function createKnownDefinitions({
       return prepare(definition, digest);
     },
   };
+}
+
+/** In what steps are given. */
+function findWrittenMedia({ steps }: PipelineDefinition): ReadonlyMap<string, MediaMention> {
+  const given = steps.map(({ input = null, for_each = null }) => ({ input, for_each }));
+  return findWrittenMediaJobs({ steps: given } as unknown as JsonObject);
 }
 
 function requireFit(check: SchemaCheck, job: JsonObject): void {

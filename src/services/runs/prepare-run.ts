@@ -7,6 +7,7 @@ import type { NewRun, RunOrigin } from '../../db/run/run.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs/bind-job-media.ts';
+import { type OwnMedia, refuseForeign } from '../jobs/own-media.ts';
 import { choiceOf, type KnownDefinition, type KnownDefinitions } from './known-definitions.ts';
 
 export interface RunJob {
@@ -46,6 +47,7 @@ export interface PrepareDependencies {
   readonly db: Db;
   readonly definitions: KnownDefinitions;
   readonly checkForRun: CheckForRun;
+  readonly ownMedia: OwnMedia;
 }
 
 export function newJob(job: JsonObject): RunJob {
@@ -69,15 +71,29 @@ async function findRunJob(db: Db, projectId: string, jobId: string, known: Known
   return { job_id: jobId, body: found.body, isNew: false };
 }
 
-/** @throws AppError `job_invalid`, `definition_invalid` when it cannot run as things are now */
+/** @throws AppError `media_unknown` */
+export async function requireOwnMedia(
+  ownMedia: OwnMedia,
+  projectId: string,
+  { known, job }: { readonly known: KnownDefinition; readonly job: Pick<RunJob, 'job_id' | 'body'> | null },
+): Promise<void> {
+  const written = await ownMedia.judge(projectId, known.mediaJobs);
+  if (written !== null) throw refuseForeign(written, '/definition');
+  if (job === null || job.body === null) return;
+  const given = await ownMedia.findForeign(projectId, job.body, job.job_id);
+  if (given !== null) throw refuseForeign(given, '/job');
+}
+
+/** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run as things are now */
 export async function prepareRun(
-  { checkForRun }: Pick<PrepareDependencies, 'checkForRun'>,
+  { checkForRun, ownMedia }: Pick<PrepareDependencies, 'checkForRun' | 'ownMedia'>,
   projectId: string,
   order: RunOrder,
 ): Promise<PreparedRun> {
   const { known, job } = order;
   const { definition, digest } = known;
   if (job.body !== null) known.checkJob(job.body);
+  await requireOwnMedia(ownMedia, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await checkForRun(projectId, { definition, digest });
   const run_id = newId('run');
   const { pipeline, version, concurrency, defaults } = definition;

@@ -10,6 +10,7 @@ import { compileDefinition } from '../../core/definition/compile/compile-definit
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { chooseReused, type Repetition, type ReuseChoice } from '../../core/run/choose-reused.ts';
 import type { Db } from '../../db/connect.ts';
+import type { RunKey } from '../../db/run/run-control.ts';
 import {
   copySteps,
   listMentionedMedia,
@@ -71,8 +72,8 @@ function requireSteps(from: readonly string[], known: KnownDefinition): void {
 
 /** The first file that is gone, by step whose result names it. */
 async function findMissing(
-  { db, media }: Pick<RerunDependencies, 'db' | 'media'>,
-  runId: string,
+  { db, media, ownMedia }: Pick<RerunDependencies, 'db' | 'media' | 'ownMedia'>,
+  { run_id: runId, project_id }: RunKey,
   stepIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const mentioned = await listMentionedMedia(db, runId, stepIds);
@@ -81,7 +82,10 @@ async function findMissing(
     await Promise.all(
       mentioned.slice(at, at + headsAtOnce).map(async ({ step_id, reference }) => {
         const path = parseMediaReference(reference);
-        if (path !== null && !(await media.exists(path))) missing.set(step_id, reference);
+        if (path === null) return;
+        // Of a file that is not the project's not even this is told.
+        const isForeign = (await ownMedia.findForeign(project_id, reference)) !== null;
+        if (isForeign || !(await media.exists(path))) missing.set(step_id, reference);
       }),
     );
   }
@@ -96,7 +100,7 @@ async function choose(
 ): Promise<ReuseChoice> {
   const first = chooseReused({ ...repetition, missing: new Map() });
   if (first.reused.length === 0) return first;
-  const missing = await findMissing(dependencies, before.run_id, first.reused);
+  const missing = await findMissing(dependencies, before, first.reused);
   return missing.size === 0 ? first : chooseReused({ ...repetition, missing });
 }
 

@@ -8,12 +8,16 @@ import type { Db } from '../../db/connect.ts';
 import { listAliases } from '../../db/pipeline/pipeline-alias.ts';
 import { listPipelineNames, listVersionNames } from '../../db/pipeline/pipeline-names.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { ownNamespace } from '../jobs/bind-job-media.ts';
+import type { OwnMedia } from '../jobs/own-media.ts';
 import { choiceOf, type KnownDefinition, type KnownDefinitions } from '../runs/known-definitions.ts';
+import { requireOwnMedia } from '../runs/prepare-run.ts';
 import { readCron } from './cron.ts';
 
 export interface ScheduleCheck {
   readonly db: Db;
   readonly definitions: Pick<KnownDefinitions, 'find'>;
+  readonly ownMedia: OwnMedia;
 }
 
 /** Temporal looks back no less; without any it would look back a year. */
@@ -91,7 +95,7 @@ function refuse(errors: readonly ProblemItem[]): AppError {
   });
 }
 
-/** @throws AppError `request_invalid` that names everything wrong, `job_invalid` */
+/** @throws AppError `request_invalid` that names everything wrong, `job_invalid`, `media_unknown` */
 export async function checkSchedule(
   check: ScheduleCheck,
   projectId: string,
@@ -106,4 +110,6 @@ export async function checkSchedule(
   ];
   if (errors.length > 0 || 'pointer' in target) throw refuse(errors);
   target.checkJob(request.job);
+  const job = { job_id: ownNamespace, body: request.job };
+  await requireOwnMedia(check.ownMedia, projectId, { known: target, job });
 }

@@ -154,6 +154,7 @@ function toCall(
     step: key,
     isAtMostOnce: settings.retry.max === 0,
     input,
+    jobId: context.job_id,
     route: routeOfStep(definition, settings, {
       priority: context.priority,
       ceilingUsd: context.ceilingUsd,

@@ -8,6 +8,7 @@ import type { Db } from '../../../src/db/connect.ts';
 import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
 import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
 import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
+import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
 import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
@@ -58,6 +59,7 @@ async function createPlanner(db: Db): Promise<Planner> {
   const pipelines = createPipelineService(db, { fleet });
   const plans = createPlanService({
     db,
+    ownMedia: createOwnMedia(db),
     fleet,
     validator,
     pipelines,

@@ -4,6 +4,7 @@ import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { RunPipelineInput } from '../../../src/core/workflow-payloads/run-input.ts';
 import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
 import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
@@ -19,6 +20,7 @@ const { db } = useDatabase();
 const pipelines = createPipelineService(db, { vet: async () => null });
 const submitRun = createSubmitRun({
   db,
+  ownMedia: createOwnMedia(db),
   definitions: createKnownDefinitions({ db, pipelines }),
   checkForRun: async () => ({ specs: {} }),
 });

@@ -11,6 +11,7 @@ import {
   updateSchedule,
 } from '../../../src/db/schedule/schedule.ts';
 import { newId } from '../../../src/services/ids.ts';
+import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
@@ -25,6 +26,7 @@ const submit = createSubmitScheduledRun({
   db,
   createRun: createSubmitOriginatedRun({
     db,
+    ownMedia: createOwnMedia(db),
     definitions: createKnownDefinitions({ db, pipelines: createPipelineService(db) }),
     checkForRun: async () => ({ specs: {} }),
   }),

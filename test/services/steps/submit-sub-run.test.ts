@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
 import { createSubmitSubRun, type SubRunOrder } from '../../../src/services/steps/submit-sub-run.ts';
@@ -36,7 +37,8 @@ async function keyed(pipeline: string, key: string): Promise<void> {
 function submit(order: Partial<SubRunOrder> = {}) {
   const pipelines = createPipelineService(db);
   const definitions = createKnownDefinitions({ db, pipelines });
-  return createSubmitSubRun({ db, definitions, checkForRun: pipelines.checkForRun })({
+  const ownMedia = createOwnMedia(db);
+  return createSubmitSubRun({ db, definitions, ownMedia, checkForRun: pipelines.checkForRun })({
     parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
     project_id: parent.project_id,
     reference: 'below@1',

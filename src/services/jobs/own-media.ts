@@ -1,0 +1,61 @@
+/**
+ * Files belong to jobs, and jobs to projects: what a project submits, and what any of its calls hands to an instance,
+ * names files of its own jobs alone. An instance may have one key for all, or the folder itself, so nobody behind this
+ * place can tell whose file it reads or replaces. A job that belongs to somebody else looks like one that is missing.
+ */
+
+import { LRUCache } from 'lru-cache';
+import type { Json } from '../../contracts/primitives.ts';
+import { findMediaJobs, type MediaMention } from '../../core/media-jobs.ts';
+import type { Db } from '../../db/connect.ts';
+import { listOwnedJobs } from '../../db/run/job.ts';
+import { AppError } from '../../errors/app-error.ts';
+
+export interface OwnMedia {
+  /**
+   * @param ownJobId a job that is known to be the project's
+   * @returns the first mention of a file that is not the project's
+   */
+  findForeign(projectId: string, value: Json, ownJobId?: string): Promise<MediaMention | null>;
+  /** The same of mentions that were found before. */
+  judge(projectId: string, mentions: ReadonlyMap<string, MediaMention>): Promise<MediaMention | null>;
+}
+
+const maxKnown = 50_000;
+
+export function createOwnMedia(db: Db): OwnMedia {
+  /** A job never changes its project. */
+  const owned = new LRUCache<string, true>({ max: maxKnown });
+  const nameOf = (projectId: string, jobId: string): string => `${projectId}/${jobId}`;
+
+  const judge: OwnMedia['judge'] = async (projectId, mentions) => {
+    const unknown = [...mentions.keys()].filter((jobId) => !owned.has(nameOf(projectId, jobId)));
+    if (unknown.length === 0) return null;
+    const found = new Set(await listOwnedJobs(db, projectId, unknown));
+    for (const jobId of found) owned.set(nameOf(projectId, jobId), true);
+    const foreign = unknown.find((jobId) => !found.has(jobId));
+    return foreign === undefined ? null : (mentions.get(foreign) ?? null);
+  };
+
+  return {
+    judge,
+    findForeign: async (projectId, value, ownJobId) => {
+      const mentions = new Map(findMediaJobs(value));
+      if (ownJobId !== undefined) mentions.delete(ownJobId);
+      return mentions.size === 0 ? null : judge(projectId, mentions);
+    },
+  };
+}
+
+export function describeForeign({ reference }: MediaMention): string {
+  return `${JSON.stringify(reference)} names a file of no job of this project`;
+}
+
+/** @param pointer to the value in the request */
+export function refuseForeign(mention: MediaMention, pointer: string): AppError {
+  const message = describeForeign(mention);
+  const at = `${pointer}${mention.pointer}`;
+  return new AppError('media_unknown', `${at}: ${message}`, {
+    errors: [{ pointer: at, code: 'media_unknown', message }],
+  });
+}
