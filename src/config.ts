@@ -45,6 +45,24 @@ export const ConfigSchema = z.object({
     description:
       'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are refused all the same.',
   }),
+  RATE_LIMITS: z.enum(['on', 'off']).default('on').meta({
+    description: 'Whether keys are held to the rates below, each process counting by itself.',
+  }),
+  RATE_REQUESTS_PER_S: integer(100, 1, 1_000_000).meta({
+    description: 'Requests of a key, five times as many at once.',
+  }),
+  RATE_STARTS_PER_S: integer(200, 1, 1_000_000).meta({
+    description: 'Requests of a key that start runs, five times as many at once.',
+  }),
+  RATE_ESCALATIONS_PER_MIN: integer(60, 1, 1_000_000).meta({
+    description: '/execute and /advise of a key.',
+  }),
+  RATE_HEARTBEATS_PER_S: integer(100, 1, 1_000_000).meta({
+    description: 'Registrations, heartbeats and deregistrations of a key, twenty times as many at once.',
+  }),
+  RATE_WRONG_KEYS_PER_MIN: integer(10, 1, 1_000_000).meta({
+    description: 'Wrong keys from one address that are answered 401; further ones are answered 429.',
+  }),
   INSTANCES_PER_PROJECT: integer(1_000, 1, 100_000).meta({
     description: 'Instances that a project may have registered at once; every process keeps all in memory.',
   }),

@@ -22,7 +22,8 @@ const services = {
 
 const listenerOf = async (folder) => {
   const { createApp } = await import(pathToFileURL(resolve(join(folder, 'dist/src/api/app.js'))).href);
-  const config = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
+  const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
+  const config = { ...sizes, RATE_LIMITS: 'off' };
   return createApp({ services, config, logger: pino({ level: 'warn' }) }).handle;
 };
 

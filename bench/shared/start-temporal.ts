@@ -44,5 +44,6 @@ export function createEnvironment(
     MEDIA_URL: pathToFileURL(mediaDir).href,
     HOST: '127.0.0.1',
     PORT: String(port),
+    RATE_LIMITS: 'off',
   };
 }

@@ -53,7 +53,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   api: {
     imports: ['contracts', 'core', 'definitions', 'errors', 'services'],
     types: ['config'],
-    packages: ['@koa/router', 'koa', 'node:', 'pino', 'zod', 'zod-openapi'],
+    packages: ['@koa/router', 'koa', 'lru-cache', 'node:', 'pino', 'zod', 'zod-openapi'],
   },
   config: { imports: ['clients', 'core'], packages: ['zod'] },
   runtime: {

@@ -14,6 +14,7 @@ import { requestLog } from './middleware/request-log.ts';
 import type { RequestState } from './middleware/request-state.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { mountRoutes } from './mount.ts';
+import { createRateLimits } from './rate-limits.ts';
 import { createRoutes } from './routes/routes.ts';
 
 export interface AppDependencies {
@@ -32,7 +33,8 @@ export function createApp({ services, config, logger }: AppDependencies): App {
   const draining = createDraining();
   const { closing } = draining;
   const routes = createRoutes(services, { config, closing });
-  const router = mountRoutes(routes, { access: services.access, config, closing });
+  const limits = createRateLimits(config, () => performance.now());
+  const router = mountRoutes(routes, { access: services.access, config, limits, closing });
   const koa = new Koa<RequestState>();
   koa.on('error', (err: unknown) => logger.debug({ err }, 'answer cut off'));
   koa

@@ -3,12 +3,11 @@
 import type { Config } from '../config.ts';
 import { mostValues } from '../contracts/bounds.ts';
 import type { BodySize } from './body-kind.ts';
+import type { RateConfig } from './rate-limits.ts';
 import type { JsonLimits } from './scan-json.ts';
 
-export type ApiConfig = Pick<
-  Config,
-  'BODY_LIMIT_BYTES' | 'DEFINITION_LIMIT_BYTES' | 'MEDIA_LIMIT_BYTES' | 'PUBLIC_URL'
->;
+export type ApiConfig = RateConfig &
+  Pick<Config, 'BODY_LIMIT_BYTES' | 'DEFINITION_LIMIT_BYTES' | 'MEDIA_LIMIT_BYTES' | 'PUBLIC_URL'>;
 
 export interface BodyLimits extends JsonLimits {
   readonly bytes: number;

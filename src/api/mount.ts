@@ -6,6 +6,7 @@ import type { Services } from '../services/services.ts';
 import type { ApiConfig } from './limits.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { type ApiMiddleware, type RequestState, sentPath } from './middleware/request-state.ts';
+import type { RateLimits } from './rate-limits.ts';
 import { readBody } from './read-body.ts';
 import type { Route } from './route.ts';
 import { sendAnswer } from './send-answer.ts';
@@ -13,6 +14,7 @@ import { sendAnswer } from './send-answer.ts';
 export interface MountOptions {
   readonly access: Services['access'];
   readonly config: ApiConfig;
+  readonly limits: RateLimits;
   readonly closing: AbortSignal;
 }
 
@@ -20,7 +22,7 @@ export function mountRoutes(routes: readonly Route[], options: MountOptions): Ro
   // The methods that Node knows: for each of them a path that is there answers 405, none is "not implemented".
   const router = new Router<RequestState>({ methods: METHODS });
   for (const route of routes) {
-    const guards = route.scope === null ? [] : [authenticate(options.access, route.scope)];
+    const guards = route.scope === null ? [] : [authenticate(options.access, options.limits, route.scope)];
     const stack = [enter(route), ...guards, answer(route, options)];
     router.register(toRouterPath(route.path), [route.method], stack, { sensitive: true });
   }

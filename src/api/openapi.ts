@@ -29,7 +29,9 @@ function errorsOf(route: Route): ErrorCode[] {
   const codes: ErrorCode[] = [
     ...(isText ? [...bodyErrors, ...textErrors] : []),
     ...(hasInput(route) ? (['request_invalid'] as const) : []),
-    ...(route.scope === null ? [] : (['unauthenticated', 'forbidden', 'unavailable'] as const)),
+    ...(route.scope === null
+      ? []
+      : (['unauthenticated', 'forbidden', 'rate_limited', 'unavailable'] as const)),
     ...(isEmptyShape(route.params) ? [] : (['not_found'] as const)),
     ...(route.errors ?? []),
     'internal',

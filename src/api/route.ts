@@ -11,6 +11,7 @@ import type { ErrorCode } from '../contracts/errors.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { Caller } from '../services/access/caller.ts';
 import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
+import type { RateKind } from './rate-limits.ts';
 import { Nothing, type RawInput, validateInput } from './validation.ts';
 
 /** An answer that is not JSON, or not only: `content` is its media type, `*` + `/*` when the file decides. */
@@ -87,6 +88,8 @@ interface RouteFacts {
    * request, so its `signal` aborts only when the client goes away.
    */
   readonly isLong?: boolean;
+  /** Which of a key's rates it counts against; `request` by default. */
+  readonly rate?: RateKind;
   /** Codes beyond those that follow from authentication, parameters and body. */
   readonly errors?: readonly ErrorCode[];
 }

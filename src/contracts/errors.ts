@@ -59,6 +59,11 @@ export const errorTable = {
     true,
     'As many runs with this concurrency key are under way as the pipeline allows.',
   ),
+  rate_limited: row(
+    429,
+    true,
+    'More requests with this key, or wrong keys from this address, than allowed; see Retry-After.',
+  ),
   idempotency_key_reuse: row(422, false, 'This Idempotency-Key was used with another body.'),
   range_not_satisfiable: row(416, false, 'The requested byte range lies outside the file.'),
   internal: row(500, true, 'A fault of Capstan; the log line with this request_id says more.'),

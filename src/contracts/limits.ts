@@ -11,6 +11,8 @@ const BodyLimits = z.strictObject({
   string_bytes: Count,
 });
 
+const Rate = z.strictObject({ per_second: z.number(), burst: Count });
+
 export const Limits = z
   .strictObject({
     request: BodyLimits,
@@ -24,6 +26,10 @@ export const Limits = z
     list_items: Count,
     pipeline_steps: Count,
     idempotency_hours: Count,
+    /** Of a key, in each process; null: none. */
+    rates: z
+      .strictObject({ request: Rate, start: Rate, escalation: Rate, heartbeat: Rate, wrong_key: Rate })
+      .nullable(),
   })
   .meta({ id: 'Limits' });
 export type Limits = z.infer<typeof Limits>;

@@ -155,6 +155,7 @@ export async function startParts(place: StackPlace): Promise<Omit<StackFile, 'pi
     PORT: String(place.ports.api),
     PUBLIC_URL: apiUrl,
     MEDIA_URL: mediaUrl,
+    RATE_LIMITS: place.environment.RATE_LIMITS ?? (place.ephemeral ? 'off' : 'on'),
     ...(temporal.uiUrl === null ? {} : { TEMPORAL_UI_URL: temporal.uiUrl }),
   };
   await startServices(place, services, apiUrl);

@@ -69,7 +69,7 @@ function createCall(url: string, apiKey: string) {
   };
 }
 
-export async function startTestApi(settings: Record<string, number> = {}): Promise<TestApi> {
+export async function startTestApi(settings: Record<string, number | string> = {}): Promise<TestApi> {
   const database = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'capstan-api-'));
   const config = ConfigSchema.parse({
@@ -77,6 +77,7 @@ export async function startTestApi(settings: Record<string, number> = {}): Promi
     DATABASE_POOL: 5,
     TASK_QUEUE: database.name,
     MEDIA_URL: `file://${join(folder, 'media')}`,
+    RATE_LIMITS: 'off',
     ...settings,
   });
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');

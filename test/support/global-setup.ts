@@ -93,6 +93,7 @@ function createReport(): Report {
 }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  process.env.RATE_LIMITS = 'off'; // for every process that a test starts
   const report = createReport();
   const dataDir = createTemporaryFolder('capstan-test-');
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });

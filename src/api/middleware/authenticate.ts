@@ -4,6 +4,7 @@ import type { Scope } from '../../contracts/access.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { AccessService } from '../../services/access/access-service.ts';
 import { requireScope, selectProject } from '../../services/access/caller.ts';
+import type { RateLimits } from '../rate-limits.ts';
 import { type ApiMiddleware, valuesOf } from './request-state.ts';
 
 const bearer = /^Bearer +([!-~]+) *$/i;
@@ -14,16 +15,20 @@ const invalid = 'Bearer realm="capstan", error="invalid_token"';
  * Finds out who sends a request, and whether the route is theirs to call.
  *
  * @param scope what the key must be allowed
- * @throws AppError `unauthenticated`, `forbidden`
+ * @throws AppError `unauthenticated`, `forbidden`, `rate_limited`
  */
-export function authenticate(access: AccessService, scope: Scope): ApiMiddleware {
+export function authenticate(access: AccessService, limits: RateLimits, scope: Scope): ApiMiddleware {
   return async (ctx, next) => {
     const [key, ...others] = readKeys(ctx.req);
     if (key === undefined)
       throw refuse(ctx, missing, 'send a key as Authorization: Bearer <key> or as X-API-Key: <key>');
     if (others.length > 0) throw refuse(ctx, invalid, 'the request carries two different keys');
     const holder = await access.identify(key);
-    if (holder === null) throw refuse(ctx, invalid, 'the key is unknown, expired or revoked');
+    if (holder === null) {
+      limits.sawWrongKey(ctx.req.socket.remoteAddress ?? '');
+      throw refuse(ctx, invalid, 'the key is unknown, expired or revoked');
+    }
+    limits.ask(ctx.state.route?.rate ?? 'request', holder.key_id);
     const projects = valuesOf(ctx.req, 'x-project-id');
     const caller = selectProject(holder, projects.length > 0 ? projects.join(', ') : undefined);
     requireScope(holder, scope);

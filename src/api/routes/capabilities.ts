@@ -36,6 +36,7 @@ function registerInstance({ registry }: Pick<Services, 'registry'>): Route {
       'Repeatable. 201 for a new instance, 200 for a known one; a changed body raises its generation.',
     auth: 'key',
     scope: 'capability:register',
+    rate: 'heartbeat',
     body: json(Registration),
     responses: { 200: Instance, 201: Instance },
     handle: async ({ caller, body }) => {
@@ -84,6 +85,7 @@ function heartbeat({ registry }: Pick<Services, 'registry'>): Route {
       'Revives an instance that was down. An unknown one is adopted if its /spec and /health name the capability.',
     auth: 'key',
     scope: 'capability:register',
+    rate: 'heartbeat',
     params: CapabilityPath,
     body: json(HeartbeatRequest),
     responses: { 200: HeartbeatAnswer },
@@ -104,6 +106,7 @@ function removeInstance({ registry }: Pick<Services, 'registry'>): Route {
       'Repeatable. Calls under way end first; nothing new is routed to it. Stale, and without effect, if the endpoint was registered anew since.',
     auth: 'key',
     scope: 'capability:register',
+    rate: 'heartbeat',
     params: CapabilityPath,
     body: json(DeregisterRequest),
     responses: { 200: DeregisterAnswer },

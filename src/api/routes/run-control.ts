@@ -74,6 +74,7 @@ function repeatRun({ runs }: Runs): Route {
       'A new run of the same job. With `preview` nothing is written, and the answer says for each step whether and why it would happen again.',
     auth: 'key',
     scope: 'run:write',
+    rate: 'start',
     params: RunPath,
     headers: KeyHeaders,
     body: optionalJson(RerunRequest, 'data'),

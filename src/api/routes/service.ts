@@ -3,7 +3,9 @@ import { mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
 import type { Services } from '../../services/services.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from '../limits.ts';
+import { ratesOf } from '../rate-limits.ts';
 import { type Route, route } from '../route.ts';
+import type { TokenRate } from '../token-buckets.ts';
 
 const Alive = z.strictObject({ status: z.literal('ok') });
 const Readiness = z
@@ -12,6 +14,18 @@ const Readiness = z
 
 function show({ stringBytes, ...limits }: BodyLimits) {
   return { ...limits, string_bytes: stringBytes };
+}
+
+function showRates(config: ApiConfig): NonNullable<Limits['rates']> {
+  const { request, start, escalation, heartbeat, wrong_key } = ratesOf(config);
+  const showRate = ({ perSecond, burst }: TokenRate) => ({ per_second: perSecond, burst });
+  return {
+    request: showRate(request),
+    start: showRate(start),
+    escalation: showRate(escalation),
+    heartbeat: showRate(heartbeat),
+    wrong_key: showRate(wrong_key),
+  };
 }
 
 function showLimits(config: ApiConfig): Limits {
@@ -26,6 +40,7 @@ function showLimits(config: ApiConfig): Limits {
     list_items: 200,
     pipeline_steps: mostSteps,
     idempotency_hours: 24,
+    rates: config.RATE_LIMITS === 'off' ? null : showRates(config),
   };
 }
 
