@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, echo, type Handler, type Instance } from '../support/fleet.ts';
@@ -49,7 +50,7 @@ test('a repeated request is answered the same, marked as replayed', async () => 
   expect([hasReplayed(first), hasReplayed(second)]).toEqual([false, true]);
   expect([second.status, second.body]).toEqual([200, first.body]);
   expect(instance.execs.map(({ headers }) => headers['idempotency-key'])).toEqual([
-    `${api.projectId}:concat:again`,
+    toOpaqueKey(`${api.projectId}:concat:again`),
   ]);
 });
 

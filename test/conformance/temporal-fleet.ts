@@ -2,8 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { parseDuration } from '../../src/core/duration.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createMockCapability, type MockAnswer } from '../../src/mock-run/mock-capability.ts';
 import type { MockCapability } from '../../src/mock-run/mocks.ts';
+import { readAttemptKeys } from '../support/attempt-keys.ts';
 import type { Capstan } from '../support/capstan.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
 import type { ConformanceCase } from './case.ts';
@@ -16,9 +18,9 @@ export interface CaseFleet {
 
 type Response = Parameters<Instance['handle']>[1];
 
-/** `<run>.<step>.<item>.<revision>` */
-function stepOf({ headers }: Exec): string {
-  return String(headers['idempotency-key']).split('.')[1] ?? '';
+async function stepOf(db: Db, { headers }: Exec): Promise<string> {
+  const key = (await readAttemptKeys(db)).get(String(headers['idempotency-key']));
+  return key?.split('.')[1] ?? '';
 }
 
 async function respond(response: Response, given: MockAnswer): Promise<void> {
@@ -46,6 +48,7 @@ export async function startFleet(
 ): Promise<CaseFleet> {
   const instances: { readonly capability: string; readonly instance: Instance }[] = [];
   const late: Promise<void>[] = [];
+  const db = connectDatabase(capstan.databaseUrl, 1);
 
   const startOne = async (capability: string, mock: MockCapability, position: number): Promise<void> => {
     const { version, tags, cost_model, max_concurrency, input } = mock;
@@ -59,9 +62,9 @@ export async function startFleet(
       output: mock.output ?? {},
     });
     const give = answers.get(capability) as ReturnType<typeof createMockCapability>;
-    instance.handle = (exec, response) => {
-      const call = { input: exec.input as JsonObject, step_id: stepOf(exec), instance: position };
-      return respond(response, give(call));
+    instance.handle = async (exec, response) => {
+      const step_id = await stepOf(db, exec);
+      return respond(response, give({ input: exec.input as JsonObject, step_id, instance: position }));
     };
     instances.push({ capability, instance });
   };
@@ -89,6 +92,7 @@ export async function startFleet(
     stop: async () => {
       await Promise.all(late);
       await Promise.all(instances.map(({ instance }) => instance.stop()));
+      await db.destroy();
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { EventPage } from '../../src/contracts/event.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
+import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
@@ -228,8 +229,8 @@ test('worker killed -9 in the middle of a correction: the same correction is mad
   });
   const keys = strict.execs.map(({ headers, input }) => [headers['idempotency-key'], input.n]);
   expect(keys).toEqual([
-    [`${run_id}.a.0.1`, 5],
-    [`${run_id}.a.0.1`, 5],
+    [toOpaqueKey(`${run_id}.a.0.1`), 5],
+    [toOpaqueKey(`${run_id}.a.0.1`), 5],
   ]);
   expect((await stepOf(run_id, 'a')).revisions).toHaveLength(1);
   await strict.stop();

@@ -31,8 +31,8 @@ test('the same key makes the call again after the server died at work, with the 
   });
   expect(end.body.output).toEqual({ n: 1 });
   expect(instance.execs.map(({ headers }) => [headers['idempotency-key'], headers['x-attempt']])).toEqual([
-    [expect.stringMatching(/^prj_.*:render:k$/), '1'],
-    [expect.stringMatching(/^prj_.*:render:k$/), '2'],
+    [expect.any(String), '1'],
+    [instance.execs[0]?.headers['idempotency-key'], '2'],
   ]);
   await instance.stop();
 }, 60_000);

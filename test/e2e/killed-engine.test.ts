@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { readAttemptKeys } from '../support/attempt-keys.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { watchCommits } from '../support/commit-watch.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
@@ -127,7 +128,9 @@ async function findHasty(): Promise<string[]> {
   for (const { run_id, step_id, finished_at } of rows)
     ends.set(`${run_id}.${step_id}`, finished_at?.getTime());
   const seen = new Set<string>();
-  return calls.flatMap(({ key, at }) => {
+  const keys = await readAttemptKeys(db);
+  return calls.flatMap(({ key: sent, at }) => {
+    const key = keys.get(sent) ?? '';
     if (seen.has(key)) return [];
     seen.add(key);
     const [run = '', step = ''] = key.split('.');

@@ -8,7 +8,7 @@ import { canonicalJson } from '../../src/core/canonical-json.ts';
 import { answer, type Handler } from './fleet.ts';
 
 export interface HashCall {
-  /** `<run>.<step>.<item>.<revision>` */
+  /** As it was sent: the same for every attempt. */
   readonly key: string;
   /** Unix time in ms when it arrived. */
   readonly at: number;

@@ -6,7 +6,7 @@ export const attemptTable = `
 create table attempt (
   attempt_id text primary key,
   project_id text not null,
-  key text not null, -- run.step.item.revision, sent as Idempotency-Key
+  key text not null, -- run.step.item.revision of a step's; instances are sent a UUID made of it
   number int not null, -- 1 for the first attempt of the key
   run_id text references run on delete cascade,
   step_id text,

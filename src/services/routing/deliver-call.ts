@@ -6,6 +6,7 @@ import type { CancelSignal } from '../../core/cancellation.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { unwrapAnswer } from '../../core/routing/unwrap-answer.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
+import { toOpaqueKey } from './opaque-key.ts';
 import type { CallRequest, Claimed } from './routed-call.ts';
 
 export interface DeliverDependencies {
@@ -24,7 +25,7 @@ export async function deliverCall(
   const outcome = await client.call({
     endpoint: instance.endpoint,
     input,
-    idempotencyKey: claim.key,
+    idempotencyKey: toOpaqueKey(claim.key),
     attempt: number,
     timeoutMs,
     signal,

@@ -4,6 +4,7 @@ import type { Json } from '../../../src/contracts/primitives.ts';
 import { listEvents } from '../../../src/db/run/event.ts';
 import { listItemResults, listRunSteps, listStepItems } from '../../../src/db/step/step.ts';
 import { recordChanges } from '../../../src/db/step/step-progress.ts';
+import { toOpaqueKey } from '../../../src/services/routing/opaque-key.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
 import { toRunEvent } from '../../../src/services/runs/event-feed.ts';
 import { aRun } from '../../support/factories.ts';
@@ -45,8 +46,8 @@ describe('a step with for_each', () => {
       { of: 'red', at: 0 },
     ]);
     expect(paint.execs.map(({ headers }) => headers['idempotency-key'])).toEqual([
-      `${run.run_id}.fan.3.0`,
-      `${run.run_id}.fan.1.0`,
+      toOpaqueKey(`${run.run_id}.fan.3.0`),
+      toOpaqueKey(`${run.run_id}.fan.1.0`),
     ]);
     expect(await world.eventsOf(run)).toEqual([
       ...['run.queued', 'run.started', 'step.started fan'],
