@@ -15,6 +15,7 @@ import type { RequestState } from './middleware/request-state.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { mountRoutes } from './mount.ts';
 import { createRateLimits } from './rate-limits.ts';
+import { watchRevocations } from './revocation.ts';
 import { createRoutes } from './routes/routes.ts';
 
 export interface AppDependencies {
@@ -32,6 +33,7 @@ export interface App {
 export function createApp({ services, config, logger }: AppDependencies): App {
   const draining = createDraining();
   const { closing } = draining;
+  watchRevocations(draining, services.access);
   const routes = createRoutes(services, { config, closing });
   const limits = createRateLimits(config, () => performance.now());
   const router = mountRoutes(routes, { access: services.access, config, limits, closing });

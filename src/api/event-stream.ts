@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import type { RunEvent } from '../contracts/event.ts';
-import { type CancelSignal, toAbortSignal } from '../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../core/cancellation.ts';
 
 function toFrame(event: RunEvent): string {
   return `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
@@ -19,21 +19,34 @@ async function copy(events: AsyncIterable<RunEvent>, out: PassThrough, signal: C
   }
 }
 
-/** @param signal ends the stream early; a failing source cuts it off, so that the client comes back */
+/**
+ * @param watch reads the events; its signal stops once nobody reads the stream any more
+ * @param signal ends the stream early; a failing source cuts it off, so that the client comes back
+ */
 export function streamEvents(
-  events: AsyncIterable<RunEvent>,
+  watch: (signal: CancelSignal) => AsyncIterable<RunEvent>,
   { signal, commentMs }: { signal: CancelSignal; commentMs: number },
 ): Readable {
   const out = new PassThrough();
+  const unread = new CancelSource<'gone'>();
+  const stopListening = onCancel(signal, () => unread.abort('gone'));
   out.write(': open\n\n');
   const comments = setInterval(() => {
     if (!out.writableNeedDrain) out.write(': still here\n\n');
   }, commentMs);
-  const end = (error?: Error): void => {
+  const release = (): void => {
     clearInterval(comments);
-    if (error === undefined || signal.aborted) out.end();
+    stopListening();
+  };
+  out.once('close', () => {
+    release();
+    unread.abort('gone');
+  });
+  const end = (error?: Error): void => {
+    release();
+    if (error === undefined || unread.aborted) out.end();
     else out.destroy(error);
   };
-  copy(events, out, signal).then(() => end(), end);
+  copy(watch(unread), out, unread).then(() => end(), end);
   return out;
 }

@@ -14,7 +14,10 @@ import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
 import type { RateKind } from './rate-limits.ts';
 import { Nothing, type RawInput, validateInput } from './validation.ts';
 
-/** An answer that is not JSON, or not only: `content` is its media type, `*` + `/*` when the file decides. */
+/**
+ * An answer that is not JSON, or not only; a stream that begins work when it is made is given as a function, which HEAD
+ * does not call. `content` is its media type, `*` + `/*` when the file decides.
+ */
 export interface ByteResponse {
   readonly content: string;
   readonly schema?: z.ZodType;
@@ -31,6 +34,7 @@ type BodyOfResponse<R> = R extends z.ZodType
     ? {
         readonly body:
           | Readable
+          | (() => Readable)
           | Buffer
           | string
           | (R['schema'] extends z.ZodType ? z.output<R['schema']> : never);

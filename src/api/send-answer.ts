@@ -9,11 +9,18 @@ export function sendAnswer(ctx: ParameterizedContext, { status, headers, body }:
     ctx.set('Content-Length', '0');
   } else {
     ctx.set('Content-Type', typeOf(body));
-    if (body instanceof Readable && ctx.method === 'HEAD') body.destroy();
+    const isHead = ctx.method === 'HEAD';
+    if (isStreamMaker(body)) {
+      if (!isHead) ctx.body = body();
+    } else if (body instanceof Readable && isHead) body.destroy();
     else ctx.body = isSendable(body) ? body : JSON.stringify(body);
   }
   ctx.status = status;
   if (headers !== undefined) ctx.set(headers);
+}
+
+function isStreamMaker(body: unknown): body is () => Readable {
+  return typeof body === 'function';
 }
 
 function isSendable(body: unknown): body is Readable | Buffer | string {
@@ -21,6 +28,7 @@ function isSendable(body: unknown): body is Readable | Buffer | string {
 }
 
 function typeOf(body: unknown): string {
-  if (body instanceof Readable || Buffer.isBuffer(body)) return 'application/octet-stream';
+  if (body instanceof Readable || Buffer.isBuffer(body) || isStreamMaker(body))
+    return 'application/octet-stream';
   return typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
 }

@@ -2,6 +2,7 @@ import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { streamEvents } from '../../src/api/event-stream.ts';
 import type { RunEvent } from '../../src/contracts/event.ts';
+import { type CancelSignal, onCancel } from '../../src/core/cancellation.ts';
 import { waitFor } from '../support/wait.ts';
 
 function event(seq: number, data: RunEvent['data'] = {}): RunEvent {
@@ -22,7 +23,7 @@ test('an event is one frame, whatever its data holds', async () => {
   async function* source() {
     yield event(7, { text: 'a\n\nid: 8\r\u2028' });
   }
-  const frames = (await text(streamEvents(source(), options()))).split('\n\n');
+  const frames = (await text(streamEvents(source, options()))).split('\n\n');
   expect(frames).toEqual([
     ': open',
     expect.stringMatching(/^id: 7\nevent: step\.started\ndata: \{[^\n]*\}$/),
@@ -36,7 +37,7 @@ test('a quiet stream is kept open by comments', async () => {
     await new Promise((resolve) => ended.signal.addEventListener('abort', resolve));
     yield* [];
   }
-  const stream = streamEvents(source(), { signal: ended.signal, commentMs: 10 });
+  const stream = streamEvents(source, { signal: ended.signal, commentMs: 10 });
   let received = '';
   stream.on('data', (chunk) => {
     received += chunk;
@@ -51,7 +52,7 @@ test('a slow reader holds the source back', async () => {
   async function* source() {
     for (; produced < 10_000; produced++) yield event(produced, { text: 'x'.repeat(1_000) });
   }
-  const stream = streamEvents(source(), options());
+  const stream = streamEvents(source, options());
   await waitFor('a full buffer', () => stream.readableLength > 10_000);
   await new Promise((resolve) => setImmediate(resolve));
   expect(produced).toBeLessThan(100);
@@ -63,5 +64,22 @@ test('a failing source cuts the stream off instead of ending it well', async () 
     yield event(1);
     throw new Error('database gone');
   }
-  await expect(text(streamEvents(source(), options()))).rejects.toThrow('database gone');
+  await expect(text(streamEvents(source, options()))).rejects.toThrow('database gone');
+});
+
+test('a stream that nobody reads any more stops its source and its comments', async () => {
+  let isStopped = false;
+  async function* source(signal: CancelSignal) {
+    try {
+      yield event(1);
+      await new Promise<void>((resolve) => onCancel(signal, resolve));
+    } finally {
+      isStopped = true;
+    }
+  }
+  const stream = streamEvents(source, { ...options(), commentMs: 1 });
+  stream.resume();
+  stream.destroy();
+  await waitFor('the source to be stopped', () => isStopped);
+  expect(stream.destroyed).toBe(true);
 });

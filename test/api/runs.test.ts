@@ -206,6 +206,22 @@ describe('the log of a run', () => {
     expect(rest).toEqual(all.slice(1));
   });
 
+  test('is not followed for a request that wants no body', async () => {
+    const run = await submitted();
+    const queries = () => api.log.filter((line) => line.includes('"method":"HEAD"')).length;
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    for (let n = 0; n < 50; n++) {
+      const answer = await api.call(`/v1/runs/${run.run_id}/events`, {
+        method: 'HEAD',
+        headers: { accept: 'text/event-stream' },
+      });
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    }
+    await waitFor('their ends', () => queries() >= 50);
+    expect(timers()).toBeLessThan(before + 25);
+  });
+
   test('is no longer followed when the client goes away', async () => {
     const run = await submitted();
     const away = new AbortController();

@@ -33,6 +33,7 @@ export function authenticate(access: AccessService, limits: RateLimits, scope: S
     const caller = selectProject(holder, projects.length > 0 ? projects.join(', ') : undefined);
     requireScope(holder, scope);
     ctx.state.caller = caller;
+    ctx.state.key = key;
     ctx.set('Cache-Control', 'no-store');
     return next();
   };

@@ -4,14 +4,17 @@ import type { ApiMiddleware, RequestState } from './request-state.ts';
 
 export interface Draining {
   readonly middleware: ApiMiddleware;
+  /** Requests whose answers have not ended. */
+  readonly open: ReadonlyMap<ServerResponse, RequestState>;
   /** Aborted once the server closes. */
   readonly closing: AbortSignal;
   readonly begin: () => void;
 }
 
 /**
- * A request is `gone` when its connection closes before the end of its answer and, unless its route is long, when the
- * server closes. A closing server tells every client to come back on another connection.
+ * A request is `gone` when its answer has ended, when its connection closes and, unless its route is long, when the
+ * server closes: whatever still works for it stops. A closing server tells every client to come back on another
+ * connection.
  */
 export function createDraining(): Draining {
   const closing = new AbortController();
@@ -23,19 +26,16 @@ export function createDraining(): Draining {
       open.set(res, state);
       res.once('close', () => {
         open.delete(res);
-        leave(res, state);
+        state.gone.abort('gone');
       });
       await next();
       if (closing.signal.aborted) ctx.set('Connection', 'close');
     },
+    open,
     closing: closing.signal,
     begin: () => {
       closing.abort();
-      for (const [res, state] of open) if (state.route?.isLong !== true) leave(res, state);
+      for (const state of open.values()) if (state.route?.isLong !== true) state.gone.abort('gone');
     },
   };
-}
-
-function leave({ writableFinished }: ServerResponse, { gone }: RequestState): void {
-  if (!writableFinished) gone.abort('gone');
 }

@@ -13,6 +13,8 @@ export interface RequestState {
   route?: Route;
   /** Absent on open routes, and until the key has been accepted. */
   caller?: Caller;
+  /** The same: the key itself. */
+  key?: string;
 }
 
 export type ApiMiddleware = Middleware<RequestState>;

@@ -64,10 +64,11 @@ function listLedger({ money }: Pick<Services, 'money'>): Route {
           'Content-Type': 'text/csv; charset=utf-8; header=present',
           'Content-Disposition': 'attachment; filename="ledger.csv"',
         },
-        body: Readable.from(money.exportLedger(caller, query), {
-          objectMode: false,
-          signal: toAbortSignal(signal),
-        }),
+        body: () =>
+          Readable.from(money.exportLedger(caller, query), {
+            objectMode: false,
+            signal: toAbortSignal(signal),
+          }),
       };
     },
   });

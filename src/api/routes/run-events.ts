@@ -39,11 +39,14 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
         const after = isStream ? (headers['last-event-id'] ?? query.after) : query.after;
         const page = await runs.events(key, { after, limit: isStream ? 1 : query.limit });
         if (!isStream) return { status: 200, body: page };
-        const events = runs.watch(key, after, signal);
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
-          body: streamEvents(events, { signal, commentMs: httpLimits.eventCommentMs }),
+          body: () =>
+            streamEvents((unread) => runs.watch(key, after, unread), {
+              signal,
+              commentMs: httpLimits.eventCommentMs,
+            }),
         };
       },
     }),

@@ -61,6 +61,13 @@ export function createAccessService(db: Db, settings: Partial<AccessSettings> = 
       return holder;
     },
 
+    /** Asks the database, whatever is trusted; so it is the first to hear of a revocation. */
+    isValid: async (keyText: string): Promise<boolean> => {
+      const isValid = (await verifyKey(db, keyText)) !== null;
+      if (!isValid) trusted.delete(hash('sha256', keyText, 'base64'));
+      return isValid;
+    },
+
     createProject: async (caller: Caller, request: ProjectRequest): Promise<Project> => {
       const { row, holders } = await createProject(db, caller, request);
       forget(holders);
