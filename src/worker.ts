@@ -53,6 +53,7 @@ function stop(): void {
   if (worker.getState() !== 'RUNNING') process.exit(1);
   logger.info('stopping: waiting for calls to end');
   worker.shutdown();
+  setTimeout(runtime.finish, config.SHUTDOWN_GRACE_MS).unref(); // when calls are cut
 }
 process.on('SIGTERM', stop);
 process.on('SIGINT', stop);

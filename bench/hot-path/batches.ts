@@ -3,6 +3,7 @@
  * the writer that sends together what waits. Both have to leave every account right.
  */
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import {
   type AttemptEnd,
   type Claim,
@@ -136,7 +137,7 @@ async function readDrift(db: Db): Promise<{ drift: string; reserved: string }> {
 
 /** Both in every round, in turn the first. */
 async function playRounds(db: Db, load: Load, rounds: number): Promise<{ one: number; together: number }[]> {
-  const sides = { one: singly(db), together: createAttemptWriter(db) };
+  const sides = { one: singly(db), together: createAttemptWriter(db, pino({ level: 'silent' })) };
   await measure(sides.one, load);
   await measure(sides.together, load);
   const played: { one: number; together: number }[] = [];

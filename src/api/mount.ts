@@ -2,6 +2,7 @@
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import { Router } from '@koa/router';
+import { AppError } from '../errors/app-error.ts';
 import type { Services } from '../services/services.ts';
 import type { ApiConfig } from './limits.ts';
 import { authenticate } from './middleware/authenticate.ts';
@@ -37,8 +38,24 @@ function toRouterPath(path: string): string {
 function enter(route: Route): ApiMiddleware {
   return (ctx, next) => {
     ctx.state.route = route;
-    return next();
+    return route.withinMs === undefined ? next() : within(next(), route.withinMs);
   };
+}
+
+/** @throws AppError `unavailable` when the time is over; what is late is not sent any more */
+async function within(answer: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = new AppError('unavailable', `no answer of the database within ${ms} ms`, {
+      retryAfterS: 1,
+    });
+    timer = setTimeout(() => reject(error), ms);
+  });
+  try {
+    await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function answer(route: Route, { config, closing }: MountOptions): ApiMiddleware {

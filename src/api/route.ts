@@ -94,6 +94,8 @@ interface RouteFacts {
   readonly isLong?: boolean;
   /** Which of a key's rates it counts against; `request` by default. */
   readonly rate?: RateKind;
+  /** Its answer is `unavailable` when it takes longer, authentication included. */
+  readonly withinMs?: number;
   /** Codes beyond those that follow from authentication, parameters and body. */
   readonly errors?: readonly ErrorCode[];
 }

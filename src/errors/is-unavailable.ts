@@ -5,7 +5,7 @@ const unavailableCodes =
   /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53[0-3]00|57P0[1-5]|57014|55P03)$/;
 
 /** The one exception to "nobody matches on message text": pg gives these errors neither a code nor a class. */
-const unavailableMessage = /^Connection (terminated|ended) unexpectedly|^timeout expired/;
+const unavailableMessage = /^Connection (terminated|ended) unexpectedly|^timeout expired|^Query read timeout/;
 
 export function isUnavailable(thrown: unknown): boolean {
   return (

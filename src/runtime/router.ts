@@ -45,7 +45,7 @@ export function createRouter(config: Config, logger: Logger, { db, guard, regist
   const leases = createLeases(config, db, logger);
   const validator = createSchemaValidator({ db });
   const breakers = createBreakers({ db, logger });
-  const attemptWriter = createAttemptWriter(db);
+  const attemptWriter = createAttemptWriter(db, logger);
   const { LEASE_MS: leaseMs } = config;
   const calls = createCallRouter({
     client,
@@ -65,8 +65,10 @@ export function createRouter(config: Config, logger: Logger, { db, guard, regist
     fleet,
     validator,
     start: () => fleet.start(),
+    /** Calls that are ended now may wait for the database some seconds, not longer. */
+    finish: attemptWriter.finish,
     close: async (): Promise<void> => {
-      calls.close();
+      await calls.close();
       await fleet.stop();
       leases.stop();
       await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);

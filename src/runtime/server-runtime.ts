@@ -126,6 +126,7 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   return {
     services: { ...createOfficeServices(base), ...runs.services, ...calls.services },
     close: async (): Promise<void> => {
+      router.finish();
       await calls.close();
       await keeping.stop();
       runs.stop();

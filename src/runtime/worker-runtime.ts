@@ -43,6 +43,8 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
       submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
       cancelScheduledRun: createCancelScheduledRun(db),
     },
+    /** Calls that end from now on wait for the database some seconds, not longer. */
+    finish: router.finish,
     close: async (): Promise<void> => {
       await router.close();
       await foundation.close();

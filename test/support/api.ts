@@ -69,11 +69,17 @@ function createCall(url: string, apiKey: string) {
   };
 }
 
-export async function startTestApi(settings: Record<string, number | string> = {}): Promise<TestApi> {
+/** @param wayTo the database, as the API goes there: `host:port` to `host:port`. The test itself goes straight. */
+export async function startTestApi(
+  settings: Record<string, number | string> = {},
+  wayTo?: (host: string) => Promise<string>,
+): Promise<TestApi> {
   const database = await createTestDatabase();
+  const way = new URL(database.url);
+  if (wayTo !== undefined) way.host = await wayTo(way.host);
   const folder = await mkdtemp(join(tmpdir(), 'capstan-api-'));
   const config = ConfigSchema.parse({
-    DATABASE_URL: database.url,
+    DATABASE_URL: way.href,
     DATABASE_POOL: 5,
     TASK_QUEUE: database.name,
     MEDIA_URL: `file://${join(folder, 'media')}`,

@@ -1,4 +1,7 @@
-/** A TCP connection that a test may cut: while it is cut, nobody is there. */
+/**
+ * A TCP connection that a test may cut, so that nobody is there, or silence, so that what is open gets no answer any more
+ * while new connections work: as after a failover, or a firewall that forgets.
+ */
 
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -8,12 +11,24 @@ export interface TcpProxy {
   readonly address: string;
   cut(): Promise<void>;
   restore(): Promise<void>;
+  /**
+   * Of what is open now, and of what is opened later when `newToo`, nothing arrives any more, and nobody is told.
+   * @returns how many are open
+   */
+  silence(newToo?: boolean): number;
+}
+
+interface Link {
+  readonly inward: Socket;
+  readonly outward: Socket;
 }
 
 /** @param target `host:port` */
 export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const [host = '', port = ''] = target.split(':');
   const open = new Set<Socket>();
+  const links = new Set<Link>();
+  let isMute = false;
   const keep = (socket: Socket): void => {
     open.add(socket);
     socket.on('error', () => undefined);
@@ -24,9 +39,13 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       const server = createServer((inward) => {
         const outward = connect(Number(port), host);
         for (const socket of [inward, outward]) keep(socket);
+        const link = { inward, outward };
+        links.add(link);
+        inward.once('close', () => links.delete(link));
         inward.once('close', () => outward.destroy());
         outward.once('close', () => inward.destroy());
-        inward.pipe(outward).pipe(inward);
+        if (isMute) inward.resume();
+        else inward.pipe(outward).pipe(inward);
       }).listen(at, '127.0.0.1', () => resolve(server));
     });
   let server = await listen(0);
@@ -39,7 +58,17 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       await closed;
     },
     restore: async () => {
+      isMute = false;
       server = await listen(own);
+    },
+    silence: (newToo = false) => {
+      isMute = newToo;
+      for (const { inward, outward } of links) {
+        inward.unpipe(outward);
+        outward.unpipe(inward);
+        inward.resume(); // read, so that its end is noticed, and thrown away
+      }
+      return links.size;
     },
   };
 }

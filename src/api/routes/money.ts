@@ -18,6 +18,9 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
   return format === 'csv' || accept?.includes('text/csv') === true;
 }
 
+/** Who looks up costs waits 4 s for the answer. */
+const costsWithinMs = 3_500;
+
 export function moneyRoutes(services: Pick<Services, 'money'>): Route[] {
   return [sumCosts(services), listLedger(services), listBudgets(services), setBudget(services)];
 }
@@ -32,6 +35,7 @@ function sumCosts({ money }: Pick<Services, 'money'>): Route {
       'Weeks begin on Monday, months on the first; both end today. Days are those of the project’s time zone.',
     auth: 'key',
     scope: 'cost:read',
+    withinMs: costsWithinMs,
     query: z.strictObject({ period: CostPeriod.default('day') }),
     responses: { 200: CostSummary },
     handle: async ({ caller, query }) => ({

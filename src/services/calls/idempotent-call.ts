@@ -25,7 +25,6 @@ import {
 } from '../../db/idempotency/idempotency-hold.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
-import { retryUntil } from '../delivery/retry-until.ts';
 import { newToken } from '../ids.ts';
 
 export interface ExecOutcome {
@@ -68,7 +67,7 @@ interface StoredProblem {
 export function createIdempotentCall({ db, keeper, logger }: IdempotentDependencies): IdempotentCall {
   /** Of a call that was refused before anything was sent; for others it is there already. */
   const keep = (kept: KeptAnswer): Promise<void> =>
-    retryUntil(() => answerKey(db, kept), logger).catch((error: unknown) =>
+    answerKey(db, kept).catch((error: unknown) =>
       logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
     );
   return async ({ body_sha256, ...request }, attemptKey, work) => {

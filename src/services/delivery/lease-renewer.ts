@@ -1,6 +1,6 @@
 /**
  * Keeps what this process holds (leases of attempts, Idempotency-Keys) its own: renews all of it by one statement per
- * interval, and tells who has lost theirs.
+ * interval, and tells who has lost theirs. A renewal that hangs holds up no other.
  */
 import type { Logger } from 'pino';
 
@@ -20,6 +20,8 @@ export interface LeaseRenewerOptions<Hold> {
   readonly logger: Logger;
 }
 
+const longestRenewalMs = 5_000;
+
 export function createLeaseRenewer<Hold>({
   renew,
   idOf,
@@ -32,7 +34,7 @@ export function createLeaseRenewer<Hold>({
   let timer: NodeJS.Timeout | null = null;
   const schedule = (pauseMs: number): void => {
     timer = setTimeout(() => {
-      renewAll(held, { renew, idOf }).then(
+      inTime(renewAll(held, { renew, idOf }), Math.min(intervalMs, longestRenewalMs)).then(
         () => schedule(intervalMs),
         (error: unknown) => {
           logger.warn({ err: error }, 'leases and keys could not be renewed; trying again');
@@ -52,6 +54,15 @@ export function createLeaseRenewer<Hold>({
       if (timer !== null) clearTimeout(timer);
     },
   };
+}
+
+/** What hangs is left alone, and the next renewal goes another way. */
+function inTime(renewal: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms).unref();
+  });
+  return Promise.race([renewal, late]).finally(() => clearTimeout(timer));
 }
 
 async function renewAll<Hold>(

@@ -1,8 +1,9 @@
 /**
  * Writes the claims and ends of attempts of one process, by two batch writers: what must survive a crash of the database
  * waits for its disk (durable), what may be lost, a slot on a free instance, does not (relaxed). Each statement first
- * writes what ended, then claims.
+ * writes what ended, then claims. Ends are insisted upon: they are told once, however often they are written.
  */
+import type { Logger } from 'pino';
 import {
   type AttemptEnd,
   type Claim,
@@ -10,7 +11,9 @@ import {
   type EndResult,
   settleAndClaim,
 } from '../../db/attempt/attempt.ts';
+import { preventClaim } from '../../db/attempt/prevent-claim.ts';
 import type { Db } from '../../db/connect.ts';
+import { createInsistence } from '../delivery/insist.ts';
 import { createBatchWriter } from './batch-writer.ts';
 
 type Item =
@@ -19,11 +22,13 @@ type Item =
 
 export interface AttemptWriter {
   claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
-  /** @param isPatient nobody waits for it: it may go with the next claim */
+  /** Insisted upon. @param isPatient nobody waits for it: it may go with the next claim */
   settle(end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult>;
-  /** What `settled` waits for: a settlement that is tried again until it is written. */
-  follow(task: Promise<unknown>): void;
-  /** Resolves when everything is written. */
+  /** Insisted upon: a claim whose answer was lost is not made any more, or ends like that when it was made. */
+  withdraw(claim: Claim, end: AttemptEnd, isDurable: boolean): Promise<void>;
+  /** The process ends: what cannot be written within some seconds is given up. */
+  finish(): void;
+  /** Resolves when everything is written, or given up because the process ends. */
   settled(): Promise<void>;
 }
 
@@ -53,7 +58,8 @@ async function send(
   return items.map(({ kind }) => next[kind].next().value as ClaimResult | EndResult);
 }
 
-export function createAttemptWriter(db: Db): AttemptWriter {
+export function createAttemptWriter(db: Db, logger: Logger): AttemptWriter {
+  const { insist, finish, settled } = createInsistence({ isItemsFault, logger });
   const createWriter = (isDurable: boolean) =>
     createBatchWriter<Item, ClaimResult | EndResult>({
       send: (items) => send(db, items, isDurable),
@@ -63,25 +69,23 @@ export function createAttemptWriter(db: Db): AttemptWriter {
     });
   const writers = { durable: createWriter(true), relaxed: createWriter(false) };
   const writerOf = (isDurable: boolean) => (isDurable ? writers.durable : writers.relaxed);
-  const open = new Set<Promise<unknown>>();
+  const settle = async (end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult> => {
+    const item: Item = { kind: 'end', end };
+    const result = isLarge(end)
+      ? (await send(db, [item], isDurable))[0]
+      : await writerOf(isDurable).push(item, isPatient);
+    return result as EndResult;
+  };
 
   return {
     claim: async (claim, isDurable) =>
       (await writerOf(isDurable).push({ kind: 'claim', claim })) as ClaimResult,
-    settle: async (end, isDurable, isPatient) => {
-      const item: Item = { kind: 'end', end };
-      const result = isLarge(end)
-        ? (await send(db, [item], isDurable))[0]
-        : await writerOf(isDurable).push(item, isPatient);
-      return result as EndResult;
-    },
-    follow: (task) => {
-      const end = (): boolean => open.delete(task);
-      open.add(task);
-      task.then(end, end);
-    },
-    settled: async () => {
-      await Promise.allSettled(open);
-    },
+    settle: (end, isDurable, isPatient) => insist(() => settle(end, isDurable, isPatient)),
+    withdraw: (claim, end, isDurable) =>
+      insist(async () => {
+        if (!(await preventClaim(db, claim))) await settle(end, isDurable, false);
+      }),
+    finish,
+    settled,
   };
 }

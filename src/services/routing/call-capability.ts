@@ -29,7 +29,7 @@ import { createWaitQueue } from './wait-queue.ts';
 export interface CallDependencies {
   readonly client: Pick<CapabilityClient, 'call'>;
   readonly fleet: FleetPoller;
-  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'follow'>;
+  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'withdraw'>;
   readonly leases: Pick<LeaseRenewer<Claim>, 'hold'>;
   readonly leaseMs: number;
   readonly breakers: Pick<Breakers, 'record' | 'reopen'>;

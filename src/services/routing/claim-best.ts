@@ -11,11 +11,11 @@ import type { BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
-import { releaseClaim } from './release-claim.ts';
+import { withdrawClaim } from './release-claim.ts';
 import type { CallRequest, Claimed } from './routed-call.ts';
 
 export interface ClaimWriter {
-  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'follow'>;
+  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'withdraw'>;
   readonly fleet: Pick<FleetPoller, 'noteClaim' | 'noteRelease'>;
   readonly leaseMs: number;
 }
@@ -36,7 +36,7 @@ export async function claimBest(
   const isDurable = reserved > 0n || target.isAtMostOnce;
   const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
     fleet.noteRelease(instance.instance_id);
-    void releaseClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
+    void withdrawClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
     throw error;
   });
   if (result.outcome === 'claimed') {

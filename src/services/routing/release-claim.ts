@@ -1,34 +1,45 @@
-import type { Claim } from '../../db/attempt/attempt.ts';
+/** Gives back claims for which nothing was sent. It is insisted upon, and never rejects: what fails ends with its lease. */
+import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
 
-/** Gives back a claim for which nothing was sent. It never rejects: what cannot be given back ends with its lease. */
-export function releaseClaim(
-  attemptWriter: Pick<AttemptWriter, 'settle' | 'follow'>,
-  { attempt_id, token, step, reserved_nano }: Claim,
+/** Of a claim that was made. */
+export async function releaseClaim(
+  attemptWriter: Pick<AttemptWriter, 'settle'>,
+  claim: Claim,
   why: string,
 ): Promise<void> {
-  const isDurable = step !== null || reserved_nano > 0n;
-  const end = {
-    ...({
-      attempt_id,
-      token,
-      state: 'released',
-      ambiguity: 'not_sent',
-      counted: false,
-      has_failed: false,
-    } as const),
-    ...({ settled_nano: 0n, certainty: 'exact', duration_ms: 0, output: undefined, event_data: {} } as const),
-    ...({
-      is_step: step !== null,
-      keeps: null,
-      step_state: 'retrying',
-      error: { code: 'unavailable', message: why },
-    } as const),
+  await attemptWriter.settle(toRelease(claim, why), isDurable(claim), false).catch(() => undefined);
+}
+
+/** Of a claim whose answer was lost: it may have been made, may still be under way, or may never be made. */
+export async function withdrawClaim(
+  attemptWriter: Pick<AttemptWriter, 'withdraw'>,
+  claim: Claim,
+  why: string,
+): Promise<void> {
+  await attemptWriter.withdraw(claim, toRelease(claim, why), isDurable(claim)).catch(() => undefined);
+}
+
+function isDurable({ step, reserved_nano }: Claim): boolean {
+  return step !== null || reserved_nano > 0n;
+}
+
+function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd {
+  return {
+    attempt_id,
+    token,
+    state: 'released',
+    ambiguity: 'not_sent',
+    counted: false,
+    has_failed: false,
+    settled_nano: 0n,
+    certainty: 'exact',
+    duration_ms: 0,
+    error: { code: 'unavailable', message: why },
+    step_state: 'retrying',
+    output: undefined,
+    keeps: null,
+    event_data: {},
+    is_step: step !== null,
   };
-  const released = attemptWriter.settle(end, isDurable, false).then(
-    () => undefined,
-    () => undefined,
-  );
-  attemptWriter.follow(released);
-  return released;
 }

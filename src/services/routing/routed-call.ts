@@ -41,6 +41,6 @@ export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
 /** The routed calls of one process. */
 export interface CallRouter {
   readonly callCapability: CallCapability;
-  /** Claims nothing ahead any more. */
-  close(): void;
+  /** Claims nothing ahead any more. Resolves when no such claim is under way. */
+  close(): Promise<void>;
 }

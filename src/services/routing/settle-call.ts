@@ -5,13 +5,12 @@ import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
-import { retryUntil } from '../delivery/retry-until.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { CallRequest, Claimed } from './routed-call.ts';
 
 export interface SettleDependencies {
-  readonly attemptWriter: Pick<AttemptWriter, 'settle' | 'follow'>;
+  readonly attemptWriter: Pick<AttemptWriter, 'settle'>;
   readonly fleet: Pick<FleetPoller, 'noteLeaving' | 'noteRelease'>;
   readonly logger: Logger;
 }
@@ -42,11 +41,10 @@ export async function settleCall(
   const isDurable = claim.step !== null || claim.reserved_nano > 0n || end.keeps !== null;
   const isPatient = mayAnswerFirst(claim, ending.delivery.verdict);
   if (isPatient) fleet.noteLeaving(instance_id, 1);
-  const settling = retryUntil(() => attemptWriter.settle(end, isDurable, isPatient), logger).finally(() => {
+  const settling = attemptWriter.settle(end, isDurable, isPatient).finally(() => {
     if (isPatient) fleet.noteLeaving(instance_id, -1);
     fleet.noteRelease(instance_id);
   });
-  attemptWriter.follow(settling);
   settling.catch((error: unknown) =>
     logger.error({ err: error }, 'an end was not stored; its lease ends it'),
   );

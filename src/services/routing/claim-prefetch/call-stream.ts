@@ -35,8 +35,7 @@ export class CallStream {
   readonly #ports: StreamPorts;
   readonly #traffic: Traffic;
   readonly #ready: Claimed[] = [];
-  /** Claims under way. */
-  #making = 0;
+  readonly #making = new Set<Promise<void>>();
   #open = 0;
   #joined = 0;
   #lastAt = performance.now();
@@ -67,12 +66,17 @@ export class CallStream {
 
   /** No call and no claim is under way. */
   get isQuiet(): boolean {
-    return this.#open === 0 && this.#making === 0;
+    return this.#open === 0 && this.#making.size === 0;
   }
 
   /** Gives back what nobody has taken. */
   empty(): void {
     for (const claimed of this.#ready.splice(0)) this.#ports.giveBack(claimed);
+  }
+
+  /** Resolves when no claim is under way; on a closed stream it is given back by then. */
+  async made(): Promise<void> {
+    await Promise.all(this.#making);
   }
 
   #track(by: 1 | -1): void {
@@ -89,16 +93,17 @@ export class CallStream {
   }
 
   #refill(like: CallRequest): void {
-    const left = this.#ready.length + this.#making;
+    const left = this.#ready.length + this.#making.size;
     const { open, isClosed } = this.#traffic;
     if (isClosed || open >= mostOpen || left > leastAhead || performance.now() < this.#pausedUntil) return;
-    for (let n = left; n < mostAhead; n++) void this.#make(like);
+    for (let n = left; n < mostAhead; n++) {
+      const task = this.#make(like).finally(() => this.#making.delete(task));
+      this.#making.add(task);
+    }
   }
 
   async #make(like: CallRequest): Promise<void> {
-    this.#making += 1;
     const claimed = await this.#ports.claim(like).catch(() => null);
-    this.#making -= 1;
     if (claimed === null) this.#pausedUntil = performance.now() + pauseMs;
     else if (this.isIdle || this.#traffic.isClosed) this.#ports.giveBack(claimed);
     else this.#ready.push(claimed);

@@ -16,8 +16,8 @@ import { type CallOfStream, CallStream, mostOpen, type StreamPorts } from './cal
 export interface ClaimPrefetch {
   /** Null for a call that somebody may ask for again, or when enough calls are under way. */
   enter(request: CallRequest): CallOfStream | null;
-  /** Makes no more, and gives back what nobody has taken. */
-  close(): void;
+  /** Makes no more, and gives back what nobody has taken. Resolves when none is under way. */
+  close(): Promise<void>;
 }
 
 export interface ClaimPrefetchDependencies extends Omit<StreamPorts, 'isUsable'> {
@@ -64,10 +64,11 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
       const stream = streams.get(name) ?? (streams.size < mostStreams ? open(name) : null);
       return stream?.join(request) ?? null;
     },
-    close: () => {
+    close: async () => {
       traffic.isClosed = true;
       if (timer !== null) clearTimeout(timer);
       for (const stream of streams.values()) stream.empty();
+      await Promise.all([...streams.values()].map((stream) => stream.made()));
     },
   };
 }

@@ -29,7 +29,7 @@ export async function prefetchClaim(
 }
 
 export interface GiveBackDependencies {
-  readonly attemptWriter: Pick<AttemptWriter, 'settle' | 'follow'>;
+  readonly attemptWriter: Pick<AttemptWriter, 'settle'>;
   readonly fleet: Pick<FleetPoller, 'noteRelease'>;
 }
 

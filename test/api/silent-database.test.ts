@@ -1,0 +1,107 @@
+/** The database away in the ways that nobody is told of: a connection that says nothing, one that breaks in mid-claim. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { execOn, registerInstance } from '../support/direct-calls.ts';
+import { echo, type Instance } from '../support/fleet.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+const leaseMs = 3_000;
+const cost_model = { type: 'per_call', rate_usd: 0.01 };
+
+let api: TestApi;
+let way: TcpProxy;
+let instance: Instance;
+beforeAll(async () => {
+  api = await startTestApi({ LEASE_MS: leaseMs }, async (host) => {
+    way = await startTcpProxy(host);
+    return way.address;
+  });
+  instance = await registerInstance(api, { name: 'press', cost_model, max_concurrency: 8 });
+});
+afterEach(async () => {
+  await way.cut();
+  await way.restore();
+});
+afterAll(async () => {
+  await instance.stop();
+  await api.close();
+});
+
+interface Attempt {
+  readonly state: string;
+  readonly settled_nano: string | null;
+  readonly is_leased: boolean;
+}
+
+async function readAttempt(): Promise<Attempt | undefined> {
+  const { rows } = await api.db.raw<{ rows: Attempt[] }>(
+    `select state, settled_nano, lease_until > started_at + ? * interval '1 millisecond' as is_leased
+     from attempt order by started_at desc limit 1`,
+    [4 * leaseMs],
+  );
+  return rows[0];
+}
+
+const isWaiting = "wait_event_type = 'Lock'";
+
+async function countBackends(which: string): Promise<number> {
+  const { rows } = await api.db.raw<{ rows: unknown[] }>(
+    `select 1 from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and (${which})`,
+  );
+  return rows.length;
+}
+
+test('the lease of a call is renewed although the connection that did so says nothing any more', async () => {
+  let answer = (): void => undefined;
+  instance.handle = (exec, response) => {
+    answer = () => void echo(exec, response);
+  };
+  const call = execOn(api, 'press');
+  await waitFor('the call', () => instance.execs.length === 1);
+  const held = await api.db.transaction();
+  await held.raw("select 1 from attempt where state = 'dispatched' for update");
+  await waitFor('a renewal to be under way', () =>
+    countBackends(`${isWaiting} and query like '%lease_until%'`),
+  );
+  expect(way.silence()).toBeGreaterThan(0);
+  await held.commit();
+  await waitFor('the lease to be renewed four times', async () => (await readAttempt())?.is_leased, 20_000);
+  answer();
+  expect((await call).status).toBe(200);
+  await waitFor('the end', async () => (await readAttempt())?.state === 'settled');
+});
+
+test('a claim whose answer was lost is given back, also when it is made only after that', async () => {
+  const held = await api.db.transaction();
+  await held.raw("select 1 from instance where name = 'press' for update");
+  const call = execOn(api, 'press');
+  await waitFor('the claim to wait', () => countBackends(`${isWaiting} and query like '%settle_and_claim%'`));
+  const before = instance.execs.length;
+  await way.cut();
+  await way.restore();
+  expect((await call).status).toBe(503);
+  const isGivenBack = `${isWaiting} or state = 'idle' and query like '%settle_and_claim%'`;
+  await waitFor('it to be given back', async () => (await countBackends(isGivenBack)) >= 2);
+  await held.commit();
+  const attempt = await waitFor('the claim', async () => {
+    const seen = await readAttempt();
+    return seen?.state === 'released' ? seen : undefined;
+  });
+  expect(attempt.settled_nano).toBe('0');
+  expect(instance.execs.length).toBe(before);
+  const reserved = await api.db('budget').sum('reserved_nano as nano').first();
+  expect(reserved?.nano).toBe('0');
+});
+
+test('while the database says nothing, /livez answers at once and costs are refused within 4 s', async () => {
+  way.silence(true);
+  const startedAt = performance.now();
+  const costs = api.call('/v1/costs');
+  expect((await api.call('/livez')).status).toBe(200);
+  expect(performance.now() - startedAt).toBeLessThan(300);
+  const { status, headers } = await costs;
+  expect([status, headers.get('retry-after')]).toEqual([503, '1']);
+  expect(performance.now() - startedAt).toBeLessThan(4_000);
+});
