@@ -92,6 +92,10 @@ export const ConfigSchema = z.object({
     description:
       'Events after which a run goes on in a new Temporal history, as soon as nothing of it is under way.',
   }),
+  TRANSIENT_TEXTS: z.string().default('').meta({
+    description:
+      'Parts of messages by which instances refuse a call (422) for a reason that passes, with | between them: such a step is tried again, not escalated.',
+  }),
   LIVENESS_MS: integer(5_000, 20, 600_000).meta({
     description:
       'Pause between two tries to connect to an instance that is at work; after three failed ones in a row it is gone.',

@@ -43,6 +43,7 @@ export function createMockCallPorts(context: LocalContext): CallPorts<MockedCall
       if (hasFailedCall(verdict)) noteFailure(unit, instance.instance_id, verdict.counted);
       return true;
     },
+    transientTexts: [],
     nowMs: world.time.now,
     random: () => even,
   };

@@ -36,6 +36,8 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
   ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }>;
   /** Writes how the attempt ended. @returns whether it was accepted; false: a later attempt owns the call */
   settle(request: Request, claimed: Claimed, ending: AttemptEnding): Promise<boolean>;
+  /** Parts of the messages of refusals that pass. */
+  readonly transientTexts: readonly string[];
   /** A clock that does not jump. */
   nowMs(): number;
   /** 0 … 1 */
@@ -130,7 +132,8 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   { request, claimed }: { readonly request: Request; readonly claimed: Claimed },
   signal: CancelSignal,
 ): Promise<Delivery> {
-  const facts = { countedBefore: claimed.counted, retryMax: request.retry.max };
+  const { transientTexts } = ports;
+  const facts = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
   const { outcome, durationMs } = isExhausted(facts)
     ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
     : await ports.deliver(request, claimed, signal);

@@ -1,6 +1,6 @@
 /**
  * The retry table: what an outcome means for the attempt, the money and the step, and what it says about the instance. One
- * owner per kind of failure: another instance at once (connect error, 5xx, refusal), a later attempt (lost contact,
+ * owner per kind of failure: another instance at once (connect error, 5xx, a refusal that passes), a later attempt (lost contact,
  * time-out, or when all instances were tried), or the end (refused input, too large).
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -9,12 +9,15 @@ import type { Ambiguity, AttemptState } from '../../contracts/run.ts';
 import type { Settlement } from '../money/price.ts';
 import { toHttpFailure } from './http-failure.ts';
 import type { CallOutcome } from './outcome.ts';
+import { isPassing } from './passing-refusal.ts';
 
 export interface DeliveryFacts {
   /** Counted failures of this key before this attempt. */
   readonly countedBefore: number;
   /** Counted failures that are retried; 0 = delivered at most once. */
   readonly retryMax: number;
+  /** Parts of the messages of refusals that pass, in small letters. Default: none. */
+  readonly transientTexts?: readonly string[];
 }
 
 type CodedFailure = Failure & { readonly code: ErrorCode };
@@ -76,6 +79,8 @@ const refused: OutcomeRow = {
   next: 'failed',
   evidence: works,
 };
+/** It says nothing about the input. */
+const postponed: OutcomeRow = { ...refused, code: 'capability_failed', next: 'failover', isCounted: true };
 /** The same request would be given the same answer again. */
 const useless: OutcomeRow = {
   code: 'output_invalid',
@@ -126,7 +131,7 @@ export function isExhausted({ countedBefore, retryMax }: DeliveryFacts): boolean
 
 export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdict {
   if (outcome.kind === 'answered') return success;
-  const { code, isCounted = false, evidence, ...row } = table[outcome.kind];
+  const { code, isCounted = false, evidence, ...row } = rowOf(outcome, facts);
   const error =
     outcome.kind === 'rejected' || outcome.kind === 'failed'
       ? toHttpFailure(code, outcome)
@@ -141,6 +146,14 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
   if (outcome.kind === 'abandoned') return { ...verdict, counted: false }; // the capability did not fail
   const isLast = isCounted && facts.countedBefore + 1 > facts.retryMax;
   return isLast ? { ...verdict, next: 'failed' } : verdict;
+}
+
+function rowOf(
+  outcome: Exclude<CallOutcome, { kind: 'answered' }>,
+  { transientTexts = [] }: DeliveryFacts,
+): OutcomeRow {
+  const isPostponed = outcome.kind === 'rejected' && isPassing(outcome, transientTexts);
+  return isPostponed ? postponed : table[outcome.kind];
 }
 
 /** R6: whether the instance was asked and did not do it, so that later attempts of the call go elsewhere first. */

@@ -15,8 +15,6 @@ export interface FailureFacts {
   readonly status?: number;
   /** The call went to a model of the ladder, not to the step's own capability. */
   readonly from_model?: boolean;
-  /** Its text is on the operator's list of transient errors. */
-  readonly is_listed?: boolean;
 }
 
 /** Codes that are neither transient because they may succeed later, nor real. */
@@ -31,24 +29,15 @@ const classByCode: Partial<Record<ErrorCode, FailureClass>> = {
   step_timeout: 'transient',
 };
 
-/** What a refusal with this status means where it is not about the input. */
-const classByStatus: Readonly<Record<number, FailureClass>> = {
-  408: 'transient',
-  409: 'transient',
-  429: 'transient',
-};
+/** What a model's refusal with this status means where it is not about the input. Refusals that pass are none. */
 const classByModelStatus: Readonly<Record<number, FailureClass>> = {
-  ...classByStatus,
   401: 'config',
   403: 'config',
   404: 'config',
 };
 
-export function classifyFailure({ code, status, from_model, is_listed }: FailureFacts): FailureClass {
-  if (code === 'input_rejected') {
-    if (is_listed) return 'transient';
-    return (from_model ? classByModelStatus : classByStatus)[status ?? 422] ?? 'real';
-  }
+export function classifyFailure({ code, status = 422, from_model }: FailureFacts): FailureClass {
+  if (code === 'input_rejected') return (from_model && classByModelStatus[status]) || 'real';
   if (code === 'output_invalid' && from_model) return 'malformed';
   return classByCode[code] ?? (errorTable[code].retryable ? 'transient' : 'real');
 }
@@ -65,13 +54,9 @@ export function classOfModelCall(error: Failure): FailureClass {
   return known ?? classifyFailure({ ...factsOf(error), from_model: true });
 }
 
-/**
- * The class of a failed execution of a corrected input. The step's own retries are used up then, so what time might
- * have cured is for a person.
- */
+/** The class of a failed execution of a corrected input. */
 export function classOfCorrection(error: Failure): FailureClass {
-  const known = classifyFailure(factsOf(error));
-  return known === 'transient' ? 'config' : known;
+  return classifyFailure(factsOf(error));
 }
 
 function factsOf({ code, status }: Failure): FailureFacts {

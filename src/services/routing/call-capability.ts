@@ -32,6 +32,8 @@ export interface CallDependencies {
   readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'withdraw'>;
   readonly leases: Pick<LeaseRenewer<Claim>, 'hold'>;
   readonly leaseMs: number;
+  /** Parts of the messages of refusals that pass, as the operator knows. */
+  readonly transientTexts: readonly string[];
   readonly breakers: Pick<Breakers, 'record' | 'reopen'>;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
   readonly validator: Pick<SchemaValidator, 'spec' | 'validateInput' | 'validateOutput'>;
@@ -41,7 +43,7 @@ export interface CallDependencies {
 }
 
 export function createCallRouter(dependencies: CallDependencies): CallRouter {
-  const { leases } = dependencies;
+  const { leases, transientTexts } = dependencies;
   const claiming = {
     ...dependencies,
     queue: createWaitQueue(),
@@ -56,6 +58,7 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
       reportInstance(dependencies, claimed, ending.delivery);
       return isAccepted;
     },
+    transientTexts,
     nowMs: () => performance.now(),
     random: Math.random,
   };

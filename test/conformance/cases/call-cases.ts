@@ -84,6 +84,17 @@ export const callCases: readonly ConformanceCase[] = [
       expected: { ...succeeded, steps: { a: { state: 'succeeded', attempts: 3 } } },
     },
   ),
+  ...[408, 409].map((status) =>
+    happy(
+      'step.retry',
+      `a ${status} says nothing about the input: it is tried again`,
+      step({ retry: onceMore }),
+      {
+        script: { capabilities: { x: { replies: [{ times: 1, error: { status, message: 'later' } }, {}] } } },
+        expected: twice,
+      },
+    ),
+  ),
   happy(
     'step.retry',
     'what was lost goes to another instance at once, without a pause',

@@ -93,6 +93,7 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
       settled.push({ id: claimed.instance.instance_id, amount, reserved: claimed.reserved });
       return turnOf(claimed).isClosed !== true;
     },
+    transientTexts: ['rate limit'],
     nowMs: () => now,
     random: () => 0.5,
   };

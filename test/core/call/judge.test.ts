@@ -38,6 +38,15 @@ const table: [CallOutcome, Shared, [never: End, left: End, exhausted: End]][] = 
     refused,
     same('failed', 'input_rejected', 'HTTP 422: no such codec', 422),
   ],
+  ...[408, 409].map((status): [CallOutcome, Shared, [End, End, End]] => [
+    { kind: 'rejected', status, message: 'later' },
+    { ...refused, counted: true },
+    [
+      ['failed', 'capability_failed', `HTTP ${status}: later`, status],
+      ['failover', 'capability_failed', `HTTP ${status}: later`, status],
+      ['failed', 'capability_failed', `HTTP ${status}: later`, status],
+    ],
+  ]),
   [
     { kind: 'output_invalid', message: '/a is missing' },
     answered,
@@ -184,6 +193,16 @@ describe('judgeOutcome', () => {
         ? verdict(lost, ['unknown', 'delivery_unknown', `${error}; ${once}`])
         : verdict({ ...lost, counted: false }, ['retry', 'contact_lost', error])),
     });
+  });
+
+  it('a refusal passes when the operator has listed a part of what it says', () => {
+    const facts = { countedBefore: 0, retryMax: 3, transientTexts: ['gpu memory', 'rate limit'] };
+    const judge = (message: string) => {
+      const { next, counted, error } = judgeOutcome({ kind: 'rejected', status: 422, message }, facts);
+      return [next, counted, error?.code];
+    };
+    expect(judge('Out of GPU memory, 3 wait')).toEqual(['failover', true, 'capability_failed']);
+    expect(judge('n must be even')).toEqual(['failed', false, 'input_rejected']);
   });
 
   it('R6: an instance has failed the call when it was asked and did not do it', () => {

@@ -22,8 +22,7 @@ const table: [FailureClass, FailureFacts[]][] = [
       { code: 'response_invalid' },
       { code: 'budget_reserved' },
       { code: 'internal' },
-      { code: 'input_rejected', status: 409 },
-      { code: 'input_rejected', status: 422, is_listed: true },
+      { code: 'capability_failed', status: 409 },
     ],
   ],
   [
@@ -71,10 +70,10 @@ it.each([
 
 it.each([
   ['real', { code: 'input_rejected', message: 'HTTP 422: no', status: 422 }],
-  ['real', { code: 'input_rejected', message: 'HTTP 409: said by hand' }],
-  ['config', { code: 'input_rejected', message: 'later', status: 409 }],
-  ['config', { code: 'step_timeout', message: 'not done' }],
+  ['transient', { code: 'capability_failed', message: 'HTTP 409: later', status: 409 }],
+  ['transient', { code: 'step_timeout', message: 'not done' }],
+  ['config', { code: 'delivery_unknown', message: 'lost' }],
   ['budget', { code: 'budget_exhausted', message: 'no money' }],
-] as const)('a correction that nothing but time could have helped is for a person: %s is %j', (is, error) => {
+] as const)('a correction is tried again where only time could have helped: %s is %j', (is, error) => {
   expect(classOfCorrection(error)).toBe(is);
 });
