@@ -10,7 +10,7 @@ import { ConfigSchema } from '../../src/config.ts';
 import type { Decision } from '../../src/contracts/decision.ts';
 import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/ladder-position.ts';
@@ -56,6 +56,7 @@ export interface FailingStep {
   readonly rerun_of?: string;
   /** Of the run. */
   readonly budget_ceiling_usd?: number;
+  readonly priority?: Priority;
 }
 
 export interface FailedRun {

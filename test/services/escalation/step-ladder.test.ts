@@ -95,6 +95,21 @@ test('advice leads to a success, a success to a skill, and the same mistake need
   expect(skill).toMatchObject({ source: 'escalation-l2', success_count: 2, failure_count: 0 });
 });
 
+test.each([
+  ['its run', { priority: 'interactive' } as const],
+  ['the step itself', { priority: 'batch', step: { priority: 'interactive' } } as const],
+])('models are asked with the priority of %s', async (_, urgent) => {
+  needsTheSecondAdvisor();
+  const { place } = await world.failStep({ project_id: project, input: { rate: 44_201 }, ...urgent });
+  await world.climb(place);
+  const attempts = await world.api
+    .db('attempt')
+    .whereLike('key', `${place.escalation_id}.%`)
+    .pluck<{ request: { priority: string } }[]>('inputs');
+  expect(attempts.length).toBeGreaterThan(1);
+  expect(new Set(attempts.map(({ request }) => request.priority))).toEqual(new Set(['interactive']));
+});
+
 test('a transition that is told again happens once: one skill, one charge, one line', async () => {
   needsTheSecondAdvisor();
   const { run_id, place: opened } = await world.failStep({ project_id: project, input: { rate: 44_101 } });

@@ -19,6 +19,7 @@ export interface EscalatedTask extends CorrectionTask {
   readonly ladder: Ladder;
   readonly step: EscalatedStep;
   readonly definition: StepDefinition;
+  /** Of its calls. */
   readonly priority: Priority;
   readonly spec: PresentSpec | null;
   readonly signals: readonly string[];
@@ -76,7 +77,7 @@ export async function readStepTask(
     ladder,
     step,
     definition,
-    priority: context.priority,
+    priority: definition.priority ?? context.priority,
     capability,
     repair: ladder.policy?.repair ?? 'off',
     spec,

@@ -50,7 +50,10 @@ export function createLadderPorts(
     work: isStep
       ? {
           kind: 'step',
-          correction: async () => createCorrectionPorts(dependencies, await readTask(), call),
+          correction: async () => {
+            const task = await readTask();
+            return createCorrectionPorts(dependencies, task, { ...call, priority: task.priority });
+          },
         }
       : { kind: 'job', execute: (level) => dependencies.executeJob(toJob(row, ladder), level, call) },
     consultOthers: async () => {
@@ -63,7 +66,8 @@ export function createLadderPorts(
     advise: async (command) => {
       const task = isStep ? await readTask() : null;
       const facts = showProblem({ row, ladder, task }, command);
-      return askAdvisor(dependencies, call, { level: command.from_level, facts });
+      const asked = task === null ? call : { ...call, priority: task.priority };
+      return askAdvisor(dependencies, asked, { level: command.from_level, facts });
     },
   };
   return { ports, readTask: () => known };

@@ -2,7 +2,7 @@
  * A question to a level's model: an ordinary routed call, paid by the project and the run that it is for, and bounded by
  * what the ladder may still spend. How it failed is told in the ladder's terms; a level without an instance is not a failure.
  */
-import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
+import type { Failure, Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
 import { longestWaitMs } from '../../../core/call/limits.ts';
 import type { RetrySettings } from '../../../core/call/retry-policy.ts';
 import type { CallEnd } from '../../../core/call/types.ts';
@@ -27,6 +27,8 @@ export interface ModelCall {
   readonly runId?: string | null;
   /** The key of its attempts begins with the id of the escalation, so that they are found as its costs. */
   readonly key: string;
+  /** Of the run and step that the answer is for. Default: standard. */
+  readonly priority?: Priority;
   /** What may still be spent, USD; null = only the budgets say. */
   readonly leftUsd: number | null;
   /** 1 for the first time that the owner comes with it. */
@@ -86,7 +88,7 @@ export async function askModel(
     route: {
       capability,
       tags: [],
-      priority: 'standard',
+      priority: call.priority ?? 'standard',
       versionRange: null,
       timeoutMs: answerWithinMs,
       ceilingUsd: call.leftUsd,
