@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { createCapabilityClient } from '../clients/capability-http.ts';
 import type { DialGuard } from '../clients/guarded-dial.ts';
 import type { Config } from '../config.ts';
-import { readTransientTexts } from '../core/call/passing-refusal.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
 import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
@@ -59,7 +58,7 @@ export function createRouter(config: Config, logger: Logger, { db, guard, regist
     attemptWriter,
     leaseMs,
     ownMedia,
-    transientTexts: readTransientTexts(config.TRANSIENT_TEXTS),
+    transientTexts: config.TRANSIENT_TEXTS,
     logger,
   });
   return {

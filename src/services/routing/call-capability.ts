@@ -6,6 +6,7 @@
 import type { Logger } from 'pino';
 import type { CapabilityClient } from '../../clients/capability-http.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
+import { readTransientTexts } from '../../core/call/passing-refusal.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import type { Claim } from '../../db/attempt/attempt.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
@@ -32,8 +33,8 @@ export interface CallDependencies {
   readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'withdraw'>;
   readonly leases: Pick<LeaseRenewer<Claim>, 'hold'>;
   readonly leaseMs: number;
-  /** Parts of the messages of refusals that pass, as the operator knows. */
-  readonly transientTexts: readonly string[];
+  /** Parts of the messages of refusals that pass, as the operator has listed them: with | between them. */
+  readonly transientTexts: string;
   readonly breakers: Pick<Breakers, 'record' | 'reopen'>;
   readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
   readonly validator: Pick<SchemaValidator, 'spec' | 'validateInput' | 'validateOutput'>;
@@ -43,7 +44,7 @@ export interface CallDependencies {
 }
 
 export function createCallRouter(dependencies: CallDependencies): CallRouter {
-  const { leases, transientTexts } = dependencies;
+  const { leases } = dependencies;
   const claiming = {
     ...dependencies,
     queue: createWaitQueue(),
@@ -58,7 +59,7 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
       reportInstance(dependencies, claimed, ending.delivery);
       return isAccepted;
     },
-    transientTexts,
+    transientTexts: readTransientTexts(dependencies.transientTexts),
     nowMs: () => performance.now(),
     random: Math.random,
   };
