@@ -63,7 +63,7 @@ export function serviceRoutes(
       path: '/readyz',
       tag: 'service',
       summary:
-        'Whether the process should get requests: its database and Temporal answer, and it is not closing',
+        'Whether the process should get requests: its database answers, and it is not closing; Temporal is a detail',
       auth: 'open',
       responses: { 200: Readiness, 503: Readiness },
       handle: async () => {

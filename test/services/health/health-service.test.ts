@@ -1,0 +1,29 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectDatabase, type Db } from '../../../src/db/connect.ts';
+import { createHealthService } from '../../../src/services/health/health-service.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Db;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = connectDatabase(database.url, 2);
+});
+afterAll(() => database.drop());
+
+test('a process is ready with its database; that Temporal is away is a detail', async () => {
+  const { isReady } = createHealthService(db, { isReachable: async () => false });
+  expect(await isReady()).toEqual({
+    ready: true,
+    detail: { database: 'ok', temporal: 'does not answer' },
+  });
+});
+
+test('a process without its database is not ready', async () => {
+  const { isReady } = createHealthService(db, { isReachable: async () => true });
+  await db.destroy();
+  expect(await isReady()).toEqual({
+    ready: false,
+    detail: { database: 'does not answer', temporal: 'ok' },
+  });
+});
