@@ -32,7 +32,13 @@ export const ConfigSchema = z.object({
   PUBLIC_URL: z.string().optional().meta({ description: 'Base URL of the API as clients see it.' }),
   MEDIA_URL: z.string().default('file://.capstan/media').meta({ description: 'Media store: file://DIR.' }),
   TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
-  TEMPORAL_UI_URL: z.string().optional().meta({ description: 'Temporal Web UI, for links.' }),
+  TEMPORAL_UI_URL: z
+    .url()
+    .optional()
+    .meta({ description: 'Base address of Temporal’s Web UI: links of runs and escalations lead there.' }),
+  CONSOLE_URL: z.url().optional().meta({
+    description: 'Base address of a console: links of runs and escalations lead there. None by default.',
+  }),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')

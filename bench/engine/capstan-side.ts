@@ -3,7 +3,7 @@
  * user is told, written before the workflow closes. Two sides of each checkout: steps through the task queue, and inline ones.
  */
 import type { Client } from '@temporalio/client';
-import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
+import { findRunWorkflow } from '../shared/run-workflow-id.ts';
 import { capabilityName } from './capability-process.ts';
 import type { CapstanApi } from './capstan-api.ts';
 import { checkResult } from './check-result.ts';
@@ -68,14 +68,14 @@ export async function createCapstanSide(context: CapstanContext): Promise<Side> 
   for (const shape of [...latencyShapes, loadShape].filter(takes)) {
     await api.post('/v1/pipelines', describePipeline(variant, shape));
   }
-  let lastWorkflow = '';
+  let last = { runId: '', projectId: '', pipeline: '' };
 
   const finish = async (shape: Shape, text: string): Promise<number> => {
     const runId = await startRun(api, shape, { variant, text });
-    const { projectId, state, finishedAtMs, output } = await ends.wait(runId);
+    const { projectId, pipeline, state, finishedAtMs, output } = await ends.wait(runId);
     if (state !== 'succeeded') throw new Error(`run ${runId} has ${state}`);
     checkResult(shape, text, toResult(shape, output));
-    lastWorkflow = workflowIdOf(projectId, runId);
+    last = { runId, projectId, pipeline };
     return finishedAtMs;
   };
 
@@ -88,7 +88,10 @@ export async function createCapstanSide(context: CapstanContext): Promise<Side> 
       const startedAt = Date.now();
       return (await finish(shape, text)) - startedAt;
     },
-    countHistory: async () => (await client.workflow.getHandle(lastWorkflow).describe()).historyLength,
+    countHistory: async () => {
+      const workflow = client.workflow.getHandle(await findRunWorkflow(client, last));
+      return (await workflow.describe()).historyLength;
+    },
     follow:
       variant === 'inline'
         ? null

@@ -6,6 +6,7 @@ import pg from 'pg';
 
 export interface RunEnd {
   readonly projectId: string;
+  readonly pipeline: string;
   readonly state: string;
   /** Unix time by the database's clock, which is this machine's. */
   readonly finishedAtMs: number;
@@ -25,7 +26,7 @@ interface Row extends RunEnd {
 const intervalMs = 20;
 const statement = {
   name: 'ended',
-  text: `select run_id, project_id as "projectId", state, output, extract(epoch from finished_at)::double precision * 1000 as "finishedAtMs"
+  text: `select run_id, project_id as "projectId", pipeline, state, output, extract(epoch from finished_at)::double precision * 1000 as "finishedAtMs"
     from run where run_id = any ($1) and finished_at is not null`,
 };
 

@@ -4,11 +4,11 @@
  */
 import { parseArgs } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
-import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import { connectCapstan } from '../engine/capstan-api.ts';
 import { type RunEnds, watchRunEnds } from '../engine/run-ends.ts';
 import { startStack } from '../engine/stack.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
+import { findRunWorkflow } from '../shared/run-workflow-id.ts';
 import { chain, items, mosaic, random, type Shape } from './shapes.ts';
 import { type Row, toTable } from './table.ts';
 
@@ -42,7 +42,7 @@ async function measure({ post, client, ends }: Measuring, shape: Shape): Promise
   const startedAt = Date.now();
   const { run_id = '' } = await post('/v1/runs', { definition: shape.definition, job: {} });
   const acceptedAt = Date.now();
-  const { projectId, state, finishedAtMs } = await ends.wait(run_id);
+  const { projectId, pipeline, state, finishedAtMs } = await ends.wait(run_id);
   return {
     name: shape.name,
     calls: shape.calls,
@@ -50,7 +50,10 @@ async function measure({ post, client, ends }: Measuring, shape: Shape): Promise
     state,
     acceptedMs: acceptedAt - startedAt,
     seconds: (finishedAtMs - startedAt) / 1_000,
-    ...(await measureHistories(client, workflowIdOf(projectId, run_id))),
+    ...(await measureHistories(
+      client,
+      await findRunWorkflow(client, { runId: run_id, projectId, pipeline }),
+    )),
   };
 }
 

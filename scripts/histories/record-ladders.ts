@@ -1,6 +1,7 @@
 /** Runs whose steps are refused their input, with what ladders and people do about it. */
 import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { Review } from '../../src/contracts/review.ts';
+import { aloneWorkflowId, ladderWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { answer, echo, type Handler, startInstance } from '../../test/support/fleet.ts';
 import { decide, reviewOf } from '../../test/support/reviews.ts';
@@ -36,7 +37,7 @@ async function recordApproved(recording: Recording): Promise<void> {
   ]);
   await decide(recording, await reviewOf(recording, run.run_id, 'first'), corrected);
   await keepBoth('approved', run);
-  await keepWorkflow('approved-round', `esc/${run.run_id}/first/0/r2`);
+  await keepWorkflow('approved-round', ladderWorkflowId(run, { step_id: 'first', item: 0, round: 2 }));
   instance.handle = echo;
 }
 
@@ -82,7 +83,10 @@ async function recordCancelledInLadder(recording: Recording): Promise<void> {
   await waitFor('the corrected call', () => instance.execs.slice(before).some(({ input }) => input.n === 5));
   await request('POST', `/v1/runs/${run.run_id}/cancel`, {});
   await keep('cancelled-in-ladder', run.run_id);
-  await keepWorkflow('cancelled-in-ladder-round', `esc/${run.run_id}/first/0/r2`);
+  await keepWorkflow(
+    'cancelled-in-ladder-round',
+    ladderWorkflowId(run, { step_id: 'first', item: 0, round: 2 }),
+  );
   instance.handle = echo;
 }
 
@@ -109,8 +113,7 @@ async function recordAlone(recording: Recording): Promise<void> {
   });
   const { body: review } = await request<Review>('GET', `/v1/reviews/${asked}`);
   await decide(recording, review, { action: 'output', output: 'Night', remember: false });
-  const { body: projects } = await request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
-  await keepWorkflow('alone-ladder', `esc/${projects.items[0]?.project_id}/${body.escalation_id}`);
+  await keepWorkflow('alone-ladder', aloneWorkflowId(body.escalation_id));
 }
 
 async function recordAdvised(recording: Recording): Promise<void> {

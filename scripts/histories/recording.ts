@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { StackFile } from '../../src/contracts/stack.ts';
 import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
+import { ladderWorkflowId, runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { type Instance, startInstance } from '../../test/support/fleet.ts';
 import { waitFor } from '../../test/support/wait.ts';
 import { features } from './features.ts';
@@ -53,7 +53,7 @@ export async function startRecording(stack: StackFile): Promise<Recording & { st
   const instance = await startInstance(api, { name: 'echo' });
   return {
     ...api,
-    ...createKeeper(new Client({ connection }), stack, api.ended),
+    ...createKeeper(new Client({ connection }), api.ended),
     instance,
     databaseUrl: stack.database_url,
     projectId: stack.project_id,
@@ -113,8 +113,7 @@ function createApi({ api_url, api_key }: StackFile): Api {
 
 type Keeper = Pick<Recording, 'keep' | 'keepAll' | 'keepWorkflow' | 'keepBoth'>;
 
-function createKeeper({ workflow }: Client, { project_id }: StackFile, ended: Api['ended']): Keeper {
-  const idOf = (runId: string): string => workflowIdOf(project_id, runId);
+function createKeeper({ workflow }: Client, ended: Api['ended']): Keeper {
   const write = async (name: string, workflowId: string, runId?: string): Promise<void> => {
     if (features[name] === undefined) throw new Error(`${name} is no feature in features.ts`);
     const handle = workflow.getHandle(workflowId, runId);
@@ -126,23 +125,22 @@ function createKeeper({ workflow }: Client, { project_id }: StackFile, ended: Ap
     console.log(`recorded ${name}`);
   };
   const keep: Keeper['keep'] = async (name, runId) => {
-    await ended(runId);
-    await write(name, idOf(runId));
+    await write(name, runWorkflowId(await ended(runId)));
   };
   return {
     keep,
     keepWorkflow: (name, workflowId) => write(name, workflowId),
-    keepBoth: async (name, { run_id }) => {
-      await keep(name, run_id);
-      await write(`${name}-ladder`, `esc/${run_id}/first/0`);
+    keepBoth: async (name, run) => {
+      await keep(name, run.run_id);
+      await write(`${name}-ladder`, ladderWorkflowId(run, { step_id: 'first', item: 0, round: 1 }));
     },
     keepAll: async (name, runId) => {
-      await ended(runId);
+      const workflowId = runWorkflowId(await ended(runId));
       const found: string[] = [];
-      const query = `WorkflowId = "${idOf(runId)}"`;
+      const query = `WorkflowId = "${workflowId}"`;
       for await (const execution of workflow.list({ query })) found.unshift(execution.runId);
       for (const [at, id] of found.entries()) {
-        await write(at === 0 ? name : `${name}-${at + 1}`, idOf(runId), id);
+        await write(at === 0 ? name : `${name}-${at + 1}`, workflowId, id);
       }
     },
   };

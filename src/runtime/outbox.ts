@@ -13,6 +13,7 @@ import { createDueWork } from '../services/runs/due-work.ts';
 import { createReconcileRuns } from '../services/runs/reconcile-runs.ts';
 import { createWatchCapabilities } from '../services/runs/watch-capabilities.ts';
 import { createScheduleDelivery } from '../services/schedules/deliver-schedule.ts';
+import { linkToConsole } from '../services/web-links.ts';
 import type { Temporal } from './temporal.ts';
 
 interface OutboxTools extends Temporal {
@@ -33,7 +34,7 @@ export function createOutbox(config: Config, { db, workflows, schedules, logger,
     heartbeatTimeoutMs,
     engineVersion,
     historyEvents: config.HISTORY_EVENTS,
-    publicUrl,
+    urlOf: (runId) => linkToConsole(config.CONSOLE_URL, `runs/${runId}`) ?? `${publicUrl()}/v1/runs/${runId}`,
     logger,
   });
   const escalations = createEscalationDelivery({

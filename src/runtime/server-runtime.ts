@@ -20,6 +20,7 @@ import { createRunService } from '../services/runs/run-service.ts';
 import { createSubmitRun, createSubmitRuns } from '../services/runs/submit-run.ts';
 import { createScheduleService } from '../services/schedules/schedule-service.ts';
 import { createSkillService } from '../services/skills/skill-service.ts';
+import { createWebLinks } from '../services/web-links.ts';
 import { createFoundation, createIntake, type Foundation } from './foundation.ts';
 import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
 import { createRouter, pollMs, type Router } from './router.ts';
@@ -32,6 +33,10 @@ interface Base {
   readonly router: Router;
   readonly temporal: Temporal;
   readonly outbox: Outbox;
+}
+
+function linksTo({ TEMPORAL_UI_URL, CONSOLE_URL }: Config, { namespace }: Temporal) {
+  return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl: CONSOLE_URL, namespace });
 }
 
 /** Runs, and what becomes one: definitions, plans, schedules. */
@@ -47,6 +52,7 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
     db,
     delivery: outbox.runs,
     feed: events,
+    web: linksTo(config, temporal),
     contexts,
     results,
     submitRun: createSubmitRun(intake),
@@ -68,7 +74,7 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
 }
 
 /** Routed calls that no run makes, and the ladder's questions and answers. */
-function createCallServices({ logger, foundation, router, outbox }: Base) {
+function createCallServices({ config, logger, foundation, router, temporal, outbox }: Base) {
   const { db, contexts, vetter } = foundation;
   const { fleet, validator, callCapability } = router;
   const calls = createCallService({ db, fleet, callCapability, logger });
@@ -81,6 +87,7 @@ function createCallServices({ logger, foundation, router, outbox }: Base) {
     logger,
     vet: vetter.vet,
     startSoon: outbox.escalations.startSoon,
+    web: linksTo(config, temporal),
   });
   const checkDecision = createCheckDecision({ db, fleet, validator, contexts });
   return {

@@ -12,6 +12,7 @@ export async function createTemporal({ TASK_QUEUE }: Config) {
   const bounded = createBoundedCalls(client);
   return {
     workflows: createRunWorkflows(client, TASK_QUEUE, bounded),
+    namespace: client.options.namespace,
     schedules: createSchedules(client, TASK_QUEUE, bounded),
     close: () => client.connection.close(),
   };

@@ -8,6 +8,8 @@ import { createProgressTable, type StepNote } from './web-ui/progress-table.ts';
 export interface RunProgress {
   /** Notes what is known of a unit that has succeeded. */
   note(unit: Unit, note: StepNote): void;
+  /** Says why a unit ended as it did. */
+  end(unit: Unit, text: string): void;
   /** Says what the unit waits for; null when that is over. */
   remark(unit: Unit, text: string | null): void;
   /** Says whether the run waits for a person, if that has changed. */
@@ -26,6 +28,10 @@ export function createRunProgress(input: RunPipelineInput, { state }: DrivenRun)
   return {
     note: ({ index }, note) => {
       table.note(index, note);
+      refresh();
+    },
+    end: ({ index, item }, text) => {
+      table.end(index, item === 0 ? text : `[${item}] ${text}`);
       refresh();
     },
     remark: ({ index }, text) => {

@@ -12,6 +12,7 @@ import {
   executeChild,
   isCancellation,
   ParentClosePolicy,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { Failure } from '../contracts/primitives.ts';
 import type { Unit, UnitEnd, UnitWaiting } from '../core/run/drive.ts';
@@ -22,6 +23,7 @@ import type {
   LadderResumption,
 } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import { ladderWorkflowId, runWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './review-waits.ts';
@@ -48,6 +50,8 @@ export interface StepEscalationDependencies {
   readonly isCancelled: () => boolean;
   /** What the unit waits for, for people; null when that is over. */
   readonly remark: (unit: Unit, text: string | null) => void;
+  /** Why the unit ended as it did, for people. */
+  readonly ended: (unit: Unit, text: string) => void;
 }
 
 export interface StepEscalations {
@@ -82,7 +86,7 @@ export function createStepEscalations(dependencies: StepEscalationDependencies):
         : climb(dependencies, escalation);
     },
     resume: (unit, { ref }) => {
-      const { escalation_id, rounds, review_id } = ref as unknown as LadderRef;
+      const { escalation_id, rounds, review_id } = ref as unknown as WaitingLadder;
       dependencies.remark(unit, null);
       const from = { review_id };
       return climb(dependencies, { unit, escalation_id, rounds, from, error: keptFailure });
@@ -124,6 +128,7 @@ function takeEnd(
     }
     case 'succeeded':
     case 'skipped':
+      dependencies.ended(unit, `its ladder ended: ${describeCommand(end)} (${escalation_id})`);
       return endUnit(dependencies, unit, { state: end.outcome });
     case 'failed':
     case 'cancelled':
@@ -153,7 +158,7 @@ function giveUp(dependencies: StepEscalationDependencies, unit: Unit, failed: Fa
 }
 
 async function endUnit(
-  { remark, recorder }: StepEscalationDependencies,
+  { remark, ended: tell, recorder }: StepEscalationDependencies,
   unit: Unit,
   ended: UnitEnd,
 ): Promise<UnitEnd> {
@@ -162,25 +167,32 @@ async function endUnit(
   if (ended.state === 'failed' || ended.state === 'cancelled') {
     const { state, error } = ended;
     const isKnown = error === keptFailure;
+    tell(unit, `${error.code}: ${error.message}`);
     await recorder.record([{ step_id: step.id, item, state, ...(isKnown ? {} : { error }) }]);
   }
   return ended;
 }
 
 /** What a ladder's wait carries. */
-interface LadderRef extends Pick<UnitEscalation, 'escalation_id' | 'rounds'> {
+interface WaitingLadder extends Pick<UnitEscalation, 'escalation_id' | 'rounds'> {
   readonly review_id: string;
+}
+
+/** A run that began under another name keeps to the names of ladders of that time: its history holds them. */
+function ladderIdOf(input: RunPipelineInput, { step, item }: Unit, round: number): string {
+  if (workflowInfo().workflowId === runWorkflowId(input))
+    return ladderWorkflowId(input, { step_id: step.id, item, round });
+  return `esc/${input.run_id}/${step.id}/${item}${round === 1 ? '' : `/r${round}`}`;
 }
 
 function startLadder(
   input: RunPipelineInput,
   { unit, escalation_id, rounds, from }: UnitEscalation,
 ): Promise<LadderEnd> {
-  const workflowId = `esc/${input.run_id}/${unit.step.id}/${unit.item}`;
   const { engine_version, heartbeat_timeout_ms, run_url: url } = input;
   return executeChild<typeof escalate>('escalate', {
     args: [{ engine_version, escalation_id, waits_for_reviews: false, from, heartbeat_timeout_ms, url }],
-    workflowId: rounds === 1 ? workflowId : `${workflowId}/r${rounds}`,
+    workflowId: ladderIdOf(input, unit, rounds),
     workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,

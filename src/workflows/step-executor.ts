@@ -25,6 +25,8 @@ export interface StepExecutorDependencies {
   /** What would run inline after a unit that runs inline. */
   readonly followers: (unit: Unit) => readonly PlannedStep[];
   readonly done: (unit: Unit, note: StepNote, isInline: boolean) => void;
+  /** It failed for good. */
+  readonly failed: (unit: Unit, error: Failure) => void;
   readonly escalated: (unit: Unit, place: LadderPosition, error: Failure) => void;
 }
 
@@ -150,7 +152,7 @@ function toWaits({
 const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
 
 async function endFailed(
-  { recorder, escalated }: StepExecutorDependencies,
+  { recorder, failed, escalated }: StepExecutorDependencies,
   unit: Unit,
   { thrown, escalates }: { readonly thrown: unknown; readonly escalates: boolean },
 ): Promise<UnitResult> {
@@ -160,6 +162,7 @@ async function endFailed(
     escalated(unit, place, end.error);
     return { state: 'escalated' };
   }
+  failed(unit, end.error);
   if (decidedHere.has(end.error.code)) {
     const { step, item } = unit;
     await recorder.record([{ step_id: step.id, item, state: 'failed', error: end.error }]);

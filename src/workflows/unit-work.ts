@@ -91,6 +91,7 @@ function createEscalations({ input, run, progress, recorder, running }: UnitWork
     climbing: new CancellationScope({ cancellable: true, parent: running }),
     isCancelled: () => run.state.phase === 'cancelling',
     remark: progress.remark,
+    ended: progress.end,
   });
 }
 
@@ -115,6 +116,7 @@ function createExecutor(
       inlineTime.note(note.duration_ms, isInline);
       progress.note(unit, note);
     },
+    failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
     escalated,
   });
 }

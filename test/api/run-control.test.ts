@@ -1,10 +1,10 @@
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
-import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import type { RunEvent } from '../../src/contracts/event.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
+import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { finishRun, insertRuns, openRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
@@ -59,8 +59,8 @@ async function eventsOf({ run_id }: Run): Promise<string[]> {
   return rows.map(({ type }) => type);
 }
 
-function handleOf({ run_id }: Pick<Run, 'run_id'>) {
-  return temporal.workflow.getHandle(workflowIdOf(api.projectId, run_id));
+function handleOf(run: Pick<Run, 'run_id' | 'pipeline'>) {
+  return temporal.workflow.getHandle(runWorkflowId(run));
 }
 
 /** What Temporal was told, each once: names and contents of signals, and whether a cancel was asked for. */
@@ -164,7 +164,7 @@ describe('cancel', () => {
         parent_item: 0,
         parent_revision: 0,
         depth: 1,
-        parent_workflow_id: workflowIdOf(api.projectId, run.run_id),
+        parent_workflow_id: runWorkflowId(run),
       },
     ]);
     await delivered(child); // nobody but maintenance does it

@@ -39,7 +39,7 @@ async function inTemporal(id: string) {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   const client = await connectTemporal();
   try {
-    return await client.schedule.getHandle(`schedule/${api.projectId}/${id}`).describe();
+    return await client.schedule.getHandle(`trailer/${id}`).describe();
   } catch {
     return null;
   } finally {
@@ -172,7 +172,7 @@ it('gives a name to one schedule only', async () => {
 it('tells Temporal again when it has forgotten a schedule', async () => {
   const { schedule_id } = await create();
   const client = await connectTemporal();
-  await client.schedule.getHandle(`schedule/${api.projectId}/${schedule_id}`).delete();
+  await client.schedule.getHandle(`trailer/${schedule_id}`).delete();
   await client.connection.close();
   expect(await get(schedule_id)).toMatchObject([200, { delivered: false, next_at: [] }]);
   expect(await ask(schedule_id, 'trigger')).toMatchObject([202, { delivered: true }]);

@@ -1,13 +1,10 @@
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { connectTemporal } from '../../src/clients/temporal/connect.ts';
-import {
-  createRunWorkflows,
-  type RunWorkflows,
-  workflowIdOf,
-} from '../../src/clients/temporal/run-workflows.ts';
+import { createRunWorkflows, type RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { EscalateInput } from '../../src/core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../../src/core/workflow-payloads/run-input.ts';
+import { aloneWorkflowId, runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { newId } from '../../src/services/ids.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -34,12 +31,12 @@ function aStart(): EscalateInput {
 it('starts a ladder by itself once, and tells it of its review under that id', async () => {
   const input = aStart();
   const { escalation_id } = input;
-  const waiting = { project_id: 'prj_1', escalation_id };
+  const waiting = { escalation_id };
   const review = { review_id: 'rev_1', version: 2 };
   expect(await workflows.signalReviewed(waiting, review)).toBe('gone');
   await Promise.all([workflows.startEscalation('prj_1', input), workflows.startEscalation('prj_1', input)]);
   expect(await workflows.signalReviewed(waiting, review)).toBe('sent');
-  const handle = client.workflow.getHandle(`esc/prj_1/${escalation_id}`);
+  const handle = client.workflow.getHandle(aloneWorkflowId(escalation_id));
   const { events } = await handle.fetchHistory();
   const signals = (events ?? []).flatMap(
     ({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName ?? [],
@@ -52,7 +49,7 @@ it('starts a ladder by itself once, and tells it of its review under that id', a
 });
 
 it('finds no run that has not begun', async () => {
-  const waiting = { project_id: 'prj_1', run_id: newId('run') };
+  const waiting = { pipeline: 'p', run_id: newId('run') };
   expect(await workflows.signalReviewed(waiting, { review_id: 'rev_1', version: 2 })).toBe('gone');
 });
 
@@ -73,22 +70,22 @@ describe('the workflow of a run', () => {
 
   it('learns what people asked of it before it begins, and later', async () => {
     const input = aRunStart();
-    const { run_id } = input;
-    expect(await workflows.signalControl('prj_1', run_id, control)).toBe('gone');
+    expect(await workflows.signalControl(input, control)).toBe('gone');
     await workflows.start(input, 'standard', control);
-    expect(await workflows.signalControl('prj_1', run_id, { ...control, version: 4 })).toBe('sent');
-    const id = workflowIdOf('prj_1', run_id);
+    expect(await workflows.signalControl(input, { ...control, version: 4 })).toBe('sent');
+    const id = runWorkflowId(input);
+    expect(id).toBe(`p/${input.run_id}`);
     expect(await workflows.signalWoken(id, { step_id: 'a', item: 2 })).toBe('sent');
     const { events } = await client.workflow.getHandle(id).fetchHistory();
     const signals = (events ?? []).flatMap(
       ({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName ?? [],
     );
     expect(signals).toEqual(['control', 'control', 'woken']);
-    expect(await workflows.isOpen('prj_1', run_id)).toBe(true);
-    expect(await workflows.terminate('prj_1', run_id, 'test')).toBe('ended');
-    expect(await workflows.terminate('prj_1', run_id, 'test')).toBe('gone');
+    expect(await workflows.isOpen(input)).toBe(true);
+    expect(await workflows.terminate(input, 'test')).toBe('ended');
+    expect(await workflows.terminate(input, 'test')).toBe('gone');
     await workflows.start(input, 'standard', control);
-    expect(await workflows.isOpen('prj_1', run_id)).toBe(false);
+    expect(await workflows.isOpen(input)).toBe(false);
   });
 
   it('is told of when it was ended from outside, with others of its task queue and no ladder', async () => {
@@ -98,7 +95,7 @@ describe('the workflow of a run', () => {
     const elsewhere = createRunWorkflows(client, 'nobody-works-there');
     const other = aRunStart();
     await elsewhere.start(other, 'standard', null);
-    for (const { run_id } of [ended, other]) await workflows.terminate('prj_1', run_id, 'test');
+    for (const input of [ended, other]) await workflows.terminate(input, 'test');
     const listed = await waitFor('the visibility store', async () => {
       const ids: string[] = [];
       for await (const id of workflows.listClosed(since)) ids.push(id);
@@ -108,6 +105,6 @@ describe('the workflow of a run', () => {
     const later: string[] = [];
     for await (const id of workflows.listClosed(new Date(Date.now() + 60_000))) later.push(id);
     expect(later).toEqual([]);
-    await workflows.terminate('prj_1', open.run_id, 'test');
+    await workflows.terminate(open, 'test');
   });
 });

@@ -20,9 +20,12 @@ beforeAll(async () => {
 afterAll(() => client.connection.close());
 
 function anOrder(order: Partial<ScheduleOrder> = {}): ScheduleOrder {
+  const schedule_id = newId('schedule');
   return {
     project_id: 'prj_1',
-    schedule_id: newId('schedule'),
+    schedule_id,
+    workflow_id: `trailer/${schedule_id}`,
+    pipeline: 'trailer',
     name: 'nightly',
     cron: ['0 9 1 * *'],
     timezone: 'UTC',
@@ -55,7 +58,7 @@ it('puts, replaces and removes, each as often as one likes', async () => {
   expect(await schedules.trigger(order, 'skip')).toBe('gone');
   await schedules.put(order);
   await schedules.put({ ...order, paused: true });
-  const description = await client.schedule.getHandle(`schedule/prj_1/${order.schedule_id}`).describe();
+  const description = await client.schedule.getHandle(order.workflow_id).describe();
   expect(description).toMatchObject({
     policies: { overlap: 'BUFFER_ONE', catchupWindow: 90_000 },
     state: { paused: true },

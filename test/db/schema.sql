@@ -475,6 +475,7 @@ CREATE INDEX run_with_workflow ON public.run USING btree (start_delivered_at) WH
 create table schedule (
   schedule_id text not null,
   project_id text not null,
+  workflow_id text not null,
   name text not null,
   body json not null,
   version integer not null default 1,

@@ -1,7 +1,7 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { workflowIdOf } from '../../src/clients/temporal/run-workflows.ts';
 import type { Run } from '../../src/contracts/run.ts';
+import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
@@ -51,9 +51,8 @@ function statesOf({ steps: all }: Run): string {
 }
 
 /** Local activities, that of the run's end too, and activities that went through the queue. */
-async function countActivities({ run_id }: Run): Promise<{ local: number; queued: number }> {
-  const { project_id } = await db('run').where({ run_id }).first('project_id');
-  const handle = temporal.client.workflow.getHandle(workflowIdOf(project_id, run_id));
+async function countActivities(run: Run): Promise<{ local: number; queued: number }> {
+  const handle = temporal.client.workflow.getHandle(runWorkflowId(run));
   await handle.result().catch(() => undefined);
   const { events } = await handle.fetchHistory();
   const all = events ?? [];

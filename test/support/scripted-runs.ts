@@ -10,6 +10,7 @@ import type { StepVerdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
 import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads/run-input.ts';
+import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
 import { connectTestEnvironment } from './temporal.ts';
 
@@ -128,7 +129,7 @@ export async function startScriptedRuns(): Promise<ScriptedRuns> {
       const options = {
         taskQueue,
         args: [input] as [RunPipelineInput],
-        workflowId: `run/prj/${run_id}`,
+        workflowId: runWorkflowId(input),
         ...timeouts,
       };
       const handle =

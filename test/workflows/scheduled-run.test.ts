@@ -55,10 +55,12 @@ afterAll(async () => {
 
 /** At a time that does not come during a test. */
 async function aSchedule(overlap: OverlapPolicy) {
-  const key = { project_id: 'prj_1', schedule_id: newId('schedule') };
+  const schedule_id = newId('schedule');
+  const key = { project_id: 'prj_1', schedule_id, workflow_id: `leaping/${schedule_id}` };
   await schedules.put({
     ...key,
     name: 'leap',
+    pipeline: 'leaping',
     cron: ['0 0 29 2 *'],
     timezone: 'UTC',
     overlap,
@@ -70,7 +72,7 @@ async function aSchedule(overlap: OverlapPolicy) {
     ...key,
     starts: mine,
     trigger: () => schedules.trigger(key, overlap),
-    info: async () => (await client.schedule.getHandle(`schedule/prj_1/${key.schedule_id}`).describe()).info,
+    info: async () => (await client.schedule.getHandle(key.workflow_id).describe()).info,
     started: (count: number) => waitFor(`start ${count}`, () => mine()[count - 1]),
     remove: () => schedules.remove(key),
   };
@@ -98,7 +100,7 @@ test('asks for the run of its time, under an id of that time, and lasts until th
   expect(await schedule.trigger()).toBe('asked');
   const start = await schedule.started(1);
   expect(Math.abs(Date.parse(start.scheduled_at) - before)).toBeLessThan(5_000);
-  expect(start.workflow_id).toMatch(`scheduled/prj_1/${schedule.schedule_id}-20`);
+  expect(start.workflow_id).toMatch(`leaping/${schedule.schedule_id}-20`);
   const workflow = await openWorkflow(start);
   expect(await workflow.status()).toBe('RUNNING');
   await workflow.end();

@@ -9,7 +9,7 @@ export interface ClosedRunsDependencies {
   readonly taskQueue: string;
 }
 
-/** `run/<project>/<run_id>` */
+/** `<pipeline>/<run_id>` */
 function runIdOf(workflowId: string): string {
   return workflowId.slice(workflowId.lastIndexOf('/') + 1);
 }

@@ -16,29 +16,28 @@ import type { Priority } from '../../contracts/primitives.ts';
 import type { EscalateInput, ReviewedSignal } from '../../core/workflow-payloads/escalate-input.ts';
 import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/workflow-payloads/run-input.ts';
 import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
+import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns } from './closed-runs.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
-export type WaitingWorkflow =
-  | { readonly project_id: string; readonly run_id: string }
-  | { readonly project_id: string; readonly escalation_id: string };
+export type WaitingWorkflow = RunRef | { readonly escalation_id: string };
 
 export interface RunWorkflows {
   /** @param control what people have asked of it meanwhile, which it learns before it begins */
   start(input: RunPipelineInput, priority: Priority, control: ControlSignal | null): Promise<void>;
   /** gone: there is no workflow that could be cancelled. */
-  cancel(projectId: string, runId: string): Promise<'asked' | 'gone'>;
+  cancel(run: RunRef): Promise<'asked' | 'gone'>;
   /** Ends it at once, without a word to it. gone: it has ended already. */
-  terminate(projectId: string, runId: string, reason: string): Promise<'ended' | 'gone'>;
+  terminate(run: RunRef, reason: string): Promise<'ended' | 'gone'>;
   /** gone: it has ended. */
-  signalControl(projectId: string, runId: string, control: ControlSignal): Promise<'sent' | 'gone'>;
+  signalControl(run: RunRef, control: ControlSignal): Promise<'sent' | 'gone'>;
   /** What a unit of a run waited for may be there, or the run has ended that another workflow waits for. */
   signalWoken(workflowId: string, woken: WokenSignal): Promise<'sent' | 'gone'>;
   /** Ids of runs whose workflows ended otherwise than by success since then; of some it may be told twice. */
   listClosed(since: Date): AsyncIterable<string>;
   /** Whether the run has a workflow that goes on. */
-  isOpen(projectId: string, runId: string): Promise<boolean>;
+  isOpen(run: RunRef): Promise<boolean>;
   /** Of a ladder by itself; that of a step is started by its run. */
   startEscalation(projectId: string, input: EscalateInput): Promise<void>;
   /** gone: there is no workflow that waits. */
@@ -54,18 +53,8 @@ function keyword(name: string) {
   return defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
 }
 
-export function workflowIdOf(projectId: string, runId: string): string {
-  return `run/${projectId}/${runId}`;
-}
-
-function escalationWorkflowId(projectId: string, escalationId: string): string {
-  return `esc/${projectId}/${escalationId}`;
-}
-
 function waitingId(waiting: WaitingWorkflow): string {
-  return 'run_id' in waiting
-    ? workflowIdOf(waiting.project_id, waiting.run_id)
-    : escalationWorkflowId(waiting.project_id, waiting.escalation_id);
+  return 'run_id' in waiting ? runWorkflowId(waiting) : aloneWorkflowId(waiting.escalation_id);
 }
 
 const runType = 'runPipeline';
@@ -93,7 +82,7 @@ function createStarts({ client, taskQueue, bounded }: TemporalServer): Pick<RunW
       const options = {
         taskQueue,
         args: [input],
-        workflowId: workflowIdOf(project_id, run_id),
+        workflowId: runWorkflowId(input),
         staticSummary: `${pipeline} ${version}`,
         staticDetails: `[Run ${run_id}](${input.run_url})`,
         priority: { priorityKey: priorityKeys[priority], fairnessKey: project_id },
@@ -117,7 +106,7 @@ function createStarts({ client, taskQueue, bounded }: TemporalServer): Pick<RunW
         ...onlyOne,
         taskQueue,
         args: [input],
-        workflowId: escalationWorkflowId(projectId, input.escalation_id),
+        workflowId: aloneWorkflowId(input.escalation_id),
         staticSummary: 'escalation',
         staticDetails: `[Escalation ${input.escalation_id}](${input.url})`,
         priority: { priorityKey: priorityKeys.standard, fairnessKey: projectId },
@@ -152,11 +141,10 @@ function createMessages({ client, bounded }: TemporalServer): Pick<RunWorkflows,
   const signal = async (workflowId: string, name: string, value: object): Promise<'sent' | 'gone'> =>
     (await tell(workflowId, (handle) => handle.signal(name, value))) ? 'sent' : 'gone';
   return {
-    cancel: async (projectId, runId) =>
-      (await tell(workflowIdOf(projectId, runId), (handle) => handle.cancel())) ? 'asked' : 'gone',
-    terminate: async (projectId, runId, reason) =>
-      (await tell(workflowIdOf(projectId, runId), (handle) => handle.terminate(reason))) ? 'ended' : 'gone',
-    signalControl: (projectId, runId, control) => signal(workflowIdOf(projectId, runId), 'control', control),
+    cancel: async (run) => ((await tell(runWorkflowId(run), (handle) => handle.cancel())) ? 'asked' : 'gone'),
+    terminate: async (run, reason) =>
+      (await tell(runWorkflowId(run), (handle) => handle.terminate(reason))) ? 'ended' : 'gone',
+    signalControl: (run, control) => signal(runWorkflowId(run), 'control', control),
     signalWoken: (workflowId, woken) => signal(workflowId, 'woken', woken),
     signalReviewed: (waiting, review) => signal(waitingId(waiting), 'reviewed', review),
   };
@@ -179,9 +167,9 @@ function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<R
   const connection = connectionOf(client);
   return {
     listClosed: (since) => listClosedRuns({ client, bounded, taskQueue }, since),
-    isOpen: async (projectId, runId) => {
+    isOpen: async (run) => {
       let status = '';
-      const handle = client.workflow.getHandle(workflowIdOf(projectId, runId));
+      const handle = client.workflow.getHandle(runWorkflowId(run));
       const isFound = await isThere(async () => {
         status = (await bounded(() => handle.describe())).status.name;
       });

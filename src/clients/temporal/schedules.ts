@@ -10,7 +10,10 @@ import type { Bounded } from './bounded-calls.ts';
 export interface ScheduleOrder {
   readonly project_id: string;
   readonly schedule_id: string;
+  /** Of the schedule and of its starts. */
+  readonly workflow_id: string;
   readonly name: string;
+  readonly pipeline: string;
   /** Lines of five fields; a time that matches any of them is meant. */
   readonly cron: readonly string[];
   readonly timezone: string;
@@ -19,7 +22,7 @@ export interface ScheduleOrder {
   readonly paused: boolean;
 }
 
-export type ScheduleRef = Pick<ScheduleOrder, 'project_id' | 'schedule_id'>;
+export type ScheduleRef = Pick<ScheduleOrder, 'workflow_id'>;
 
 export interface TemporalSchedules {
   put(order: ScheduleOrder): Promise<void>;
@@ -38,29 +41,25 @@ const overlaps = {
   allow_all: 'ALLOW_ALL',
 } as const satisfies Record<OverlapPolicy, string>;
 
-function idOf({ project_id, schedule_id }: ScheduleRef): string {
-  return `schedule/${project_id}/${schedule_id}`;
-}
-
 /** A delivery holds a connection of the database meanwhile. */
 const answerMs = 5_000;
 
 function toOptions(order: ScheduleOrder, taskQueue: string) {
-  const { project_id, schedule_id, name, cron, timezone, overlap, catch_up_ms, paused } = order;
+  const { project_id, schedule_id, name, pipeline, cron, timezone, overlap, catch_up_ms, paused } = order;
   const input: ScheduledRunInput = { project_id, schedule_id };
   return {
-    scheduleId: idOf(order),
+    scheduleId: order.workflow_id,
     spec: { cronExpressions: [...cron], timezone },
     action: {
       type: 'startWorkflow',
       workflowType: 'scheduledRun',
-      workflowId: `scheduled/${project_id}/${schedule_id}`,
+      workflowId: order.workflow_id,
       taskQueue,
       args: [input],
-      staticSummary: name,
+      staticSummary: `${name} starts ${pipeline}`,
     },
     policies: { overlap: overlaps[overlap], catchupWindow: catch_up_ms },
-    state: { paused },
+    state: { paused, note: `${name} starts ${pipeline}` },
   } satisfies ScheduleOptions;
 }
 
@@ -76,7 +75,7 @@ async function reach(call: () => Promise<unknown>): Promise<boolean> {
 }
 
 export function createSchedules(client: Client, taskQueue: string, bounded: Bounded): TemporalSchedules {
-  const handleOf = (key: ScheduleRef) => client.schedule.getHandle(idOf(key));
+  const handleOf = (key: ScheduleRef) => client.schedule.getHandle(key.workflow_id);
   return {
     put: async (order) => {
       const { scheduleId, ...options } = toOptions(order, taskQueue);

@@ -4,7 +4,5 @@ export const searchAttributes = {
   PipelineVersion: 'Keyword',
   ProjectId: 'Keyword',
   RunPhase: 'Keyword',
-  EscalationLevel: 'Int',
   AwaitingHuman: 'Bool',
-  CostUsd: 'Double',
 } as const;

@@ -81,9 +81,9 @@ export async function listEndedUnstarted(
   db: Db,
   olderThanMs: number,
   limit: number,
-): Promise<readonly { readonly run_id: string; readonly project_id: string }[]> {
-  const { rows } = await db.raw<{ rows: { run_id: string; project_id: string }[] }>(
-    `select run_id, project_id from run
+): Promise<readonly { readonly run_id: string; readonly pipeline: string }[]> {
+  const { rows } = await db.raw<{ rows: { run_id: string; pipeline: string }[] }>(
+    `select run_id, pipeline from run
      where finished_at < clock_timestamp() - ? * interval '1 millisecond' and start_delivered_at is null
        and cancel_mode = 'terminate' and cancel_delivered_at is null order by finished_at limit ?`,
     [olderThanMs, limit],

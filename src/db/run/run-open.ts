@@ -15,6 +15,7 @@ export async function readOldestOpen(db: Db): Promise<Date | null> {
 export interface OpenRunRow {
   readonly run_id: string;
   readonly project_id: string;
+  readonly pipeline: string;
   readonly definition: PipelineDefinition;
   readonly cancel_requested_at: Date | null;
   readonly cancel_mode: CancelRequest['mode'] | null;
@@ -24,10 +25,22 @@ export interface OpenRunRow {
 export async function listOpenAmong(db: Db, runIds: readonly string[]): Promise<readonly OpenRunRow[]> {
   if (runIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: OpenRunRow[] }>(
-    `select r.run_id, r.project_id, d.body as definition, r.cancel_requested_at, r.cancel_mode
+    `select r.run_id, r.project_id, r.pipeline, d.body as definition, r.cancel_requested_at, r.cancel_mode
      from run r join definition d using (digest)
      where r.run_id = any (?) and r.start_delivered_at is not null and r.finished_at is null`,
     [[...runIds]],
   );
   return rows;
+}
+
+/** Null when there is no such run. */
+export async function readRunRef(
+  db: Db,
+  runId: string,
+): Promise<Pick<OpenRunRow, 'run_id' | 'pipeline'> | null> {
+  const { rows } = await db.raw<{ rows: Pick<OpenRunRow, 'run_id' | 'pipeline'>[] }>(
+    'select run_id, pipeline from run where run_id = ?',
+    [runId],
+  );
+  return rows[0] ?? null;
 }

@@ -5,6 +5,8 @@ import type { Db } from '../connect.ts';
 export interface ScheduleRow {
   readonly schedule_id: string;
   readonly project_id: string;
+  /** Its name in Temporal, which stays whatever pipeline it starts later. */
+  readonly workflow_id: string;
   readonly name: string;
   readonly body: ScheduleRequest;
   readonly version: number;
@@ -27,13 +29,13 @@ interface Page {
 /** @returns undefined when the project has one of that name */
 export async function insertSchedule(
   db: Db,
-  { project_id, schedule_id }: ScheduleKey,
+  { project_id, schedule_id, workflow_id }: ScheduleKey & Pick<ScheduleRow, 'workflow_id'>,
   body: ScheduleRequest,
 ): Promise<ScheduleRow | undefined> {
   const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
-    `insert into schedule (schedule_id, project_id, name, body) values (?, ?, ?, ?)
+    `insert into schedule (schedule_id, project_id, workflow_id, name, body) values (?, ?, ?, ?, ?)
      on conflict (project_id, name) where deleted_at is null do nothing returning *`,
-    [schedule_id, project_id, body.name, JSON.stringify(body)],
+    [schedule_id, project_id, workflow_id, body.name, JSON.stringify(body)],
   );
   return rows[0];
 }

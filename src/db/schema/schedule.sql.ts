@@ -3,6 +3,7 @@ export const scheduleTable = `
 create table schedule (
   schedule_id text primary key,
   project_id text not null references project,
+  workflow_id text not null, -- its name in Temporal, which stays
   name text not null,
   body json not null, -- as it was asked for
   version int not null default 1, -- grows with every change

@@ -122,7 +122,7 @@ export async function skipUnits(
 }
 
 export interface WakeRow extends WaitingUnit {
-  readonly project_id: string;
+  readonly pipeline: string;
   /** When the wake was asked for, exactly. */
   readonly asked: string;
 }
@@ -130,7 +130,7 @@ export interface WakeRow extends WaitingUnit {
 /** Those whose run is to be told. */
 export async function listWakes(db: Db, limit: number): Promise<readonly WakeRow[]> {
   const { rows } = await db.raw<{ rows: WakeRow[] }>(
-    `select s.run_id, s.step_id, s.item, r.project_id, s.wake_requested_at::text as asked
+    `select s.run_id, s.step_id, s.item, r.pipeline, s.wake_requested_at::text as asked
      from step s join run r using (run_id) where s.wake_requested_at is not null limit ?`,
     [limit],
   );

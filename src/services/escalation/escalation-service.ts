@@ -10,7 +10,9 @@ import type {
 } from '../../contracts/escalation.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
-import { findEscalation } from '../../db/escalation/escalation.ts';
+import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
+import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
+import { readRunRef } from '../../db/run/run-open.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { createOpenCalls } from '../calls/open-calls.ts';
@@ -18,6 +20,7 @@ import { newId } from '../ids.ts';
 import type { RunContexts } from '../run-data/run-context.ts';
 import { createSkillMatcher } from '../skills/match-skills.ts';
 import { isAdmin } from '../skills/skill-trust.ts';
+import type { WebLink, WebLinks } from '../web-links.ts';
 import { toEscalation } from './ladder/escalation-view.ts';
 import { openLadderOfJob } from './ladder/open-ladder.ts';
 import type { ModelDependencies } from './levels/ask-model.ts';
@@ -36,6 +39,7 @@ export interface EscalationDependencies extends SpecDependencies, ModelDependenc
   /** Starts the workflow of a ladder by itself, in the background. */
   readonly startSoon: (escalationId: string) => void;
   readonly logger: Logger;
+  readonly web: WebLinks;
 }
 
 export interface EscalationService {
@@ -49,6 +53,17 @@ export interface EscalationService {
   advise(caller: Caller, request: AdviseRequest): Promise<AdviseAnswer>;
   /** Ends and settles what is under way. */
   close(): Promise<void>;
+}
+
+/** The ladder of a step is a workflow below that of its run. */
+async function findLink(
+  { db, web }: Pick<EscalationDependencies, 'db' | 'web'>,
+  { escalation_id, run_id, step_id, item }: EscalationRow,
+): Promise<WebLink> {
+  const run = run_id === null ? null : await readRunRef(db, run_id);
+  if (run === null || step_id === null)
+    return web.ofEscalation(escalation_id, aloneWorkflowId(escalation_id));
+  return web.ofEscalation(escalation_id, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
 }
 
 export function createEscalationService(dependencies: EscalationDependencies): EscalationService {
@@ -67,13 +82,13 @@ export function createEscalationService(dependencies: EscalationDependencies): E
       await requireSchema(dependencies, request);
       const row = await openLadderOfJob({ ...dependencies, specs }, caller, request);
       startSoon(row.escalation_id);
-      return toEscalation(row);
+      return toEscalation(row, await findLink(dependencies, row));
     },
 
     get: async (projectId, escalationId) => {
       const row = await findEscalation(db, projectId, escalationId);
       if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
-      return toEscalation(row);
+      return toEscalation(row, await findLink(dependencies, row));
     },
 
     execute: async (caller, request, signal) => {

@@ -14,6 +14,7 @@ import {
   listUndeliveredReviews,
   markReviewDelivered,
 } from '../../db/review/review-delivery.ts';
+import { readRunRef } from '../../db/run/run-open.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { createDeliveries, overdueMs } from '../delivery/deliveries.ts';
 import { expireOverdueReviews } from './expire-reviews.ts';
@@ -40,13 +41,12 @@ const batch = 200;
 type Ended = Pick<EndedReviewRow, 'review_id'>;
 
 /** Whose workflow waits; null = nobody. */
-function waiterOf({
-  project_id,
-  run_id,
-  escalation_id,
-}: Pick<EndedReviewRow, 'project_id' | 'run_id' | 'escalation_id'>): WaitingWorkflow | null {
-  if (run_id !== null) return { project_id, run_id };
-  return escalation_id === null ? null : { project_id, escalation_id };
+async function findWaiter(
+  db: Db,
+  { run_id, escalation_id }: Pick<EndedReviewRow, 'run_id' | 'escalation_id'>,
+): Promise<WaitingWorkflow | null> {
+  if (run_id !== null) return readRunRef(db, run_id);
+  return escalation_id === null ? null : { escalation_id };
 }
 
 export function createReviewDelivery({ db, workflows, logger }: ReviewDeliveryDependencies): ReviewDelivery {
@@ -60,7 +60,7 @@ export function createReviewDelivery({ db, workflows, logger }: ReviewDeliveryDe
     const row = await readReview(db, review_id);
     if (row === undefined || row.delivered_at !== null) return;
     if (row.state !== 'resolved' && row.state !== 'expired') return;
-    const waiter = waiterOf(row);
+    const waiter = await findWaiter(db, row);
     if (waiter !== null) {
       const { version } = row;
       const isComing = await isYetToStart(waiter); // asked first: it may start while it is told

@@ -5,7 +5,7 @@
  */
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
-import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
+import { runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   admitRuns,
@@ -46,8 +46,8 @@ export function createDueWork({ db, workflows, delivery, logger }: DueWorkDepend
   const wakes = createDeliveries<WakeRow>({
     what: 'the end of a wait',
     deliver: async (row) => {
-      const { project_id, run_id, step_id, item } = row;
-      await workflows.signalWoken(workflowIdOf(project_id, run_id), { step_id, item });
+      const { step_id, item } = row;
+      await workflows.signalWoken(runWorkflowId(row), { step_id, item });
       await clearWake(db, row);
     },
     logger,

@@ -76,7 +76,7 @@ async function closeAll(dependencies: ReconcileDependencies, runIds: readonly st
 
 /** One that was reset goes on under the same id. */
 async function close({ db, workflows, logger }: ReconcileDependencies, row: OpenRunRow): Promise<boolean> {
-  if (await workflows.isOpen(row.project_id, row.run_id)) return false;
+  if (await workflows.isOpen(row)) return false;
   await closeLostRun(db, row, endOf(row));
   logger.warn({ run_id: row.run_id }, 'the workflow of a run had ended without closing it');
   return true;

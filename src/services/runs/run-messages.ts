@@ -1,5 +1,6 @@
 /** What is said to the workflow of a run, each time from its row as it is then: begin, end, how you stand. All may be repeated. */
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import type { RunRef } from '../../core/workflow-payloads/workflow-ids.ts';
 import type { Db } from '../../db/connect.ts';
 import { lockRun } from '../../db/run/run-control.ts';
 import {
@@ -34,10 +35,10 @@ export function createRunMessages({ db, workflows, ...settings }: MessageDepende
     },
     // What was asked of it since its row was read, or written, the mark says.
     startKnown: async (run) => {
-      const { run_id: runId, project_id, control_version: version } = run;
+      const { run_id: runId, control_version: version } = run;
       await workflows.start(await toInput(run), run.priority, version === 0 ? null : controlOf(run));
       const { is_cancelled, is_terminated, is_changed } = await markStartDelivered(db, runId, version);
-      if (is_terminated) await workflows.terminate(project_id, runId, cancelledAsItStarted);
+      if (is_terminated) await workflows.terminate(run, cancelledAsItStarted);
       else if (is_cancelled) await messages.cancel(runId);
       else if (is_changed) await messages.control(runId);
     },
@@ -52,7 +53,7 @@ export function createRunMessages({ db, workflows, ...settings }: MessageDepende
       const row = await readOpen(db, runId);
       if (row?.start_delivered_at === null) return messages.start(runId);
       if (row === undefined || row.control_delivered >= row.control_version) return;
-      await workflows.signalControl(row.project_id, runId, controlOf(row));
+      await workflows.signalControl(row, controlOf(row));
       await markControlDelivered(db, runId, row.control_version);
     },
   };
@@ -78,11 +79,10 @@ export function closeUnstarted(db: Db, project_id: string, run_id: string): Prom
 }
 
 async function endWorkflow(db: Db, workflows: RunWorkflows, row: DeliveryRow): Promise<void> {
-  const { project_id, run_id } = row;
   if (row.cancel_mode === 'terminate') {
-    await workflows.terminate(project_id, run_id, 'the run was cancelled');
+    await workflows.terminate(row, 'the run was cancelled');
     await close(db, row, 'cancelled; its workflow was terminated');
-  } else if ((await workflows.cancel(project_id, run_id)) === 'gone') {
+  } else if ((await workflows.cancel(row)) === 'gone') {
     // Temporal has forgotten the workflow, or ended it itself: nobody else will close the run.
     await close(db, row, 'cancelled; its workflow had ended without closing it');
   }
@@ -97,16 +97,13 @@ function close(
   return closeLostRun(db, run, { state: 'cancelled', error, mode: cancel_mode ?? 'graceful' });
 }
 
-export interface UnmarkedRow {
-  readonly run_id: string;
-  readonly project_id: string;
-}
+export type UnmarkedRow = RunRef;
 
 /** Ends the workflow of a run whose server may have died between its start and the mark of it. */
 export async function endUnmarked(
   { db, workflows }: Pick<MessageDependencies, 'db' | 'workflows'>,
-  { run_id, project_id }: UnmarkedRow,
+  run: UnmarkedRow,
 ): Promise<void> {
-  await workflows.terminate(project_id, run_id, cancelledAsItStarted);
-  await markCancelDelivered(db, run_id, 'terminate');
+  await workflows.terminate(run, cancelledAsItStarted);
+  await markCancelDelivered(db, run.run_id, 'terminate');
 }

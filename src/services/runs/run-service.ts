@@ -7,6 +7,7 @@ import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
+import type { WebLinks } from '../web-links.ts';
 import { type BeginDependencies, createBeginRun } from './begin-run.ts';
 import { createRunControl } from './control-run.ts';
 import type { RunDelivery } from './deliver-run.ts';
@@ -30,6 +31,7 @@ export interface RunQuery {
 export interface RunDependencies extends StepPageDependencies, BeginDependencies {
   readonly delivery: RunDelivery;
   readonly feed: EventFeed;
+  readonly web: WebLinks;
 }
 
 async function listSummaries(
@@ -44,7 +46,7 @@ async function listSummaries(
 }
 
 export function createRunService(dependencies: RunDependencies) {
-  const { db, delivery, feed } = dependencies;
+  const { db, delivery, feed, web } = dependencies;
   const pages = createStepPages(dependencies);
 
   const require = async ({ project_id, run_id }: RunKey): Promise<RunDetailRow> => {
@@ -54,7 +56,7 @@ export function createRunService(dependencies: RunDependencies) {
   };
   const readState = async (key: RunKey): Promise<RunState> => (await require(key)).state;
   const get = async (project_id: string, run_id: string): Promise<Run> =>
-    toRun(await require({ project_id, run_id }), await listRunSteps(db, run_id));
+    toRun(await require({ project_id, run_id }), await listRunSteps(db, run_id), web);
   const { events, watch, untilEnd } = createFollowRun({ db, feed, readState });
 
   return {

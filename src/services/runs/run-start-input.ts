@@ -23,7 +23,8 @@ export interface StartSettings {
   readonly engineVersion: number;
   /** Events after which a run continues as new. */
   readonly historyEvents: number;
-  readonly publicUrl: () => string;
+  /** Where a person sees a run. */
+  readonly urlOf: (runId: string) => string;
 }
 
 export function controlOf({ control_version: version, state, budget_version }: RunToStart): ControlSignal {
@@ -31,7 +32,7 @@ export function controlOf({ control_version: version, state, budget_version }: R
 }
 
 export function createInputReader(settings: StartSettings): (run: RunToStart) => Promise<RunPipelineInput> {
-  const { workflows, heartbeatTimeoutMs, engineVersion, historyEvents, publicUrl } = settings;
+  const { workflows, heartbeatTimeoutMs, engineVersion, historyEvents, urlOf } = settings;
   let searchable: Promise<boolean> | null = null;
   const hasSearchAttributes = (): Promise<boolean> => {
     searchable ??= workflows.hasSearchAttributes().catch((error: unknown) => {
@@ -51,7 +52,7 @@ export function createInputReader(settings: StartSettings): (run: RunToStart) =>
     timeout_ms: definition.timeout === undefined ? null : parseDuration(definition.timeout),
     heartbeat_timeout_ms: heartbeatTimeoutMs,
     has_search_attributes: await hasSearchAttributes(),
-    run_url: `${publicUrl()}/v1/runs/${row.run_id}`,
+    run_url: urlOf(row.run_id),
     history_events: historyEvents,
     ...(row.control_version === 0 ? {} : { control: controlOf({ definition, reused, ...row }) }),
   });

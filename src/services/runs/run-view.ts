@@ -8,6 +8,7 @@ import type { NewRun } from '../../db/run/run.ts';
 import type { RunDetailRow, RunRow } from '../../db/run/run-list.ts';
 import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
+import type { WebLinks } from '../web-links.ts';
 
 function toIso(time: Date | null): string | null {
   return time?.toISOString() ?? null;
@@ -114,14 +115,14 @@ export function toStepRevision(row: StepRevisionRow): StepRevision {
   };
 }
 
-export function toRun(row: RunDetailRow, steps: readonly RunStepRow[]): Run {
+export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebLinks): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   return {
     ...toRunSummary(row),
     ...(row.awaiting.length === 0 ? {} : { awaiting: [...row.awaiting] }),
     ...(row.has_output ? { output: row.output } : {}),
     steps: row.definition.steps.map((step) => toRunStep(step, byId.get(step.id))),
-    links: linksOf(row.run_id),
+    links: { ...linksOf(row.run_id), ...web.ofRun(row) },
   };
 }
 

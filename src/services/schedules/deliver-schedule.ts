@@ -30,11 +30,13 @@ const batch = 200;
 /** Each holds a connection to the database while Temporal is told. */
 const atOnce = 3;
 
-function toOrder({ project_id, schedule_id, body }: ScheduleRow): ScheduleOrder {
+function toOrder({ project_id, schedule_id, workflow_id, body }: ScheduleRow): ScheduleOrder {
   return {
     project_id,
     schedule_id,
+    workflow_id,
     name: body.name,
+    pipeline: body.pipeline,
     cron: readCron(body.cron),
     timezone: body.timezone,
     overlap: body.overlap,

@@ -2,6 +2,7 @@
 
 import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
+import { scheduleWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import {
   deleteSchedule,
   insertSchedule,
@@ -60,7 +61,8 @@ export function createScheduleService(dependencies: ScheduleDependencies) {
     /** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is taken */
     create: async ({ project_id, key_id }: ScheduleActor, request: ScheduleRequest): Promise<Schedule> => {
       await checkSchedule(dependencies, project_id, request);
-      const key = { project_id, schedule_id: newId('schedule') };
+      const schedule_id = newId('schedule');
+      const key = { project_id, schedule_id, workflow_id: scheduleWorkflowId(request.pipeline, schedule_id) };
       await db.transaction(async (trx) => {
         const row = await insertSchedule(trx, key, request);
         if (row === undefined) throw scheduleNameTaken(request.name);

@@ -2,9 +2,10 @@
  * A step that is a run of another pipeline: its input is that run's job, that run's output is its own. The run is there
  * once for each execution of the step, however often it is asked for; whoever started it is told when it has ended.
  */
-import { workflowIdOf } from '../../clients/temporal/run-workflows.ts';
+
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
 import { toSubRunFailure } from '../../core/run/sub-run.ts';
+import { runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import type { Db } from '../../db/connect.ts';
 import { type EndedRun, readRunEnd } from '../../db/run/run.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
@@ -56,7 +57,7 @@ async function start({ db, results, submitSubRun }: SubRunDependencies, unit: St
     priority: settings.priority ?? context.priority,
     ceilingUsd: step.definition.budget_ceiling_usd ?? null,
     depth: context.depth + 1,
-    parentWorkflowId: workflowIdOf(context.project_id, key.run_id),
+    parentWorkflowId: runWorkflowId({ pipeline: context.definition.pipeline, run_id: key.run_id }),
   });
   if ('error' in submitted) return failStep(db, unit.key, submitted.error);
   if ('closed' in submitted) return readEnd(db, key);

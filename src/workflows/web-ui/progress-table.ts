@@ -26,39 +26,63 @@ const symbols: Record<MachineStepState, string> = {
   reused: '✓',
 };
 
+const longest = 240;
+
+/** One line that does not end its cell. */
+function toCell(text: string): string {
+  const line = text.slice(0, longest).replaceAll(/\s+/g, ' ').replaceAll('|', '¦');
+  return text.length > longest ? `${line}…` : line;
+}
+
 /** Collects what is known of finished steps and the most recent ones among them. Steps are indexes of the plan. */
 export interface ProgressTable {
   note(step: number, note: StepNote): void;
+  /** Why a step, or one of its items, ended as it did, where that is not plain. */
+  end(step: number, text: string): void;
   /** What a step, or one of its items, waits for; null when that is over. */
   remark(step: number, text: string | null): void;
   toMarkdown(state: MachineState): string;
 }
 
+interface RowFacts {
+  readonly note: StepNote | undefined;
+  readonly text: string | undefined;
+}
+
+function toRow(state: MachineState, index: number, { note, text }: RowFacts): string {
+  const step = state.plan.steps[index];
+  const status = state.steps[index] ?? 'pending';
+  const fan = state.fans.get(index);
+  const items = fan === undefined ? '' : ` ${fan.next - fan.open} of ${fan.states.length}`;
+  const remark = text === undefined ? '' : `, ${text}`;
+  const facts = note ? `${note.endpoint} | ${note.cost_usd} | ${Math.round(note.duration_ms)} ms` : ' | | ';
+  return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${items}${remark} | ${facts} |`;
+}
+
 export function createProgressTable(runUrl: string): ProgressTable {
   const notes = new Map<number, StepNote>();
   const remarks = new Map<number, string>();
-  const row = (state: MachineState, index: number): string => {
-    const step = state.plan.steps[index];
-    const status = state.steps[index] ?? 'pending';
-    const fan = state.fans.get(index);
-    const items = fan === undefined ? '' : ` ${fan.next - fan.open} of ${fan.states.length}`;
-    const note = notes.get(index);
-    const remark = remarks.has(index) ? `, ${remarks.get(index)}` : '';
-    const facts = note ? `${note.endpoint} | ${note.cost_usd} | ${Math.round(note.duration_ms)} ms` : ' | | ';
-    return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${items}${remark} | ${facts} |`;
-  };
+  const ends = new Map<number, string>();
+  const row = (state: MachineState, index: number): string =>
+    toRow(state, index, { note: notes.get(index), text: remarks.get(index) ?? ends.get(index) });
   return {
     note: (step, note) => {
       notes.set(step, note);
       if (notes.size > shown) notes.delete(notes.keys().next().value as number);
     },
+    end: (step, text) => {
+      ends.set(step, toCell(text));
+      if (ends.size > shown) ends.delete(ends.keys().next().value as number);
+    },
     remark: (step, text) => {
       if (text === null) remarks.delete(step);
-      else remarks.set(step, text);
+      else remarks.set(step, toCell(text));
     },
     toMarkdown: (state) => {
       const latest = state.ready.slice(Math.max(0, state.nextReady - shown), state.nextReady);
-      const remarked = [...remarks.keys()].filter((index) => !latest.includes(index)).slice(-shown);
+      const remarked = [...new Set([...ends.keys(), ...remarks.keys()])]
+        .filter((index) => !latest.includes(index))
+        .slice(-shown);
       const started = [...remarked, ...latest];
       const waiting = state.plan.steps.length - state.nextReady;
       return [

@@ -98,7 +98,7 @@ it('tells the waiting run at once, and not again', async () => {
   await delivery.settled();
   await passThreeSeconds();
   await delivery.deliverOverdue();
-  expect(sent).toEqual([{ project_id, run_id, review_id, version: 2 }]);
+  expect(sent).toEqual([{ pipeline: 'trailer', run_id, review_id, version: 2 }]);
   expect((await read(review_id)).delivered_at).toEqual(expect.any(Date));
 });
 
@@ -137,7 +137,7 @@ it('delivers an expiry like a decision, once, and audits it', async () => {
   expect(await delivery.expireDue()).toBe(0);
   await passThreeSeconds();
   await delivery.deliverOverdue();
-  expect(sent).toEqual([{ project_id, run_id, review_id, version: 2 }]);
+  expect(sent).toEqual([{ pipeline: 'trailer', run_id, review_id, version: 2 }]);
   await expect(service.decide(caller(project_id), order(review_id, 2))).rejects.toMatchObject({
     code: 'state_conflict',
     details: { review: { state: 'expired', version: 2 } },
@@ -161,7 +161,7 @@ it('tells the ladder by itself when no run waits', async () => {
   });
   await service.decide(caller(project_id), order(review_id));
   await delivery.settled();
-  expect(sent).toEqual([{ project_id, escalation_id, review_id, version: 2 }]);
+  expect(sent).toEqual([{ escalation_id, review_id, version: 2 }]);
 });
 
 /** A question of a ladder by itself, whose workflow Temporal has not taken. */
@@ -203,7 +203,7 @@ it('keeps a decision for a ladder that Temporal has not started yet', async () =
   temporal.knows = true;
   await markEscalationDelivered(db, escalation_id);
   expect(await delivery.deliverOverdue()).toBe(1);
-  expect(sent).toEqual([{ project_id, escalation_id, review_id, version: 2 }]);
+  expect(sent).toEqual([{ escalation_id, review_id, version: 2 }]);
 });
 
 it('keeps a decision for a ladder that starts while it is being told', async () => {

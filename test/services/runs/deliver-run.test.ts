@@ -14,7 +14,7 @@ test('a run that was terminated as its server died while starting it is ended in
   const delivery = createRunDelivery({
     db,
     workflows: fakeWorkflows({
-      terminate: async (_, runId) => {
+      terminate: async ({ run_id: runId }) => {
         ended.push(runId);
         return 'ended';
       },
@@ -22,7 +22,7 @@ test('a run that was terminated as its server died while starting it is ended in
     heartbeatTimeoutMs: 1_000,
     engineVersion: 1,
     historyEvents: 4_096,
-    publicUrl: () => 'http://capstan.test',
+    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
     logger: silentLogger,
   });
   const [lost, recent] = [await aRun(db), await aRun(db)];
@@ -45,7 +45,7 @@ test('a run is started with the version that the configuration names, until all 
     heartbeatTimeoutMs: 1_000,
     engineVersion: 1,
     historyEvents: 4_096,
-    publicUrl: () => 'http://capstan.test',
+    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
     logger: silentLogger,
   });
   const { run_id } = await aRun(db);

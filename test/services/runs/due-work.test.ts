@@ -25,16 +25,16 @@ function aServer(known: Partial<RunWorkflows> = {}) {
       told.push([workflowId, woken]);
       return 'sent';
     },
-    signalControl: async (_, runId, control) => {
-      told.push(['control', runId, control]);
+    signalControl: async ({ run_id }, control) => {
+      told.push(['control', run_id, control]);
       return 'sent';
     },
-    cancel: async (_, runId) => {
-      told.push(['cancel', runId]);
+    cancel: async ({ run_id }) => {
+      told.push(['cancel', run_id]);
       return 'asked';
     },
-    terminate: async (_, runId) => {
-      told.push(['terminate', runId]);
+    terminate: async ({ run_id }) => {
+      told.push(['terminate', run_id]);
       return 'ended';
     },
     ...known,
@@ -46,7 +46,7 @@ function aServer(known: Partial<RunWorkflows> = {}) {
     engineVersion: 3,
     historyEvents: 4_096,
     logger: silentLogger,
-    publicUrl: () => 'http://capstan.test',
+    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
   });
   return {
     told,
@@ -75,7 +75,7 @@ describe('the end of a wait', () => {
     const scope = `run:${run.run_id}`;
     await waitForBudget(db, run, { step_id: 'a', scope });
     await wakeScope(db, scope);
-    const woken = [`run/${run.project_id}/${run.run_id}`, { step_id: 'a', item: 0 }];
+    const woken = [`trailer/${run.run_id}`, { step_id: 'a', item: 0 }];
     const { told, dueWork } = aServer();
     expect([await dueWork.attend(), told]).toEqual([1, [woken]]);
     expect([await dueWork.attend(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]);
@@ -228,7 +228,7 @@ describe('a run whose workflow was ended from outside', () => {
     });
     const run = reconcile({
       ...closed(lost.run_id, cancelled.run_id, ended.run_id, reset.run_id, 'run_unknown'),
-      isOpen: async (_, runId) => runId === reset.run_id,
+      isOpen: async ({ run_id }) => run_id === reset.run_id,
     });
     expect(await run()).toBe(2);
     expect(await rowOf(lost)).toMatchObject({ state: 'failed', error: { code: 'run_terminated' } });

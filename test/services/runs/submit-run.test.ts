@@ -71,7 +71,7 @@ async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = as
         told.push(['cancel', null]);
         return 'asked';
       },
-      signalControl: async (_, __, control) => {
+      signalControl: async (_, control) => {
         told.push(['control', control]);
         return 'sent';
       },
@@ -83,7 +83,7 @@ async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = as
     heartbeatTimeoutMs: 1_000,
     engineVersion: 3,
     historyEvents: 4_096,
-    publicUrl: () => 'http://capstan.test',
+    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
     logger: silentLogger,
   });
   const [statements] = await statementsOf(async () => {
@@ -116,7 +116,7 @@ test('a start from what was written tells the same as one from the row', async (
     heartbeatTimeoutMs: 1_000,
     engineVersion: 3,
     historyEvents: 4_096,
-    publicUrl: () => 'http://capstan.test',
+    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
     logger: silentLogger,
   });
   const { run, start } = await submitted();

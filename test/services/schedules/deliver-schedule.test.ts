@@ -33,7 +33,8 @@ function aBody(body: object = {}): ScheduleRequest {
 
 async function aSchedule(body: object = {}): Promise<ScheduleKey> {
   const { project_id } = await aProject(db);
-  const key = { project_id, schedule_id: newId('schedule') };
+  const schedule_id = newId('schedule');
+  const key = { project_id, schedule_id, workflow_id: `trailer/${schedule_id}` };
   await insertSchedule(db, key, aBody(body));
   return key;
 }
@@ -46,7 +47,7 @@ function aDelivery(temporal: Partial<TemporalSchedules> = {}) {
     logger,
     schedules: {
       put: async (order) => void told.push(order),
-      remove: async ({ schedule_id }) => void told.push(schedule_id),
+      remove: async ({ workflow_id }) => void told.push(workflow_id.slice('trailer/'.length)),
       ...temporal,
     },
   });
@@ -73,6 +74,7 @@ it('tells Temporal once what the row says', async () => {
     {
       ...key,
       name: 'nightly',
+      pipeline: 'trailer',
       cron: ['0 12 13 * *', '0 12 * * fri'],
       timezone: 'Asia/Tokyo',
       overlap: 'cancel_other',

@@ -1,13 +1,14 @@
 import type { Escalation } from '../../../contracts/escalation.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
+import type { WebLink } from '../../web-links.ts';
 
 function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
   return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
 }
 
 /** What the API shows of an escalation. */
-export function toEscalation(row: EscalationRow): Escalation {
+export function toEscalation(row: EscalationRow, web: WebLink): Escalation {
   return {
     escalation_id: row.escalation_id,
     job_type: row.job_type,
@@ -40,6 +41,7 @@ export function toEscalation(row: EscalationRow): Escalation {
       self: `/v1/escalations/${row.escalation_id}`,
       ...(row.run_id === null ? {} : { run: `/v1/runs/${row.run_id}` }),
       ...(row.review_id === null ? {} : { review: `/v1/reviews/${row.review_id}` }),
+      ...web,
     },
   };
 }

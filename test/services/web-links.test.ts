@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { createWebLinks } from '../../src/services/web-links.ts';
+
+const run = { pipeline: 'trailer', run_id: 'run_1' };
+
+test('a run and a ladder are found where people look', () => {
+  const links = createWebLinks({
+    temporalUiUrl: 'http://127.0.0.1:7402/',
+    namespace: 'media team',
+    consoleUrl: 'https://capstan.test/ui',
+  });
+  expect(links.ofRun(run)).toEqual({
+    console: 'https://capstan.test/ui/runs/run_1',
+    temporal: 'http://127.0.0.1:7402/namespaces/media%20team/workflows/trailer%2Frun_1',
+  });
+  expect(links.ofEscalation('esc_1', 'ladder/esc_1')).toEqual({
+    console: 'https://capstan.test/ui/escalations/esc_1',
+    temporal: 'http://127.0.0.1:7402/namespaces/media%20team/workflows/ladder%2Fesc_1',
+  });
+});
+
+test('what is not set has no link', () => {
+  const links = createWebLinks({ temporalUiUrl: undefined, namespace: 'default', consoleUrl: undefined });
+  expect([links.ofRun(run), links.ofEscalation('esc_1', 'ladder/esc_1')]).toEqual([{}, {}]);
+});

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { driveRun } from '../../../src/core/run/drive.ts';
+import { createProgressTable } from '../../../src/workflows/web-ui/progress-table.ts';
+
+function aStep(id: string) {
+  return { id, capability: 'concat', dependencies: [], total_timeout_ms: 1_000, escalates: true } as const;
+}
+
+function aTable() {
+  const plan = { steps: [aStep('cut'), aStep('mix')], max_in_flight: 2 };
+  const { run } = driveRun(plan, { isPaused: false });
+  const table = createProgressTable('http://capstan.test/runs/1');
+  return {
+    table,
+    lineOf: (id: string) => linesOf(table.toMarkdown(run.state)).find((line) => line.includes(id)),
+  };
+}
+
+function linesOf(text: string): string[] {
+  return text.split('\n');
+}
+
+test('a step that ended says why, in one cell of a table', () => {
+  const { table, lineOf } = aTable();
+  table.end(0, 'input_rejected: a | b\nsecond line');
+  expect(lineOf('cut')).toContain(', input_rejected: a ¦ b second line |');
+  table.end(1, `failed: ${'x'.repeat(5_000)}`);
+  expect(lineOf('mix')?.length).toBeLessThan(400);
+});
+
+test('what a step waits for stands before how it ended earlier', () => {
+  const { table, lineOf } = aTable();
+  table.end(0, 'corrected');
+  table.remark(0, 'review until tomorrow');
+  expect(lineOf('cut')).toContain('review until tomorrow');
+  table.remark(0, null);
+  expect(lineOf('cut')).toContain('corrected');
+});
