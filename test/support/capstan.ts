@@ -97,6 +97,8 @@ export interface Capstan {
   addWorker(): Promise<AddedWorker>;
   /** @param others settings that only this one has */
   startServer(others?: NodeJS.ProcessEnv): Promise<void>;
+  /** Of the running one. */
+  serverPid(): number;
   killServer(signal: NodeJS.Signals): Promise<void>;
   /** All that its processes have printed. */
   logs(): string;
@@ -171,6 +173,10 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Ca
         environment: { ...environment, ...others },
       });
       url = String((await server.ready).url);
+    },
+    serverPid: () => {
+      if (server?.child.pid === undefined) throw new Error('no server is running');
+      return server.child.pid;
     },
     killServer: async (signal) => {
       if (server !== null) await end(server.child, signal);

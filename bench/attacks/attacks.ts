@@ -1,0 +1,117 @@
+/** What one key can send to exhaust a server: each attack ends, and says how it was answered. */
+import { fullFormats } from 'ajv-formats/dist/formats.js';
+
+export interface Target {
+  /** Of the API. */
+  readonly url: string;
+  readonly key: string;
+  /** A run that does not end meanwhile. */
+  readonly runId: string;
+  /** The way from the server to Postgres. */
+  readonly database: { cut(): Promise<void>; restore(): Promise<void> };
+}
+
+export interface Attack {
+  readonly name: string;
+  /** @returns the answers by status, or what was wrong with them */
+  readonly play: (target: Target) => Promise<Answers>;
+}
+
+export type Answers = ReadonlyMap<string, number>;
+
+const mebibyte = 1_048_576;
+const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'c' }] };
+
+async function send({ url, key }: Target, path: string, options: RequestInit = {}): Promise<string> {
+  try {
+    const answer = await fetch(url + path, {
+      ...options,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...options.headers },
+      signal: AbortSignal.timeout(60_000),
+    });
+    await answer.arrayBuffer();
+    return String(answer.status);
+  } catch (error) {
+    return error instanceof Error ? error.name : String(error);
+  }
+}
+
+async function count(asked: readonly Promise<string>[]): Promise<Answers> {
+  const answers = new Map<string, number>();
+  for (const answer of await Promise.all(asked)) answers.set(answer, (answers.get(answer) ?? 0) + 1);
+  return answers;
+}
+
+function list<Item>(length: number, item: (at: number) => Item): Item[] {
+  return Array.from({ length }, (_, at) => item(at));
+}
+
+const emptyLists: Attack = {
+  name: '8 MiB of empty lists',
+  play: (target) => {
+    const job = `{"a":[${'[],'.repeat((8 * mebibyte - 2_000) / 3)}[]]}`;
+    const wanted = `{"definition":${JSON.stringify(definition)},"job":${job}}`;
+    const bodies: [string, string][] = [
+      ['/v1/plan', wanted],
+      ['/v1/runs', wanted],
+      ['/v1/runs/bulk', `{"runs":[${wanted}]}`],
+      ['/v1/pipelines/validate', job],
+    ];
+    const attack = ([path, body]: [string, string]) => send(target, path, { method: 'POST', body });
+    return count(bodies.map(attack));
+  },
+};
+
+/** As long as a string may be. */
+const longest = 262_000;
+
+const longTexts: Attack = {
+  name: 'long strings against every format',
+  play: async (target) => {
+    const texts = ['http://:', 'a.', '::', '/~0', '2020-01-01T', 'P1D', 'a@', '{', '%20'].map((part) =>
+      part.repeat(longest / part.length),
+    );
+    const answers = new Map<string, number>();
+    for (const format of Object.keys(fullFormats)) {
+      const job_schema = { type: 'object', properties: { x: { items: { type: 'string', format } } } };
+      const bodies = [texts.slice(0, 3), texts.slice(3, 6), texts.slice(6), ['a'.repeat(mebibyte)]].map((x) =>
+        JSON.stringify({ definition: { ...definition, job_schema }, job: { x } }),
+      );
+      const given = await count(bodies.map((body) => send(target, '/v1/plan', { method: 'POST', body })));
+      for (const [status, times] of given) answers.set(status, (answers.get(status) ?? 0) + times);
+    }
+    return answers;
+  },
+};
+
+const heads: Attack = {
+  name: '200 HEADs on a stream of events',
+  play: (target) =>
+    count(
+      list(200, () =>
+        send(target, `/v1/runs/${target.runId}/events`, {
+          method: 'HEAD',
+          headers: { accept: 'text/event-stream' },
+        }),
+      ),
+    ),
+};
+
+const flood: Attack = {
+  name: '1,000 requests at once',
+  play: (target) => count(list(1_000, () => send(target, '/v1/limits'))),
+};
+
+const stoppedPostgres: Attack = {
+  name: 'a stopped Postgres',
+  play: async (target) => {
+    await target.database.cut();
+    try {
+      return await count(list(60, () => send(target, '/v1/runs')));
+    } finally {
+      await target.database.restore();
+    }
+  },
+};
+
+export const attacks: readonly Attack[] = [emptyLists, longTexts, heads, stoppedPostgres, flood];

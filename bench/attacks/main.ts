@@ -1,0 +1,63 @@
+/** That one key cannot exhaust a server: `npm run bench:attacks [-- --rounds 5]`. Linux only. */
+import { parseArgs } from 'node:util';
+import { describeServer } from '../../src/dev/service-processes.ts';
+import { startTcpProxy } from '../../test/support/tcp-proxy.ts';
+import { type Place, runBench } from '../shared/run-bench.ts';
+import { startDatabase } from '../shared/start-database.ts';
+import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
+import type { Target } from './attacks.ts';
+import { type AttackFigures, isAsLarge, livezMs, playRounds } from './rounds.ts';
+
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } });
+
+async function startTarget(place: Place): Promise<{ target: Target; pid: number }> {
+  const { databaseUrl, apiKey: key } = await startDatabase(place);
+  const direct = new URL(databaseUrl);
+  const database = await startTcpProxy(direct.host);
+  direct.host = database.address;
+  const temporalAddress = await startTemporalServer(place);
+  const port = await place.nextPort();
+  const environment = {
+    ...createEnvironment(place, { databaseUrl: direct.href, temporalAddress, port }),
+    LOG_LEVEL: 'silent',
+    RATE_LIMITS: 'on',
+  };
+  const url = `http://127.0.0.1:${port}`;
+  const spec = describeServer({ dataDir: place.dataDir, environment }, url);
+  await place.supervisor.start(spec);
+  const pid = place.supervisor.processes().find(({ name }) => name === spec.name)?.pid;
+  if (pid === undefined) throw new Error('the server has no process');
+  return { target: { url, key, runId: await startRun(url, key), database }, pid };
+}
+
+/** It waits for a worker that does not come. */
+async function startRun(url: string, key: string): Promise<string> {
+  const steps = [{ id: 'a', wait: '1d' }];
+  const answer = await fetch(`${url}/v1/runs`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ definition: { pipeline: 'waits', version: '1', steps } }),
+  });
+  const { run_id } = (await answer.json()) as { run_id?: string };
+  if (run_id === undefined) throw new Error(`the run was answered with ${answer.status}`);
+  return run_id;
+}
+
+function show({ name, longestMs, count, answers }: AttackFigures): string {
+  const given = [...answers].map(([status, times]) => `${times} × ${status}`).join(', ');
+  return `${name.padEnd(34)} /livez at most ${longestMs.toFixed(0).padStart(5)} ms of ${String(count).padStart(4)}   ${given}`;
+}
+
+await runBench(async (place) => {
+  const { target, pid } = await startTarget(place);
+  const { figures, before, after } = await playRounds(target, pid, Number(values.rounds));
+  for (const figure of figures) console.log(show(figure));
+  const longestMs = Math.max(...figures.map((figure) => figure.longestMs));
+  const isPrompt = longestMs <= livezMs;
+  const isSmall = isAsLarge(before, after);
+  console.log(`\n/livez at most ${longestMs.toFixed(0)} ms, <= ${livezMs} ms: ${isPrompt ? 'pass' : 'FAIL'}`);
+  console.log(
+    `resident ${before.residentMib.toFixed(0)} MiB before, ${after.residentMib.toFixed(0)} after; descriptors ${before.descriptors}, ${after.descriptors}: ${isSmall ? 'pass' : 'FAIL'}`,
+  );
+  return isPrompt && isSmall;
+});

@@ -1,0 +1,58 @@
+/** Attacks in rounds, with `/livez` and the size of the process beside them. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Answers, attacks, type Target } from './attacks.ts';
+import { measureProcess, type ProcessSize, settleProcess } from './process-size.ts';
+import { type LivezFigures, watchLivez } from './watch-livez.ts';
+
+export interface AttackFigures extends LivezFigures {
+  readonly name: string;
+  readonly answers: Answers;
+}
+
+export interface RoundFigures {
+  readonly figures: readonly AttackFigures[];
+  readonly before: ProcessSize;
+  readonly after: ProcessSize;
+}
+
+/** `/livez` answers within this, whatever is sent. */
+export const livezMs = 300;
+/** What a process may be larger by: the collector leaves pages that it has emptied with the process. */
+export const growthMib = 64;
+const growthDescriptors = 20;
+
+export function isAsLarge(before: ProcessSize, after: ProcessSize): boolean {
+  return (
+    after.residentMib <= before.residentMib + growthMib &&
+    after.descriptors <= before.descriptors + growthDescriptors
+  );
+}
+
+/** The flood has used up what the key may send at once. */
+const refillMs = 5_000;
+
+async function playAll(target: Target, livez: ReturnType<typeof watchLivez>): Promise<AttackFigures[]> {
+  const figures: AttackFigures[] = [];
+  for (const { name, play } of attacks) {
+    await livez.read();
+    const answers = await play(target);
+    figures.push({ name, answers, ...(await livez.read()) });
+  }
+  await sleep(refillMs);
+  return figures;
+}
+
+/** The first round is not counted: it loads and compiles what every request needs, and makes the heap as large as it gets. */
+export async function playRounds(target: Target, pid: number, rounds: number): Promise<RoundFigures> {
+  const livez = watchLivez(target.url);
+  try {
+    await playAll(target, livez);
+    const before = measureProcess(pid);
+    const figures: AttackFigures[] = [];
+    for (let round = 0; round < rounds; round++) figures.push(...(await playAll(target, livez)));
+    const after = await settleProcess(pid, (size) => isAsLarge(before, size), 30_000);
+    return { figures, before, after };
+  } finally {
+    await livez.stop();
+  }
+}

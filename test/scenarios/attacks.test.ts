@@ -1,0 +1,48 @@
+/** The short form of `npm run bench:attacks`: one round, on a server of its own. */
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { isAsLarge, livezMs, playRounds } from '../../bench/attacks/rounds.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+let capstan: Capstan;
+let database: TcpProxy;
+beforeAll(async () => {
+  database = await startTcpProxy(new URL(inject('databaseUrl')).host);
+  capstan = await startCapstan({ RATE_LIMITS: 'on', LOG_LEVEL: 'info' });
+  await capstan.killWorker('SIGKILL');
+  await capstan.killServer('SIGKILL');
+  const url = new URL(capstan.databaseUrl);
+  url.host = database.address;
+  await capstan.startServer({ DATABASE_URL: url.href });
+});
+afterAll(async () => {
+  await capstan?.stop();
+  await database?.cut();
+});
+
+test.runIf(process.platform === 'linux')(
+  'nothing that one key sends keeps /livez waiting or makes the process larger',
+  async () => {
+    const { run_id: runId } = await capstan.submit([{ id: 'a', wait: '1d' }]);
+    const target = { url: capstan.url, key: capstan.key, runId, database };
+    const { figures, before, after } = await playRounds(target, capstan.serverPid(), 1);
+    const shown = JSON.stringify({
+      before,
+      after,
+      figures: figures.map((one) => ({ ...one, answers: [...one.answers] })),
+    });
+    expect(
+      Object.fromEntries(figures.map(({ name, answers }) => [name, [...answers.keys()].sort()])),
+    ).toEqual({
+      '8 MiB of empty lists': ['400'],
+      'long strings against every format': ['200', '400', '422'],
+      '200 HEADs on a stream of events': ['200'],
+      '1,000 requests at once': ['200', '429'],
+      'a stopped Postgres': expect.arrayContaining(['503']),
+    });
+    // A machine that does other things as well is slower.
+    for (const { longestMs } of figures) expect(longestMs, shown).toBeLessThan(2 * livezMs);
+    expect(isAsLarge(before, after), shown).toBe(true);
+  },
+  180_000,
+);
