@@ -113,7 +113,12 @@ function explain(choice: Choice, request: RouteRequest, chosen: boolean): string
   const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
   return chosen
     ? `${describeClaimed(best, shown[1])}${ruledOut}`
-    : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}`;
+    : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}${describeLine(best, request)}`;
+}
+
+function describeLine({ isFull }: RankedInstance, { waiting = 0 }: RouteRequest): string {
+  if (!isFull || waiting === 0) return '';
+  return waiting === 1 ? '; 1 other call waits in line' : `; ${waiting} other calls wait in line`;
 }
 
 function verdictOf(entry: RankedInstance, best: RankedInstance | null, chosen: boolean): Verdict {

@@ -16,7 +16,7 @@ import type { CallRequest, Claimed } from './routed-call.ts';
 
 export interface ClaimWriter {
   readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'withdraw'>;
-  readonly fleet: Pick<FleetPoller, 'noteClaim' | 'noteRelease'>;
+  readonly fleet: Pick<FleetPoller, 'noteClaim'>;
   readonly leaseMs: number;
 }
 
@@ -32,10 +32,10 @@ export async function claimBest(
   const timeoutMs = enforcedTimeout(instance, chosen.request);
   const reserved = worstCase(instance, timeoutMs);
   const claim = toClaim(target, chosen, { reserved, leaseMs });
-  fleet.noteClaim(instance.instance_id);
+  const takeBack = fleet.noteClaim(instance.instance_id);
   const isDurable = reserved > 0n || target.isAtMostOnce;
   const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
-    fleet.noteRelease(instance.instance_id);
+    takeBack();
     void withdrawClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
     throw error;
   });
@@ -44,7 +44,7 @@ export async function claimBest(
     const { decision } = claim;
     return { kind: 'claimed', claim, instance, number, counted, timeoutMs, reserved, decision, isTrial };
   }
-  fleet.noteRelease(instance.instance_id);
+  takeBack();
   switch (result.outcome) {
     case 'answered':
       return { kind: 'answered', output: result.output };

@@ -50,10 +50,16 @@ export async function claimInstance(
   const place = { capability, priority: target.route.priority, deadline };
   const last = await queue.enter(
     place,
-    () => waitAndSearch(dependencies, { target, search, tried, deadline, first }),
-    first,
+    () => waitAndSearch(dependencies, { target, search, tried, deadline }),
+    null,
   );
-  return toClaimEnd(last, search);
+  return toClaimEnd(last ?? lookOnceMore(dependencies, { target, search }), search);
+}
+
+/** Nothing is claimed: whoever has waited in vain is told how it stands now. */
+function lookOnceMore({ fleet, queue }: ClaimDependencies, { target, search }: OwnSearch): NothingFound {
+  search.forgetMoment();
+  return { kind: 'none', ...search.choose(fleet, { waiting: queue.count(target.route.capability) }) };
 }
 
 function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFound {
@@ -68,24 +74,22 @@ interface OwnSearch {
 interface HopefulSearch extends OwnSearch {
   readonly tried: ReadonlySet<string>;
   readonly deadline: number;
-  readonly first: SearchEnd;
 }
 
-/** First in its line: it searches again whenever a slot may have become free. */
+/** First in its line: it searches again whenever a slot may have become free. @returns null when its time was over */
 async function waitAndSearch(
   dependencies: ClaimDependencies,
-  { target, search, tried, deadline, first }: HopefulSearch,
-): Promise<SearchEnd> {
+  { target, search, tried, deadline }: HopefulSearch,
+): Promise<SearchEnd | null> {
   const { fleet, queue } = dependencies;
   const { signal, route } = target;
-  let last = first;
   while (performance.now() < deadline && !signal.aborted) {
     search.forgetMoment();
-    last = await searchOnce(dependencies, { target, search }, queue.count(route.capability) - 1);
-    if (!isHopeful(last, tried)) return last;
+    const end = await searchOnce(dependencies, { target, search }, queue.count(route.capability) - 1);
+    if (!isHopeful(end, tried)) return end;
     await fleet.waitForRelease(route.capability, deadline - performance.now(), signal);
   }
-  return last;
+  return null;
 }
 
 /** One pass over the instances, without waiting. */

@@ -104,6 +104,12 @@ const reasons: [rule: string, Story, reason: string][] = [
     `the only possible instance of upscale is full; ${at('full')} is waited for ` +
       '(free, done in about 20 s); not possible: 1 down',
   ],
+  [
+    'others wait as well',
+    { fleet: [full, gone], request: aRequest({ waiting: 57 }), chosen: false },
+    `the only possible instance of upscale is full; ${at('full')} is waited for ` +
+      '(free, done in about 20 s); not possible: 1 down; 57 other calls wait in line',
+  ],
   ['nobody is possible', { fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
   ['nobody is known', { fleet: [] }, 'no instance of upscale is registered'],
   [

@@ -22,8 +22,8 @@ export interface FleetPoller {
   find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
-  /** One call more on an instance, until a poll that begins later has counted it. */
-  noteClaim(instanceId: string): void;
+  /** One call more on an instance, until a poll that begins later has counted it. @returns takes it back when it is refused */
+  noteClaim(instanceId: string): () => void;
   /** Calls more or less that have ended and whose end goes with the next claim. */
   noteLeaving(instanceId: string, by: 1 | -1): void;
   /** One call less. */
@@ -78,7 +78,7 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
     of: picture.of,
     find: picture.find,
     nowMs: picture.nowMs,
-    noteClaim: (instanceId) => picture.note(instanceId, 1),
+    noteClaim: picture.noteClaim,
     noteLeaving: (instanceId, by) => {
       picture.noteLeaving(instanceId, by);
       if (by === 1) ringFor(instanceId);

@@ -15,6 +15,8 @@ export interface FleetView {
   /** The database's clock, as far as it is known. */
   nowMs(): number;
   note(instanceId: string, by: 1 | -1): void;
+  /** One call more. @returns takes it back, unless a poll has replaced it by what it has counted */
+  noteClaim(instanceId: string): () => void;
   /** Calls that have ended and whose end is on its way to the database. */
   noteLeaving(instanceId: string, by: 1 | -1): void;
   /** Where the next poll starts. */
@@ -52,6 +54,9 @@ export function createFleetView(): FleetView {
   const entries = new Map<string, Entry>();
   let fleets = new Map<string, Fleet>();
   let horizon = '0';
+  /** Numbers of polls. */
+  let begun = 0;
+  let accepted = 0;
   let clock = { databaseMs: Date.now(), ownMs: performance.now() };
 
   const accept = (row: FeedRow): void => {
@@ -108,6 +113,19 @@ export function createFleetView(): FleetView {
       entry.notes += by;
       count(entry);
     },
+    noteClaim: (instanceId) => {
+      const entry = entries.get(instanceId);
+      if (entry === undefined) return () => undefined;
+      const notedAfter = begun;
+      entry.notes += 1;
+      count(entry);
+      return () => {
+        if (accepted > notedAfter) return;
+        if (begun > notedAfter) entry.notesBeforePoll -= 1;
+        else entry.notes -= 1;
+        count(entry);
+      };
+    },
     noteLeaving: (instanceId, by) => {
       const entry = entries.get(instanceId);
       if (entry === undefined) return;
@@ -115,6 +133,7 @@ export function createFleetView(): FleetView {
       count(entry);
     },
     beginPoll: () => {
+      begun += 1;
       for (const entry of entries.values()) {
         entry.notesBeforePoll += entry.notes;
         entry.notes = 0;
@@ -122,12 +141,14 @@ export function createFleetView(): FleetView {
       return horizon;
     },
     acceptPoll: ({ instances, held, now_ms, ...poll }) => {
+      accepted = begun;
       horizon = poll.horizon;
       clock = { databaseMs: now_ms, ownMs: performance.now() };
       for (const row of instances) accept(row);
       recount(held, now_ms);
     },
     dropPoll: () => {
+      begun -= 1;
       for (const entry of entries.values()) {
         entry.notes += entry.notesBeforePoll;
         entry.notesBeforePoll = 0;

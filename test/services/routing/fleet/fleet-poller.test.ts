@@ -188,6 +188,29 @@ describe('held calls', () => {
     expect(held(fleet, 'claimed')).toBe(0);
   });
 
+  it('takes a refused claim back only where it still counts, never from what others hold', async () => {
+    const instance_id = await insertInstance('refused');
+    await insertAttempt(instance_id, '1 minute');
+    const fleet = aPoller();
+    await fleet.refresh();
+    const takeBack = fleet.noteClaim(instance_id);
+    expect(held(fleet, 'refused')).toBe(2);
+    takeBack();
+    expect(held(fleet, 'refused')).toBe(1);
+
+    const late = fleet.noteClaim(instance_id);
+    await fleet.refresh(); // which has not found it
+    late();
+    expect(held(fleet, 'refused')).toBe(1);
+
+    const meanwhile = fleet.noteClaim(instance_id);
+    const polling = fleet.refresh();
+    meanwhile();
+    expect(held(fleet, 'refused')).toBe(1);
+    await polling;
+    expect(held(fleet, 'refused')).toBe(1);
+  });
+
   it('keeps a claim that was made while a poll was under way', async () => {
     const instance_id = await insertInstance('overtaken');
     const fleet = aPoller();
