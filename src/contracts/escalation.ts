@@ -125,6 +125,13 @@ export const EscalationRequest = z
     signals: Signals.default([]),
     /** Of the first execution. */
     escalation_level: EscalationLevel.default(0),
+    /** What was tried before, by whom ever: the ladder goes on from it. */
+    escalation_history: History.default([]),
+    escalation_advice: AdviceList.default([]),
+    /** As an earlier payload had it; worked out anew. */
+    model_spec: ModelSpec.optional(),
+    /** As an earlier payload had it; worked out anew. */
+    active_skills: z.array(z.string()).max(1_000).optional(),
     /** The most that all of its model calls may cost together. */
     max_usd: Usd.optional(),
     /** JSON Schema that a result must match. */

@@ -131,6 +131,47 @@ test('out of time asks a person once; a cancel after that takes the question bac
   expect(await world.advance(gone)).toEqual(gone);
 });
 
+test('a job that brings its lists along goes on from them', async () => {
+  world.answer(({ kind, data }) => {
+    if (kind === 'advise') return advice;
+    return { result: (data.advice as unknown[]).length < 2 ? 'seven' : 7, used_skills: [] };
+  });
+  const error = 'the number of frames is not an integer';
+  const escalation_history = [{ level: 1, label: 'mine', attempted_at: 1_700_000_000, error }];
+  const escalation_advice = [{ from_level: 1, label: 'fast model', instructions: 'count them' }];
+  const place = await world.startJob(project, {
+    ...job,
+    escalation_level: 1,
+    result_schema: { type: 'integer' },
+    escalation_history,
+    escalation_advice,
+    model_spec: { level: 1, label: 'fast model', capability: 'model.fast', model: 'fast' },
+    active_skills: [],
+  });
+  const created = await world.escalation(project, place.escalation_id);
+  expect(created.payload).toMatchObject({ escalation_history, escalation_advice });
+  const end = await world.climb(place);
+  expect(end.command).toMatchObject({ outcome: 'succeeded' });
+  const { payload } = await world.escalation(project, place.escalation_id);
+  expect(payload.escalation_history[0]).toEqual(escalation_history[0]);
+  expect(payload.escalation_advice[0]).toEqual(escalation_advice[0]);
+  expect(kinds()).toEqual(['execute fast', 'advise capable', 'execute fast']);
+  const [asked] = world.shown().slice(from);
+  expect(JSON.stringify(asked?.data)).toContain('count them');
+});
+
+test('a job of more than a thousand keys is taken', async () => {
+  const escalation_history = Array.from({ length: 400 }, (_, n) => ({
+    level: 1,
+    label: 'mine',
+    attempted_at: n,
+    error: `attempt ${n} failed`,
+  }));
+  const place = await world.startJob(project, { ...job, escalation_level: 5, escalation_history });
+  const { payload } = await world.escalation(project, place.escalation_id);
+  expect(payload.escalation_history).toHaveLength(400);
+});
+
 test('a job that begins at level 5 is a question to a person at once', async () => {
   const place = await world.startJob(project, { ...job, escalation_level: 5 });
   expect(place.command).toMatchObject({ outcome: 'review' });

@@ -1,5 +1,6 @@
 /** A new ladder: of a step that failed for real, or of a job by itself. What is opened at its end asks a person at once. */
 import type { EscalationRequest } from '../../../contracts/escalation.ts';
+import { carryLists } from '../../../core/ladder/carry-lists.ts';
 import { standStill } from '../../../core/ladder/drive.ts';
 import { humanLevel } from '../../../core/ladder/labels.ts';
 import { type Ladder, newLadder, openStepLadder } from '../../../core/ladder/ladder.ts';
@@ -23,7 +24,7 @@ import type { FailedStep } from '../../steps/execute-step.ts';
 import type { TaskDependencies } from './escalated-task.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { storeProgress } from './store-progress.ts';
-import { modelSpecOf, readLadder, toWireAttempt } from './stored-ladder.ts';
+import { modelSpecOf, readLadder, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
 
 async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
@@ -78,7 +79,7 @@ export async function openLadderOfJob(
 ): Promise<EscalationRow> {
   const { db } = dependencies;
   const { job_type, prompt, context, repo_context = '', signals, escalation_level } = request;
-  const state = startLadder({ start_level: escalation_level, history: [], advice: [] });
+  const state = startLadder({ start_level: escalation_level, ...carryLists(request, fingerprintOf) });
   const escalation: NewEscalation = {
     ...newEscalation(caller.project_id, newLadder(state, { vouches: isAdmin(caller) })),
     job_type,
@@ -94,7 +95,7 @@ export async function openLadderOfJob(
 }
 
 function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
-  const { history, command } = ladder;
+  const { history, advice, command } = ladder;
   const level = command.type === 'execute' ? command.level : humanLevel;
   return {
     escalation_id: newId('escalation'),
@@ -110,7 +111,7 @@ function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
     ladder,
     escalation_level: level,
     escalation_history: history.map(toWireAttempt),
-    escalation_advice: [],
+    escalation_advice: advice.map(toWireAdvice),
     model_spec: modelSpecOf(level),
     fingerprint: null,
     max_usd: null,
