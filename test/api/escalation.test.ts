@@ -268,6 +268,25 @@ test('level 5 opens a review and answers the text of the specification', async (
   expect(kinds()).toEqual([]);
 });
 
+test('a failure at level 4 opens the review and answers the text of the specification', async () => {
+  world.answer(() => fails);
+  const answer = await execute({ ...job, level: 4, escalation_history: [attemptOf(3, 'too long')] });
+  expect(answer).toMatchObject({
+    success: false,
+    result: null,
+    error: 'the escalation ladder is exhausted and human review is required',
+    new_level: 5,
+  });
+  const [status, review] = await readJson<{ payload: { history: object[] } }>(
+    world.call(project, `/v1/reviews/${answer.review_id}`),
+  );
+  expect(status).toBe(200);
+  expect(review.payload.history).toMatchObject([
+    { level: 3, error: 'too long' },
+    { level: 4, error: 'the executor gave up: the scene is not clear' },
+  ]);
+});
+
 test('advice that costs more than the caller allows is not asked for', async () => {
   world.answer(() => advice);
   const request = {

@@ -40,7 +40,10 @@ export function followStop(stopped: StoppedLadder, last: AskedReview | null): St
   const { reason, jobType } = stopped;
   const error = stopFailure(reason, stopped.error);
   if (reason === 'cancelled') return { kind: 'end', state: 'cancelled', error };
-  if (!mayAsk(stopped)) return { kind: 'end', state: 'failed', error };
+  if (!mayAsk(stopped)) {
+    const message = `${error.message}; on_exhausted is fail, so that nobody is asked`;
+    return { kind: 'end', state: 'failed', error: { ...error, message } };
+  }
   const review = reviewKindOf(reason);
   const text = explainStop(reason, jobType);
   if (last === null || !last.isResolved || last.kind !== review) {

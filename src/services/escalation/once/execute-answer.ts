@@ -111,8 +111,9 @@ export async function answerFailure(
   const error = historyTextOf(failure);
   const attempted_at = await readUnixTime(dependencies.db);
   const failed = { level, label: labelOf(level), attempted_at, error };
-  const advice = level >= topLevel ? null : await adviseAfter(dependencies, call, failed);
-  const isHuman = level >= topLevel || advice?.from_level === humanLevel;
+  if (level >= topLevel) return answerExhausted(dependencies, call, failed);
+  const advice = await adviseAfter(dependencies, call, failed);
+  const isHuman = advice?.from_level === humanLevel;
   const next =
     advice === null || isHuman
       ? {}
@@ -128,6 +129,17 @@ export async function answerFailure(
     ...factsOf(execution),
     cost_usd: await costOf(dependencies.db, call.asker),
   };
+}
+
+/** The loop of the specification stops here: a person is asked, who sees this failure too. */
+function answerExhausted(
+  dependencies: AnswerDependencies,
+  { request, ...call }: ExecuteCall,
+  failed: EscalationAttempt,
+): Promise<ExecuteAnswer> {
+  const escalation_history = [...request.escalation_history, failed];
+  const asking = { ...call, request: { ...request, escalation_history } };
+  return answerHuman(dependencies, asking, { why: 'no level is left to try' });
 }
 
 export async function answerSuccess(
