@@ -1,7 +1,8 @@
 /**
  * The canonical text of an error: two failures with one canonical text are the same failure, whatever file,
- * number or id it happened to. It is the last line that looks like an error, lower-cased, with URLs, paths,
- * quoted text, values and tokens with digits masked, after the error class if the line does not name it.
+ * number or id it happened to. It is the last line that looks like an error by its own words, not by what it quotes,
+ * lower-cased, with URLs, paths, quoted text, values and tokens with digits masked, after the error class if the line
+ * does not name it.
  *
  * Only the ends of a long text are read, and every pattern here takes linear time, for errors are untrusted. One
  * segment after a slash ("/rate") names a field, not a file, and stays.
@@ -12,7 +13,7 @@ const endBytes = 2_048;
 
 const frame = /^(?:at |file "|\.\.\. )/i;
 const errorWord =
-  /\b(?:\w*(?:error|exception)|fail(?:ed|ure|s)?|fatal|invalid|cannot|can't|unable|not|no|missing|must|expected|unexpected|unsupported|refused|denied|timed out)\b/i;
+  /\b(?:\w*(?:error|exception)|fail(?:ed|ure|s)?|fatal|invalid|cannot|can't|unable|not|no|missing|must|requires|expected|unexpected|unsupported|refused|denied|timed out)\b/i;
 const errorClass = /\b[A-Z]\w*(?:Error|Exception)\b/g;
 
 const url = /(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}:\/\/[^\s"'`<>]*/g;
@@ -35,7 +36,10 @@ export function maskError(text: string): string {
     .split(/[\r\n]+/)
     .map(tidy)
     .filter((line) => line !== '' && !frame.test(line));
-  const line = maskLine((lines.findLast((one) => errorWord.test(one)) ?? lines.at(-1) ?? '').toLowerCase());
+  const masked = lines.map((one) => maskLine(one.toLowerCase()));
+  const told = masked.findLastIndex((one) => errorWord.test(one));
+  const named = told >= 0 ? told : lines.findLastIndex((one) => errorWord.test(one));
+  const line = masked.at(named) ?? '';
   const name = lines.flatMap((one) => one.match(errorClass) ?? []).at(-1);
   return name === undefined || line.includes(name.toLowerCase()) ? line : `${name}: ${line}`;
 }

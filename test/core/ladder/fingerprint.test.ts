@@ -39,6 +39,11 @@ const lines: [rule: string, text: string, masked: string][] = [
   ],
   ['the last one where none looks like an error', 'first\nexit status 3', 'exit status <n>'],
   [
+    'one that only quotes an error where there is no other',
+    'running\nsaid "bad input: invalid"\nbye',
+    'said <text>',
+  ],
+  [
     'with the class that another line names',
     'DecodeError in stage two\nconversion failed',
     'DecodeError: conversion failed',
@@ -56,6 +61,18 @@ const same: [string, string][] = [
 ];
 
 const different: [string, string][] = [
+  [
+    "bundler requires Ruby version >= 2.3.0.\nThe command '/bin/sh -c gem install bundler --no-ri' returned a non-zero code: 1",
+    "ERROR: invalid option: --no-ri\nThe command '/bin/sh -c gem install bundler --no-ri' returned a non-zero code: 1",
+  ],
+  [
+    "E: Unable to locate package python\nThe command '/bin/sh -c apt-get install --no-install-recommends python' returned a non-zero code: 100",
+    "E: Failed to fetch the index\nThe command '/bin/sh -c apt-get install --no-install-recommends python' returned a non-zero code: 100",
+  ],
+  [
+    'ModuleNotFoundError: numpy\nThe command `pip install --no-cache-dir .` returned a non-zero code: 1',
+    'the wheel cannot be built\nThe command `pip install --no-cache-dir .` returned a non-zero code: 1',
+  ],
   ['/rate must be integer', '/channels must be integer'],
   ['connection refused by codec', 'connection reset by codec'],
   ['RangeError: bad value', 'TypeError: bad value'],
