@@ -104,7 +104,7 @@ export interface NewMarks {
   readonly spent_nano: string;
 }
 
-/** Marks that nobody was told of yet; each is answered once. */
+/** Marks that nobody was told of yet; each is answered once, and told to the logs of the runs under way that it is about. */
 export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
   const { rows } = await db.raw<{ rows: NewMarks[] }>(
     `with told as (
@@ -116,10 +116,20 @@ export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
        where (reached_50_at is not null and announced < 50) or (reached_80_at is not null and announced < 80)
          or (reached_100_at is not null and announced < 100)
        order by scope, window_start limit 500 for update
+     ), marked as (
+       update budget b set announced = (select max(percent) from unnest(t.percents) percent)
+       from told t where b.scope = t.scope and b.window_start = t.window_start
+       returning b.scope, b.window_start, t.percents, b.limit_nano, b.spent_nano
+     ), logged as (
+       insert into event (run_id, type, data)
+       select r.run_id, 'run.budget_reached', jsonb_build_object('scope', split_part(m.scope, ':', 1),
+         'day', m.window_start::text, 'percent', percent, 'limit_usd', m.limit_nano / 1000000000.0,
+         'spent_usd', m.spent_nano / 1000000000.0)
+       from marked m cross join lateral unnest(m.percents) percent
+       join run r on r.finished_at is null and (m.scope = 'global' or m.scope = 'project:' || r.project_id)
+       order by m.scope, percent
      )
-     update budget b set announced = (select max(percent) from unnest(t.percents) percent)
-     from told t where b.scope = t.scope and b.window_start = t.window_start
-     returning b.scope, b.window_start::text as day, t.percents, b.limit_nano, b.spent_nano`,
+     select scope, window_start::text as day, percents, limit_nano, spent_nano from marked`,
   );
   return rows;
 }

@@ -64,6 +64,13 @@ describe('the marks of a budget', () => {
     await spend(run, 'c', 4n * usd);
     expect(await announce()).toEqual([mark(40, 80, 10, 10), mark(40, 100, 10, 10)]);
     expect(await announce()).toEqual([]);
+    const told = await db('event').where({ run_id: run.run_id, type: 'run.budget_reached' }).pluck('data');
+    const facts = { scope: 'project', day, limit_usd: 10 };
+    expect(told).toEqual([
+      { ...facts, percent: 50, spent_usd: 6 },
+      { ...facts, percent: 80, spent_usd: 10 },
+      { ...facts, percent: 100, spent_usd: 10 },
+    ]);
 
     await setProjectLimit(db, project_id, 20n * usd);
     expect(await announce()).toEqual([]);
