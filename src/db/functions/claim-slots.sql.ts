@@ -61,7 +61,7 @@ begin
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
     select count(*) into v_held from attempt a where a.instance_id = v_instance
-      and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp();
+      and a.state in ('reserved', 'dispatched');
     at := 0;
     foreach c in array p_claims loop
       at := at + 1;

@@ -1,7 +1,7 @@
 /**
  * Writes what ended, then claims, with results in that order: the one statement around every call. What is not durable may
  * be taken back by a crash of the database; such ends are those of free calls without a step, and a lost claim on a free
- * instance expires by itself.
+ * instance ends when its lease is over.
  *
  * Everything is locked in one order, within a kind by its key, so that nothing deadlocks:
  * L1 keys of calls (advisory), L2 steps, L3 attempts and then answers kept under keys of callers, L4 budgets, L5 instances.

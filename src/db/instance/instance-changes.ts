@@ -58,7 +58,7 @@ export async function pollInstances(db: Db, since: string): Promise<FeedPoll> {
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, calls) from (
          select instance_id, count(*) as calls from attempt
-         where state in ('reserved', 'dispatched') and lease_until > now() group by 1) open), '{}') as held`,
+         where state in ('reserved', 'dispatched') group by 1) open), '{}') as held`,
     [since],
   );
   return rows[0];

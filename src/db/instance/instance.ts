@@ -78,7 +78,7 @@ export interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'fai
 export const silence = `interval '75 seconds'`;
 
 const openAttempts = `(select count(*)::int from attempt a where a.instance_id = i.instance_id
-  and a.state in ('reserved', 'dispatched') and a.lease_until > now())`;
+  and a.state in ('reserved', 'dispatched'))`;
 
 function ageMs(column: string): string {
   return `extract(epoch from now() - ${column})::double precision * 1000`;

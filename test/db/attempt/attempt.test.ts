@@ -386,14 +386,15 @@ describe('a lease', () => {
     return expired;
   };
 
-  it('that ran out frees its slot at once, and its attempt is lost once', async () => {
+  it('that ran out may be renewed still, so its slot is free when its attempt is lost, once', async () => {
     const instance = await anInstance(db);
     const [first, other] = [await aRun(db), await aRun(db)];
     const expired = aClaim(first, instance, { lease_ms: -10_000, reserved_nano: 3n });
     await claimAttempt(db, expired);
-    expect(await claimAttempt(db, aClaim(other, instance))).toEqual(claimed);
+    expect(await claimAttempt(db, aClaim(other, instance))).toMatchObject({ outcome: 'full' });
     await loseExpiredAttempts(db);
     expect(await attemptOf(expired.attempt_id)).toEqual(lostAttempt('3'));
+    expect(await claimAttempt(db, aClaim(other, instance))).toEqual(claimed);
     expect(await settleAttempt(db, anEnd(expired))).toBe(false);
     expect(await ledgerOf(expired.attempt_id)).toHaveLength(3);
     expect(await loseExpiredAttempts(db)).toBe(0);

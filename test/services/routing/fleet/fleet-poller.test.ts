@@ -80,7 +80,7 @@ describe('candidates', () => {
         max_concurrency: 2,
         state: 'up',
         spec_digest: 'abc',
-        held: 1,
+        held: 2,
         reported_extra: 5,
         duration_ms: 120,
         deviation_ms: 8,
