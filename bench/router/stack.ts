@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram } from '../../src/dev/programs.ts';
-import { describeServer } from '../../src/dev/service-processes.ts';
+import { describeServer, heapFlags } from '../../src/dev/service-processes.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import { ensureRivals } from '../shared/ensure-rivals.ts';
 import { buildProgram, type Checkout, startOtherServer } from '../shared/other-checkout.ts';
@@ -94,7 +94,8 @@ async function startServers(
     NODE_ENV: 'production',
   };
   const spec = describeServer({ dataDir: place.dataDir, environment }, at(port));
-  await place.supervisor.start({ ...spec, ...buildProgram(join(benchFolder, '..'), 'server') });
+  const { command, args } = buildProgram(join(benchFolder, '..'), 'server');
+  await place.supervisor.start({ ...spec, command, args: [...heapFlags, ...args] });
   const capstan = { url: at(port), apiKey, part: spec.name };
   if (beside === null) return { capstan, beside };
   const program = buildProgram(beside.root, 'server');

@@ -7,9 +7,9 @@ import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { CallOutcome } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
-import { toUndiciSignal } from '../unsupported/undici-signal.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
-import { readAnswer } from './read-answer.ts';
+import { answerLimit, readAnswer } from './read-answer.ts';
+import { sendRequest } from './send-request.ts';
 
 export interface CapabilityCall {
   readonly endpoint: string;
@@ -78,21 +78,12 @@ async function exec(
   const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
   const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
   try {
-    const answer = await agent.request({
-      origin: url.origin,
-      path: `${url.pathname.replace(/\/$/, '')}/exec`,
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json',
-        'idempotency-key': call.idempotencyKey,
-        'x-attempt': String(call.attempt),
-        'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
-      },
-      body: JSON.stringify(call.input),
-      signal: toUndiciSignal(stop),
+    const limitBytes = options.answerLimitBytes;
+    const answer = await sendRequest(agent, toRequest(url, call), {
+      signal: stop,
+      limitOf: (head) => answerLimit(head, limitBytes),
     });
-    return await readAnswer(answer, options.answerLimitBytes);
+    return readAnswer(answer, limitBytes);
   } catch (error) {
     return explainFailure(error, stop, call.timeoutMs);
   } finally {
@@ -100,6 +91,22 @@ async function exec(
     liveness.stop();
     stopListening();
   }
+}
+
+function toRequest(url: URL, call: CapabilityCall): Dispatcher.DispatchOptions {
+  return {
+    origin: url.origin,
+    path: `${url.pathname.replace(/\/$/, '')}/exec`,
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      'idempotency-key': call.idempotencyKey,
+      'x-attempt': String(call.attempt),
+      'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
+    },
+    body: JSON.stringify(call.input),
+  };
 }
 
 function explainFailure(

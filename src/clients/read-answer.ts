@@ -1,76 +1,46 @@
-/** Reads an instance's answer to `/exec`: bounded, JSON only, redirects are failures. */
+/** What an instance's answer to `/exec` says: bounded, JSON only, redirects are failures. */
 import { isUtf8 } from 'node:buffer';
-import type { Dispatcher } from 'undici';
 import { findAnswerFault } from '../core/call/answer-fault.ts';
 import { type CallOutcome, kindOfStatus } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
 import { isPlainObject } from '../core/json-type.ts';
+import type { Answer, AnswerHead } from './send-request.ts';
 
 const errorTextLimit = 65_536;
 
-export async function readAnswer(answer: Dispatcher.ResponseData, limitBytes: number): Promise<CallOutcome> {
-  const { statusCode: status, headers } = answer;
-  const contentType = String(headers['content-type'] ?? '');
-  const isJson = /^application\/([\w.+-]+\+)?json\b/i.test(contentType);
+function isJson({ headers }: AnswerHead): boolean {
+  return /^application\/([\w.+-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
+}
+
+/** How many bytes of an answer are read: none of those whose status or type says it all. */
+export function answerLimit(head: AnswerHead, limitBytes: number): number {
+  const { status } = head;
+  if (status === 204 || status === 205) return 0;
+  if (status < 300) return isJson(head) ? limitBytes : 0;
+  return status < 400 || kindOfStatus(status) === 'overloaded' ? 0 : errorTextLimit;
+}
+
+export function readAnswer(answer: Answer, limitBytes: number): CallOutcome {
+  const { status, headers, body } = answer;
   if (status === 204 || status === 205) {
-    drop(answer);
     return { kind: 'malformed', message: `HTTP ${status}, which has no body; a JSON object is needed` };
   }
-  if (status >= 200 && status < 300) {
-    if (!isJson) return discard(answer, `HTTP ${status} with content type "${contentType}", not JSON`);
-    const body = await readBounded(answer, limitBytes);
-    if (body === null) return { kind: 'too_large', limitBytes };
-    return parseObject(body, status);
+  const type = `HTTP ${status} with content type "${headers['content-type'] ?? ''}"`;
+  if (status < 300) {
+    if (!isJson(answer)) return { kind: 'invalid', message: `${type}, not JSON` };
+    return body === null ? { kind: 'too_large', limitBytes } : parseObject(body, status);
   }
-  if (status < 400) return discard(answer, `HTTP ${status}, a redirect; an instance answers itself`);
+  if (status < 400) {
+    return { kind: 'invalid', message: `HTTP ${status}, a redirect; an instance answers itself` };
+  }
   const kind = kindOfStatus(status);
-  if (kind === 'overloaded') {
-    drop(answer);
-    return { kind, status, retryAfterMs: retryAfter(headers['retry-after']) };
-  }
-  const text = (await readBounded(answer, errorTextLimit))?.toString('utf8') ?? '';
-  const message = errorText(text);
+  if (kind === 'overloaded') return { kind, status, retryAfterMs: retryAfter(headers['retry-after']) };
+  const message = errorText(body?.toString('utf8') ?? '');
   const errorCode = readErrorCode(headers['x-error-code']);
   const error = errorCode === undefined ? { status, message } : { status, message, errorCode };
-  return kind === 'failed' || isJson
+  return kind === 'failed' || isJson(answer)
     ? { kind, ...error }
-    : { kind: 'invalid', message: `HTTP ${status} with content type "${contentType}": ${message}` };
-}
-
-/** Closes the connection instead of reading on; that it was closed is no news then. */
-function drop({ body }: Dispatcher.ResponseData): void {
-  body.on('error', () => undefined);
-  body.destroy();
-}
-
-function discard(answer: Dispatcher.ResponseData, message: string): CallOutcome {
-  drop(answer);
-  return { kind: 'invalid', message };
-}
-
-/**
- * Null when there is more than the limit; the rest is not read. By events: an iterator over the stream takes several
- * times as long for a small answer.
- */
-function readBounded(answer: Dispatcher.ResponseData, limit: number): Promise<Buffer | null> {
-  return new Promise((resolve, reject) => {
-    const { body, headers } = answer;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const refuse = (): void => {
-      drop(answer);
-      resolve(null);
-    };
-    if (Number(headers['content-length'] ?? 0) > limit) return refuse();
-    body.on('error', reject);
-    body.on('close', () => reject(new Error('closed before its end'))); // nothing, when it has ended
-    body.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > limit) refuse();
-      else chunks.push(chunk);
-    });
-    body.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
-  });
+    : { kind: 'invalid', message: `${type}: ${message}` };
 }
 
 function parseObject(body: Buffer, status: number): CallOutcome {

@@ -11,13 +11,18 @@ export interface ServiceOptions {
   readonly environment: NodeJS.ProcessEnv;
 }
 
+/** A young generation of up to 3 × 32 MiB, twice Node's: calls leave much that lives for a millisecond. */
+export const heapFlags: readonly string[] = ['--max-semi-space-size=32'];
+
 function describeService(
   name: 'server' | 'worker',
   { dataDir, environment }: ServiceOptions,
 ): Omit<ChildSpec, 'isReady'> {
+  const { command, args } = findProgram(name);
   return {
     name,
-    ...findProgram(name),
+    command,
+    args: [...heapFlags, ...args],
     cwd: process.cwd(),
     env: environment,
     account: null,

@@ -70,20 +70,23 @@ export function seedOf(key: string): number {
   return seed;
 }
 
-type Learnt = RouteConstraints &
-  Pick<ClaimSearch, 'shortage'> &
-  Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'> & { readonly seed: number };
+interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'> {
+  readonly seed: number;
+  readonly route: RouteConstraints;
+  readonly shortage: Shortage | null;
+}
 
 function chooseNow(
   fleet: FleetNow,
   { findDue, waiting }: ChoiceFacts,
-  { seed, shortage, ...learnt }: Learnt,
+  { seed, route, shortage, ruledOut, busy, failedBefore }: Learnt,
 ): { request: RouteRequest; choice: Choice } {
-  const { instances, priorMs } = fleet.of(learnt.capability);
+  const { instances, priorMs } = fleet.of(route.capability);
   const nowMs = fleet.nowMs();
   const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
   const trials = findDue?.(instances, nowMs) ?? none;
-  const request = { ...learnt, headroomUsd, priorMs, nowMs, trials, waiting };
+  const now = { headroomUsd, ruledOut, busy, failedBefore, priorMs, nowMs, trials, waiting };
+  const request = Object.assign(now, route);
   return { request, choice: choose(instances, request, seed) };
 }
 
@@ -110,7 +113,7 @@ export function createClaimSearch({ seed, route, tried }: NewSearch): ClaimSearc
       return shortage;
     },
     choose: (fleet, facts) =>
-      chooseNow(fleet, facts, { ...route, shortage, ruledOut, busy, failedBefore, seed }),
+      chooseNow(fleet, facts, { seed, route, shortage, ruledOut, busy, failedBefore }),
     noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),
     noteDown: (instanceId) => ruledOut.set(instanceId, 'down'),
     noteBusy: (instanceId) => busy.add(instanceId),
