@@ -6,6 +6,7 @@ import {
   type ClaimResult,
   loseExpiredAttempts,
   renewLeases,
+  settleAndClaim,
 } from '../../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -187,5 +188,29 @@ describe('a storm of claims, settlements and lost leases', () => {
       .havingRaw('count(*) > 1')
       .select('step_id');
     expect(twice).toEqual([]);
+  });
+});
+
+describe('ends of free direct calls, many by one statement', () => {
+  it('lock their attempts in the order of their ids, whatever the order in which they come', async () => {
+    const [run, instance] = [await aRun(db), await anInstance(db, { max_concurrency: 64 })];
+    const claims = Array.from({ length: 32 }, (_, at) =>
+      aClaim(run, instance, { step: null, is_first: true, key: `call_${at}` }),
+    );
+    for (const claim of claims) await claimAttempt(db, claim);
+    const ids = claims.map(({ attempt_id }) => attempt_id).sort();
+    const [first = '', ...later] = ids;
+    const holder = await db.transaction();
+    await holder.raw('select 1 from attempt where attempt_id = ? for update', [first]);
+    const ends = claims
+      .toSorted((one, other) => (one.attempt_id < other.attempt_id ? 1 : -1))
+      .map((claim) => anEnd(claim, { is_step: false, output: undefined }));
+    const settling = settleAndClaim(db, { ends, claims: [] }, false);
+    await waitFor('the settlement to wait for the first', async () => (await blockedQueries()) === 1);
+    const free = 'select 1 from attempt where attempt_id = any (?) for update nowait';
+    const { rows } = await db.raw(free, [later]).finally(() => holder.commit());
+    expect(rows).toHaveLength(later.length);
+    expect((await settling).ends).toEqual(ends.map(() => 'settled'));
+    expect(await openAttempts({ instance_id: instance.instance_id })).toBe(0);
   });
 });
