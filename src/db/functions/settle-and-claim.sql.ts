@@ -88,8 +88,10 @@ begin
       update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted,
           has_failed = e.has_failed, settled_nano = 0, certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
         from unnest(v_ends) e
-        where a.attempt_id = e.attempt_id and a.token = e.token and a.state in ('reserved', 'dispatched')
-          and a.step_id is null and a.reserved_nano = 0;
+        where a.attempt_id = e.attempt_id and a.token = e.token and a.finished_at is null
+          and a.step_id is null and a.reserved_nano = 0
+          -- so that every plan comes by the attempts in the order of their ids, and locks them in it
+          and a.attempt_id between v_ends[1].attempt_id and v_ends[cardinality(v_ends)].attempt_id;
     end if;
     number := 0;
     counted := 0;

@@ -33,22 +33,35 @@ export function createBatchWriter<Item, Result>({
   let isBusy = false;
   let patience: NodeJS.Timeout | null = null;
 
-  const sendTogether = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
-    const results = await send(batch.map(({ item }) => item));
-    for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+  /** @returns tells those who wait how it went */
+  const write = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
+    try {
+      const results = await send(batch.map(({ item }) => item));
+      return () => {
+        for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+      };
+    } catch (error) {
+      if (batch.length > 1 && isItemsFault(error)) return writeSingly(batch);
+      return () => {
+        for (const { reject } of batch) reject(error);
+      };
+    }
+  };
+
+  const writeSingly = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
+    for (const one of batch) (await write([one]))();
+    return () => undefined;
   };
 
   const work = async (): Promise<void> => {
+    let tell = (): void => undefined;
     while (queue.length > 0) {
-      const batch = queue.splice(0, maxItems);
-      try {
-        await sendTogether(batch);
-      } catch (error) {
-        if (batch.length === 1 || !isItemsFault(error)) for (const { reject } of batch) reject(error);
-        else for (const one of batch) await sendTogether([one]).catch(one.reject);
-      }
+      const written = write(queue.splice(0, maxItems));
+      setImmediate(tell); // when the next is on its way: the database works while the last go on
+      tell = await written;
     }
     isBusy = false;
+    tell();
   };
 
   const start = (): void => {
