@@ -1087,8 +1087,10 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if p_ends is not null then
-    select array_agg(e), bool_or(e.is_step), bool_or(e.keeps is not null) into v_ends, v_ends_steps, v_keeps
-      from json_populate_recordset(null::attempt_end, p_ends) e;
+    -- what is not durable is answered alike in any order
+    select case when p_durable then array_agg(e) else array_agg(e order by e.attempt_id) end, bool_or(e.is_step),
+        bool_or(e.keeps is not null)
+      into v_ends, v_ends_steps, v_keeps from json_populate_recordset(null::attempt_end, p_ends) e;
   end if;
   if p_claims is not null then
     select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first)
@@ -1110,7 +1112,7 @@ begin
         union select a.run_id, a.step_id, a.item from unnest(v_ends) e join attempt a using (attempt_id))
       order by s.run_id, s.step_id, s.item for update;
   end if;
-  if v_has_earlier or cardinality(v_ends) > 1 then -- L3
+  if v_has_earlier then -- L3; else the ends lock theirs themselves
     with open as (
       select a.attempt_id, a.reserved_nano, e.attempt_id is null as is_earlier from attempt a
       left join unnest(v_ends) e on e.attempt_id = a.attempt_id
@@ -1137,8 +1139,10 @@ begin
       update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted,
           has_failed = e.has_failed, settled_nano = 0, certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
         from unnest(v_ends) e
-        where a.attempt_id = e.attempt_id and a.token = e.token and a.state in ('reserved', 'dispatched')
-          and a.step_id is null and a.reserved_nano = 0;
+        where a.attempt_id = e.attempt_id and a.token = e.token and a.finished_at is null
+          and a.step_id is null and a.reserved_nano = 0
+          -- so that every plan comes by the attempts in the order of their ids, and locks them in it
+          and a.attempt_id between v_ends[1].attempt_id and v_ends[cardinality(v_ends)].attempt_id;
     end if;
     number := 0;
     counted := 0;
