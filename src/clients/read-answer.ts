@@ -4,23 +4,23 @@ import { findAnswerFault } from '../core/call/answer-fault.ts';
 import { type CallOutcome, kindOfStatus } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
 import { isPlainObject } from '../core/json-type.ts';
-import type { Answer, AnswerHead } from './send-request.ts';
+import type { InstanceAnswer, InstanceAnswerHead } from './send-request.ts';
 
 const errorTextLimit = 65_536;
 
-function isJson({ headers }: AnswerHead): boolean {
+function isJson({ headers }: InstanceAnswerHead): boolean {
   return /^application\/([\w.+-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
 }
 
 /** How many bytes of an answer are read: none of those whose status or type says it all. */
-export function answerLimit(head: AnswerHead, limitBytes: number): number {
+export function answerLimit(head: InstanceAnswerHead, limitBytes: number): number {
   const { status } = head;
   if (status === 204 || status === 205) return 0;
   if (status < 300) return isJson(head) ? limitBytes : 0;
   return status < 400 || kindOfStatus(status) === 'overloaded' ? 0 : errorTextLimit;
 }
 
-export function readAnswer(answer: Answer, limitBytes: number): CallOutcome {
+export function readAnswer(answer: InstanceAnswer, limitBytes: number): CallOutcome {
   const { status, headers, body } = answer;
   if (status === 204 || status === 205) {
     return { kind: 'malformed', message: `HTTP ${status}, which has no body; a JSON object is needed` };

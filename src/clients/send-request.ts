@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { type CancelSignal, onCancel } from '../core/cancellation.ts';
 
-export interface Answer {
+export interface InstanceAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /** Null: more than was asked for; the connection was closed instead of reading on. */
@@ -14,12 +14,12 @@ export interface Answer {
 }
 
 /** What is known of an answer before its body. */
-export type AnswerHead = Omit<Answer, 'body'>;
+export type InstanceAnswerHead = Omit<InstanceAnswer, 'body'>;
 
 export interface SendOptions {
   readonly signal: CancelSignal;
   /** How many bytes of its body are wanted; 0: none, even if it is empty. */
-  readonly limitOf: (head: AnswerHead) => number;
+  readonly limitOf: (head: InstanceAnswerHead) => number;
 }
 
 const unwanted = 'the request is not wanted any more';
@@ -31,10 +31,10 @@ export function sendRequest(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   { signal, limitOf }: SendOptions,
-): Promise<Answer> {
+): Promise<InstanceAnswer> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(new Error(unwanted));
-    const reader = new AnswerReader(limitOf);
+    const reader = new WholeReader(limitOf);
     const fail = (error: Error): void => {
       stopListening();
       reject(error);
@@ -53,14 +53,14 @@ export function sendRequest(
   });
 }
 
-class AnswerReader implements Dispatcher.DispatchHandler {
-  onEnd: (answer: Answer) => void = () => undefined;
+class WholeReader implements Dispatcher.DispatchHandler {
+  onEnd: (answer: InstanceAnswer) => void = () => undefined;
   onFail: (error: Error) => void = () => undefined;
   readonly #limitOf: SendOptions['limitOf'];
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | null = null;
   #aborted: Error | null = null;
-  #head: AnswerHead | null = null;
+  #head: InstanceAnswerHead | null = null;
   #limit = 0;
   #size = 0;
 
@@ -98,11 +98,11 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const [first, ...more] = this.#chunks;
     const body = first !== undefined && more.length === 0 ? first : Buffer.concat(this.#chunks, this.#size);
-    this.onEnd({ ...(this.#head as AnswerHead), body });
+    this.onEnd({ ...(this.#head as InstanceAnswerHead), body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    if (error instanceof Overlong) this.onEnd({ ...(this.#head as AnswerHead), body: null });
+    if (error instanceof Overlong) this.onEnd({ ...(this.#head as InstanceAnswerHead), body: null });
     else this.onFail(error);
   }
 

@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Agent, Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Answer, sendRequest } from '../../src/clients/send-request.ts';
+import { type InstanceAnswer, sendRequest } from '../../src/clients/send-request.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 
 const answers: Record<string, (response: ServerResponse) => void> = {
@@ -43,7 +43,7 @@ afterAll(async () => {
   server.close();
 });
 
-function send(path: string, { limit = 100, signal = new CancelSource() } = {}): Promise<Answer> {
+function send(path: string, { limit = 100, signal = new CancelSource() } = {}): Promise<InstanceAnswer> {
   return sendRequest(agent, { origin, path, method: 'GET' }, { signal, limitOf: () => limit });
 }
 
