@@ -4,7 +4,7 @@ import type { Failure, Json } from '../../contracts/primitives.ts';
 import { type Shortage, toRefusal } from '../money/shortage.ts';
 import type { Choice, InstanceSnapshot } from '../routing/types.ts';
 import type { SchemaError } from './claim-search.ts';
-import { shortestWaitMs } from './limits.ts';
+import { shortestWaitMs, uncountedDelay } from './limits.ts';
 
 export interface NoClaim {
   readonly error: Failure & { readonly code: ErrorCode };
@@ -42,6 +42,16 @@ export function explainNoClaim({ choice, reason, refusals, shortage, nowMs }: La
   }
   const restMs = reopensAtMs === null ? 0 : reopensAtMs - nowMs;
   return later('no_instance', reason, Math.max(shortestWaitMs, restMs));
+}
+
+/**
+ * About when a call is served that comes after so many others, ms, as far as it is told; 0 when the best has room. For a
+ * caller outside: a step comes again earlier, so that no slot is idle meanwhile.
+ */
+export function timeInLine({ best, shown }: Choice, waiting: number): number {
+  if (best === null || !best.isFull) return 0;
+  const slots = shown.reduce((sum, { instance }) => sum + instance.max_concurrency, 0);
+  return Math.min((best.waitMs * (1 + waiting)) / slots, uncountedDelay.maxDelayMs);
 }
 
 /** Whether a slot may become free, or an instance appear; a refused input or price stays refused. */

@@ -7,7 +7,7 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { type ClaimSearch, createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
-import { explainNoClaim, isWorthWaiting } from '../../core/call/no-claim.ts';
+import { explainNoClaim, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
 import { type Chosen, type NothingFound, searchInstance } from '../../core/call/search-instance.ts';
 import type { ClaimEnd } from '../../core/call/types.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
@@ -46,14 +46,14 @@ export async function claimInstance(
   const deadline = performance.now() + target.maxWaitMs;
   const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried });
   const first = await searchOnce(dependencies, { target, search }, queue.count(capability));
-  if (!isHopeful(first, tried)) return toClaimEnd(first, search);
+  if (!isHopeful(first, tried)) return toClaimEnd(first, { target, search });
   const place = { capability, priority: target.route.priority, deadline };
   const last = await queue.enter(
     place,
     () => waitAndSearch(dependencies, { target, search, tried, deadline }),
     null,
   );
-  return toClaimEnd(last ?? lookOnceMore(dependencies, { target, search }), search);
+  return toClaimEnd(last ?? lookOnceMore(dependencies, { target, search }), { target, search });
 }
 
 /** Nothing is claimed: whoever has waited in vain is told how it stands now. */
@@ -133,20 +133,19 @@ async function claimChosen(
   }
 }
 
-function toClaimEnd(end: SearchEnd, { refusals, shortage }: ClaimSearch): ClaimEnd<Claimed> {
+function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Claimed> {
   if (end.kind !== 'none') return end;
   const { request, choice } = end;
   const decision = explainChoice(newId('decision'), request, choice, false);
   const { reason } = decision;
-  const { error, ...noClaim } = explainNoClaim({
-    choice,
-    reason,
-    refusals,
-    shortage,
-    nowMs: request.nowMs,
-  });
+  const { refusals, shortage } = search;
+  const known = { choice, reason, refusals, shortage, nowMs: request.nowMs };
+  const { error, isFinal, ...noClaim } = explainNoClaim(known);
+  const isOutside = target.step === null;
+  const inLineMs = isOutside && !isFinal ? timeInLine(choice, request.waiting ?? 0) : 0;
+  const retryAfterMs = Math.max(noClaim.retryAfterMs, inLineMs);
   const details = { ...(error.details as object), decision } as unknown as Json;
-  return { kind: 'none', decision, ...noClaim, error: { ...error, details } };
+  return { kind: 'none', decision, isFinal, retryAfterMs, error: { ...error, details } };
 }
 
 /**

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Verdict } from '../../../src/contracts/decision.ts';
-import { mayComeBack } from '../../../src/core/call/no-claim.ts';
+import { mayComeBack, timeInLine } from '../../../src/core/call/no-claim.ts';
+import { choose } from '../../../src/core/routing/choose.ts';
 import type { Choice, InstanceSnapshot } from '../../../src/core/routing/types.ts';
-import { anInstance } from '../routing/a-snapshot.ts';
+import { anInstance, aRequest } from '../routing/a-snapshot.ts';
 
 function choiceOf(...excluded: readonly (readonly [Verdict, Partial<InstanceSnapshot>])[]): Choice {
   return {
@@ -22,4 +23,12 @@ test('one of another version, or with another spec, may still take what was refu
   expect(mayComeBack(choiceOf(refused, ['down', other]))).toBe(true);
   expect(mayComeBack(choiceOf(refused, ['breaker_open', { ...other, spec_digest: 'd2' }]))).toBe(true);
   expect(mayComeBack(choiceOf(refused, ['down', { ...other, spec_digest: 'd1' }]))).toBe(false);
+});
+
+test('the time in line grows with those who wait, shrinks with the slots, and is told up to 10 s', () => {
+  const full = anInstance('full', { held: 2, max_concurrency: 2, duration_ms: 400 });
+  const choice = choose([full], aRequest(), 1);
+  expect([0, 3, 1_000].map((waiting) => timeInLine(choice, waiting))).toEqual([400, 1_600, 10_000]);
+  expect(timeInLine(choose([anInstance('idle')], aRequest(), 1), 3)).toBe(0);
+  expect(timeInLine(choose([], aRequest(), 1), 3)).toBe(0);
 });
