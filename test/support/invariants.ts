@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { replayChoice } from '../../src/core/routing/replay.ts';
 import type { Db } from '../../src/db/connect.ts';
+import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
 import { listBreaches } from './commit-watch.ts';
 import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
 
@@ -103,7 +104,9 @@ async function findUnclaimedCalls(db: Db, fleets: readonly JournalFleet[]): Prom
     )
     .select('key', 'number', 'endpoint', db.raw("coalesce(ambiguity = 'answered', false) as answered"));
   const nameOf = ({ endpoint, key, number }: Omit<Sent, 'answered'>) => `${endpoint} ${key} ${number}`;
-  const claims = new Map(sent.map((attempt) => [nameOf(attempt), attempt.answered]));
+  const claims = new Map(
+    sent.map(({ answered, key, ...rest }) => [nameOf({ ...rest, key: toOpaqueKey(key) }), answered]),
+  );
   const begun = new Set<string>();
   for (const fleet of fleets) {
     const journal = await fleet.journal();
