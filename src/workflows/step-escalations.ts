@@ -115,13 +115,14 @@ function climb(
 /** A stretch has ended: the unit waits for a person, or ends. */
 function takeEnd(
   dependencies: StepEscalationDependencies,
-  { unit, escalation_id, rounds }: UnitEscalation,
+  { unit, escalation_id, rounds, error }: UnitEscalation,
   end: LadderEnd,
 ): Promise<UnitEnd | UnitWaiting> {
   switch (end.outcome) {
     case 'review': {
       const { review_id, due_at } = end;
-      dependencies.remark(unit, `due ${due_at}, ${review_id}`);
+      const why = error === keptFailure ? '' : `, because of ${error.code}: ${error.message}`;
+      dependencies.remark(unit, `a person is asked until ${due_at} (${review_id})${why}`);
       const ref = { escalation_id, rounds, review_id };
       const until = Date.parse(due_at) + expiryGraceMs;
       return Promise.resolve({ state: 'waiting', wait: { awaiting: 'review', until, ladder: true, ref } });

@@ -66,7 +66,8 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     },
     listen: (unit, wait) => {
       hasWaited = true;
-      if (wait.ladder !== true) progress.remark(unit, describeWait(wait));
+      if (wait.ladder === true) progress.refresh();
+      else progress.remark(unit, describeWait(wait));
       progress.announce();
       waits.listen(unit, wait);
     },
