@@ -11,6 +11,7 @@ import { createReviewDelivery } from '../services/reviews/deliver-review.ts';
 import { createRunDelivery } from '../services/runs/deliver-run.ts';
 import { createDueWork } from '../services/runs/due-work.ts';
 import { createReconcileRuns } from '../services/runs/reconcile-runs.ts';
+import { createRestartForgottenRuns } from '../services/runs/restart-forgotten-runs.ts';
 import { createWatchCapabilities } from '../services/runs/watch-capabilities.ts';
 import { createScheduleDelivery } from '../services/schedules/deliver-schedule.ts';
 import { linkToConsole } from '../services/web-links.ts';
@@ -74,6 +75,7 @@ export function createKeeping(config: Config, { db, workflows, logger, registry,
     registry,
     dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
+    restartForgottenRuns: createRestartForgottenRuns({ db, workflows, delivery: outbox.runs, logger }),
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, logger }),
     media: createMediaStore(config.MEDIA_URL),

@@ -66,8 +66,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     },
     listen: (unit, wait) => {
       hasWaited = true;
-      if (wait.ladder === true) progress.refresh();
-      else progress.remark(unit, describeWait(wait));
+      showWait(progress, unit, wait);
       progress.announce();
       waits.listen(unit, wait);
     },
@@ -120,6 +119,12 @@ function createExecutor(
     failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
     escalated,
   });
+}
+
+/** What a ladder waits for is noted where it ended. */
+function showWait(progress: RunProgress, unit: Unit, wait: Wait): void {
+  if (wait.ladder === true) progress.refresh();
+  else progress.remark(unit, describeWait(wait));
 }
 
 function describeWait({ awaiting, until }: Wait): string {

@@ -105,6 +105,11 @@ describe('the workflow of a run', () => {
     const later: string[] = [];
     for await (const id of workflows.listClosed(new Date(Date.now() + 60_000))) later.push(id);
     expect(later).toEqual([]);
+    const running: string[] = [];
+    for await (const id of workflows.listRunning()) running.push(id);
+    expect([running.includes(open.run_id), running.includes(ended.run_id)]).toEqual([true, false]);
+    const known = await Promise.all([open, ended, aRunStart()].map((run) => workflows.isForgotten(run)));
+    expect(known).toEqual([false, false, true]);
     await workflows.terminate(open, 'test');
   });
 });

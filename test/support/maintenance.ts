@@ -9,6 +9,7 @@ export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   dueWork: { attend: nothing },
   delivery: { deliverOverdue: nothing },
   reconcileRuns: nothing,
+  restartForgottenRuns: nothing,
   watchCapabilities: nothing,
   escalations: { deliverOverdue: nothing },
   reviews: { deliverOverdue: nothing, expireDue: nothing },

@@ -9,6 +9,8 @@ export function fakeWorkflows(known: Partial<RunWorkflows> = {}): RunWorkflows {
     signalControl: async () => 'gone',
     signalWoken: async () => 'gone',
     listClosed: async function* () {},
+    listRunning: async function* () {},
+    isForgotten: async () => false,
     isOpen: async () => false,
     startEscalation: async () => undefined,
     signalReviewed: async () => 'gone',

@@ -1,9 +1,9 @@
-/** Runs whose workflows ended otherwise than by success, by one query of the visibility store. It may lag behind. */
+/** Runs by the state of their workflows, each by one query of the visibility store. It may lag behind. */
 import type { Client } from '@temporalio/client';
 import type { Bounded } from './bounded-calls.ts';
 import { connectionOf } from './bounded-calls.ts';
 
-export interface ClosedRunsDependencies {
+export interface ListedRunsDependencies {
   readonly client: Client;
   readonly bounded: Bounded;
   readonly taskQueue: string;
@@ -14,17 +14,27 @@ function runIdOf(workflowId: string): string {
   return workflowId.slice(workflowId.lastIndexOf('/') + 1);
 }
 
-/** @param since the end of the workflow */
-export async function* listClosedRuns(
-  { client, bounded, taskQueue }: ClosedRunsDependencies,
-  since: Date,
+/** Those that ended otherwise than by success. @param since the end of the workflow */
+export function listClosedRuns(dependencies: ListedRunsDependencies, since: Date): AsyncIterable<string> {
+  return listRuns(dependencies, [
+    `ExecutionStatus IN ('Terminated', 'TimedOut', 'Failed', 'Canceled')`,
+    `CloseTime >= '${since.toISOString()}'`,
+  ]);
+}
+
+export function listRunningRuns(dependencies: ListedRunsDependencies): AsyncIterable<string> {
+  return listRuns(dependencies, [`ExecutionStatus = 'Running'`]);
+}
+
+async function* listRuns(
+  { client, bounded, taskQueue }: ListedRunsDependencies,
+  conditions: readonly string[],
 ): AsyncGenerator<string, void, undefined> {
   const { workflowService } = connectionOf(client);
   const query = [
     `WorkflowType = 'runPipeline'`,
     `TaskQueue = '${taskQueue.replaceAll(/['\\]/g, '\\$&')}'`,
-    `ExecutionStatus IN ('Terminated', 'TimedOut', 'Failed', 'Canceled')`,
-    `CloseTime >= '${since.toISOString()}'`,
+    ...conditions,
   ].join(' AND ');
   let nextPageToken: Uint8Array = new Uint8Array();
   do {

@@ -18,7 +18,7 @@ import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/wo
 import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
-import { listClosedRuns } from './closed-runs.ts';
+import { listClosedRuns, listRunningRuns } from './closed-runs.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
 export type WaitingWorkflow = RunRef | { readonly escalation_id: string };
@@ -36,6 +36,10 @@ export interface RunWorkflows {
   signalWoken(workflowId: string, woken: WokenSignal): Promise<'sent' | 'gone'>;
   /** Ids of runs whose workflows ended otherwise than by success since then; of some it may be told twice. */
   listClosed(since: Date): AsyncIterable<string>;
+  /** Ids of runs whose workflows go on, as far as the visibility store knows. */
+  listRunning(): AsyncIterable<string>;
+  /** Whether Temporal knows no workflow of the run, neither one that goes on nor one that has ended. */
+  isForgotten(run: RunRef): Promise<boolean>;
   /** Whether the run has a workflow that goes on. */
   isOpen(run: RunRef): Promise<boolean>;
   /** Of a ladder by itself; that of a step is started by its run. */
@@ -161,12 +165,21 @@ async function isThere(call: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-type Questions = 'listClosed' | 'isOpen' | 'hasSearchAttributes' | 'isReachable';
+type Questions =
+  | 'listClosed'
+  | 'listRunning'
+  | 'isForgotten'
+  | 'isOpen'
+  | 'hasSearchAttributes'
+  | 'isReachable';
 
 function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<RunWorkflows, Questions> {
   const connection = connectionOf(client);
   return {
     listClosed: (since) => listClosedRuns({ client, bounded, taskQueue }, since),
+    listRunning: () => listRunningRuns({ client, bounded, taskQueue }),
+    isForgotten: async (run) =>
+      !(await isThere(() => bounded(() => client.workflow.getHandle(runWorkflowId(run)).describe()))),
     isOpen: async (run) => {
       let status = '';
       const handle = client.workflow.getHandle(runWorkflowId(run));

@@ -44,3 +44,31 @@ export async function readRunRef(
   );
   return rows[0] ?? null;
 }
+
+/** By id, after `after`: open runs that Temporal took so long ago. */
+export async function listDelivered(
+  db: Db,
+  {
+    after,
+    olderThanMs,
+    limit,
+  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+): Promise<readonly Pick<OpenRunRow, 'run_id' | 'pipeline'>[]> {
+  const { rows } = await db.raw<{ rows: Pick<OpenRunRow, 'run_id' | 'pipeline'>[] }>(
+    `select run_id, pipeline from run
+     where start_delivered_at < clock_timestamp() - ? * interval '1 millisecond' and finished_at is null
+       and run_id > ? order by run_id limit ?`,
+    [olderThanMs, after, limit],
+  );
+  return rows;
+}
+
+/** Its start is delivered again, with what was asked of it since. False when it has ended; nothing was written. */
+export async function forgetStart(db: Db, runId: string): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update run set start_delivered_at = null, cancel_delivered_at = null, control_delivered = 0
+     where run_id = ? and finished_at is null`,
+    [runId],
+  );
+  return rowCount > 0;
+}

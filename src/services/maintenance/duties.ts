@@ -30,6 +30,7 @@ export interface DutyDependencies {
   readonly delivery: Pick<RunDelivery, 'deliverOverdue'>;
   readonly dueWork: DueWorkDuty;
   readonly reconcileRuns: () => Promise<number>;
+  readonly restartForgottenRuns: () => Promise<number>;
   readonly watchCapabilities: () => Promise<number>;
   readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
   readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
@@ -78,6 +79,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     },
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
     { name: 'lost runs', everyMs: 10_000, work: () => dependencies.reconcileRuns() },
+    { name: 'forgotten runs', everyMs: 5 * minuteMs, work: () => dependencies.restartForgottenRuns() },
     { name: 'budgets', everyMs: minuteMs, work: () => budgets.reconcile() },
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
     { name: 'orphaned escalations', everyMs: minuteMs, work: () => cancelOrphanedEscalations(db) },
