@@ -134,11 +134,21 @@ async function execute(
   if (end.kind === 'interrupted') return { delay_ms: end.delayMs };
   const seen = level === 0 ? skills.map(({ skill }) => skill.id) : [];
   const next = {
-    ...applyEvent(ladder, toLadderEvent(end, ports)),
+    ...applyEvent(withFailures(ladder, execution, ports), toLadderEvent(end, ports)),
     seen_skills: [...new Set([...ladder.seen_skills, ...seen])],
   };
   const event = { kind: 'executed', level, outcome: end.kind };
   return { next, execution, event, outcome: outcomeOf(next, execution) };
+}
+
+/** Whatever was executed and failed is in the history, also when several templates were tried in one transition (L3). */
+function withFailures(
+  ladder: Ladder,
+  { level, failed_before }: LevelExecution,
+  context: ErrorContext,
+): Ladder {
+  const made = failed_before.map((failure) => createAttempt({ level, ...failedAt(failure, context) }));
+  return { ...ladder, history: [...ladder.history, ...made] };
 }
 
 async function advise(

@@ -82,17 +82,22 @@ async function executeRules(ports: CorrectionPorts): Promise<LevelExecution> {
     ({ input }) => !stored.some((one) => isEqual(one.input, input)),
   );
   const used: string[] = [];
+  const failures: Failure[] = [];
   let last: RanCorrection | null = null;
   for (const [choice, correction] of [...stored, ...fresh].entries()) {
     last = await ports.run({ ...correction, choice });
     // Also of one that does not match any more.
     const skillId = last.source === repairSource ? null : last.source;
     if (skillId !== null) used.push(skillId);
-    if (last.end.kind === 'failed' && last.end.class === 'real') continue;
+    if (last.end.kind === 'failed' && last.end.class === 'real') {
+      failures.push(last.end.error);
+      continue;
+    }
     const solved_by = last.end.kind === 'succeeded' ? skillId : null;
-    return endExecution(0, last.end, { skills, used, solved_by, input: last.input });
+    return endExecution(0, last.end, { skills, used, solved_by, failed_before: failures, input: last.input });
   }
-  if (last !== null) return endExecution(0, last.end, { skills, used, input: last.input });
+  const failed_before = failures.slice(0, -1);
+  if (last !== null) return endExecution(0, last.end, { skills, used, failed_before, input: last.input });
   const message = `level 0 has no template for an input of ${ports.task.capability}`;
   return endExecution(0, { kind: 'no_template', error: { code: 'no_template', message } }, { skills });
 }

@@ -26,6 +26,8 @@ export interface LevelExecution {
   readonly used: readonly string[];
   /** The skill whose template made it. */
   readonly solved_by: string | null;
+  /** Failures of what was executed at the level before that, the first one first. */
+  readonly failed_before: readonly Failure[];
   /** The input of a step that was executed last. */
   readonly input?: Json;
 }
@@ -35,7 +37,7 @@ export function endExecution(
   end: ExecutionEnd,
   part: Partial<Omit<LevelExecution, 'level' | 'end'>> = {},
 ): LevelExecution {
-  return { level, end, model: null, skills: [], used: [], solved_by: null, ...part };
+  return { level, end, model: null, skills: [], used: [], solved_by: null, failed_before: [], ...part };
 }
 
 /** What the machine is told of an end. */

@@ -133,17 +133,20 @@ function rowOf({ escalation_id }: Advanced) {
 }
 
 /** As when a worker died: what a transition has corrected is stored, the transition is not. */
-async function takeBack({ escalation_id, transition, ladder }: EscalationRow): Promise<void> {
-  await world.api
-    .db('escalation')
-    .where({ escalation_id })
-    .update({
-      transition,
-      state: 'running',
-      finished_at: null,
-      skill_id: null,
-      ladder: JSON.stringify(ladder),
-    });
+async function takeBack({ escalation_id, transition, ladder, ...row }: EscalationRow): Promise<void> {
+  await world.api.db.transaction(async (trx) => {
+    await trx.raw('set local session_replication_role = replica'); // its lists only grow
+    await trx('escalation')
+      .where({ escalation_id })
+      .update({
+        transition,
+        state: 'running',
+        finished_at: null,
+        skill_id: null,
+        ladder: JSON.stringify(ladder),
+        escalation_history: JSON.stringify(row.escalation_history),
+      });
+  });
 }
 
 async function aTemplate(rate: number, success_count: number): Promise<string> {
@@ -180,6 +183,26 @@ test('level 0, repeated, begins with what it has run, sends no answered input ag
   expect(rates).toEqual([44_103, 44_105, 44_105, 44_100]);
   const revisions = await world.api.db('step_revision').where({ run_id }).orderBy('choice').select('source');
   expect(revisions.map(({ source }) => source)).toEqual([bad, late, good]);
+});
+
+test('every template that was run and failed is in the history', async () => {
+  for (const [rate, uses] of [
+    [44_103, 30],
+    [44_105, 20],
+    [44_107, 10],
+  ] as const) {
+    await aTemplate(rate, uses);
+  }
+  const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  await world.advance(place);
+  const { payload } = await world.escalation(project, place.escalation_id);
+  const told = payload.escalation_history.map(({ level, error }) => [level, /rate (\d+)/.exec(error)?.[1]]);
+  expect(told).toEqual([
+    [0, '44101'],
+    [0, '44103'],
+    [0, '44105'],
+    [0, '44107'],
+  ]);
 });
 
 test('level 0, repeated after its success, succeeds by the skill that did it, although that is retired', async () => {
