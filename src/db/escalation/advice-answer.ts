@@ -1,6 +1,7 @@
 /** Advice that `/execute` has given, so that the `/advise` that follows answers the same and is not charged again. */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
+import { purgeOld } from '../purge.ts';
 
 export async function findAdviceAnswer(
   db: Db,
@@ -27,6 +28,6 @@ export async function insertAdviceAnswer(
 }
 
 /** Forgets answers after 24 hours. @returns how many */
-export async function purgeAdviceAnswers(db: Db): Promise<number> {
-  return db('advice_answer').where('created_at', '<', db.raw(`now() - interval '24 hours'`)).delete();
+export function purgeAdviceAnswers(db: Db): Promise<number> {
+  return purgeOld(db, { table: 'advice_answer', hours: 24 });
 }

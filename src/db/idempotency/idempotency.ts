@@ -4,6 +4,7 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
+import { purgeOld } from '../purge.ts';
 
 export interface IdempotentRequest {
   readonly project_id: string;
@@ -41,6 +42,6 @@ export async function findAnswer(
 }
 
 /** Forgets answers after 24 hours. @returns how many */
-export async function purgeAnswers(db: Db): Promise<number> {
-  return db('idempotency').where('created_at', '<', db.raw(`now() - interval '24 hours'`)).delete();
+export function purgeAnswers(db: Db): Promise<number> {
+  return purgeOld(db, { table: 'idempotency', hours: 24 });
 }
