@@ -1,6 +1,6 @@
 /** One line of a run's log, in pages and as server-sent events. */
 import { z } from 'zod';
-import { Instant, Json, StepId } from './primitives.ts';
+import { Instant, Json, listOf, StepId } from './primitives.ts';
 
 export const EventType = z
   .enum([
@@ -14,7 +14,6 @@ export const EventType = z
     'run.cancelled',
     'run.budget_reached',
     'run.budget_raised',
-    'step.ready',
     'step.started',
     'step.routed',
     'step.retrying',
@@ -53,8 +52,6 @@ export const RunEvent = z
   .meta({ id: 'RunEvent' });
 export type RunEvent = z.infer<typeof RunEvent>;
 
-/** `next_after` is given as `after` to read on; it stays the same at the end of the log. */
-export const EventPage = z
-  .strictObject({ items: z.array(RunEvent), next_after: z.number().int() })
-  .meta({ id: 'EventPage' });
+/** `next_cursor` is null at the end of what the log holds now; the last event's `seq`, given as `after`, reads on later. */
+export const EventPage = listOf(RunEvent).meta({ id: 'EventPage' });
 export type EventPage = z.infer<typeof EventPage>;

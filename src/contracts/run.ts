@@ -197,9 +197,11 @@ export const StepRevision = z
   .meta({ id: 'StepRevision' });
 export type StepRevision = z.infer<typeof StepRevision>;
 
+const { attempts: _count, ...stepFields } = RunStep.shape;
+
 export const StepDetail = z
   .strictObject({
-    ...RunStep.shape,
+    ...stepFields,
     run_id: z.string(),
     depends_on: z.array(StepId),
     /** Of the first execution, as the definition gives it. */
@@ -207,7 +209,8 @@ export const StepDetail = z
     /** Oldest first; absent when its input was never corrected. */
     revisions: z.array(StepRevision).optional(),
     output: Json.optional(),
-    attempt_list: z.array(Attempt),
+    /** Every one of them, oldest first; in a run's list of steps it is their number. */
+    attempts: z.array(Attempt),
   })
   .meta({ id: 'StepDetail' });
 export type StepDetail = z.infer<typeof StepDetail>;

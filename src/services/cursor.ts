@@ -10,7 +10,7 @@ function encodeCursor(key: string): string {
   return Buffer.from(key).toString('base64url');
 }
 
-function refuseCursor(): AppError {
+export function refuseCursor(): AppError {
   return new AppError('request_invalid', 'the cursor is none that a list answered as next_cursor', {
     errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
   });

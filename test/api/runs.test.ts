@@ -144,7 +144,7 @@ describe('runs', () => {
   test('show their steps', async () => {
     const run = await submitted();
     const step = await (await api.call(`/v1/runs/${run.run_id}/steps/b`)).json();
-    expect(step).toMatchObject({ id: 'b', run_id: run.run_id, depends_on: ['a'], attempt_list: [] });
+    expect(step).toMatchObject({ id: 'b', run_id: run.run_id, depends_on: ['a'], attempts: [] });
     expect((await api.call(`/v1/runs/${run.run_id}/steps/z`)).status).toBe(404);
   });
 
@@ -165,20 +165,24 @@ describe('the log of a run', () => {
   test('is read in pages', async () => {
     const run = await submitted();
     await end(run);
-    const page = async (after: number) =>
-      (await (await api.call(`/v1/runs/${run.run_id}/events?limit=1&after=${after}`)).json()) as {
-        items: RunEvent[];
-        next_after: number;
-      };
+    interface Page {
+      readonly items: RunEvent[];
+      readonly next_cursor: string | null;
+    }
+    const page = async (query: string) =>
+      (await (await api.call(`/v1/runs/${run.run_id}/events?limit=1${query}`)).json()) as Page;
     await waitFor('both events behind the horizon', async () => {
       const all = await (await api.call(`/v1/runs/${run.run_id}/events`)).json();
       return (all as { items: RunEvent[] }).items.length === 2;
     });
-    const first = await page(0);
-    const second = await page(first.next_after);
+    const first = await page('');
+    const second = await page(`&cursor=${first.next_cursor}`);
     expect(first.items.map(({ type }) => type)[0]).toBe('run.queued');
     expect(second.items.at(-1)?.type).toBe('run.succeeded');
-    expect(await page(second.next_after)).toEqual({ items: [], next_after: second.next_after });
+    expect(second.next_cursor).toBeNull();
+    expect(await page('&after=1')).toEqual(second);
+    expect(await page('&after=2')).toEqual({ items: [], next_cursor: null });
+    expect(await page('&cursor=MS4x')).toMatchObject({ status: 422, code: 'request_invalid' });
   });
 
   test('is streamed as it grows, and the stream ends with the run', async () => {

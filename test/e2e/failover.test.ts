@@ -31,7 +31,7 @@ test('the free local instance gets the work; when it dies at work the run comple
 
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.02 });
   const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);
-  expect(body.attempt_list).toMatchObject([
+  expect(body.attempts).toMatchObject([
     { endpoint: free.endpoint, state: 'lost', ambiguity: 'ambiguous', cost_usd: 0, certainty: 'estimated' },
     {
       endpoint: hosted.endpoint,
@@ -41,8 +41,8 @@ test('the free local instance gets the work; when it dies at work the run comple
       certainty: 'exact',
     },
   ]);
-  expect(body.attempt_list[0]?.decision.reason).toContain('free, local and idle');
-  expect(body.attempt_list[1]?.decision.candidates).toEqual(
+  expect(body.attempts[0]?.decision.reason).toContain('free, local and idle');
+  expect(body.attempts[1]?.decision.candidates).toEqual(
     expect.arrayContaining([expect.objectContaining({ endpoint: free.endpoint })]),
   );
   await waitFor('the dead instance to be down', async () => {
@@ -62,7 +62,7 @@ test('an instance that refuses connections is passed over within the same attemp
   const run = await capstan.ended(run_id);
   expect(run).toMatchObject({ state: 'succeeded', steps: [{ attempts: 2, endpoint: hosted.endpoint }] });
   const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);
-  expect(body.attempt_list[0]).toMatchObject({ state: 'released', ambiguity: 'not_sent', cost_usd: 0 });
+  expect(body.attempts[0]).toMatchObject({ state: 'released', ambiguity: 'not_sent', cost_usd: 0 });
   await hosted.stop();
 });
 

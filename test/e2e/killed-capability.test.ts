@@ -101,7 +101,7 @@ test('concat free and local is killed -9 at work: the run completes on the price
   expect(await capstan.ended(run.run_id, 90_000)).toMatchObject({ state: 'succeeded', cost_usd: 0.01 });
   const { body: step } = await capstan.request<StepDetail>('GET', `/v1/runs/${run.run_id}/steps/join`);
   expect(step.output).toMatchObject({ duration_ms: expect.closeTo(24_000, -3) });
-  expect(step.attempt_list).toMatchObject([
+  expect(step.attempts).toMatchObject([
     {
       endpoint: free.endpoint,
       ambiguity: 'ambiguous',

@@ -56,7 +56,7 @@ function pausesOf(attempts: readonly Attempted[]): number[] {
 
 async function attemptsOf(runId: string): Promise<readonly Attempted[]> {
   const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${runId}/steps/a`);
-  return body.attempt_list as unknown as readonly Attempted[];
+  return body.attempts as unknown as readonly Attempted[];
 }
 
 /** @param during what happens meanwhile */

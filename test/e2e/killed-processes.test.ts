@@ -34,7 +34,7 @@ test('worker killed -9 in the middle of a step: the answered attempt is settled 
 
   expect(await capstan.ended(run_id, 60_000)).toMatchObject({ state: 'succeeded', cost_usd: 1.5 });
   const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);
-  expect(body.attempt_list).toMatchObject([
+  expect(body.attempts).toMatchObject([
     { state: 'lost', ambiguity: 'ambiguous', certainty: 'estimated', cost_usd: 0.5 },
     { state: 'settled', ambiguity: 'answered', certainty: 'exact', cost_usd: 0.5 },
   ]);

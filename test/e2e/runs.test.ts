@@ -42,7 +42,7 @@ test('a chain passes outputs on and the run has an output', async () => {
     state: 'succeeded',
     input: { all: { n: 7, text: 'n is 7' } },
     output: { all: { n: 7, text: 'n is 7' } },
-    attempt_list: [{ state: 'settled', ambiguity: 'answered', decision: { chosen: worker.endpoint } }],
+    attempts: [{ state: 'settled', ambiguity: 'answered', decision: { chosen: worker.endpoint } }],
   });
 });
 

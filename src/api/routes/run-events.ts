@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { EventPage } from '../../contracts/event.ts';
+import { ListQuery } from '../../contracts/primitives.ts';
 import type { Services } from '../../services/services.ts';
 import { streamEvents } from '../event-stream.ts';
 import { httpLimits } from '../limits.ts';
@@ -7,6 +8,14 @@ import { type Route, route } from '../route.ts';
 import { RunPath } from './parameters.ts';
 
 const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+const EventQuery = z.strictObject({
+  after: Seq.default(0).meta({
+    description: 'The `seq` of the last event that is known. A cursor goes before it.',
+  }),
+  limit: z.coerce.number().int().min(1).max(200).default(200),
+  cursor: ListQuery.shape.cursor,
+});
 
 function wantsStream(accept: string | undefined): boolean {
   return accept?.includes('text/event-stream') === true;
@@ -24,10 +33,7 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       auth: 'key',
       scope: 'run:read',
       params: RunPath,
-      query: z.strictObject({
-        after: Seq.default(0),
-        limit: z.coerce.number().int().min(1).max(200).default(200),
-      }),
+      query: EventQuery,
       headers: z.object({
         accept: z.string().max(1_000).optional(),
         'last-event-id': Seq.optional(),
@@ -36,9 +42,9 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       handle: async ({ caller, params, query, headers, signal }) => {
         const key = { project_id: caller.project_id, run_id: params.id };
         const isStream = wantsStream(headers.accept);
-        const after = isStream ? (headers['last-event-id'] ?? query.after) : query.after;
-        const page = await runs.events(key, { after, limit: isStream ? 1 : query.limit });
-        if (!isStream) return { status: 200, body: page };
+        if (!isStream) return { status: 200, body: await runs.events(key, query) };
+        await runs.requireRun(key);
+        const after = headers['last-event-id'] ?? query.after;
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },

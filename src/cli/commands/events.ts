@@ -28,14 +28,14 @@ async function follow({ client, print, json, shell }: Session, runId: string): P
 
 async function readPages({ client }: Session, runId: string): Promise<EventPage> {
   const items: RunEvent[] = [];
-  let after = 0;
-  for (;;) {
-    const { value } = await client.get(runPath(runId, '/events'), EventPage, { after, limit: 200 });
+  let cursor: string | null = null;
+  do {
+    const query: Record<string, string | number> = cursor === null ? { limit: 200 } : { cursor, limit: 200 };
+    const { value } = await client.get(runPath(runId, '/events'), EventPage, query);
     items.push(...value.items);
-    if (value.items.length === 0 || value.next_after === after)
-      return { items, next_after: value.next_after };
-    after = value.next_after;
-  }
+    cursor = value.next_cursor;
+  } while (cursor !== null);
+  return { items, next_cursor: cursor };
 }
 
 async function showEvents(reference: string, options: EventsOptions, shell: Shell): Promise<void> {

@@ -66,6 +66,6 @@ export function renderStepDetail(step: StepDetail, layout: StepLayout): string[]
     ...renderLinks(step),
     ...(step.input === undefined ? [] : [style.bold('input'), ...indentJson(step.input)]),
     ...(step.output === undefined ? [] : [style.bold('output'), ...indentJson(step.output)]),
-    ...step.attempt_list.flatMap((attempt, index) => renderAttempt(attempt, index + 1, layout)),
+    ...step.attempts.flatMap((attempt, index) => renderAttempt(attempt, index + 1, layout)),
   ];
 }

@@ -17,9 +17,16 @@ export interface EventRow {
   readonly data: Json;
 }
 
-export interface NumberedEventRow extends EventRow {
+/** A place in the log of a run: right behind the event of this number, transaction and id. */
+export interface LogPosition {
   readonly seq: number;
+  readonly xid: string;
+  readonly id: string;
 }
+
+export interface NumberedEventRow extends EventRow, LogPosition {}
+
+export const logStart: LogPosition = { seq: 0, xid: '0', id: '0' };
 
 /** Where the readable part of the log ends; every event before it is readable. */
 export async function readHorizon(db: Db): Promise<string> {
@@ -29,21 +36,48 @@ export async function readHorizon(db: Db): Promise<string> {
   return rows[0]?.horizon ?? '0';
 }
 
-/** @param before a horizon; null = now @param after number of the last event already read */
+const isReadable = 'xid < coalesce(:before::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))';
+
+/** The place behind the event of a number, for those who know no more of it: the log is counted up to there. */
+export async function findPosition(db: Db, runId: string, seq: number): Promise<LogPosition> {
+  if (seq === 0) return logStart;
+  const { rows } = await db.raw<{ rows: { xid: string; id: string }[] }>(
+    `select xid::text, id::text from event where run_id = :runId and ${isReadable}
+     order by event.xid, event.id offset :before_it limit 1`,
+    { runId, before: null, before_it: seq - 1 },
+  );
+  return { seq, ...(rows[0] ?? logEnd) };
+}
+
+/** Behind everything. */
+const logEnd = { xid: '18446744073709551615', id: '9223372036854775807' };
+
+/** A restored log keeps its order and its numbers, its transactions have others. */
+export async function confirmPosition(db: Db, runId: string, position: LogPosition): Promise<LogPosition> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    'select 1 from event where run_id = ? and xid = ?::text::xid8 and id = ?::bigint',
+    [runId, position.xid, position.id],
+  );
+  return rows.length > 0 ? position : findPosition(db, runId, position.seq);
+}
+
+/**
+ * @param before a horizon; null = now
+ * @param after where to read on; of a number alone the log is counted up to there
+ */
 export async function listEvents(
   db: Db,
   runId: string,
-  { before, after, limit }: { before: string | null; after: number; limit: number },
+  { before, after, limit }: { before: string | null; after: number | LogPosition; limit: number },
 ): Promise<readonly NumberedEventRow[]> {
-  const { rows } = await db.raw<{ rows: NumberedEventRow[] }>(
-    `select * from (
-       select run_id, at, type, step_id, item, attempt, data, row_number() over (order by xid, id)::int as seq
-       from event where run_id = :runId
-         and xid < coalesce(:before::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))
-     ) numbered where seq > :after order by seq limit :limit`,
-    { runId, before, after, limit },
+  const from = typeof after === 'number' ? await findPosition(db, runId, after) : after;
+  const { rows } = await db.raw<{ rows: Omit<NumberedEventRow, 'seq'>[] }>(
+    `select run_id, at, type, step_id, item, attempt, data, xid::text, id::text
+     from event where run_id = :runId and (xid, id) > (:xid::text::xid8, :id::bigint) and ${isReadable}
+     order by event.xid, event.id limit :limit`,
+    { runId, before, limit, xid: from.xid, id: from.id },
   );
-  return rows;
+  return rows.map((row, at) => ({ ...row, seq: from.seq + 1 + at }));
 }
 
 /** New events of several runs, from one horizon to the next. Sorted by the column: a bare `xid` is the text here. */
@@ -52,10 +86,10 @@ export async function listNewEvents(
   runIds: readonly string[],
   from: string,
   to: string,
-): Promise<readonly (EventRow & { readonly xid: string })[]> {
-  const { rows } = await db.raw<{ rows: (EventRow & { xid: string })[] }>(
-    `select run_id, at, type, step_id, item, attempt, data, xid::text from event
-     where run_id = any (?) and xid >= ?::text::xid8 and xid < ?::text::xid8 order by event.xid, id`,
+): Promise<readonly (EventRow & Omit<LogPosition, 'seq'>)[]> {
+  const { rows } = await db.raw<{ rows: (EventRow & Omit<LogPosition, 'seq'>)[] }>(
+    `select run_id, at, type, step_id, item, attempt, data, xid::text, id::text from event
+     where run_id = any (?) and xid >= ?::text::xid8 and xid < ?::text::xid8 order by event.xid, event.id`,
     [[...runIds], from, to],
   );
   return rows;

@@ -1,13 +1,15 @@
 /**
  * Feeds every watcher of this process from one poll. A watcher first reads the log up to a horizon, then
- * receives what each later poll brings; horizons meet without gap or overlap.
+ * receives what each later poll brings; horizons meet without gap or overlap. One that reads too slowly is not fed any
+ * more: what waits for it is dropped, and it reads the log again from where it is.
  */
 import type { Logger } from 'pino';
 import type { RunEvent } from '../../contracts/event.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
-  type EventRow,
+  findPosition,
+  type LogPosition,
   listEvents,
   listNewEvents,
   type NumberedEventRow,
@@ -23,11 +25,15 @@ export interface EventFeed {
 interface Watcher {
   readonly runId: string;
   from: string;
-  readonly queue: EventRow[];
+  queue: Omit<NumberedEventRow, 'seq'>[];
+  /** More waited for it than may. */
+  isBehind: boolean;
   wake: () => void;
 }
 
 const pageSize = 1_000;
+/** Events that wait for one watcher; each is at most a few KiB. */
+const mostQueued = 1_000;
 
 export function toRunEvent({
   seq,
@@ -76,9 +82,9 @@ export function createEventFeed({
       const news = rows.filter(
         (row) => row.run_id === watcher.runId && BigInt(row.xid) >= BigInt(watcher.from),
       );
-      watcher.from = to;
-      if (news.length === 0) continue;
-      watcher.queue.push(...news);
+      if (BigInt(watcher.from) < BigInt(to)) watcher.from = to;
+      if (news.length === 0 || watcher.isBehind) continue;
+      enqueue(watcher, news);
       watcher.wake();
     }
   };
@@ -94,28 +100,46 @@ export function createEventFeed({
     }, intervalMs);
   };
 
+  async function* readUpTo(horizon: string, watcher: Watcher, from: LogPosition) {
+    let position = from;
+    for (;;) {
+      const page = await listEvents(db, watcher.runId, { before: horizon, after: position, limit: pageSize });
+      yield* page;
+      position = page.at(-1) ?? position;
+      if (page.length < pageSize) return;
+    }
+  }
+
+  async function* follow(watcher: Watcher, after: LogPosition, signal: CancelSignal) {
+    let position = after;
+    while (!signal.aborted) {
+      const horizon = await readHorizon(db);
+      Object.assign(watcher, { from: horizon, queue: [], isBehind: false });
+      for await (const row of readUpTo(horizon, watcher, position)) {
+        position = row;
+        yield toRunEvent(row);
+      }
+      while (!signal.aborted && !watcher.isBehind) {
+        const row = watcher.queue.shift();
+        if (row === undefined) {
+          await somethingNew(watcher, signal);
+          continue;
+        }
+        position = { seq: position.seq + 1, xid: row.xid, id: row.id };
+        yield toRunEvent({ ...row, seq: position.seq });
+      }
+    }
+  }
+
   return {
     watch: async function* (runId, after, signal) {
-      const horizon = await readHorizon(db);
-      const watcher: Watcher = { runId, from: horizon, queue: [], wake: () => undefined };
+      const position = await findPosition(db, runId, after);
+      const from = await readHorizon(db);
+      const watcher: Watcher = { runId, from, queue: [], isBehind: false, wake: () => undefined };
       watchers.add(watcher);
       schedule();
-      let seq = after;
       try {
-        for (;;) {
-          const page = await listEvents(db, runId, { before: horizon, after: seq, limit: pageSize });
-          for (const row of page) yield toRunEvent(row);
-          seq = page.at(-1)?.seq ?? seq;
-          if (page.length < pageSize) break;
-        }
-        while (!signal.aborted) {
-          const row = watcher.queue.shift();
-          if (row === undefined) await somethingNew(watcher, signal);
-          else {
-            seq += 1;
-            yield toRunEvent({ ...row, seq });
-          }
-        }
+        yield* follow(watcher, position, signal);
       } finally {
         watchers.delete(watcher);
       }
@@ -127,6 +151,13 @@ export function createEventFeed({
   };
 }
 
+function enqueue(watcher: Watcher, news: Watcher['queue']): void {
+  if (watcher.queue.length + news.length > mostQueued) {
+    watcher.isBehind = true;
+    watcher.queue = [];
+  } else watcher.queue.push(...news);
+}
+
 function somethingNew(watcher: Watcher, signal: CancelSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -135,6 +166,6 @@ function somethingNew(watcher: Watcher, signal: CancelSignal): Promise<void> {
     };
     watcher.wake = done;
     signal.addEventListener('abort', done);
-    if (watcher.queue.length > 0 || signal.aborted) done();
+    if (watcher.queue.length > 0 || watcher.isBehind || signal.aborted) done();
   });
 }

@@ -3,8 +3,9 @@ import { type EventPage, type RunEvent, terminalEvents } from '../../contracts/e
 import { type RunState, terminalRunStates } from '../../contracts/run.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import { listEvents } from '../../db/run/event.ts';
+import { confirmPosition, type LogPosition, listEvents } from '../../db/run/event.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
+import { decodeCursor, type PageRequest, refuseCursor, toPage } from '../cursor.ts';
 import { type EventFeed, toRunEvent } from './event-feed.ts';
 
 export interface FollowDependencies {
@@ -14,18 +15,30 @@ export interface FollowDependencies {
   readonly readState: (key: RunKey) => Promise<RunState>;
 }
 
-export interface EventQuery {
-  /** The `seq` of the last event that is known. */
+export interface EventQuery extends PageRequest {
+  /** The `seq` of the last event that is known; a cursor says more. */
   readonly after: number;
-  readonly limit: number;
+}
+
+function encodePosition({ seq, xid, id }: LogPosition): string {
+  return `${seq}.${xid}.${id}`;
+}
+
+/** @throws AppError `request_invalid` */
+function decodePosition(cursor: string): LogPosition {
+  const [, seq, xid, id] = /^(\d{1,15})\.(\d{1,19})\.(\d{1,18})$/.exec(decodeCursor(cursor)) ?? [];
+  if (seq === undefined || xid === undefined || id === undefined) throw refuseCursor();
+  return { seq: Number(seq), xid, id };
 }
 
 export function createFollowRun({ db, feed, readState }: FollowDependencies) {
   /** Ends after the run's last event. */
   async function* watch(key: RunKey, after: number, signal: CancelSignal): AsyncGenerator<RunEvent> {
     const state = await readState(key);
-    const [next] = await listEvents(db, key.run_id, { before: null, after, limit: 1 });
-    if (next === undefined && terminalRunStates.has(state)) return;
+    if (terminalRunStates.has(state)) {
+      const [next] = await listEvents(db, key.run_id, { before: null, after, limit: 1 });
+      if (next === undefined) return;
+    }
     for await (const event of feed.watch(key.run_id, after, signal)) {
       yield event;
       if (terminalEvents.has(event.type)) return;
@@ -35,10 +48,18 @@ export function createFollowRun({ db, feed, readState }: FollowDependencies) {
   return {
     watch,
 
-    events: async (key: RunKey, { after, limit }: EventQuery): Promise<EventPage> => {
+    /** @throws AppError `not_found` */
+    requireRun: async (key: RunKey): Promise<void> => {
       await readState(key);
-      const items = (await listEvents(db, key.run_id, { before: null, after, limit })).map(toRunEvent);
-      return { items, next_after: items.at(-1)?.seq ?? after };
+    },
+
+    /** A page that goes on from a cursor does not count the log from its beginning. */
+    events: async (key: RunKey, { after, cursor, limit }: EventQuery): Promise<EventPage> => {
+      await readState(key);
+      const from =
+        cursor === undefined ? after : await confirmPosition(db, key.run_id, decodePosition(cursor));
+      const rows = await listEvents(db, key.run_id, { before: null, after: from, limit: limit + 1 });
+      return toPage(rows, limit, { key: encodePosition, item: toRunEvent });
     },
 
     /** Comes back when the run has ended, when the time is over, or when nobody waits any more. */

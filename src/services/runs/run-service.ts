@@ -57,7 +57,7 @@ export function createRunService(dependencies: RunDependencies) {
   const readState = async (key: RunKey): Promise<RunState> => (await require(key)).state;
   const get = async (project_id: string, run_id: string): Promise<Run> =>
     toRun(await require({ project_id, run_id }), await listRunSteps(db, run_id), web);
-  const { events, watch, untilEnd } = createFollowRun({ db, feed, readState });
+  const { requireRun, events, watch, untilEnd } = createFollowRun({ db, feed, readState });
 
   return {
     ...createBeginRun(dependencies),
@@ -75,6 +75,8 @@ export function createRunService(dependencies: RunDependencies) {
     /** @throws AppError `not_found` */
     listItems: async (key: RunKey, stepId: string, query: ItemQuery) =>
       pages.listItems(await require(key), stepId, query),
+
+    requireRun,
 
     events,
     watch,

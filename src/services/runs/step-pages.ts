@@ -76,7 +76,7 @@ export function createStepPages({ db, contexts, results }: StepPageDependencies)
         ...(input === undefined ? {} : { input }),
         ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
         ...(output === undefined ? {} : { output }),
-        attempt_list: attempts.map(toAttempt),
+        attempts: attempts.map(toAttempt),
       };
     },
 

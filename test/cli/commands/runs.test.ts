@@ -182,7 +182,7 @@ test('an item of a step has a page of its own, and a step says what it waits for
     review_id: 'rev_1',
     run_id: 'run_1',
     depends_on: [],
-    attempt_list: [],
+    attempts: [],
   };
   const { asked, stdout } = await capstan(['show', 'run_1', '--step', 'cut', '--item', '3'], detail);
   expect(asked).toEqual(['GET /v1/runs/run_1/steps/cut?item=3']);

@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { describe, expect, it } from 'vitest';
-import { type EventRow, listEvents, listNewEvents, readHorizon } from '../../../src/db/run/event.ts';
+import {
+  confirmPosition,
+  type EventRow,
+  type LogPosition,
+  listEvents,
+  listNewEvents,
+  type NumberedEventRow,
+  readHorizon,
+} from '../../../src/db/run/event.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -53,6 +61,21 @@ describe('the log of a run', () => {
     }
     expect((await readLogOf(run_id, 4)).slice(0, 3)).toEqual(['1 9', '2 10', '3 100']);
     expect((await listNewEvents(db, [run_id], '9', '101')).map(nameOf)).toEqual(['9', '10', '100']);
+  });
+
+  it('is read on from a place in it, and from the number where the place is there no more', async () => {
+    const { run_id } = await aRun(db);
+    for (const name of ['a', 'b', 'c']) await write(db, run_id, name);
+    await readLogOf(run_id, 4);
+    const [, second] = await listEvents(db, run_id, { before: null, after: 0, limit: 2 });
+    const { seq, xid, id } = second as NumberedEventRow;
+    const rest = async (after: LogPosition) =>
+      (await listEvents(db, run_id, { before: null, after, limit: 10 })).map(
+        (row) => `${row.seq} ${nameOf(row)}`,
+      );
+    expect(await rest({ seq, xid, id })).toEqual(['3 b', '4 c']);
+    expect(await confirmPosition(db, run_id, { seq, xid, id })).toEqual({ seq, xid, id });
+    expect(await confirmPosition(db, run_id, { seq, xid: '1', id: '1' })).toEqual({ seq, xid, id });
   });
 
   it('is numbered by run', async () => {
