@@ -10,6 +10,8 @@ import {
   LedgerQuery,
 } from '../../contracts/money.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { Caller } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
@@ -25,6 +27,15 @@ export function moneyRoutes(services: Pick<Services, 'money'>): Route[] {
   return [sumCosts(services), listLedger(services), listBudgets(services), setBudget(services)];
 }
 
+/** What one project spent is no answer to who holds several. @throws AppError `request_invalid` */
+function requireChosenProject({ projects }: Caller, chosen: unknown): void {
+  if (projects.length < 2 || chosen !== undefined) return;
+  const message = `the key holds ${projects.length} projects; say which by X-Project-ID`;
+  throw new AppError('request_invalid', message, {
+    errors: [{ pointer: '/headers/x-project-id', code: 'required', message }],
+  });
+}
+
 function sumCosts({ money }: Pick<Services, 'money'>): Route {
   return route({
     method: 'GET',
@@ -32,16 +43,16 @@ function sumCosts({ money }: Pick<Services, 'money'>): Route {
     tag: 'money',
     summary: 'What the project spent today and in a period, and its limit',
     description:
-      'Weeks begin on Monday, months on the first; both end today. Days are those of the project’s time zone.',
+      'A key of several projects says by `X-Project-ID` which one is meant. Weeks begin on Monday, months on the first; both end today. Days are those of the project’s time zone.',
     auth: 'key',
     scope: 'cost:read',
     withinMs: costsWithinMs,
     query: z.strictObject({ period: CostPeriod.default('day') }),
     responses: { 200: CostSummary },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await money.readCosts(caller, query.period),
-    }),
+    handle: async ({ caller, query, requestHeaders }) => {
+      requireChosenProject(caller, requestHeaders['x-project-id']);
+      return { status: 200, body: await money.readCosts(caller, query.period) };
+    },
   });
 }
 
