@@ -9,7 +9,7 @@ export const overdueMs = 3_000;
 
 export interface Deliveries<Item> {
   /**
-   * In the background; a failure is left to maintenance. Resolves when it was tried, which nobody has to wait for.
+   * In the background; a failure is left to maintenance, and so is what finds the line too long. Resolves when it was tried, which nobody has to wait for.
    * @param way of delivering it, where more is known of it than the item says
    */
   soon(item: Item, way?: (item: Item) => Promise<void>): Promise<void>;
@@ -18,6 +18,10 @@ export interface Deliveries<Item> {
   /** Resolves when nothing is under way in the background. */
   settled(): Promise<void>;
 }
+
+/** How many wait in line, and how many of them with what is known of them: a definition may have megabytes. */
+const longestLine = 1_000;
+const mostKnown = 100;
 
 export function createDeliveries<Item extends object>({
   what,
@@ -54,7 +58,9 @@ export function createDeliveries<Item extends object>({
   };
 
   return {
-    soon: (item, way) => {
+    soon: (item, known) => {
+      if (line.length >= longestLine) return Promise.resolve();
+      const way = line.length < mostKnown ? known : undefined;
       const task = deliverInTurn(item, way)
         .catch((error: unknown) => warn(item, error))
         .finally(() => underWay.delete(task));

@@ -48,9 +48,12 @@ function countsReruns({ steps, output }: CompiledDefinition): boolean {
   );
 }
 
+/** Of the jobs of all that are kept: one may have a mebibyte. */
+const mostCharacters = 128 * 1_048_576;
+
 export function createRunContexts(db: Db): RunContexts {
   const definitions = new LRUCache<string, CompiledEntry>({ max: 200 });
-  const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000 });
+  const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000, maxSize: mostCharacters });
   const lists = createItemLists();
 
   const compile = ({ digest, definition }: RunContextRow): CompiledEntry => {
@@ -80,8 +83,14 @@ export function createRunContexts(db: Db): RunContexts {
 
   const readAndKeep = (runId: string): Promise<RunContext> => {
     const opening = read(runId);
-    contexts.set(runId, opening);
-    opening.catch(() => contexts.delete(runId));
+    contexts.set(runId, opening, { size: 1 });
+    opening.then(
+      ({ scope }) => {
+        const size = 1 + JSON.stringify(scope.job).length;
+        if (contexts.peek(runId) === opening) contexts.set(runId, opening, { size });
+      },
+      () => contexts.delete(runId),
+    );
     return opening;
   };
 
