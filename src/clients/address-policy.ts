@@ -41,7 +41,10 @@ const neverAllowed: readonly Kind[] = [
   ['a multicast or reserved address', ['224.0.0.0/3', 'ff00::/8']],
   [
     "a cloud provider's metadata address",
-    ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::254/128'],
+    [
+      ...['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::254/128'],
+      ...['fd20:ce::254/128', 'fd00:c1::a9fe:a9fe/128'],
+    ],
   ],
   [
     'an address that stands for another one',

@@ -33,8 +33,10 @@ export const Tags = z.array(Tag).max(32);
 /** USD, finite and not negative; stored as integer nano-USD. */
 export const Usd = z.number().nonnegative().max(1_000_000);
 
-/** A moment on the wire: RFC 3339 in UTC. */
-export const Instant = z.iso.datetime();
+/** A moment on the wire: RFC 3339 in UTC. The database knows no year 0. */
+export const Instant = z.iso
+  .datetime()
+  .refine((text) => !text.startsWith('0000'), { error: 'years begin with 0001' });
 
 /** A duration as authors write it: `500ms`, `30s`, `5m`, `2h`, `1d`. */
 export const Duration = z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, {

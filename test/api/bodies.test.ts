@@ -93,6 +93,11 @@ describe('a JSON body', () => {
     ]);
   });
 
+  test.each(['since', 'until'])('is refused with a year 0 in %s', async (field) => {
+    const answer = await api.call(`/v1/runs?${field}=0000-01-01T00:00:00Z`);
+    expect(await outcome(answer)).toEqual([422, 'request_invalid']);
+  });
+
   test('that breaks off leaves the server well', async () => {
     const headers = [
       'Host',

@@ -47,6 +47,8 @@ describe('findFault', () => {
     ['100.100.100.200', 'metadata'],
     ['::ffff:100.100.100.200', 'metadata'],
     ['fd00:ec2::254', 'metadata'],
+    ['fd20:ce::254', 'metadata'],
+    ['fd00:c1::a9fe:a9fe', 'metadata'],
     ['::169.254.169.254', 'stands for another'],
     ['2002:a9fe:a9fe::1', 'stands for another'],
     ['64:ff9b:1::a9fe:a9fe', 'stands for another'],

@@ -19,6 +19,7 @@ import { searchAttributes } from '../../core/workflow-payloads/search-attributes
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns, listRunningRuns } from './closed-runs.ts';
+import { toSummary } from './summary.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
 export type WaitingWorkflow = RunRef | { readonly escalation_id: string };
@@ -87,7 +88,7 @@ function createStarts({ client, taskQueue, bounded }: TemporalServer): Pick<RunW
         taskQueue,
         args: [input],
         workflowId: runWorkflowId(input),
-        staticSummary: `${pipeline} ${version}`,
+        staticSummary: toSummary(`${pipeline} ${version}`),
         staticDetails: `[Run ${run_id}](${input.run_url})`,
         priority: { priorityKey: priorityKeys[priority], fairnessKey: project_id },
         ...(input.has_search_attributes ? { typedSearchAttributes: searchable(input) } : {}),
