@@ -26,7 +26,7 @@ export interface LogPosition {
 
 export interface NumberedEventRow extends EventRow, LogPosition {}
 
-export const logStart: LogPosition = { seq: 0, xid: '0', id: '0' };
+const logStart: LogPosition = { seq: 0, xid: '0', id: '0' };
 
 /** Where the readable part of the log ends; every event before it is readable. */
 export async function readHorizon(db: Db): Promise<string> {
