@@ -31,6 +31,13 @@ function decodePosition(cursor: string): LogPosition {
   return { seq: Number(seq), xid, id };
 }
 
+/** A page that goes on from a cursor does not count the log from its beginning. */
+async function readPage(db: Db, runId: string, { after, cursor, limit }: EventQuery): Promise<EventPage> {
+  const from = cursor === undefined ? after : await confirmPosition(db, runId, decodePosition(cursor));
+  const rows = await listEvents(db, runId, { before: null, after: from, limit: limit + 1 });
+  return toPage(rows, limit, { key: encodePosition, item: toRunEvent });
+}
+
 export function createFollowRun({ db, feed, readState }: FollowDependencies) {
   /** Ends after the run's last event. */
   async function* watch(key: RunKey, after: number, signal: CancelSignal): AsyncGenerator<RunEvent> {
@@ -49,17 +56,12 @@ export function createFollowRun({ db, feed, readState }: FollowDependencies) {
     watch,
 
     /** @throws AppError `not_found` */
-    requireRun: async (key: RunKey): Promise<void> => {
-      await readState(key);
-    },
+    requireRun: async (key: RunKey): Promise<void> => void (await readState(key)),
 
-    /** A page that goes on from a cursor does not count the log from its beginning. */
-    events: async (key: RunKey, { after, cursor, limit }: EventQuery): Promise<EventPage> => {
+    /** @throws AppError `not_found` */
+    events: async (key: RunKey, query: EventQuery): Promise<EventPage> => {
       await readState(key);
-      const from =
-        cursor === undefined ? after : await confirmPosition(db, key.run_id, decodePosition(cursor));
-      const rows = await listEvents(db, key.run_id, { before: null, after: from, limit: limit + 1 });
-      return toPage(rows, limit, { key: encodePosition, item: toRunEvent });
+      return readPage(db, key.run_id, query);
     },
 
     /** Comes back when the run has ended, when the time is over, or when nobody waits any more. */
