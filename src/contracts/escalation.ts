@@ -7,7 +7,7 @@ import { Failure, Instant, Json, JsonObject, StepId, Usd } from './primitives.ts
 import { Skill } from './skill.ts';
 
 /** 0 static template, 1 to 4 models, 5 a person. */
-const EscalationLevel = z.number().int().min(0).max(5).meta({ id: 'EscalationLevel' });
+export const EscalationLevel = z.number().int().min(0).max(5).meta({ id: 'EscalationLevel' });
 export type EscalationLevel = z.infer<typeof EscalationLevel>;
 
 const JobType = z.string().min(1).max(128);

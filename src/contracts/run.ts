@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { mostSteps } from './bounds.ts';
 import { Decision } from './decision.ts';
+import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import {
   Failure,
@@ -208,6 +209,14 @@ export const StepDetail = z
     input: Json.optional(),
     /** Oldest first; absent when its input was never corrected. */
     revisions: z.array(StepRevision).optional(),
+    /** Where its last ladder stands, and what was tried and advised there, oldest first. */
+    escalation: z
+      .strictObject({
+        escalation_level: EscalationLevel,
+        escalation_history: z.array(EscalationAttempt),
+        escalation_advice: z.array(EscalationAdvice),
+      })
+      .optional(),
     output: Json.optional(),
     /** Every one of them, oldest first; in a run's list of steps it is their number. */
     attempts: z.array(Attempt),

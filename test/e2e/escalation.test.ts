@@ -106,6 +106,11 @@ test('a person corrects a step and the run goes on; the next run corrects itself
     `/v1/escalations/${convert?.escalation_id}`,
   );
   expect(ladder).toMatchObject({ state: 'succeeded', skill_id: convert?.skill_id, cost_usd: 0 });
+  const place = `/v1/runs/${second.run_id}/steps/${convert?.id}`;
+  const { body: detail } = await capstan.request<StepDetail>('GET', place);
+  const { escalation_history, escalation_advice } = ladder.payload;
+  const { escalation_level } = ladder;
+  expect(detail.escalation).toEqual({ escalation_level, escalation_history, escalation_advice });
 }, 60_000);
 
 test('other branches go on while one step is in review, and what it waits for comes after the decision', async () => {

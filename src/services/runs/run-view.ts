@@ -1,9 +1,10 @@
 /** Runs, steps and attempts as the wire shows them. */
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import type { Attempt, Run, RunStep, RunSummary, StepRevision } from '../../contracts/run.ts';
+import type { Attempt, Run, RunStep, RunSummary, StepDetail, StepRevision } from '../../contracts/run.ts';
 import { kindFieldsOf } from '../../core/definition/step-kind.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
+import type { EscalationRow } from '../../db/escalation/escalation.ts';
 import type { NewRun } from '../../db/run/run.ts';
 import type { RunDetailRow, RunRow } from '../../db/run/run-list.ts';
 import type { RunStepRow } from '../../db/step/step.ts';
@@ -167,5 +168,14 @@ export function toAttempt(row: AttemptRow): Attempt {
     certainty: row.certainty,
     ...(row.error === null ? {} : { error: row.error }),
     decision: { ...row.decision, settled_usd: row.settled_nano === null ? null : cost_usd },
+  };
+}
+
+export function toStepEscalation(row: EscalationRow): StepDetail['escalation'] {
+  const { escalation_level, escalation_history, escalation_advice } = row;
+  return {
+    escalation_level,
+    escalation_history: [...escalation_history],
+    escalation_advice: [...escalation_advice],
   };
 }

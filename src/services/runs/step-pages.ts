@@ -4,6 +4,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { RunStep, StepDetail, StepState } from '../../contracts/run.ts';
 import { listStepAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
+import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { RunDetailRow } from '../../db/run/run-list.ts';
 import { listRunSteps, listStepItems, type RunStepRow, readStepOutput } from '../../db/step/step.ts';
 import { listStepRevisions } from '../../db/step/step-revision.ts';
@@ -12,7 +13,7 @@ import { decodeNumberCursor, toPage } from '../cursor.ts';
 import type { RunContexts } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { resolveInput } from '../run-data/step-unit.ts';
-import { toAttempt, toRunStep, toStepRevision } from './run-view.ts';
+import { toAttempt, toRunStep, toStepEscalation, toStepRevision } from './run-view.ts';
 
 export interface StepPageDependencies {
   readonly db: Db;
@@ -67,6 +68,7 @@ export function createStepPages({ db, contexts, results }: StepPageDependencies)
         throw new AppError('not_found', `step ${stepId} of run ${run_id} has no item ${item} that has begun`);
       }
       // What a worker has not begun yet, a look at it must not begin.
+      const ladder = row?.escalation_id ? await readEscalation(db, row.escalation_id) : undefined;
       const isOpen = row !== undefined && run.started_at !== null;
       const input = isOpen ? await inputOf(run_id, stepId, item) : undefined;
       return {
@@ -75,6 +77,7 @@ export function createStepPages({ db, contexts, results }: StepPageDependencies)
         depends_on: [...(definition.depends_on ?? [])],
         ...(input === undefined ? {} : { input }),
         ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
+        ...(ladder === undefined ? {} : { escalation: toStepEscalation(ladder) }),
         ...(output === undefined ? {} : { output }),
         attempts: attempts.map(toAttempt),
       };
