@@ -1087,10 +1087,11 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if p_ends is not null then
-    -- what is not durable is answered alike in any order
-    select case when p_durable then array_agg(e) else array_agg(e order by e.attempt_id) end, bool_or(e.is_step),
-        bool_or(e.keeps is not null)
-      into v_ends, v_ends_steps, v_keeps from json_populate_recordset(null::attempt_end, p_ends) e;
+    select array_agg(e), bool_or(e.is_step), bool_or(e.keeps is not null) into v_ends, v_ends_steps, v_keeps
+      from json_populate_recordset(null::attempt_end, p_ends) e;
+    if not p_durable and cardinality(v_ends) > 1 then -- L3; they are answered alike in any order
+      v_ends := array(select e from unnest(v_ends) e order by e.attempt_id);
+    end if;
   end if;
   if p_claims is not null then
     select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first)
@@ -1112,7 +1113,7 @@ begin
         union select a.run_id, a.step_id, a.item from unnest(v_ends) e join attempt a using (attempt_id))
       order by s.run_id, s.step_id, s.item for update;
   end if;
-  if v_has_earlier then -- L3; else the ends lock theirs themselves
+  if v_has_earlier then -- L3; else the ends are locked as they are written
     with open as (
       select a.attempt_id, a.reserved_nano, e.attempt_id is null as is_earlier from attempt a
       left join unnest(v_ends) e on e.attempt_id = a.attempt_id

@@ -7,6 +7,22 @@ import { aClaim, anEnd, anInstance, aRun, claimAttempts } from '../../support/fa
 const { db } = useDatabase(2);
 
 describe('a turn', () => {
+  it.each(['rising', 'falling'])('gives every step its own output: ids %s', async (order) => {
+    const [run, instance] = [await aRun(db), await anInstance(db, { max_concurrency: 64 })];
+    const claims = Array.from({ length: 20 }, (_, at) => aClaim(run, instance, { step_id: `s${at}` }));
+    await claimAttempts(db, claims);
+    const sign = order === 'rising' ? 1 : -1;
+    const ends = claims
+      .toSorted((one, other) => sign * (one.attempt_id < other.attempt_id ? -1 : 1))
+      .map((claim) => anEnd(claim, { output: { of: claim.step?.step_id ?? '' } }));
+    await settleAndClaim(db, { ends, claims: [] }, true);
+    const rows = await db('step').where({ run_id: run.run_id }).select('step_id', 'output');
+    expect(rows.map(({ step_id, output }) => [step_id, output.of])).toEqual(
+      rows.map(({ step_id }) => [step_id, step_id]),
+    );
+    expect(rows).toHaveLength(20);
+  });
+
   it('reads no more rows when there are many attempts', async () => {
     const [run, instance] = [
       await aRun(db),
