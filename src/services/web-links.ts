@@ -18,7 +18,7 @@ export interface WebLinks {
 }
 
 function below(base: string, path: string): string {
-  return `${base.replace(/\/+$/, '')}/${path}`;
+  return `${base}${base.endsWith('/') ? '' : '/'}${path}`;
 }
 
 /** Undefined where there is no console. @param path in it */

@@ -169,7 +169,7 @@ describe('a step that is a run', () => {
         priority: 'batch',
         ceilingUsd: 5,
         depth: 3,
-        parentWorkflowId: `run/${run.project_id}/${run.run_id}`,
+        parentWorkflowId: `trailer/${run.run_id}`,
       },
     ]);
     expect(first).toEqual({ kind: 'waiting', awaiting: 'run', until: null, ref: { run_id: sub } });
