@@ -137,9 +137,14 @@ export const StepDefinition = z
     }),
     ...stepKinds,
     description: z.string().max(10_000).optional().meta({ description: 'For people.' }),
-    depends_on: z.array(StepId).max(mostSteps).optional().meta({
-      description: 'Ids of steps that end first; those that its expressions mention are added.',
-    }),
+    depends_on: z
+      .array(StepId)
+      .max(mostSteps)
+      .refine((ids) => new Set(ids).size === ids.length, { error: 'names a step twice' })
+      .optional()
+      .meta({
+        description: 'Ids of steps that end first; those that its expressions mention are added.',
+      }),
     when: z.string().min(1).max(65_536).optional().meta({
       description: 'A condition, without {{ }}; when it is false, the step is skipped.',
     }),

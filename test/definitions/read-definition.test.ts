@@ -67,7 +67,11 @@ const yamlTraps: [rule: string, text: string, places: string[]][] = [
       '6:19 value_not_json /steps/0/input/1',
     ],
   ],
-  ['tags', yaml('    input: {at: !!timestamp 2001-01-01, b: !own x}'), ['6:17 yaml_tag', '6:44 yaml_tag']],
+  [
+    'tags',
+    yaml('    input: {at: !!timestamp 2001-01-01, b: !own x}'),
+    ['6:17 yaml_tag /steps/0/input/at', '6:44 yaml_tag /steps/0/input/b'],
+  ],
   [
     'keys that are no text',
     yaml('    input: {[a]: 1, ? : 2}'),
@@ -180,6 +184,11 @@ steps:
       'did you mean "repair"?',
       'did you mean "apply"?',
     ]);
+  });
+
+  it('names a step that is depended on twice', () => {
+    const text = yaml('  - id: mix', '    capability: audio-mix', '    depends_on: [cut, cut]');
+    expect(placesOf(text)).toContainEqual(expect.stringMatching(/value_invalid \/steps\/\d\/depends_on$/));
   });
 
   it('checks names although another part is broken, as long as every id can be read', () => {

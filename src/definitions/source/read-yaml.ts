@@ -8,6 +8,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json-pointer.ts';
 import { composeYaml } from './compose-yaml.ts';
 import {
+  pointerAt,
   type SourceCode,
   type SourceEntry,
   type SourceNode,
@@ -66,7 +67,10 @@ export function readYaml(text: string): SourceReading {
   if (walk.isCut) return { root: null, problems: walk.problems };
   if (errors.length === 0) return { root, problems: walk.problems };
   const known = new Set(errors.map(({ at }) => at));
-  return { root: null, problems: [...errors, ...walk.problems.filter(({ at }) => !known.has(at))] };
+  const placed = errors.map((error) =>
+    error.code === 'yaml_tag' ? { ...error, pointer: pointerAt(root, error.at) } : error,
+  );
+  return { root: null, problems: [...placed, ...walk.problems.filter(({ at }) => !known.has(at))] };
 }
 
 function convert(node: unknown, place: NodePosition, walk: YamlWalk): SourceNode {

@@ -4,7 +4,7 @@
  */
 import { mostValues } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { splitPointer } from '../../core/json-pointer.ts';
+import { extendPointer, splitPointer } from '../../core/json-pointer.ts';
 
 export interface SourceNode {
   readonly value: Json;
@@ -59,6 +59,16 @@ export interface SourceTarget {
   readonly node: SourceNode;
   readonly keyStart: number | null;
   readonly exact: boolean;
+}
+
+/** JSON Pointer to the deepest part that is written around a place of the text. */
+export function pointerAt({ entries, items }: SourceNode, at: number, pointer = ''): string {
+  for (const [key, { keyStart, node }] of entries ?? []) {
+    if (keyStart <= at && at < node.end) return pointerAt(node, at, extendPointer(pointer, key));
+  }
+  const index = items?.findIndex(({ end }) => at < end) ?? -1;
+  const item = items?.[index];
+  return item === undefined ? pointer : pointerAt(item, at, extendPointer(pointer, index));
 }
 
 export function findSource(root: SourceNode, pointer: string): SourceTarget {

@@ -229,7 +229,7 @@ const rows: Readonly<Record<string, Row>> = {
   yaml_several_documents: [`${steps('- {id: a, capability: open}')}---\nx: 1\n`, '5:1'],
   yaml_syntax: [second('capability: open', 'input: {x: "}'), '10:1'],
   yaml_tab: [`${steps('- id: a')}\tcapability: open\n`, '5:1'],
-  yaml_tag: [second('capability: open', 'input: {x: !own 1}'), '9:16'],
+  yaml_tag: [second('capability: open', 'input: {x: !own 1}'), '9:16 /steps/1/input/x'],
   yaml_too_large: [`${head}x: [${'1,'.repeat(300_000)}]`, '1:1'],
   yaml_unquoted_expression: [
     second('capability: open', 'input:', '  x: {{ job.x }}'),
