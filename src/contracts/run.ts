@@ -109,8 +109,17 @@ export const RunStep = z
   .meta({ id: 'RunStep' });
 export type RunStep = z.infer<typeof RunStep>;
 
-/** Of the items of a step. */
-export const RunStepList = listOf(RunStep).meta({ id: 'RunStepList' });
+/** An item of a step in the list of them. */
+export const RunStepItem = z
+  .strictObject({
+    ...RunStep.shape,
+    /** Of an item that succeeded; a larger one than 64 KiB is on the item's own page alone. */
+    output: Json.optional(),
+  })
+  .meta({ id: 'RunStepItem' });
+export type RunStepItem = z.infer<typeof RunStepItem>;
+
+export const RunStepList = listOf(RunStepItem).meta({ id: 'RunStepList' });
 
 const RunLinks = z.strictObject({
   self: z.string(),

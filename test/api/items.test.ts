@@ -65,6 +65,14 @@ test('items are listed in order, page by page, and by state', async () => {
   });
 });
 
+test('items are listed with what they yielded, but for what is too large for a list', async () => {
+  const large = JSON.stringify('x'.repeat(70_000));
+  await api.db('step').where({ run_id: run.run_id, step_id: 'each', item: 2 }).update({ output: large });
+  const [, { items }] = await list('?limit=3');
+  await api.db('step').where({ run_id: run.run_id, step_id: 'each', item: 2 }).update({ output: '2' });
+  expect(items.map((item) => ('output' in item ? item.output : 'none'))).toEqual([1, 'none', 3]);
+});
+
 test('an item has a page of its own, with the input that its place in the list gives', async () => {
   const [, item] = await readJson(api.call(`/v1/runs/${run.run_id}/steps/each?item=2`));
   expect(item).toMatchObject({ id: 'each', item: 2, state: 'succeeded', input: { n: 'two' }, output: 2 });

@@ -237,3 +237,21 @@ export async function readStepOutput(
   const row = await db('step').where({ run_id: runId, step_id: stepId, item }).first('output');
   return row?.output ?? undefined;
 }
+
+/** Of items of a step, by item; those that are larger are left out. */
+export async function readItemOutputs(
+  db: Db,
+  {
+    run_id,
+    step_id,
+    items,
+  }: { readonly run_id: string; readonly step_id: string; readonly items: readonly number[] },
+  largestBytes: number,
+): Promise<ReadonlyMap<number, Json>> {
+  const { rows } = await db.raw<{ rows: { item: number; output: Json }[] }>(
+    `select item, output from step where run_id = ? and step_id = ? and item = any (?::int[])
+       and output is not null and octet_length(output::text) <= ?`,
+    [run_id, step_id, [...items], largestBytes],
+  );
+  return new Map(rows.map(({ item, output }) => [item, output]));
+}

@@ -1,12 +1,18 @@
 /** A step's own page, of one of its items too, and the list of its items. */
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { RunStep, StepDetail, StepState } from '../../contracts/run.ts';
+import type { RunStepItem, StepDetail, StepState } from '../../contracts/run.ts';
 import { listStepAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { RunDetailRow } from '../../db/run/run-list.ts';
-import { listRunSteps, listStepItems, type RunStepRow, readStepOutput } from '../../db/step/step.ts';
+import {
+  listRunSteps,
+  listStepItems,
+  type RunStepRow,
+  readItemOutputs,
+  readStepOutput,
+} from '../../db/step/step.ts';
 import { listStepRevisions } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
@@ -14,6 +20,9 @@ import type { RunContexts } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { resolveInput } from '../run-data/step-unit.ts';
 import { toAttempt, toRunStep, toStepEscalation, toStepRevision } from './run-view.ts';
+
+/** Bytes of an output in a list of 200. */
+const largestShown = 65_536;
 
 export interface StepPageDependencies {
   readonly db: Db;
@@ -83,18 +92,24 @@ export function createStepPages({ db, contexts, results }: StepPageDependencies)
       };
     },
 
-    /** Those that have begun, in order. @throws AppError `not_found` */
+    /** Those that have begun, in order, with what they yielded. @throws AppError `not_found` */
     listItems: async (
       run: RunDetailRow,
       stepId: string,
       { state, limit, cursor }: ItemQuery,
-    ): Promise<{ items: RunStep[]; next_cursor: string | null }> => {
+    ): Promise<{ items: RunStepItem[]; next_cursor: string | null }> => {
       const definition = requireStep(run, stepId);
       const after = cursor === undefined ? undefined : Number(decodeNumberCursor(cursor));
       const rows = await listStepItems(db, run.run_id, stepId, { state, after, limit: limit + 1 });
+      const shown = rows.slice(0, limit).map(({ item }) => item);
+      const of = { run_id: run.run_id, step_id: stepId, items: shown };
+      const outputs = await readItemOutputs(db, of, largestShown);
       return toPage(rows, limit, {
         key: ({ item }) => String(item),
-        item: (row) => toRunStep(definition, row),
+        item: (row) => {
+          const output = outputs.get(row.item);
+          return { ...toRunStep(definition, row), ...(output === undefined ? {} : { output }) };
+        },
       });
     },
   };
