@@ -89,7 +89,10 @@ test('a person corrects a step and the run goes on; the next run corrects itself
     revisions: [{ revision: 1, input: { rate: 44_100 }, source: `review:${review.review_id}` }],
     output: { rate: 44_100 },
   });
-  const told = await eventsOf(run_id, 'convert');
+  const told = await waitFor('the end of the step in the log', async () => {
+    const events = await eventsOf(run_id, 'convert');
+    return events.includes('step.succeeded') ? events : null;
+  });
   expect(told).toContain('step.escalated');
   const people = told.filter((type) => /review/.test(type));
   expect(people).toEqual(['step.in_review', 'step.reviewed']);
