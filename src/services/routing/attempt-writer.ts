@@ -20,6 +20,11 @@ type Item =
   | { readonly kind: 'claim'; readonly claim: Claim }
   | { readonly kind: 'end'; readonly end: AttemptEnd };
 
+/** Whether the end of a claim must survive a crash of the database: a step or money waits for it. */
+export function hasDurableEnd({ step, reserved_nano }: Claim): boolean {
+  return step !== null || reserved_nano > 0n;
+}
+
 export interface AttemptWriter {
   claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
   /** Insisted upon. @param isPatient nobody waits for it: it may go with the next claim */

@@ -1,6 +1,6 @@
 /** Gives back claims for which nothing was sent. It is insisted upon, and never rejects: what fails ends with its lease. */
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
-import type { AttemptWriter } from './attempt-writer.ts';
+import { type AttemptWriter, hasDurableEnd } from './attempt-writer.ts';
 
 /** Of a claim that was made. */
 export async function releaseClaim(
@@ -8,7 +8,7 @@ export async function releaseClaim(
   claim: Claim,
   why: string,
 ): Promise<void> {
-  await attemptWriter.settle(toRelease(claim, why), isDurable(claim), false).catch(() => undefined);
+  await attemptWriter.settle(toRelease(claim, why), hasDurableEnd(claim), false).catch(() => undefined);
 }
 
 /** Of a claim whose answer was lost: it may have been made, may still be under way, or may never be made. */
@@ -17,11 +17,7 @@ export async function withdrawClaim(
   claim: Claim,
   why: string,
 ): Promise<void> {
-  await attemptWriter.withdraw(claim, toRelease(claim, why), isDurable(claim)).catch(() => undefined);
-}
-
-function isDurable({ step, reserved_nano }: Claim): boolean {
-  return step !== null || reserved_nano > 0n;
+  await attemptWriter.withdraw(claim, toRelease(claim, why), hasDurableEnd(claim)).catch(() => undefined);
 }
 
 function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd {

@@ -5,7 +5,7 @@ import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
-import type { AttemptWriter } from './attempt-writer.ts';
+import { type AttemptWriter, hasDurableEnd } from './attempt-writer.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { CallRequest, Claimed } from './routed-call.ts';
 
@@ -38,7 +38,7 @@ export async function settleCall(
   const { claim } = claimed;
   const { instance_id } = claimed.instance;
   const end = toAttemptEnd({ request, claimed }, ending);
-  const isDurable = claim.step !== null || claim.reserved_nano > 0n || end.keeps !== null;
+  const isDurable = hasDurableEnd(claim) || end.keeps !== null;
   const isPatient = mayAnswerFirst(claim, ending.delivery.verdict);
   if (isPatient) fleet.noteLeaving(instance_id, 1);
   const settling = attemptWriter.settle(end, isDurable, isPatient).finally(() => {
