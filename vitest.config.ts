@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { Interleaved } from './test/support/interleaved.ts';
 
@@ -6,9 +7,12 @@ const hookTimeout = 120_000;
 
 const setupFiles = ['test/support/watch-failures.ts'];
 
+/** As a capability's folder imports the SDK; outside of tests, `capstan capability start` sees to it. */
+const alias = { 'capstan/capability': fileURLToPath(new URL('src/capability/index.ts', import.meta.url)) };
+
 /** Files share a worker and the modules that it has loaded: a third of their time would be spent on loading. */
-const shared = { testTimeout, hookTimeout, setupFiles, isolate: false };
-const alone = { testTimeout, hookTimeout, setupFiles, isolate: true };
+const shared = { testTimeout, hookTimeout, setupFiles, alias, isolate: false };
+const alone = { testTimeout, hookTimeout, setupFiles, alias, isolate: true };
 
 function filesOf(...folders: readonly string[]): string[] {
   return folders.map((folder) => `${folder}/**/*.test.ts`);

@@ -67,7 +67,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
-  capability: { imports: ['clients', 'contracts', 'schemas'], packages: ['ajv', 'node:', 'zod'] },
+  capability: { imports: ['clients', 'contracts', 'schemas'], packages: ['ajv', 'node:', 'tsx', 'zod'] },
   dev: {
     imports: ['config', 'contracts', 'core', 'services'],
     packages: ['@temporalio/client', '@temporalio/envconfig', '@temporalio/worker', 'node:', 'pg', 'semver'],

@@ -9,6 +9,7 @@ type Register = (program: Command, shell: Shell) => void;
 
 /** In the order of the help text. */
 const loaders: Readonly<Record<string, () => Promise<Register>>> = {
+  init: async () => (await import('./commands/init.ts')).registerInitCommand,
   demo: async () => (await import('./commands/demo.ts')).registerDemoCommand,
   dev: async () => (await import('./commands/dev.ts')).registerDevCommand,
   doctor: async () => (await import('./commands/doctor.ts')).registerDoctorCommand,

@@ -1,15 +1,15 @@
 /** The curl commands of the tour, run by bash one after another against a real server and worker. */
 import { spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import type { RunSummary } from '../../src/contracts/run.ts';
-import type { StackFile } from '../../src/contracts/stack.ts';
 import { choosePort } from '../../src/dev/ports.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { writeStackFile } from '../support/stack-file.ts';
 import { waitFor } from '../support/wait.ts';
 import { listCodeBlocks, readDocument, root } from './documents.ts';
 
@@ -20,19 +20,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-readme-'));
   const media_url = `file://${join(folder, 'media')}`;
   capstan = await startCapstan({ MEDIA_URL: media_url });
-  const stack: StackFile = {
-    api_url: capstan.url,
-    api_key: capstan.key,
-    media_url,
-    project_id: '',
-    console_url: `${capstan.url}/ui/`,
-    temporal_address: '',
-    temporal_ui_url: null,
-    database_url: capstan.databaseUrl,
-    pids: {},
-  };
-  await mkdir(join(folder, '.capstan'));
-  await writeFile(join(folder, '.capstan', 'stack.json'), JSON.stringify(stack));
+  await writeStackFile(folder, capstan, media_url);
   for (const name of ['README.md', 'bin', 'docs']) await symlink(`${root}${name}`, join(folder, name));
 });
 afterAll(async () => {

@@ -80,6 +80,7 @@ export interface Answer<Body> {
 export interface Capstan {
   readonly url: string;
   readonly key: string;
+  readonly projectId: string;
   readonly databaseUrl: string;
   readonly taskQueue: string;
   request<Body>(
@@ -147,6 +148,7 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Ca
       return url;
     },
     key: access.api_key,
+    projectId: access.project_id,
     databaseUrl: database.url,
     taskQueue,
     request,

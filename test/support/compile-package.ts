@@ -48,7 +48,7 @@ async function furnish(root: string, folder: string): Promise<void> {
   await Promise.all([
     ...['package.json', 'bin'].map((name) => cp(join(root, name), join(folder, name), { recursive: true })),
     symlink(join(root, 'node_modules'), join(folder, 'node_modules')),
-    symlink(join(root, 'examples'), join(folder, 'dist/examples')),
+    ...['examples', 'templates'].map((name) => symlink(join(root, name), join(folder, name))),
   ]);
 }
 

@@ -1,7 +1,7 @@
 /** Counts the words of a text file and writes the count as a JSON file. */
 import { readFile, writeFile } from 'node:fs/promises';
+import { defineCapability, MediaReference } from 'capstan/capability';
 import { z } from 'zod';
-import { defineCapability, MediaReference } from '../../../src/capability/index.ts';
 
 export const capability = defineCapability({
   name: 'word-count',

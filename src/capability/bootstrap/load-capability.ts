@@ -1,30 +1,12 @@
 /** Finds and loads the capability of a folder: its entry module exports `capability = defineCapability({…})`. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { z } from 'zod';
 import { type Capability, isCapability } from '../define-capability.ts';
-
-const Manifest = z.object({
-  main: z.string().optional(),
-  capstan: z.object({ entry: z.string().optional() }).optional(),
-});
-
-async function readManifest(folder: string): Promise<z.infer<typeof Manifest>> {
-  const file = resolve(folder, 'package.json');
-  const text = await readFile(file, 'utf8').catch(() => '{}');
-  try {
-    return Manifest.parse(JSON.parse(text));
-  } catch (error) {
-    throw new Error(`${file} cannot be read: ${error instanceof Error ? error.message : error}`, {
-      cause: error,
-    });
-  }
-}
+import type { CapabilityManifest } from './manifest.ts';
 
 /** A `.ts` entry of a checkout is a `.js` one once it is built. */
-async function findEntry(folder: string): Promise<string> {
-  const { main, capstan } = await readManifest(folder);
+async function findEntry(folder: string, { main, capstan }: CapabilityManifest): Promise<string> {
   const named = capstan?.entry ?? main ?? 'index.ts';
   for (const entry of [named, named.replace(/\.ts$/, '.js')]) {
     const file = resolve(folder, entry);
@@ -34,8 +16,8 @@ async function findEntry(folder: string): Promise<string> {
 }
 
 /** @throws Error when there is no entry, or it exports no capability */
-export async function loadCapability(folder: string): Promise<Capability> {
-  const entry = await findEntry(folder);
+export async function loadCapability(folder: string, manifest: CapabilityManifest): Promise<Capability> {
+  const entry = await findEntry(folder, manifest);
   const exported: unknown = await import(pathToFileURL(entry).href);
   const capability: unknown = Reflect.get(Object(exported), 'capability');
   if (isCapability(capability)) return capability;

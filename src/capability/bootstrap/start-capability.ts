@@ -1,12 +1,15 @@
 /**
  * The engine of `capstan capability start SOURCE`: all eight steps of the bootstrap lifecycle, the download
- * included. SOURCE runs in this process; steps 2 to 8 are those of any stand-alone instance.
+ * included. A module of SOURCE runs in this process, and steps 2 to 8 are those of any stand-alone instance; a
+ * program of SOURCE, in any language, runs as a child that is registered and watched from here.
  */
 import { resolve } from 'node:path';
 import { type RunningInstance, startInstance } from '../lifecycle/start-instance.ts';
 import { readSettings } from '../settings.ts';
 import { downloadSource } from './download.ts';
 import { loadCapability } from './load-capability.ts';
+import { readManifest } from './manifest.ts';
+import { startProgram } from './start-program.ts';
 
 export interface BootstrapOptions {
   /** A folder, or what npm installs. */
@@ -26,11 +29,12 @@ export async function startCapability(options: BootstrapOptions): Promise<Runnin
   const settings = readSettings(options.env);
   const { folder, summary } = await downloadSource(source, cacheDir, signal);
   print(`1/8 download: ${summary}`);
-  const capability = await loadCapability(folder);
-  return startInstance(capability, {
-    settings,
-    cacheDir,
-    print,
-    ...(signal === undefined ? {} : { signal }),
-  });
+  const manifest = await readManifest(folder);
+  const { capstan } = manifest;
+  const starting = { settings, cacheDir, print, ...(signal === undefined ? {} : { signal }) };
+  if (capstan?.start !== undefined) {
+    const environment = options.env ?? process.env;
+    return startProgram({ folder, command: capstan.start, facts: capstan, environment }, starting);
+  }
+  return startInstance(await loadCapability(folder, manifest), starting);
 }

@@ -1,10 +1,12 @@
 /** What an instance says to the router. Nothing is retried: the next heartbeat is the next chance. */
 import type { Capability } from '../define-capability.ts';
 
+export type Registrable = Pick<Capability, 'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle'>;
+
 export interface RouterClient {
   /** @throws Error unless the router answered 2xx; so do the others */
-  register(capability: Capability, endpoint: string, queueDepth: number): Promise<void>;
-  heartbeat(name: string, endpoint: string, queueDepth: number): Promise<void>;
+  register(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
+  heartbeat(name: string, endpoint: string, queueDepth: number | undefined): Promise<void>;
   deregister(name: string, endpoint: string): Promise<void>;
 }
 

@@ -4,15 +4,14 @@
  */
 import { resolve } from 'node:path';
 import type { Capability } from '../define-capability.ts';
-import { createInstanceServer, type InstanceServer } from '../http-server.ts';
+import { createInstanceServer } from '../http-server.ts';
 import { defaultBodyLimits, type JsonBounds } from '../json-body.ts';
 import { createMediaTransfer } from '../media/media-transfer.ts';
 import { localAddress, type Settings } from '../settings.ts';
+import { announce } from './announce.ts';
 import { bindServer } from './bind.ts';
-import { type Heartbeat, heartbeatIntervalMs, startHeartbeat } from './heartbeat.ts';
 import { checkPrerequisites, installPrerequisites } from './prerequisites.ts';
 import { waitUntilReady } from './readiness.ts';
-import { createRouterClient, type RouterClient } from './router-client.ts';
 import { graceMs, stopServer } from './shutdown.ts';
 
 export const defaultCacheDir = '.capstan/cache';
@@ -37,49 +36,8 @@ export interface RunningInstance {
   stop(): Promise<void>;
   /** Aborts every open call at once. */
   abortCalls(): void;
-}
-
-async function registered(
-  router: RouterClient,
-  { capability, server, endpoint }: Bound,
-  options: InstanceOptions,
-): Promise<Heartbeat> {
-  const { name, version } = capability.spec;
-  await router.register(capability, endpoint, server.queueDepth());
-  options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
-  const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
-  const beat = () => router.heartbeat(name, endpoint, server.queueDepth());
-  const heartbeat = startHeartbeat(beat, intervalMs, options.print);
-  options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);
-  return heartbeat;
-}
-
-function createStop(
-  { capability, server, endpoint }: Bound,
-  { router, heartbeat }: { readonly router: RouterClient | null; readonly heartbeat: Heartbeat | null },
-  options: InstanceOptions,
-): () => Promise<void> {
-  const stop = async (): Promise<void> => {
-    heartbeat?.stop();
-    const deregistered = router?.deregister(capability.spec.name, endpoint) ?? Promise.resolve();
-    const outcome = await deregistered.then(
-      () => (router === null ? '' : 'deregistered, '),
-      (error: Error) => `deregistration failed, ignored (${error.message}), `,
-    );
-    await stopServer(server, options.graceMs ?? graceMs);
-    options.print(`8/8 stop: ${outcome}stopped`);
-  };
-  let stopping: Promise<void> | undefined;
-  return () => {
-    stopping ??= stop();
-    return stopping;
-  };
-}
-
-interface Bound {
-  readonly capability: Capability;
-  readonly server: InstanceServer;
-  readonly endpoint: string;
+  /** Says why it is over, of an instance that may end without having been stopped. */
+  readonly ended?: Promise<string>;
 }
 
 async function bind(capability: Capability, cacheDir: string, options: InstanceOptions) {
@@ -98,7 +56,7 @@ export async function startInstance(
   capability: Capability,
   options: InstanceOptions,
 ): Promise<RunningInstance> {
-  const { settings, print, signal = new AbortController().signal } = options;
+  const { print, signal = new AbortController().signal } = options;
   const host = { cacheDir: resolve(options.cacheDir ?? defaultCacheDir), signal };
   const { missing, summary } = await checkPrerequisites(capability.prerequisites, host);
   print(`2/8 prerequisites: ${summary}`);
@@ -109,17 +67,9 @@ export async function startInstance(
     const attempts = await waitUntilReady(`${local}/health`, options.readinessIntervalMs);
     print(`5/8 ready: GET /health answered at attempt ${attempts}`);
     signal.throwIfAborted();
-    const bound = { capability, server, endpoint };
-    const { ROUTER_URL, ROUTER_TOKEN = '' } = settings;
-    const router = ROUTER_URL === undefined ? null : createRouterClient(ROUTER_URL, ROUTER_TOKEN);
-    const heartbeat = router === null ? null : await registered(router, bound, options);
-    if (router === null) print('6/8 register: not registered, ROUTER_URL is not set; serving only');
-    if (router === null) print('7/8 heartbeat: none, not registered');
-    return {
-      endpoint,
-      stop: createStop(bound, { router, heartbeat }, options),
-      abortCalls: server.abortCalls,
-    };
+    const close = () => stopServer(server, options.graceMs ?? graceMs);
+    const serving = { facts: capability, endpoint, queueDepth: server.queueDepth, close };
+    return { endpoint, stop: await announce(serving, options), abortCalls: server.abortCalls };
   } catch (error) {
     await stopServer(server, 0);
     throw error;

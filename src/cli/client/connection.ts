@@ -49,7 +49,8 @@ function parseStack(file: string, text: string): StackFile {
   }
 }
 
-async function readStack(folder: string): Promise<StackFile | undefined> {
+/** What the stack that runs from `folder` says of itself; undefined when none does. @throws UsageError */
+export async function readStack(folder: string): Promise<StackFile | undefined> {
   const file = join(folder, 'stack.json');
   try {
     return parseStack(file, await readFile(file, 'utf8'));

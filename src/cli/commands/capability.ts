@@ -1,9 +1,42 @@
 import type { Command } from 'commander';
+import { lendOwnImports } from '../../capability/bootstrap/own-imports.ts';
 import { startCapability } from '../../capability/bootstrap/start-capability.ts';
 import { runUntilSignal } from '../../capability/lifecycle/run-until-signal.ts';
 import { defaultCacheDir } from '../../capability/lifecycle/start-instance.ts';
+import { readStack } from '../client/connection.ts';
 import { createPrinter } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
+
+interface StartOptions {
+  readonly cacheDir: string;
+  readonly data: string;
+  readonly register: boolean;
+}
+
+/** What the environment leaves open is taken from the stack that runs on this machine, if there is one. */
+async function completeEnvironment(
+  given: NodeJS.ProcessEnv,
+  { register, data }: StartOptions,
+): Promise<NodeJS.ProcessEnv> {
+  if (!register) return { ...given, ROUTER_URL: undefined };
+  if (given.ROUTER_URL) return given;
+  const stack = await readStack(data);
+  if (stack === undefined) return given;
+  return {
+    ...given,
+    ROUTER_URL: stack.api_url,
+    ROUTER_TOKEN: stack.api_key,
+    MEDIA_URL: given.MEDIA_URL || stack.media_url,
+  };
+}
+
+async function start(source: string, options: StartOptions, shell: Shell): Promise<void> {
+  const { line: print } = createPrinter(shell);
+  const { cacheDir } = options;
+  const env = await completeEnvironment(shell.environment, options);
+  await lendOwnImports();
+  await runUntilSignal((signal) => startCapability({ source, cacheDir, env, print, signal }), print);
+}
 
 /** `capstan capability start SOURCE`: the eight steps of the bootstrap lifecycle, one line each. */
 export function registerCapabilityCommand(program: Command, shell: Shell): void {
@@ -11,12 +44,12 @@ export function registerCapabilityCommand(program: Command, shell: Shell): void 
     .command('capability')
     .description('run capability instances on this machine')
     .command('start')
-    .description('start an instance and register it at ROUTER_URL until SIGTERM or SIGINT')
+    .description(
+      'start an instance and register it at ROUTER_URL, else at the running stack, until SIGTERM or SIGINT',
+    )
     .argument('<source>', 'a folder, or what npm installs: a package name, name@version, a tarball')
     .option('--cache-dir <dir>', 'where packages and prerequisites are installed', defaultCacheDir)
-    .action(async (source: string, { cacheDir }: { cacheDir: string }) => {
-      const { line: print } = createPrinter(shell);
-      const env = shell.environment;
-      await runUntilSignal((signal) => startCapability({ source, cacheDir, env, print, signal }), print);
-    });
+    .option('--data <dir>', 'folder of the running stack', '.capstan')
+    .option('--no-register', 'only serve')
+    .action((source: string, options: StartOptions) => start(source, options, shell));
 }

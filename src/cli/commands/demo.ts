@@ -5,7 +5,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Argument, type Command } from 'commander';
 import { Run } from '../../contracts/run.ts';
 import type { StackFile } from '../../contracts/stack.ts';
@@ -15,6 +14,7 @@ import { stackSignal, untilAborted } from '../client/stack-signal.ts';
 import { showAddresses, showDemoResult } from '../demo/demo-result.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { prepareRun } from '../input/run-request.ts';
+import { packageFolder } from '../package-folder.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
@@ -25,7 +25,7 @@ interface DemoOptions {
 }
 
 function example(file: string): string {
-  return fileURLToPath(new URL(`../../../examples/highlight-reel/${file}`, import.meta.url));
+  return join(packageFolder, 'examples/highlight-reel', file);
 }
 
 type ExampleFiles = Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@
  * that mistake corrects itself. All by the API and the commands that a person would type, in a project of its own,
  * because a project that has seen the mistake would not ask any more. No model takes part.
  */
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { Command } from 'commander';
 import { Project } from '../../contracts/access.ts';
 import { Escalation } from '../../contracts/escalation.ts';
@@ -15,6 +15,7 @@ import { openSession, type Session } from '../client/session.ts';
 import { registerReviewCommand } from '../commands/review.ts';
 import { registerSkillsCommand } from '../commands/skills.ts';
 import { prepareRun } from '../input/run-request.ts';
+import { packageFolder } from '../package-folder.ts';
 import { followEvents } from '../watch/follow-events.ts';
 import { renderRunHead } from '../watch/run-table.ts';
 import { readEndedRun } from '../watch/watch-run.ts';
@@ -29,7 +30,7 @@ const other = 'cover';
 const correction = '/music_gain_db=-12';
 
 function example(file: string): string {
-  return fileURLToPath(new URL(`../../../examples/learning/${file}`, import.meta.url));
+  return join(packageFolder, 'examples/learning', file);
 }
 
 async function openProject(session: Session): Promise<Session> {

@@ -1,0 +1,65 @@
+/** `capstan init`: a pipeline, two capabilities and mocks, copied from the files of the package. */
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readdir } from 'node:fs/promises';
+import { dirname, extname, join, relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
+import { packageFolder } from '../package-folder.ts';
+import { createPrinter } from '../render/print.ts';
+import type { Shell } from '../shell.ts';
+
+const template = join(packageFolder, 'templates/init');
+
+/** Relative paths, sorted. */
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return files.map((file) => relative(folder, join(file.parentPath, file.name))).sort();
+}
+
+function refuseOverwriting(target: string, files: readonly string[]): void {
+  const there = files.filter((file) => existsSync(join(target, file)));
+  if (there.length === 0) return;
+  const named = there.map((file) => `  ${join(target, file)}`).join('\n');
+  throw new UsageError(
+    `nothing was written, as these files are there already (--force replaces them):\n${named}`,
+  );
+}
+
+function quote(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
+function describeNext(folder: string): string[] {
+  const isCheckout = extname(import.meta.url) === '.ts';
+  return [
+    ...(isCheckout ? [`alias capstan="node ${quote(join(packageFolder, 'bin/capstan.mjs'))}"`] : []),
+    ...(resolve(folder) === process.cwd() ? [] : [`cd ${quote(folder)}`]),
+    'capstan run pipeline.yaml --mock mocks.yaml        # a test, without a server',
+    'capstan dev --no-samples                           # everything, on this machine; in other terminals:',
+    'capstan capability start shout',
+    'capstan capability start count-words',
+    'capstan run pipeline.yaml --job job.json --watch',
+  ];
+}
+
+async function init(folder: string, { force }: { force?: boolean }, shell: Shell): Promise<void> {
+  const files = await listFiles(template);
+  if (force !== true) refuseOverwriting(folder, files);
+  for (const file of files) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await copyFile(join(template, file), join(folder, file));
+  }
+  const { lines } = createPrinter(shell);
+  lines([`${files.length} files in ${resolve(folder)}:`, ...files.map((file) => `  ${file}`)]);
+  lines(['Next (README.md there says more):', ...describeNext(folder).map((line) => `  ${line}`)]);
+}
+
+export function registerInitCommand(program: Command, shell: Shell): void {
+  program
+    .command('init')
+    .description('write a first project: a pipeline, two capabilities, mocks')
+    .argument('[folder]', 'where; made if it is not there', '.')
+    .option('--force', 'replace files that are there')
+    .action((folder: string, options: { force?: boolean }) => init(folder, options, shell));
+}

@@ -1,0 +1,112 @@
+/** What `capstan init` writes, by the commands of the README that it writes. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
+import type { CapabilityDetail } from '../../src/contracts/capability.ts';
+import { readDocument, root } from '../docs/documents.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { writeStackFile } from '../support/stack-file.ts';
+import { waitFor } from '../support/wait.ts';
+
+const readme = readDocument('templates/init/README.md');
+
+let folder: string;
+let capstan: Capstan;
+const children: ChildProcess[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'capstan-init-'));
+  capstan = await startCapstan();
+  await writeStackFile(folder, capstan, `file://${join(folder, 'media')}`);
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  }
+});
+afterAll(async () => {
+  await capstan?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** @param home a checkout or a package @param command as the README has it */
+function toArguments(home: string, command: string): string[] {
+  const [name, ...words] = command.split(' ');
+  expect(name).toBe('capstan');
+  return [join(home, 'bin/capstan.mjs'), ...words];
+}
+
+async function run(command: string, home = inject('packageFolder')): Promise<string> {
+  const env = { ...process.env, NO_COLOR: '1' };
+  const { stdout } = await promisify(execFile)(process.execPath, toArguments(home, command), {
+    cwd: folder,
+    env,
+  });
+  return stdout;
+}
+
+function start(command: string, home: string): void {
+  const child = spawn(process.execPath, toArguments(home, command), { cwd: folder, stdio: 'ignore' });
+  children.push(child);
+}
+
+async function endpointOf(name: string): Promise<string> {
+  return waitFor(`${name} to be registered`, async () => {
+    const { body } = await capstan.request<CapabilityDetail>('GET', `/v1/capabilities/${name}`);
+    return body.instances?.find(({ state }) => state === 'up')?.endpoint;
+  });
+}
+
+function commandsOf(text: string, beginning: string): string[] {
+  return text.split('\n').filter((line) => line.startsWith(beginning));
+}
+
+test('init writes a project, refuses to replace its files, and does with --force', async () => {
+  expect(await run('capstan init')).toContain('capstan run pipeline.yaml --mock mocks.yaml');
+  const pipeline = join(folder, 'pipeline.yaml');
+  await writeFile(pipeline, 'mine');
+  await expect(run('capstan init')).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('\n  pipeline.yaml'),
+  });
+  expect(await readFile(pipeline, 'utf8')).toBe('mine');
+  await run('capstan init . --force');
+  expect(await readFile(pipeline, 'utf8')).toBe(readDocument('templates/init/pipeline.yaml'));
+});
+
+test('its mocks are a test that passes without a server', async () => {
+  const [command = ''] = commandsOf(readme, 'capstan run pipeline.yaml --mock');
+  expect(await run(command)).toContain('✓ as expected');
+});
+
+test.each([
+  ['a package', inject('packageFolder')],
+  ['a checkout', root],
+])(
+  'started by %s, its capabilities keep the contract and a run of its pipeline succeeds',
+  async (_, home) => {
+    const starts = commandsOf(readme, 'capstan capability start');
+    expect(starts).toHaveLength(2);
+    for (const command of starts) start(command, home);
+    for (const name of ['shout', 'count-words']) {
+      expect(await run(`capstan check ${await endpointOf(name)}`)).toContain('all passed');
+    }
+    const [command = ''] = commandsOf(readme, 'capstan run pipeline.yaml --job');
+    expect(await run(command)).toMatch(/succeeded[\s\S]*"words": 4/);
+  },
+  60_000,
+);
+
+test('ends with the program that it started', async () => {
+  start('capstan capability start shout', inject('packageFolder'));
+  const endpoint = await endpointOf('shout');
+  const [child] = children.splice(0);
+  child?.kill('SIGTERM');
+  expect(await once(child as ChildProcess, 'exit')).toEqual([0, null]);
+  await expect(fetch(`${endpoint}/health`)).rejects.toThrow();
+});

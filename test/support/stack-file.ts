@@ -1,0 +1,22 @@
+/** The file by which commands find a running stack, for a Capstan that a test has started. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { StackFile } from '../../src/contracts/stack.ts';
+import type { Capstan } from './capstan.ts';
+
+/** @param folder where commands are run */
+export async function writeStackFile(folder: string, capstan: Capstan, media_url: string): Promise<void> {
+  const stack: StackFile = {
+    api_url: capstan.url,
+    api_key: capstan.key,
+    media_url,
+    project_id: capstan.projectId,
+    console_url: `${capstan.url}/ui/`,
+    temporal_address: '',
+    temporal_ui_url: null,
+    database_url: capstan.databaseUrl,
+    pids: {},
+  };
+  await mkdir(join(folder, '.capstan'));
+  await writeFile(join(folder, '.capstan', 'stack.json'), JSON.stringify(stack));
+}
