@@ -37,7 +37,8 @@ export const ConfigSchema = z.object({
     .optional()
     .meta({ description: 'Base address of Temporal’s Web UI: links of runs and escalations lead there.' }),
   CONSOLE_URL: z.url().optional().meta({
-    description: 'Base address of a console: links of runs and escalations lead there. None by default.',
+    description:
+      'Base address of a console elsewhere: links of runs and escalations lead there. Default: /ui/ of the API.',
   }),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])

@@ -1,4 +1,5 @@
 /** The server process: the API and maintenance, until SIGTERM or SIGINT. A second signal ends it at once. */
+import { fileURLToPath } from 'node:url';
 import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';
 import { readConfig } from './config.ts';
@@ -14,7 +15,10 @@ if (config.API_KEY_FILE !== undefined) {
 }
 let url = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
 const runtime = await createServerRuntime(config, logger, () => url);
-const app = createApp({ services: runtime.services, config, logger });
+// Beside the sources, and beside what they are compiled to.
+const built = import.meta.url.endsWith('.ts') ? '../dist/console' : '../console';
+const consoleFolder = fileURLToPath(new URL(built, import.meta.url));
+const app = createApp({ services: runtime.services, config, logger, consoleFolder });
 const server = await listen(app, {
   host: config.HOST,
   port: config.PORT,

@@ -61,7 +61,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     types: ['config'],
     packages: ['@temporalio/worker', 'node:', 'pino'],
   },
-  server: { imports: ['api', 'config', 'runtime', 'services'], packages: [] },
+  server: { imports: ['api', 'config', 'runtime', 'services'], packages: ['node:'] },
   worker: {
     imports: ['activities', 'config', 'runtime'],
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],

@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import type { Services } from '../services/services.ts';
+import { createConsoleFiles } from './console-files.ts';
 import type { ApiConfig } from './limits.ts';
 import { discardRest } from './middleware/discard-rest.ts';
 import { createDraining } from './middleware/draining.ts';
@@ -22,6 +23,8 @@ export interface AppDependencies {
   readonly services: Services;
   readonly config: ApiConfig;
   readonly logger: Logger;
+  /** Where the console is built, or will be; without it there is none. */
+  readonly consoleFolder?: string;
 }
 
 export interface App {
@@ -30,11 +33,12 @@ export interface App {
   readonly drain: () => void;
 }
 
-export function createApp({ services, config, logger }: AppDependencies): App {
+export function createApp({ services, config, logger, consoleFolder }: AppDependencies): App {
   const draining = createDraining();
   const { closing } = draining;
   watchRevocations(draining, services.access);
-  const routes = createRoutes(services, { config, closing });
+  const console = consoleFolder === undefined ? undefined : createConsoleFiles(consoleFolder);
+  const routes = createRoutes(services, { config, closing, console });
   const limits = createRateLimits(config, () => performance.now());
   const router = mountRoutes(routes, { access: services.access, config, limits, closing });
   const koa = new Koa<RequestState>();

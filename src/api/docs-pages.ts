@@ -1,4 +1,4 @@
-/** The pages under /docs: no inline script or style, nothing from another origin. */
+/** The pages that the server writes itself: no inline script or style, nothing from another origin. */
 import { errorTable } from '../contracts/errors.ts';
 
 function page(title: string, head: string, body: string): string {
@@ -34,6 +34,13 @@ export const initScript = `SwaggerUIBundle({
   persistAuthorization: false,
 });
 `;
+
+export const missingConsolePage = page(
+  'Capstan',
+  '<meta http-equiv="refresh" content="2">',
+  `<h1>The console is being built</h1>
+<p>This page tries again by itself. Meanwhile: <a href="/docs">the API</a>.</p>`,
+);
 
 function errorRow([code, { status, retryable, meaning }]: [string, (typeof errorTable)['internal']]): string {
   return `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${retryable ? 'yes' : 'no'}</td><td>${meaning}</td></tr>`;

@@ -7,7 +7,10 @@ import type { RateConfig } from './rate-limits.ts';
 import type { JsonLimits } from './scan-json.ts';
 
 export type ApiConfig = RateConfig &
-  Pick<Config, 'BODY_LIMIT_BYTES' | 'DEFINITION_LIMIT_BYTES' | 'MEDIA_LIMIT_BYTES' | 'PUBLIC_URL'>;
+  Pick<
+    Config,
+    'BODY_LIMIT_BYTES' | 'DEFINITION_LIMIT_BYTES' | 'MEDIA_LIMIT_BYTES' | 'PUBLIC_URL' | 'TEMPORAL_UI_URL'
+  >;
 
 export interface BodyLimits extends JsonLimits {
   readonly bytes: number;

@@ -2,6 +2,7 @@
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import { Router } from '@koa/router';
+import type { Context } from 'koa';
 import { AppError } from '../errors/app-error.ts';
 import type { Services } from '../services/services.ts';
 import type { ApiConfig } from './limits.ts';
@@ -23,7 +24,7 @@ export function mountRoutes(routes: readonly Route[], options: MountOptions): Ro
   // The methods that Node knows: for each of them a path that is there answers 405, none is "not implemented".
   const router = new Router<RequestState>({ methods: METHODS });
   for (const route of routes) {
-    const guards = route.scope === null ? [] : [authenticate(options.access, options.limits, route.scope)];
+    const guards = route.scope === null ? [] : [authenticate(options, route.scope)];
     const stack = [enter(route), ...guards, answer(route, options)];
     router.register(toRouterPath(route.path), [route.method], stack, { sensitive: true });
   }
@@ -58,7 +59,7 @@ async function within(answer: Promise<unknown>, ms: number): Promise<void> {
   }
 }
 
-function answer(route: Route, { config, closing }: MountOptions): ApiMiddleware {
+function answer(route: Route, { config, limits, closing }: MountOptions): ApiMiddleware {
   return async (ctx) => {
     const { req, state } = ctx;
     const { bytes, body } = await readBody(req, route.body, config);
@@ -66,7 +67,7 @@ function answer(route: Route, { config, closing }: MountOptions): ApiMiddleware 
     else if (closing.aborted) state.gone.abort('gone');
     const ready = await route.handle({
       params: ctx.params,
-      query: ctx.query,
+      query: queryOf(route, ctx),
       headers: req.headers,
       body,
       bytes,
@@ -76,9 +77,17 @@ function answer(route: Route, { config, closing }: MountOptions): ApiMiddleware 
       requestHeaders: req.headers,
       signal: state.gone,
       setHeader: (name, value) => ctx.set(name, value),
+      sawWrongKey: () => limits.sawWrongKey(req.socket.remoteAddress ?? ''),
     });
     sendAnswer(ctx, ready);
   };
+}
+
+/** Without `project_id`, which authentication has read. */
+function queryOf({ scope, method }: Route, { query }: Context): Context['query'] {
+  if (scope === null || (method !== 'GET' && method !== 'HEAD')) return query;
+  const { project_id: _read, ...rest } = query;
+  return rest;
 }
 
 /** Node sets the limit anew for the next request; a client that vanished is noticed by TCP. */

@@ -32,6 +32,7 @@ function errorsOf(route: Route): ErrorCode[] {
     ...(route.scope === null
       ? []
       : (['unauthenticated', 'forbidden', 'rate_limited', 'unavailable'] as const)),
+    ...csrfOf(route),
     ...(isEmptyShape(route.params) ? [] : (['not_found'] as const)),
     ...(route.errors ?? []),
     'internal',
@@ -84,19 +85,34 @@ function requestBody(body: BodyKind): ZodOpenApiOperationObject['requestBody'] {
   }
 }
 
+const ProjectChoice = z.object({
+  project_id: z.string().max(128).optional().meta({ description: 'Instead of `X-Project-ID`.' }),
+});
+
+/** What is read takes `project_id` too, where a header cannot be sent. */
+function queryParameters({ method, query, scope }: Route): { query?: z.ZodObject } {
+  const takesProject = scope !== null && method === 'GET';
+  if (isEmptyShape(query)) return takesProject ? { query: ProjectChoice } : {};
+  return { query: takesProject ? query.safeExtend(ProjectChoice.shape) : query };
+}
+
+function csrfOf({ method, scope }: Route): readonly ErrorCode[] {
+  return scope === null || method === 'GET' || method === 'HEAD' ? [] : ['csrf_refused'];
+}
+
 function toOperation(route: Route): ZodOpenApiOperationObject {
-  const { params, query, headers, scope } = route;
+  const { params, headers, scope } = route;
   const body = requestBody(route.body);
-  const access = scope === null ? [] : [`Scope: \`${scope}\`.`];
+  const access = scope === null ? [] : [scope === 'any' ? 'Any key.' : `Scope: \`${scope}\`.`];
   return {
     operationId: `${route.method.toLowerCase()}_${route.path.replace(/[^A-Za-z0-9]+/g, '_').replace(/^_|_$/g, '')}`,
     tags: [route.tag],
     summary: route.summary,
     description: [...(route.description === undefined ? [] : [route.description]), ...access].join('\n\n'),
-    security: scope === null ? [] : [{ bearer: [] }, { api_key: [] }],
+    security: scope === null ? [] : [{ bearer: [] }, { api_key: [] }, { session: [] }],
     requestParams: {
       ...(isEmptyShape(params) ? {} : { path: params }),
-      ...(isEmptyShape(query) ? {} : { query }),
+      ...queryParameters(route),
       ...(isEmptyShape(headers) ? {} : { header: headers }),
     },
     ...(body === undefined ? {} : { requestBody: body }),
@@ -135,6 +151,7 @@ export function createOpenApi(routes: readonly Route[], serverUrl = '/'): Return
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },
         api_key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+        session: { type: 'apiKey', in: 'cookie', name: 'capstan_session' },
       },
     },
   });

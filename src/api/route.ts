@@ -68,6 +68,8 @@ export interface RawCall extends RawInput {
   readonly signal: CancelSignal;
   /** For headers that an error answer carries too. */
   readonly setHeader: (name: string, value: string) => void;
+  /** Counts against the address that sent one in a body. @throws AppError `rate_limited` */
+  readonly sawWrongKey: () => void;
 }
 
 type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {
@@ -100,8 +102,11 @@ interface RouteFacts {
   readonly errors?: readonly ErrorCode[];
 }
 
+/** `any`: whatever the key may do. */
+export type KeyRouteScope = Scope | 'any';
+
 type Access<A extends Auth> = A extends 'key'
-  ? { readonly auth: A; readonly scope: Scope }
+  ? { readonly auth: A; readonly scope: KeyRouteScope }
   : { readonly auth: A };
 
 type Declaration<
@@ -124,7 +129,7 @@ type Declaration<
 
 export interface Route extends RouteFacts {
   /** Null: open to everyone. */
-  readonly scope: Scope | null;
+  readonly scope: KeyRouteScope | null;
   readonly params: z.ZodObject;
   readonly query: z.ZodObject;
   readonly headers: z.ZodObject;

@@ -17,6 +17,12 @@ export const mostValues = 200_000;
 /** How many runs deep a pipeline may run pipelines, the first run not counted. */
 export const deepestSubRun = 5;
 
+/** How long a browser stays signed in. */
+export const sessionHours = 12;
+
+/** How long a login link can be used. */
+export const loginCodeMinutes = 10;
+
 /** A count as descriptions and messages for people write it. */
 export function showCount(count: number): string {
   return count.toLocaleString('en-US');

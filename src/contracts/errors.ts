@@ -30,6 +30,11 @@ export const errorTable = {
   request_invalid: row(422, false, 'A parameter or field does not have the documented form; see errors[].'),
   unauthenticated: row(401, false, 'No key, an unknown, expired or revoked key, or two different keys.'),
   forbidden: row(403, false, 'The key lacks the scope or the project that the request needs.'),
+  csrf_refused: row(
+    403,
+    false,
+    'The request came with the cookie of a browser, but not provably from a page of this server.',
+  ),
   not_found: row(404, false, 'No such thing in the projects of this key.'),
   method_not_allowed: row(405, false, 'The path exists, the method does not; see the Allow header.'),
   version_conflict: row(

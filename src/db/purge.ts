@@ -2,7 +2,7 @@
 import type { Db } from './connect.ts';
 
 export interface Purge {
-  readonly table: 'idempotency' | 'advice_answer';
+  readonly table: 'idempotency' | 'advice_answer' | 'session' | 'login_code';
   /** Of rows older than this. */
   readonly hours: number;
   /** Rows of one statement. */

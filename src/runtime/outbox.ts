@@ -14,7 +14,7 @@ import { createReconcileRuns } from '../services/runs/reconcile-runs.ts';
 import { createRestartForgottenRuns } from '../services/runs/restart-forgotten-runs.ts';
 import { createWatchCapabilities } from '../services/runs/watch-capabilities.ts';
 import { createScheduleDelivery } from '../services/schedules/deliver-schedule.ts';
-import { linkToConsole } from '../services/web-links.ts';
+import { linkBelow } from '../services/web-links.ts';
 import type { Temporal } from './temporal.ts';
 
 interface OutboxTools extends Temporal {
@@ -22,12 +22,14 @@ interface OutboxTools extends Temporal {
   readonly logger: Logger;
   /** The API's address, known once it listens. */
   readonly publicUrl: () => string;
+  readonly consoleUrl: () => string;
 }
 
 export type Outbox = ReturnType<typeof createOutbox>;
 
 /** What carries rows to Temporal: at once after a request, and again from maintenance until it has arrived. */
-export function createOutbox(config: Config, { db, workflows, schedules, logger, publicUrl }: OutboxTools) {
+export function createOutbox(config: Config, tools: OutboxTools) {
+  const { db, workflows, schedules, logger, publicUrl, consoleUrl } = tools;
   const { HEARTBEAT_TIMEOUT_MS: heartbeatTimeoutMs, ENGINE_VERSION: engineVersion } = config;
   const runs = createRunDelivery({
     db,
@@ -35,7 +37,7 @@ export function createOutbox(config: Config, { db, workflows, schedules, logger,
     heartbeatTimeoutMs,
     engineVersion,
     historyEvents: config.HISTORY_EVENTS,
-    urlOf: (runId) => linkToConsole(config.CONSOLE_URL, `runs/${runId}`) ?? `${publicUrl()}/v1/runs/${runId}`,
+    urlOf: (runId) => linkBelow(consoleUrl(), `runs/${runId}`),
     logger,
   });
   const escalations = createEscalationDelivery({

@@ -33,14 +33,17 @@ interface Base {
   readonly router: Router;
   readonly temporal: Temporal;
   readonly outbox: Outbox;
+  /** The API's address, known once it listens. */
+  readonly publicUrl: () => string;
+  readonly consoleUrl: () => string;
 }
 
-function linksTo({ TEMPORAL_UI_URL, CONSOLE_URL }: Config, { namespace }: Temporal) {
-  return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl: CONSOLE_URL, namespace });
+function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUrl: () => string) {
+  return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl, namespace });
 }
 
 /** Runs, and what becomes one: definitions, plans, schedules. */
-function createRunServices({ config, logger, foundation, router, temporal, outbox }: Base) {
+function createRunServices({ config, logger, foundation, router, temporal, outbox, consoleUrl }: Base) {
   const { db, contexts, results, vetter } = foundation;
   const { fleet, validator } = router;
   const media = createMediaStore(config.MEDIA_URL);
@@ -52,7 +55,7 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
     db,
     delivery: outbox.runs,
     feed: events,
-    web: linksTo(config, temporal),
+    web: linksTo(config, temporal, consoleUrl),
     contexts,
     results,
     submitRun: createSubmitRun(intake),
@@ -74,7 +77,7 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
 }
 
 /** Routed calls that no run makes, and the ladder's questions and answers. */
-function createCallServices({ config, logger, foundation, router, temporal, outbox }: Base) {
+function createCallServices({ config, logger, foundation, router, temporal, outbox, consoleUrl }: Base) {
   const { db, contexts, vetter } = foundation;
   const { fleet, validator, callCapability } = router;
   const calls = createCallService({ db, fleet, callCapability, logger });
@@ -87,7 +90,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
     logger,
     vet: vetter.vet,
     startSoon: outbox.escalations.startSoon,
-    web: linksTo(config, temporal),
+    web: linksTo(config, temporal, consoleUrl),
   });
   const checkDecision = createCheckDecision({ db, fleet, validator, contexts });
   return {
@@ -104,10 +107,15 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
 }
 
 /** Who may come in, what it cost, and how the process fares. */
-function createOfficeServices({ config, foundation: { db, registry }, temporal: { workflows } }: Base) {
+function createOfficeServices({
+  config,
+  foundation: { db, registry },
+  temporal: { workflows },
+  publicUrl,
+}: Base) {
   const keyEnvironment = config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
   return {
-    access: createAccessService(db, { keyEnvironment }),
+    access: createAccessService(db, { keyEnvironment, publicUrl }),
     audit: createAuditService(db),
     registry,
     publishers: createPublisherService(db),
@@ -123,9 +131,10 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   const { db, registry } = foundation;
   const router = createRouter(config, logger, foundation);
   const temporal = await createTemporal(config);
-  const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl });
+  const consoleUrl = (): string => config.CONSOLE_URL ?? `${publicUrl()}/ui/`;
+  const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const keeping = createKeeping(config, { ...temporal, db, logger, registry, outbox });
-  const base = { config, logger, foundation, router, temporal, outbox };
+  const base = { config, logger, foundation, router, temporal, outbox, publicUrl, consoleUrl };
   const runs = createRunServices(base);
   const calls = createCallServices(base);
   await router.start();

@@ -1,4 +1,4 @@
-/** Where people see things: Temporal's Web UI, and the console once there is one. What is not set has no link. */
+/** Where people see things: Temporal's Web UI, which has no link where it is not set, and the console. */
 import type { Run } from '../contracts/run.ts';
 import { type RunRef, runWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
 
@@ -7,7 +7,7 @@ export interface WebPlaces {
   readonly temporalUiUrl: string | undefined;
   readonly namespace: string;
   /** Base address of the console. */
-  readonly consoleUrl: string | undefined;
+  readonly consoleUrl: () => string;
 }
 
 export type WebLink = Pick<Run['links'], 'console' | 'temporal'>;
@@ -17,25 +17,17 @@ export interface WebLinks {
   ofEscalation(escalationId: string, workflowId: string): WebLink;
 }
 
-function below(base: string, path: string): string {
+export function linkBelow(base: string, path: string): string {
   return `${base}${base.endsWith('/') ? '' : '/'}${path}`;
-}
-
-/** Undefined where there is no console. @param path in it */
-export function linkToConsole(consoleUrl: string | undefined, path: string): string | undefined {
-  return consoleUrl === undefined ? undefined : below(consoleUrl, path);
 }
 
 export function createWebLinks({ temporalUiUrl, namespace, consoleUrl }: WebPlaces): WebLinks {
   const toTemporal = (workflowId: string): WebLink => {
     if (temporalUiUrl === undefined) return {};
     const path = `namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflowId)}`;
-    return { temporal: below(temporalUiUrl, path) };
+    return { temporal: linkBelow(temporalUiUrl, path) };
   };
-  const toConsole = (path: string): WebLink => {
-    const console = linkToConsole(consoleUrl, path);
-    return console === undefined ? {} : { console };
-  };
+  const toConsole = (path: string): WebLink => ({ console: linkBelow(consoleUrl(), path) });
   return {
     ofRun: (run) => ({ ...toConsole(`runs/${run.run_id}`), ...toTemporal(runWorkflowId(run)) }),
     ofEscalation: (id, workflowId) => ({ ...toConsole(`escalations/${id}`), ...toTemporal(workflowId) }),

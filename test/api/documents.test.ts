@@ -44,6 +44,9 @@ describe('the OpenAPI document', () => {
         'DELETE /v1/keys/{id}',
         'DELETE /v1/media/{job_id}/{file}',
         'GET /livez',
+        'DELETE /v1/session',
+        'GET /v1/session',
+        'POST /v1/login-links',
         'GET /readyz',
         'GET /v1/capabilities',
         'GET /v1/budgets',
@@ -94,6 +97,7 @@ describe('the OpenAPI document', () => {
         'POST /v1/schedules/{id}/pause',
         'POST /v1/schedules/{id}/resume',
         'POST /v1/schedules/{id}/trigger',
+        'POST /v1/session',
         'PUT /v1/publishers/{name}',
         'PUT /v1/schedules/{id}',
         'GET /v1/schemas/pipeline.json',
@@ -129,7 +133,7 @@ describe('the OpenAPI document', () => {
       const { status } = await api.call(url, { method, headers: { authorization: '' } });
       const isOpen = operation.security.length === 0;
       expect([method, path, status === 401]).toEqual([method, path, !isOpen]);
-      if (isOpen) expect(status).toBe(200);
+      if (isOpen && method === 'get') expect(status).toBe(200);
     }
   });
 
@@ -189,10 +193,5 @@ describe('the pages for people', () => {
   test('explain every error code where a problem points to', async () => {
     const page = await (await api.call('/docs/errors')).text();
     for (const code of errorCodes) expect(page).toContain(`id="${code}"`);
-  });
-
-  test.each(['/', '/ui/'])('are where %s leads', async (path) => {
-    const answer = await api.call(path, { headers: { authorization: '' } });
-    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/docs']);
   });
 });

@@ -324,6 +324,17 @@ create table ledger_entry (
 CREATE INDEX ledger_entry_listed ON public.ledger_entry USING btree (project_id, budget_window DESC, entry_id DESC);
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE ON public.ledger_entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
+create table login_code (
+  code_sha256 bytea not null,
+  key_id text not null,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint login_code_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(key_id),
+  constraint login_code_pkey PRIMARY KEY (code_sha256)
+);
+CREATE INDEX login_code_by_key ON public.login_code USING btree (key_id);
+CREATE INDEX login_code_created_at ON public.login_code USING btree (created_at);
+
 create table pipeline_alias (
   project_id text not null,
   pipeline text not null,
@@ -495,6 +506,17 @@ create table schema_floor (
   constraint schema_floor_is_only_check CHECK (is_only),
   constraint schema_floor_pkey PRIMARY KEY (is_only)
 );
+
+create table session (
+  secret_sha256 bytea not null,
+  key_id text not null,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint session_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(key_id),
+  constraint session_pkey PRIMARY KEY (secret_sha256)
+);
+CREATE INDEX session_by_key ON public.session USING btree (key_id);
+CREATE INDEX session_created_at ON public.session USING btree (created_at);
 
 create table skill (
   skill_id text not null,

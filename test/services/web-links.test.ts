@@ -7,7 +7,7 @@ test('a run and a ladder are found where people look', () => {
   const links = createWebLinks({
     temporalUiUrl: 'http://127.0.0.1:7402/',
     namespace: 'media team',
-    consoleUrl: 'https://capstan.test/ui',
+    consoleUrl: () => 'https://capstan.test/ui',
   });
   expect(links.ofRun(run)).toEqual({
     console: 'https://capstan.test/ui/runs/run_1',
@@ -19,7 +19,11 @@ test('a run and a ladder are found where people look', () => {
   });
 });
 
-test('what is not set has no link', () => {
-  const links = createWebLinks({ temporalUiUrl: undefined, namespace: 'default', consoleUrl: undefined });
-  expect([links.ofRun(run), links.ofEscalation('esc_1', 'ladder/esc_1')]).toEqual([{}, {}]);
+test('a Web UI that is not set has no link', () => {
+  const consoleUrl = () => 'http://127.0.0.1:7400/ui/';
+  const links = createWebLinks({ temporalUiUrl: undefined, namespace: 'default', consoleUrl });
+  expect([links.ofRun(run), links.ofEscalation('esc_1', 'ladder/esc_1')]).toEqual([
+    { console: 'http://127.0.0.1:7400/ui/runs/run_1' },
+    { console: 'http://127.0.0.1:7400/ui/escalations/esc_1' },
+  ]);
 });

@@ -23,6 +23,8 @@ export interface TestApi {
   readonly projectId: string;
   /** Every log line that was written, as text. */
   readonly log: string[];
+  /** Where the console would be built; not there at first. */
+  readonly consoleFolder: string;
   /** `fetch` with the admin key; a header set to '' is left out. */
   readonly call: (path: string, options?: CallOptions) => Promise<Response>;
   readonly createKey: (options: { scopes: KeyScope[]; projects?: string[] }) => Promise<string>;
@@ -86,16 +88,18 @@ export async function startTestApi(
     RATE_LIMITS: 'off',
     ...settings,
   });
+  const consoleFolder = join(folder, 'console');
+  const publicUrl = () => config.PUBLIC_URL ?? 'http://capstan.test';
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   const log: string[] = [];
   const logger = pino({ level: 'debug' }, { write: (line: string) => void log.push(line) });
-  const runtime = await createServerRuntime(config, logger, () => 'http://capstan.test');
+  const runtime = await createServerRuntime(config, logger, publicUrl);
   const db = connectDatabase(database.url, 3);
   const { project_id: projectId, api_key: apiKey } = await ensureDefaultProject(db, {
     apiKeyFile: join(folder, 'api-key'),
   });
-  const services = { ...runtime.services, access: createAccessService(db, { cacheMs: 0 }) };
-  const server = await listen(createApp({ services, config, logger }), {
+  const services = { ...runtime.services, access: createAccessService(db, { cacheMs: 0, publicUrl }) };
+  const server = await listen(createApp({ services, config, logger, consoleFolder }), {
     host: '127.0.0.1',
     port: 0,
     headersTimeoutMs: config.HEADERS_TIMEOUT_MS,
@@ -114,6 +118,7 @@ export async function startTestApi(
     apiKey,
     projectId,
     log,
+    consoleFolder,
     call,
     createKey,
     createProject: async (name) => {

@@ -52,18 +52,6 @@ function swaggerRoute(name: keyof typeof swaggerFiles): Route {
   });
 }
 
-function redirectRoute(path: string): Route {
-  return route({
-    method: 'GET',
-    path,
-    tag: 'docs',
-    summary: 'Leads to the API page',
-    auth: 'open',
-    responses: { 302: 'empty' },
-    handle: () => ({ status: 302, headers: { Location: '/docs' } }),
-  });
-}
-
 export function docsRoutes(): Route[] {
   return [
     textRoute({ path: '/docs', summary: 'The API for people', content: 'text/html', text: apiPage }),
@@ -80,7 +68,5 @@ export function docsRoutes(): Route[] {
       text: initScript,
     }),
     ...(Object.keys(swaggerFiles) as (keyof typeof swaggerFiles)[]).map(swaggerRoute),
-    redirectRoute('/'),
-    redirectRoute('/ui/'),
   ];
 }

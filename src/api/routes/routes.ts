@@ -1,10 +1,12 @@
 import type { Services } from '../../services/services.ts';
+import type { ConsoleFiles } from '../console-files.ts';
 import type { ApiConfig } from '../limits.ts';
 import type { Route } from '../route.ts';
 import { accessRoutes } from './access.ts';
 import { auditRoutes } from './audit.ts';
 import { callRoutes } from './calls.ts';
 import { capabilityRoutes } from './capabilities.ts';
+import { consoleRoutes } from './console.ts';
 import { docsRoutes } from './docs.ts';
 import { documentRoutes } from './documents.ts';
 import { escalationRoutes } from './escalation.ts';
@@ -21,12 +23,13 @@ import { runEventRoutes } from './run-events.ts';
 import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { serviceRoutes } from './service.ts';
+import { sessionRoutes } from './session.ts';
 import { skillRoutes } from './skills.ts';
 
 /** Every route of the API. All but the pages for people are in the OpenAPI document. */
 export function createRoutes(
   services: Services,
-  options: { config: ApiConfig; closing: AbortSignal },
+  options: { config: ApiConfig; closing: AbortSignal; console?: ConsoleFiles | undefined },
 ): Route[] {
   const documented = [
     ...capabilityRoutes(services),
@@ -45,9 +48,15 @@ export function createRoutes(
     ...reviewRoutes(services),
     ...skillRoutes(services),
     ...moneyRoutes(services),
+    ...sessionRoutes(services, options.config),
     ...accessRoutes(services),
     ...auditRoutes(services),
     ...serviceRoutes(services, options),
   ];
-  return [...documented, ...documentRoutes(documented, options.config), ...docsRoutes()];
+  return [
+    ...documented,
+    ...documentRoutes(documented, options.config),
+    ...docsRoutes(),
+    ...consoleRoutes(options.console),
+  ];
 }

@@ -55,7 +55,7 @@ const learn: Scenario = async (session, files, info, signal) => {
   const { showLearning } = await import('../demo/learning-demo.ts');
   try {
     const holds = await showLearning(session, files, signal);
-    showAddresses(session, info);
+    await showAddresses(session, info);
     return holds ? exitCodes.ok : exitCodes.failed;
   } catch (thrown) {
     if (signal.aborted) return exitCodes.interrupted;

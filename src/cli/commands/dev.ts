@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Stack } from '../../dev/stack.ts';
+import { createApiClient } from '../client/api-client.ts';
+import { linkToConsole } from '../client/console-link.ts';
 import { stackSignal, untilAborted } from '../client/stack-signal.ts';
 
 interface DevOptions {
@@ -16,18 +18,24 @@ function parsePort(text: string): number {
   throw new InvalidArgumentError('a port is a number from 0 (any free one) to 65535');
 }
 
-function describeStack({ info, file }: Stack): string {
+function describeStack({ info, file }: Stack, consoleUrl: string): string {
   return [
     '',
     'Capstan is ready.',
     `  API          ${info.api_url}`,
     `  API docs     ${info.api_url}/docs`,
-    `  Console      ${info.console_url}`,
+    `  Console      ${consoleUrl}`,
     `  Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
     `  Access       ${file} (holds the API key)`,
     'Ctrl-C stops everything.',
     '',
   ].join('\n');
+}
+
+/** The console's address, already signed in: once, within 10 minutes. */
+function signedIn({ info }: Stack): Promise<string> {
+  const client = createApiClient({ url: info.api_url, key: info.api_key, project: info.project_id });
+  return linkToConsole(client);
 }
 
 async function runDev(options: DevOptions): Promise<void> {
@@ -45,7 +53,7 @@ async function runDev(options: DevOptions): Promise<void> {
       report: printer.report,
       signal,
     });
-    console.log(options.json ? JSON.stringify(stack.info) : describeStack(stack));
+    console.log(options.json ? JSON.stringify(stack.info) : describeStack(stack, await signedIn(stack)));
     await untilAborted(signal);
     printer.report({ part: 'capstan', status: 'note', detail: 'stopping', elapsedMs: 0 });
     await stack.stop();

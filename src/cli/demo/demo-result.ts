@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { StackFile } from '../../contracts/stack.ts';
+import { linkToConsole } from '../client/console-link.ts';
 import type { Session } from '../client/session.ts';
 import { getRun } from '../input/run-reference.ts';
 import { formatDuration, formatUsd } from '../render/amounts.ts';
@@ -42,14 +43,14 @@ export async function showDemoResult(session: Session, runId: string, info: Stac
     );
   }
   print.line('');
-  showAddresses(session, info);
+  await showAddresses(session, info);
 }
 
-export function showAddresses({ print }: Session, info: StackFile): void {
+export async function showAddresses({ client, print }: Session, info: StackFile): Promise<void> {
   print.lines([
     `API          ${info.api_url}`,
     `API docs     ${info.api_url}/docs`,
-    `Console      ${info.console_url}`,
+    `Console      ${await linkToConsole(client)}`,
     `Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
     '',
   ]);

@@ -26,7 +26,10 @@ export type NewKey = Pick<
 const columns = `key_id, name, secret_sha256, scopes, projects, created_by, expires_at, revoked_at, created_at,
   case when former_until > now() then former_sha256 end as former_sha256`;
 
-const isLive = 'revoked_at is null and (expires_at is null or expires_at > now())';
+/** The condition by which a key works. @param table its name or alias in the query */
+export function isLiveKey(table: string): string {
+  return `${table}.revoked_at is null and (${table}.expires_at is null or ${table}.expires_at > now())`;
+}
 
 export async function insertKey(db: Db, key: NewKey): Promise<void> {
   await db.raw(
@@ -42,7 +45,7 @@ export async function insertKey(db: Db, key: NewKey): Promise<void> {
 /** Null when there is none, or it is revoked or expired. */
 export async function findLiveKey(db: Db, keyId: string): Promise<KeyRow | null> {
   const { rows } = await db.raw<{ rows: KeyRow[] }>(
-    `select ${columns} from api_key where key_id = ? and ${isLive}`,
+    `select ${columns} from api_key where key_id = ? and ${isLiveKey('api_key')}`,
     [keyId],
   );
   return rows[0] ?? null;

@@ -42,6 +42,7 @@ import { idempotencyTable } from '../schema/idempotency.sql.ts';
 import { instanceTable } from '../schema/instance.sql.ts';
 import { jobTable } from '../schema/job.sql.ts';
 import { ledgerEntryTable } from '../schema/ledger-entry.sql.ts';
+import { loginCodeTable } from '../schema/login-code.sql.ts';
 import { pipelineAliasTable } from '../schema/pipeline-alias.sql.ts';
 import { pipelineVersionTable } from '../schema/pipeline-version.sql.ts';
 import { projectTable } from '../schema/project.sql.ts';
@@ -50,6 +51,7 @@ import { reviewTable } from '../schema/review.sql.ts';
 import { runTable } from '../schema/run.sql.ts';
 import { scheduleTable } from '../schema/schedule.sql.ts';
 import { schemaFloorTable } from '../schema/schema-floor.sql.ts';
+import { sessionTable } from '../schema/session.sql.ts';
 import { skillTable } from '../schema/skill.sql.ts';
 import { skillUseTable } from '../schema/skill-use.sql.ts';
 import { skillVersionTable } from '../schema/skill-version.sql.ts';
@@ -61,6 +63,8 @@ const triggerFunctions = [refuseChange, refuseShrinking, touchInstance];
 const tables = [
   projectTable,
   apiKeyTable,
+  sessionTable,
+  loginCodeTable,
   idempotencyTable,
   capabilitySpecTable,
   instanceTable,

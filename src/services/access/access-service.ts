@@ -12,14 +12,17 @@ import type {
   ProjectRequest,
   RotationRequest,
 } from '../../contracts/access.ts';
+import type { LoginLink, SessionRequest } from '../../contracts/session.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { listKeys } from '../../db/access/api-key.ts';
 import { listProjects, type ProjectRow } from '../../db/access/project.ts';
+import { deleteSession, findSessionHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { Caller } from './caller.ts';
 import { createProject } from './create-project.ts';
 import { createKey, revokeKey, rotateKey, toKey } from './keys.ts';
+import { createLoginLink, describeSession, digestOf, isSessionText, openSession } from './sessions.ts';
 import { type KeyHolder, verifyKey } from './verify-key.ts';
 
 export interface AccessSettings {
@@ -27,9 +30,15 @@ export interface AccessSettings {
   readonly cacheMs: number;
   /** Shown in new keys: `dev` or `live`. */
   readonly keyEnvironment: string;
+  /** Where browsers reach the console. */
+  readonly publicUrl: () => string;
 }
 
-const defaults: AccessSettings = { cacheMs: 5_000, keyEnvironment: 'dev' };
+const defaults: AccessSettings = {
+  cacheMs: 5_000,
+  keyEnvironment: 'dev',
+  publicUrl: () => 'http://127.0.0.1:7400',
+};
 
 function toProject({ daily_limit_nano, created_at, ...row }: ProjectRow): Project {
   return {
@@ -43,30 +52,49 @@ function afterOf(cursor: string | undefined) {
   return cursor === undefined ? null : decodeCursor(cursor);
 }
 
+/** Of a key, or of a session by its secret. Null when it is malformed, unknown or over. */
+async function verify(db: Db, text: string): Promise<KeyHolder | null> {
+  if (!isSessionText(text)) return verifyKey(db, text);
+  const row = await findSessionHolder(db, digestOf(text));
+  return row === null ? null : { ...row, scopes: new Set(row.scopes) };
+}
+
 export function createAccessService(db: Db, settings: Partial<AccessSettings> = {}) {
-  const { cacheMs, keyEnvironment: environment } = { ...defaults, ...settings };
+  const { cacheMs, keyEnvironment: environment, publicUrl } = { ...defaults, ...settings };
   const trusted = new LRUCache<string, KeyHolder>({ max: 10_000, ttl: cacheMs, ttlResolution: 0 });
   const forget = (keyIds: readonly string[]): void => {
     for (const [digest, { key_id }] of trusted.entries()) if (keyIds.includes(key_id)) trusted.delete(digest);
   };
 
   return {
-    /** Null when the key is malformed, unknown, expired or revoked. */
+    /** By a key or the secret of a session. Null when it is malformed, unknown, expired or revoked. */
     identify: async (keyText: string): Promise<KeyHolder | null> => {
       const digest = hash('sha256', keyText, 'base64');
       const known = trusted.get(digest);
       if (known !== undefined) return known;
-      const holder = await verifyKey(db, keyText);
+      const holder = await verify(db, keyText);
       if (holder !== null && cacheMs > 0) trusted.set(digest, holder);
       return holder;
     },
 
     /** Asks the database, whatever is trusted; so it is the first to hear of a revocation. */
     isValid: async (keyText: string): Promise<boolean> => {
-      const isValid = (await verifyKey(db, keyText)) !== null;
+      const isValid = (await verify(db, keyText)) !== null;
       if (!isValid) trusted.delete(hash('sha256', keyText, 'base64'));
       return isValid;
     },
+
+    /** @returns its secret; null when what should open it is wrong, used or over */
+    openSession: (request: SessionRequest): Promise<string | null> => openSession(db, request),
+
+    closeSession: async (secret: string): Promise<void> => {
+      await deleteSession(db, digestOf(secret));
+      trusted.delete(hash('sha256', secret, 'base64'));
+    },
+
+    describeSession: (caller: Caller) => describeSession(db, caller),
+
+    createLoginLink: (caller: Caller): Promise<LoginLink> => createLoginLink(db, caller, publicUrl()),
 
     createProject: async (caller: Caller, request: ProjectRequest): Promise<Project> => {
       const { row, holders } = await createProject(db, caller, request);

@@ -20,6 +20,11 @@ function randomText(bits: number, length: number): string {
   return toBase62(BigInt(`0x${randomBytes(bits / 8).toString('hex')}`), length);
 }
 
+/** 256 random bits. */
+export function randomSecret(): string {
+  return randomText(256, 43);
+}
+
 function checksumOf(text: string): string {
   return toBase62(BigInt(crc32(text)), 6);
 }
@@ -37,7 +42,7 @@ function toParts(id: string, secret: string): KeyParts {
 }
 
 function writeKey(environment: string, id: string): KeyParts & { key: string } {
-  const secret = randomText(256, 43);
+  const secret = randomSecret();
   const text = `cap_${environment}_${id}_${secret}`;
   return { ...toParts(id, secret), key: `${text}${checksumOf(text)}` };
 }

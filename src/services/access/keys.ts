@@ -9,6 +9,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import { findKeyOf, findLiveKey, insertKey, type KeyRow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import { lockKeys, replaceSecret, revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
+import { endSessionsOf } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, requireProjects, requireScopes } from './caller.ts';
@@ -102,6 +103,7 @@ export async function rotateKey(
     const renewed = { secret_sha256: fresh.secret_sha256, overlapS };
     if (row === null || !(await replaceSecret(trx, { keyId, from: caller.key_id }, renewed)))
       throw new AppError('not_found', `no key ${keyId} that works and is ${caller.key_id} or below it`);
+    await endSessionsOf(trx, keyId, overlapS);
     const entry = { actor: caller.key_id, action: 'key.rotated', subject: keyId };
     const data = { overlap_s: overlapS };
     await insertAudits(

@@ -1,6 +1,7 @@
 /** What maintenance does, and how often. */
 
 import type { MediaStore } from '../../clients/media/media-store.ts';
+import { purgeSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { purgeAdviceAnswers } from '../../db/escalation/advice-answer.ts';
@@ -82,6 +83,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'forgotten runs', everyMs: 5 * minuteMs, work: () => dependencies.restartForgottenRuns() },
     { name: 'budgets', everyMs: minuteMs, work: () => budgets.reconcile() },
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
+    { name: 'old sessions', everyMs: purgeMs, isRoutine: true, work: () => purgeSessions(db) },
     { name: 'orphaned escalations', everyMs: minuteMs, work: () => cancelOrphanedEscalations(db) },
     { name: 'orphaned reviews', everyMs: minuteMs, work: () => cancelOrphanedReviews(db) },
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },

@@ -1,0 +1,103 @@
+/** Signing in with a browser, and out. */
+import { LoginLink, Session, SessionRequest } from '../../contracts/session.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { Services } from '../../services/services.ts';
+import { json } from '../body-kind.ts';
+import type { ApiConfig } from '../limits.ts';
+import { type Route, route } from '../route.ts';
+import { refuseForeignPage } from '../same-origin.ts';
+import { createSessionCookie } from '../session-cookie.ts';
+import { version } from '../version.ts';
+
+type Access = Pick<Services, 'access'>;
+
+export function sessionRoutes(services: Access, config: ApiConfig): Route[] {
+  return [
+    openSession(services, config),
+    showSession(services, config),
+    closeSession(services, config),
+    createLoginLink(services),
+  ];
+}
+
+function openSession({ access }: Access, config: ApiConfig): Route {
+  const cookie = createSessionCookie(config.PUBLIC_URL);
+  return route({
+    method: 'POST',
+    path: '/v1/session',
+    tag: 'session',
+    summary: 'Sign a browser in, by a key or the code of a login link',
+    description:
+      'The answer sets a cookie that acts as the key for 12 hours, at most as long as the key works. With it, everything but GET and HEAD needs `X-Capstan-Console: 1` and comes from a page of this server.',
+    auth: 'open',
+    body: json(SessionRequest),
+    responses: { 204: 'empty' },
+    errors: ['unauthenticated', 'csrf_refused', 'rate_limited', 'unavailable'],
+    handle: async ({ body, requestHeaders, sawWrongKey, setHeader }) => {
+      refuseForeignPage(requestHeaders, config.PUBLIC_URL);
+      const secret = await access.openSession(body);
+      if (secret === null) {
+        sawWrongKey();
+        throw new AppError(
+          'unauthenticated',
+          body.code === undefined
+            ? 'the key is unknown, expired or revoked'
+            : 'the code is unknown, over or was used; capstan login makes another link',
+        );
+      }
+      setHeader('Cache-Control', 'no-store');
+      return { status: 204, headers: { 'Set-Cookie': cookie.write(secret) } };
+    },
+  });
+}
+
+function showSession({ access }: Access, { TEMPORAL_UI_URL }: ApiConfig): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/session',
+    tag: 'session',
+    summary: 'Who is calling: the key, what it may do, and its projects',
+    auth: 'key',
+    scope: 'any',
+    responses: { 200: Session },
+    handle: async ({ caller }) => ({
+      status: 200,
+      body: {
+        ...(await access.describeSession(caller)),
+        version,
+        temporal_ui_url: TEMPORAL_UI_URL ?? null,
+      },
+    }),
+  });
+}
+
+function closeSession({ access }: Access, config: ApiConfig): Route {
+  const cookie = createSessionCookie(config.PUBLIC_URL);
+  return route({
+    method: 'DELETE',
+    path: '/v1/session',
+    tag: 'session',
+    summary: 'Sign the browser out; its key stays',
+    auth: 'key',
+    scope: 'any',
+    responses: { 204: 'empty' },
+    handle: async ({ requestHeaders }) => {
+      const secret = cookie.read(requestHeaders.cookie);
+      if (secret !== null) await access.closeSession(secret);
+      return { status: 204, headers: { 'Set-Cookie': cookie.clear } };
+    },
+  });
+}
+
+function createLoginLink({ access }: Access): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/login-links',
+    tag: 'session',
+    summary: 'Make a link that signs a browser in as the calling key: once, within 10 minutes',
+    auth: 'key',
+    scope: 'admin',
+    responses: { 201: LoginLink },
+    handle: async ({ caller }) => ({ status: 201, body: await access.createLoginLink(caller) }),
+  });
+}

@@ -1,0 +1,80 @@
+/** Sessions of browsers, and the codes that open them. Both end with their key. */
+import type { Db } from '../connect.ts';
+import { purgeOld } from '../purge.ts';
+import { isLiveKey, type KeyRow } from './api-key.ts';
+
+type Holder = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
+
+/** It ends after `hours`, or with its key. */
+export async function insertSession(
+  db: Db,
+  {
+    secret_sha256,
+    keyId,
+    hours,
+  }: { readonly secret_sha256: Buffer; readonly keyId: string; readonly hours: number },
+): Promise<void> {
+  await db.raw(
+    `insert into session (secret_sha256, key_id, expires_at)
+     select ?, key_id, least(now() + make_interval(hours => ?), expires_at) from api_key where key_id = ?`,
+    [secret_sha256, hours, keyId],
+  );
+}
+
+/** Null when it is unknown or over, or its key is. */
+export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<Holder | null> {
+  const { rows } = await db.raw<{ rows: Holder[] }>(
+    `select key_id, scopes, projects from session s join api_key k using (key_id)
+     where s.secret_sha256 = ? and s.expires_at > now() and ${isLiveKey('k')}`,
+    [secret_sha256],
+  );
+  return rows[0] ?? null;
+}
+
+export async function deleteSession(db: Db, secret_sha256: Buffer): Promise<void> {
+  await db('session').where({ secret_sha256 }).delete();
+}
+
+/** @returns when it ends */
+export async function insertLoginCode(
+  db: Db,
+  {
+    code_sha256,
+    keyId,
+    minutes,
+  }: { readonly code_sha256: Buffer; readonly keyId: string; readonly minutes: number },
+): Promise<Date> {
+  const { rows } = await db.raw<{ rows: [{ expires_at: Date }] }>(
+    `insert into login_code (code_sha256, key_id, expires_at)
+     select ?, key_id, least(now() + make_interval(mins => ?), expires_at) from api_key where key_id = ?
+     returning expires_at`,
+    [code_sha256, minutes, keyId],
+  );
+  return rows[0].expires_at;
+}
+
+/** It is gone by this, so of two that bring it one gets the key. Null when it is unknown, used or over, or its key is. */
+export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<Holder | null> {
+  const { rows } = await db.raw<{ rows: Holder[] }>(
+    `with used as (delete from login_code where code_sha256 = ? returning key_id, expires_at)
+     select key_id, scopes, projects from used u join api_key k using (key_id)
+     where u.expires_at > now() and ${isLiveKey('k')}`,
+    [code_sha256],
+  );
+  return rows[0] ?? null;
+}
+
+/** Sessions and codes of a key whose secret is renewed end when the former secret does. */
+export async function endSessionsOf(trx: Db, keyId: string, overlapS: number): Promise<void> {
+  for (const table of ['session', 'login_code'])
+    await trx.raw(
+      `update ${table} set expires_at = least(expires_at, now() + make_interval(secs => ?)) where key_id = ?`,
+      [overlapS, keyId],
+    );
+}
+
+/** Of those that are over for longer than anybody asks. @returns how many */
+export async function purgeSessions(db: Db): Promise<number> {
+  const sessions = await purgeOld(db, { table: 'session', hours: 24 });
+  return sessions + (await purgeOld(db, { table: 'login_code', hours: 24 }));
+}

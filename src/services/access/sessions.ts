@@ -1,0 +1,81 @@
+/**
+ * Browsers that have signed in. S1: a session acts as its key, never as more. S2: it ends after 12 hours, and with its
+ * key: revoked, expired, or its secret renewed and the former one over. S3: what opens one (a key, or a code of one use
+ * and 10 minutes) is not kept by it, and the database holds digests alone.
+ */
+import { hash } from 'node:crypto';
+import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
+import type { LoginLink, SessionRequest } from '../../contracts/session.ts';
+import { findLiveKey } from '../../db/access/api-key.ts';
+import { insertAudits } from '../../db/access/audit.ts';
+import { listProjects } from '../../db/access/project.ts';
+import { insertLoginCode, insertSession, useLoginCode } from '../../db/access/session.ts';
+import type { Db } from '../../db/connect.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { Caller } from './caller.ts';
+import { randomSecret } from './key-text.ts';
+import { type KeyHolder, verifyKey } from './verify-key.ts';
+
+const form = /^ses_[0-9A-Za-z]{43}$/;
+
+/** Keys begin with `cap_`, so the two are never mistaken for one another. */
+export function isSessionText(text: string): boolean {
+  return form.test(text);
+}
+
+export function digestOf(secret: string): Buffer {
+  return hash('sha256', secret, 'buffer');
+}
+
+type Opener = Pick<KeyHolder, 'key_id' | 'projects'>;
+
+async function findOpener(trx: Db, request: SessionRequest): Promise<Opener | null> {
+  return request.code === undefined ? verifyKey(trx, request.key) : useLoginCode(trx, digestOf(request.code));
+}
+
+function auditOf({ key_id, projects }: Opener, action: string) {
+  return projects.map((project_id) => ({ actor: key_id, action, subject: key_id, project_id, data: {} }));
+}
+
+/** @returns the secret of the new session; null when what should open it is wrong, used or over */
+export function openSession(db: Db, request: SessionRequest): Promise<string | null> {
+  return db.transaction(async (trx) => {
+    const opener = await findOpener(trx, request);
+    if (opener === null) return null;
+    const secret = `ses_${randomSecret()}`;
+    await insertSession(trx, {
+      secret_sha256: digestOf(secret),
+      keyId: opener.key_id,
+      hours: sessionHours,
+    });
+    await insertAudits(trx, auditOf(opener, 'session.opened'));
+    return secret;
+  });
+}
+
+/** The code stands in the fragment, which browsers send to nobody, so it is in no log. */
+export function createLoginLink(db: Db, caller: Caller, publicUrl: string): Promise<LoginLink> {
+  return db.transaction(async (trx) => {
+    const code = randomSecret();
+    const expires_at = await insertLoginCode(trx, {
+      code_sha256: digestOf(code),
+      keyId: caller.key_id,
+      minutes: loginCodeMinutes,
+    });
+    await insertAudits(trx, auditOf(caller, 'login_link.created'));
+    return { url: new URL(`/ui/login#${code}`, publicUrl).href, expires_at: expires_at.toISOString() };
+  });
+}
+
+/** What a page shows of who has signed in. @throws AppError `unauthenticated` when the key has just ended */
+export async function describeSession(db: Db, { key_id, projects, scopes }: Caller) {
+  const key = await findLiveKey(db, key_id);
+  if (key === null) throw new AppError('unauthenticated', `${key_id} was revoked or has expired`);
+  const rows = await listProjects(db, { ids: projects, after: null, limit: projects.length });
+  return {
+    key_id,
+    name: key.name,
+    scopes: [...scopes],
+    projects: rows.map(({ project_id, name, timezone }) => ({ project_id, name, timezone })),
+  };
+}
