@@ -39,7 +39,7 @@ export const pagePolicy = [
 ].join(';');
 
 /** Of the worker, which compiles schemas to code: it reaches nothing. */
-export const workerPolicy = "default-src 'none';script-src 'self' 'unsafe-eval';connect-src 'none'";
+const workerPolicy = "default-src 'none';script-src 'self' 'unsafe-eval';connect-src 'none'";
 
 const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
