@@ -20,7 +20,7 @@ export const SessionRequest = z
 export type SessionRequest = z.infer<typeof SessionRequest>;
 
 /** Who has signed in. */
-export const Session = z
+export const BrowserSession = z
   .strictObject({
     key_id: z.string(),
     /** Of the key. */
@@ -32,7 +32,7 @@ export const Session = z
     temporal_ui_url: z.string().nullable(),
   })
   .meta({ id: 'Session' });
-export type Session = z.infer<typeof Session>;
+export type BrowserSession = z.infer<typeof BrowserSession>;
 
 /** Signs a browser in as the key that asked for it, once. */
 export const LoginLink = z.strictObject({ url: z.string(), expires_at: Instant }).meta({ id: 'LoginLink' });

@@ -1,7 +1,7 @@
 /** Signing in with a browser: what opens a session, what it may do, what it does not survive. */
 import { hash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Session } from '../../src/contracts/session.ts';
+import type { BrowserSession } from '../../src/contracts/session.ts';
 import { purgeSessions } from '../../src/db/access/session.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
@@ -53,7 +53,7 @@ describe('signing in', () => {
   });
 
   test('says who one is', async () => {
-    const [status, session] = await readJson<Session>(withCookie(await signIn(), '/v1/session'));
+    const [status, session] = await readJson<BrowserSession>(withCookie(await signIn(), '/v1/session'));
     expect([status, session]).toEqual([
       200,
       {

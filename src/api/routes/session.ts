@@ -1,5 +1,5 @@
 /** Signing in with a browser, and out. */
-import { LoginLink, Session, SessionRequest } from '../../contracts/session.ts';
+import { BrowserSession, LoginLink, SessionRequest } from '../../contracts/session.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
@@ -9,9 +9,9 @@ import { refuseForeignPage } from '../same-origin.ts';
 import { createSessionCookie } from '../session-cookie.ts';
 import { version } from '../version.ts';
 
-type Access = Pick<Services, 'access'>;
+type SessionServices = Pick<Services, 'access'>;
 
-export function sessionRoutes(services: Access, config: ApiConfig): Route[] {
+export function sessionRoutes(services: SessionServices, config: ApiConfig): Route[] {
   return [
     openSession(services, config),
     showSession(services, config),
@@ -20,7 +20,7 @@ export function sessionRoutes(services: Access, config: ApiConfig): Route[] {
   ];
 }
 
-function openSession({ access }: Access, config: ApiConfig): Route {
+function openSession({ access }: SessionServices, config: ApiConfig): Route {
   const cookie = createSessionCookie(config.PUBLIC_URL);
   return route({
     method: 'POST',
@@ -51,7 +51,7 @@ function openSession({ access }: Access, config: ApiConfig): Route {
   });
 }
 
-function showSession({ access }: Access, { TEMPORAL_UI_URL }: ApiConfig): Route {
+function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig): Route {
   return route({
     method: 'GET',
     path: '/v1/session',
@@ -59,7 +59,7 @@ function showSession({ access }: Access, { TEMPORAL_UI_URL }: ApiConfig): Route 
     summary: 'Who is calling: the key, what it may do, and its projects',
     auth: 'key',
     scope: 'any',
-    responses: { 200: Session },
+    responses: { 200: BrowserSession },
     handle: async ({ caller }) => ({
       status: 200,
       body: {
@@ -71,7 +71,7 @@ function showSession({ access }: Access, { TEMPORAL_UI_URL }: ApiConfig): Route 
   });
 }
 
-function closeSession({ access }: Access, config: ApiConfig): Route {
+function closeSession({ access }: SessionServices, config: ApiConfig): Route {
   const cookie = createSessionCookie(config.PUBLIC_URL);
   return route({
     method: 'DELETE',
@@ -89,7 +89,7 @@ function closeSession({ access }: Access, config: ApiConfig): Route {
   });
 }
 
-function createLoginLink({ access }: Access): Route {
+function createLoginLink({ access }: SessionServices): Route {
   return route({
     method: 'POST',
     path: '/v1/login-links',

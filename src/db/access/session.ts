@@ -3,7 +3,7 @@ import type { Db } from '../connect.ts';
 import { purgeOld } from '../purge.ts';
 import { isLiveKey, type KeyRow } from './api-key.ts';
 
-type Holder = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
+type SessionHolder = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
 
 /** It ends after `hours`, or with its key. */
 export async function insertSession(
@@ -22,8 +22,8 @@ export async function insertSession(
 }
 
 /** Null when it is unknown or over, or its key is. */
-export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<Holder | null> {
-  const { rows } = await db.raw<{ rows: Holder[] }>(
+export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<SessionHolder | null> {
+  const { rows } = await db.raw<{ rows: SessionHolder[] }>(
     `select key_id, scopes, projects from session s join api_key k using (key_id)
      where s.secret_sha256 = ? and s.expires_at > now() and ${isLiveKey('k')}`,
     [secret_sha256],
@@ -54,8 +54,8 @@ export async function insertLoginCode(
 }
 
 /** It is gone by this, so of two that bring it one gets the key. Null when it is unknown, used or over, or its key is. */
-export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<Holder | null> {
-  const { rows } = await db.raw<{ rows: Holder[] }>(
+export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<SessionHolder | null> {
+  const { rows } = await db.raw<{ rows: SessionHolder[] }>(
     `with used as (delete from login_code where code_sha256 = ? returning key_id, expires_at)
      select key_id, scopes, projects from used u join api_key k using (key_id)
      where u.expires_at > now() and ${isLiveKey('k')}`,
