@@ -1,5 +1,5 @@
 /**
- * Server-sent events of a run: `id` is the event's seq, so a client that comes back with `Last-Event-ID` misses
+ * Server-sent events. Of a run: `id` is the event's seq, so a client that comes back with `Last-Event-ID` misses
  * nothing; a comment every 15 s keeps proxies from closing a quiet stream; the stream ends after the last event.
  */
 import { once } from 'node:events';
@@ -11,21 +11,37 @@ function toFrame(event: RunEvent): string {
   return `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-async function copy(events: AsyncIterable<RunEvent>, out: PassThrough, signal: CancelSignal): Promise<void> {
+async function copy(texts: AsyncIterable<string>, out: PassThrough, signal: CancelSignal): Promise<void> {
   const stopped = toAbortSignal(signal);
-  for await (const event of events) {
-    if (!out.write(toFrame(event))) await once(out, 'drain', { signal: stopped });
+  for await (const text of texts) {
+    if (!out.write(text)) await once(out, 'drain', { signal: stopped });
     if (signal.aborted) return;
   }
 }
 
-/**
- * @param watch reads the events; its signal stops once nobody reads the stream any more
- * @param signal ends the stream early; a failing source cuts it off, so that the client comes back
- */
+async function* mapAll<Value>(values: AsyncIterable<Value>, toText: (value: Value) => string) {
+  for await (const value of values) yield toText(value);
+}
+
+interface EventStreamOptions {
+  /** Ends the stream early; a failing source cuts it off, so that the client comes back. */
+  readonly signal: CancelSignal;
+  readonly commentMs: number;
+}
+
+/** @param watch reads the events; its signal stops once nobody reads the stream any more */
 export function streamEvents(
   watch: (signal: CancelSignal) => AsyncIterable<RunEvent>,
-  { signal, commentMs }: { signal: CancelSignal; commentMs: number },
+  options: EventStreamOptions,
+): Readable {
+  return streamText(watch, toFrame, options);
+}
+
+/** The same of whatever can be written as events. */
+export function streamText<Value>(
+  watch: (signal: CancelSignal) => AsyncIterable<Value>,
+  toText: (value: Value) => string,
+  { signal, commentMs }: EventStreamOptions,
 ): Readable {
   const out = new PassThrough();
   const unread = new CancelSource<'gone'>();
@@ -47,6 +63,6 @@ export function streamEvents(
     if (error === undefined || unread.aborted) out.end();
     else out.destroy(error);
   };
-  copy(watch(unread), out, unread).then(() => end(), end);
+  copy(mapAll(watch(unread), toText), out, unread).then(() => end(), end);
   return out;
 }

@@ -73,13 +73,14 @@ function answer(route: Route, { config, limits, closing }: MountOptions): ApiMid
       bytes,
       path: sentPath(req),
       caller: state.caller ?? null,
+      isProjectChosen: req.headers['x-project-id'] !== undefined || ctx.query.project_id !== undefined,
       request_id: state.request_id,
       requestHeaders: req.headers,
       signal: state.gone,
       setHeader: (name, value) => ctx.set(name, value),
       sawWrongKey: () => limits.sawWrongKey(req.socket.remoteAddress ?? ''),
     });
-    sendAnswer(ctx, ready);
+    await sendAnswer(ctx, ready);
   };
 }
 

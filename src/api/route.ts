@@ -57,6 +57,8 @@ type Auth = 'key' | 'open';
 export interface RawCall extends RawInput {
   /** Null on open routes. */
   readonly caller: Caller | null;
+  /** Whether the request says which of the key's projects it means. */
+  readonly isProjectChosen: boolean;
   /** The path as it was sent, still percent-encoded. */
   readonly path: string;
   /** As it is in the log and in problems. */

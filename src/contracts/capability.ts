@@ -1,6 +1,6 @@
 /** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
 import { z } from 'zod';
-import { CapabilityName, Instant, JsonObject, listOf, Tag, Tags, VersionText } from './primitives.ts';
+import { CapabilityName, Instant, Json, JsonObject, listOf, Tag, Tags, VersionText } from './primitives.ts';
 
 const rate = z.number().min(0).max(10_000);
 
@@ -175,3 +175,15 @@ export const CapabilityDetail = z
   })
   .meta({ id: 'CapabilityDetail' });
 export type CapabilityDetail = z.infer<typeof CapabilityDetail>;
+
+/** Body of `POST /v1/capabilities/{name}/check`. */
+export const CheckRequest = z
+  .strictObject({
+    input: Json,
+    /** A version, or a range such as `^1.2`. */
+    version: VersionText.optional(),
+    /** Tags that the instance must all carry. */
+    tags: Tags.default([]),
+  })
+  .meta({ id: 'CheckRequest' });
+export type CheckRequest = z.infer<typeof CheckRequest>;

@@ -1,6 +1,17 @@
 /** Why a call went where it went: stored on the attempt, returned to the caller. */
 import { z } from 'zod';
-import { CapabilityName, Instant, Json, JsonObject, Priority, Tags, Usd, VersionText } from './primitives.ts';
+import {
+  CapabilityName,
+  Instant,
+  Json,
+  JsonObject,
+  ListQuery,
+  listOf,
+  Priority,
+  Tags,
+  Usd,
+  VersionText,
+} from './primitives.ts';
 
 export const Verdict = z
   .enum([
@@ -92,3 +103,31 @@ export const DecisionDetail = z
   })
   .meta({ id: 'DecisionDetail' });
 export type DecisionDetail = z.infer<typeof DecisionDetail>;
+
+export const DecisionQuery = ListQuery.extend({
+  capability: CapabilityName.optional(),
+  /** That was chosen. */
+  endpoint: z.string().max(2_048).optional(),
+  run_id: z.string().max(128).optional(),
+  /** A week before `until` by default, except of a run. */
+  since: Instant.optional(),
+  /** Now by default. */
+  until: Instant.optional(),
+}).strict();
+export type DecisionQuery = z.infer<typeof DecisionQuery>;
+
+/** One of many, with what it takes to make it again. */
+export const DecisionListed = z
+  .strictObject({
+    decision_id: z.string(),
+    at: Instant,
+    run_id: z.string().nullable(),
+    step_id: z.string().nullable(),
+    chosen: z.string().nullable(),
+    settled_usd: z.number().nullable(),
+    duration_ms: z.number().nullable(),
+    inputs: JsonObject,
+  })
+  .meta({ id: 'DecisionListed' });
+export type DecisionListed = z.infer<typeof DecisionListed>;
+export const DecisionList = listOf(DecisionListed).meta({ id: 'DecisionList' });

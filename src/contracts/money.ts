@@ -25,6 +25,39 @@ export const CostSummary = z
   .meta({ id: 'CostSummary' });
 export type CostSummary = z.infer<typeof CostSummary>;
 
+export const CostSeriesQuery = z
+  .strictObject({
+    period: CostPeriod.default('day'),
+    /** Hours of a day or a week only. */
+    bucket: z.enum(['hour', 'day']).default('day'),
+    by: z.enum(['capability', 'pipeline', 'endpoint']).default('capability'),
+  })
+  .refine(({ period, bucket }) => bucket === 'day' || period === 'day' || period === 'week', {
+    path: ['bucket'],
+    error: 'hours are told of a day or a week',
+  });
+export type CostSeriesQuery = z.infer<typeof CostSeriesQuery>;
+
+/** Answer of `GET /v1/costs/series`: what calls have cost, by when they were admitted and by one thing. */
+export const CostSeries = z
+  .strictObject({
+    /** Days of the project's time zone, both included. */
+    from: z.iso.date(),
+    to: z.iso.date(),
+    /** Most expensive first; beyond 50, `others`. Calls without a run have the pipeline ''. */
+    series: z.array(
+      z.strictObject({
+        name: z.string(),
+        /** The begin of the bucket and its USD, oldest first; buckets without costs are left out. */
+        points: z.array(z.tuple([Instant, z.number()])),
+      }),
+    ),
+    /** 0 = no limit. */
+    daily_limit_usd: z.number(),
+  })
+  .meta({ id: 'CostSeries' });
+export type CostSeries = z.infer<typeof CostSeries>;
+
 const Certainty = z.enum(['exact', 'estimated']).meta({ id: 'Certainty' });
 
 /** reserve: held before a call. settle: what it cost. release: it cost nothing. adjust: a settlement corrected. */

@@ -303,6 +303,10 @@ export const PipelineVersion = z
     version: VersionText,
     digest: z.string(),
     definition: PipelineDefinition,
+    /** As it was sent when the version was stored, comments included. */
+    source: z
+      .strictObject({ text: z.string(), content_type: z.enum(['application/json', 'application/yaml']) })
+      .optional(),
     created_at: Instant,
   })
   .meta({ id: 'PipelineVersion' });

@@ -25,6 +25,19 @@ export const ReviewProposal = z
   .meta({ id: 'ReviewProposal' });
 export type ReviewProposal = z.infer<typeof ReviewProposal>;
 
+/** Answer of `POST /v1/capabilities/{name}/check`. */
+export const InputVerdict = z
+  .strictObject({
+    /** Some instance that it may be given to would take it. */
+    valid: z.boolean(),
+    /** What the nearest one says. */
+    errors: z.array(z.strictObject({ pointer: z.string(), message: z.string() })),
+    /** Inputs that it would take. */
+    proposals: z.array(ReviewProposal),
+  })
+  .meta({ id: 'InputCheck' });
+export type InputVerdict = z.infer<typeof InputVerdict>;
+
 export const ReviewPayload = z
   .strictObject({
     job_type: z.string().optional(),
@@ -174,5 +187,7 @@ export const ReviewQuery = ListQuery.extend({
   assignee: z.string().max(128).optional(),
   run_id: z.string().max(128).optional(),
   overdue: z.stringbool().optional(),
+  /** The newest first by default, or what is due first. */
+  order: z.enum(['newest', 'due_at']).default('newest'),
 }).meta({ id: 'ReviewQuery' });
 export type ReviewQuery = z.infer<typeof ReviewQuery>;

@@ -1,6 +1,6 @@
 /** Skills: the specification's shape, and what we know besides (state, flagged, trust, version, uses). */
 import { z } from 'zod';
-import { Instant, listOf } from './primitives.ts';
+import { Instant, Json, listOf } from './primitives.ts';
 
 const Signal = z.string().min(1).max(256);
 const JobType = z.string().min(1).max(128);
@@ -114,3 +114,33 @@ export const SkillUse = z
   .meta({ id: 'SkillUse' });
 export type SkillUse = z.infer<typeof SkillUse>;
 export const SkillUseList = listOf(SkillUse).meta({ id: 'SkillUseList' });
+
+/** Answer of `GET /skills/{id}/worth`. An estimate: each use that worked saved what learning it had cost. */
+export const SkillWorth = z
+  .strictObject({
+    /** That worked. */
+    uses: z.number().int(),
+    saved_usd: z.number(),
+    saved_ms: z.number(),
+    /** Questions that a person was not asked again. */
+    reviews_avoided: z.number().int(),
+    /** The ladder that it came from; null when it was imported, or the ladder is gone. */
+    learnt: z
+      .strictObject({
+        escalation_id: z.string(),
+        run_id: z.string().optional(),
+        step_id: z.string().optional(),
+        /** What was wrong. */
+        error: z.string(),
+        input: Json,
+        /** The input that worked, or the result of a job by itself. */
+        corrected: Json,
+        /** Of the models that were asked. */
+        cost_usd: z.number(),
+        /** From the failure to the success, waiting for a person included. */
+        duration_ms: z.number(),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'SkillWorth' });
+export type SkillWorth = z.infer<typeof SkillWorth>;

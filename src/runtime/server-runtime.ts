@@ -5,6 +5,7 @@ import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
 import { createCallService } from '../services/calls/call-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
+import { createInputChecks } from '../services/escalation/levels/check-input.ts';
 import { createHealthService } from '../services/health/health-service.ts';
 import { createJobService } from '../services/jobs/job-service.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
@@ -20,6 +21,9 @@ import { createRunService } from '../services/runs/run-service.ts';
 import { createSubmitRun, createSubmitRuns } from '../services/runs/submit-run.ts';
 import { createScheduleService } from '../services/schedules/schedule-service.ts';
 import { createSkillService } from '../services/skills/skill-service.ts';
+import { createRunFrames } from '../services/stream/run-frames.ts';
+import { createStreamFeed } from '../services/stream/stream-feed.ts';
+import { createStreamService } from '../services/stream/stream-service.ts';
 import { createWebLinks } from '../services/web-links.ts';
 import { createFoundation, createIntake, type Foundation } from './foundation.ts';
 import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
@@ -48,6 +52,8 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
   const { fleet, validator } = router;
   const media = createMediaStore(config.MEDIA_URL);
   const events = createEventFeed({ db, intervalMs: pollMs, logger });
+  const readRunFrames = createRunFrames(db);
+  const stream = createStreamFeed({ db, readRunFrames, intervalMs: pollMs, logger });
   const intake = createIntake(foundation, { fleet, vet: vetter.vet });
   const { pipelines } = intake;
   const { schedules } = temporal;
@@ -70,9 +76,13 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
       jobs: createJobService({ db, media, ownMedia: foundation.ownMedia }),
       media,
       runs,
+      streams: createStreamService({ db, feed: stream, readRunFrames }),
       schedules: createScheduleService({ ...intake, schedules, delivery: outbox.schedules }),
     },
-    stop: (): void => events.stop(),
+    stop: (): void => {
+      events.stop();
+      stream.stop();
+    },
   };
 }
 
@@ -97,6 +107,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
     services: {
       calls,
       decisions: createDecisionService({ db, fleet, validator }),
+      inputChecks: createInputChecks({ db, fleet, validator }),
       escalations,
       reviews: createReviewService({ db, checkDecision, delivery: outbox.reviews }),
     },

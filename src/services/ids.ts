@@ -29,6 +29,23 @@ export function newId(kind: keyof typeof prefixes): string {
   return `${prefixes[kind]}_${frequent.has(kind) ? quickV7() : v7()}`;
 }
 
+/** How far the clocks that make ids may be from the database's. */
+const skewMs = 3_600_000;
+
+function idAt(kind: keyof typeof prefixes, ms: number): string {
+  const time = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
+  return `${prefixes[kind]}_${time.slice(0, 8)}-${time.slice(8)}`;
+}
+
+/** Between these two are the ids of everything that was made from `since` to `until`, and a few more. */
+export function boundsOfIds(
+  kind: keyof typeof prefixes,
+  since: Date,
+  until: Date,
+): readonly [from: string, to: string] {
+  return [idAt(kind, since.getTime() - skewMs), idAt(kind, until.getTime() + skewMs)];
+}
+
 /** Every attempt has one decision, whose id is the attempt's with another prefix. */
 export function decisionIdOf(attemptId: string): string {
   return attemptId.replace(/^att_/, 'dec_');

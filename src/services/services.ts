@@ -4,6 +4,7 @@ import type { AccessService } from './access/access-service.ts';
 import type { AuditService } from './access/audit-service.ts';
 import type { CallService } from './calls/call-service.ts';
 import type { EscalationService } from './escalation/escalation-service.ts';
+import type { InputChecks } from './escalation/levels/check-input.ts';
 import type { HealthService } from './health/health-service.ts';
 import type { JobService } from './jobs/job-service.ts';
 import type { MoneyService } from './money/money-service.ts';
@@ -17,6 +18,7 @@ import type { DecisionService } from './routing/decision-service.ts';
 import type { RunService } from './runs/run-service.ts';
 import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { SkillService } from './skills/skill-service.ts';
+import type { StreamService } from './stream/stream-service.ts';
 
 export interface Services {
   readonly access: AccessService;
@@ -25,12 +27,14 @@ export interface Services {
   readonly publishers: PublisherService;
   readonly calls: Pick<CallService, 'exec'>;
   readonly decisions: DecisionService;
+  readonly inputChecks: InputChecks;
   readonly pipelines: PipelineService;
   readonly aliases: AliasService;
   readonly plans: PlanService;
   readonly jobs: JobService;
   readonly media: MediaStore;
   readonly runs: RunService;
+  readonly streams: StreamService;
   readonly schedules: ScheduleService;
   readonly escalations: Pick<EscalationService, 'create' | 'get' | 'execute' | 'advise'>;
   readonly reviews: ReviewService;

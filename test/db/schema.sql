@@ -351,6 +351,7 @@ create table pipeline_version (
   pipeline text not null,
   version text not null,
   digest text not null,
+  source json,
   created_at timestamp with time zone not null default now(),
   constraint pipeline_version_digest_fkey FOREIGN KEY (digest) REFERENCES definition(digest),
   constraint pipeline_version_pkey PRIMARY KEY (project_id, pipeline, version),
@@ -412,6 +413,7 @@ create table review (
 );
 CREATE INDEX review_by_run ON public.review USING btree (run_id) WHERE (run_id IS NOT NULL);
 CREATE INDEX review_due ON public.review USING btree (due_at) WHERE (state = ANY (ARRAY['open'::text, 'claimed'::text]));
+CREATE INDEX review_due_first ON public.review USING btree (project_id, due_at, review_id) WHERE (state = ANY (ARRAY['open'::text, 'claimed'::text]));
 CREATE INDEX review_listed ON public.review USING btree (project_id, review_id DESC);
 CREATE UNIQUE INDEX review_open_by_escalation ON public.review USING btree (escalation_id) WHERE ((escalation_id IS NOT NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
 CREATE UNIQUE INDEX review_open_by_skill ON public.review USING btree (skill_id) WHERE ((kind = 'skill'::text) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
@@ -475,6 +477,7 @@ CREATE UNIQUE INDEX run_by_parent ON public.run USING btree (parent_run_id, pare
 CREATE UNIQUE INDEX run_by_schedule ON public.run USING btree (schedule_id, scheduled_at) WHERE (schedule_id IS NOT NULL);
 CREATE INDEX run_cancel_undelivered ON public.run USING btree (cancel_requested_at) WHERE ((cancel_requested_at IS NOT NULL) AND (cancel_delivered_at IS NULL) AND (finished_at IS NULL));
 CREATE INDEX run_control_undelivered ON public.run USING btree (run_id) WHERE ((control_version > control_delivered) AND (finished_at IS NULL));
+CREATE INDEX run_ended ON public.run USING btree (project_id, finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX run_ended_unstarted ON public.run USING btree (finished_at) WHERE ((finished_at IS NOT NULL) AND (start_delivered_at IS NULL) AND (cancel_mode = 'terminate'::text) AND (cancel_delivered_at IS NULL));
 CREATE INDEX run_listed ON public.run USING btree (project_id, run_id DESC);
 CREATE INDEX run_open ON public.run USING btree (run_id) WHERE (finished_at IS NULL);

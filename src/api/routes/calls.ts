@@ -1,12 +1,16 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { CheckRequest } from '../../contracts/capability.ts';
 import {
   Decision,
   DecisionDetail,
+  DecisionList,
+  DecisionQuery,
   ExecAnswer,
   ExecRequest,
   RouteRequestBody,
 } from '../../contracts/decision.ts';
+import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
@@ -24,8 +28,14 @@ function sha256(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-export function callRoutes(services: Pick<Services, 'calls' | 'decisions'>): Route[] {
-  return [execCapability(services), previewRoute(services), showDecision(services)];
+export function callRoutes(services: Pick<Services, 'calls' | 'decisions' | 'inputChecks'>): Route[] {
+  return [
+    execCapability(services),
+    checkInput(services),
+    previewRoute(services),
+    listDecisions(services),
+    showDecision(services),
+  ];
 }
 
 function execCapability({ calls }: Pick<Services, 'calls'>): Route {
@@ -66,6 +76,26 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
   });
 }
 
+function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/capabilities/{name}/check',
+    tag: 'calls',
+    summary: 'Check an input without a call: what is wrong with it, and which inputs near it would be taken',
+    description:
+      'By the schemas of the instances that it might be given to, else of those that there were; valid where none is known.',
+    auth: 'key',
+    scope: 'capability:read',
+    params: CapabilityPath,
+    body: json(CheckRequest, 'data'),
+    responses: { 200: InputVerdict },
+    handle: async ({ params, body }) => ({
+      status: 200,
+      body: await inputChecks.checkInput(params.name, body),
+    }),
+  });
+}
+
 function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
   return route({
     method: 'POST',
@@ -82,6 +112,24 @@ function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
     handle: async ({ caller, body }) => ({
       status: 200,
       body: await decisions.preview(caller.project_id, body),
+    }),
+  });
+}
+
+function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/decisions',
+    tag: 'calls',
+    summary: 'List decisions, newest first, with what each was made from',
+    description: 'Of the week before `until` unless `since` says otherwise; those of a run, whenever.',
+    auth: 'key',
+    scope: 'capability:read',
+    query: DecisionQuery,
+    responses: { 200: DecisionList },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await decisions.list(caller.project_id, query),
     }),
   });
 }

@@ -182,11 +182,13 @@ function readFile({ files }: MediaAccess): Route {
     auth: 'key',
     scope: 'media:read',
     params: MediaFilePath,
+    query: MediaQuery,
     headers: ConditionalHeaders,
     responses: { 200: anyContent, 206: anyContent, 304: 'empty' },
     errors: ['range_not_satisfiable'],
-    handle: async ({ caller, path: sentPath, headers, setHeader }) => {
+    handle: async ({ caller, path: sentPath, query, headers, setHeader }) => {
       const file = await files.open(caller, sentPath);
+      if (query.download === 'true') setHeader('Content-Disposition', attachmentOf(sentPath));
       try {
         if (isKnownToClient(file.object, headers['if-none-match'])) return await answerUnchanged(file);
         return answerBytes(file, chooseRange(file.object, headers));
@@ -197,6 +199,18 @@ function readFile({ files }: MediaAccess): Route {
       }
     },
   });
+}
+
+const MediaQuery = z.strictObject({
+  download: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: a browser stores it instead of showing it.' }),
+});
+
+/** Names of files are letters, digits, dots, dashes and underscores. */
+function attachmentOf(sentPath: string): string {
+  return `attachment; filename="${decodeURIComponent(sentPath.slice(sentPath.lastIndexOf('/') + 1))}"`;
 }
 
 function deleteFile({ files, media }: MediaAccess): Route {

@@ -5,6 +5,8 @@ import {
   BudgetList,
   BudgetRequest,
   CostPeriod,
+  CostSeries,
+  CostSeriesQuery,
   CostSummary,
   LedgerPage,
   LedgerQuery,
@@ -24,12 +26,18 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
 const costsWithinMs = 3_500;
 
 export function moneyRoutes(services: Pick<Services, 'money'>): Route[] {
-  return [sumCosts(services), listLedger(services), listBudgets(services), setBudget(services)];
+  return [
+    sumCosts(services),
+    showCostSeries(services),
+    listLedger(services),
+    listBudgets(services),
+    setBudget(services),
+  ];
 }
 
 /** What one project spent is no answer to who holds several. @throws AppError `request_invalid` */
-function requireChosenProject({ projects }: Caller, chosen: unknown): void {
-  if (projects.length < 2 || chosen !== undefined) return;
+function requireChosenProject({ projects }: Caller, isChosen: boolean): void {
+  if (projects.length < 2 || isChosen) return;
   const message = `the key holds ${projects.length} projects; say which by X-Project-ID`;
   throw new AppError('request_invalid', message, {
     errors: [{ pointer: '/headers/x-project-id', code: 'required', message }],
@@ -49,9 +57,28 @@ function sumCosts({ money }: Pick<Services, 'money'>): Route {
     withinMs: costsWithinMs,
     query: z.strictObject({ period: CostPeriod.default('day') }),
     responses: { 200: CostSummary },
-    handle: async ({ caller, query, requestHeaders }) => {
-      requireChosenProject(caller, requestHeaders['x-project-id']);
+    handle: async ({ caller, query, isProjectChosen }) => {
+      requireChosenProject(caller, isProjectChosen);
       return { status: 200, body: await money.readCosts(caller, query.period) };
+    },
+  });
+}
+
+function showCostSeries({ money }: Pick<Services, 'money'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/costs/series',
+    tag: 'money',
+    summary: 'What calls have cost in time, by capability, pipeline or endpoint',
+    description:
+      'By when each call was admitted, in days or hours of the project’s time zone; what is reserved is not counted.',
+    auth: 'key',
+    scope: 'cost:read',
+    query: CostSeriesQuery,
+    responses: { 200: CostSeries },
+    handle: async ({ caller, query, isProjectChosen }) => {
+      requireChosenProject(caller, isProjectChosen);
+      return { status: 200, body: await money.readCostSeries(caller, query) };
     },
   });
 }

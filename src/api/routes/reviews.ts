@@ -43,7 +43,7 @@ function listReviews({ reviews }: Pick<Services, 'reviews'>): Route {
     method: 'GET',
     path: '/v1/reviews',
     tag: 'reviews',
-    summary: 'List reviews, newest first',
+    summary: 'List reviews, newest first or what is due first',
     description:
       'The payload without input, proposals, history, advice and schema, which a review by itself shows.',
     auth: 'key',

@@ -20,11 +20,13 @@ import { publisherRoutes } from './publishers.ts';
 import { reviewRoutes } from './reviews.ts';
 import { runControlRoutes } from './run-control.ts';
 import { runEventRoutes } from './run-events.ts';
+import { runPictureRoutes } from './run-pictures.ts';
 import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { serviceRoutes } from './service.ts';
 import { sessionRoutes } from './session.ts';
 import { skillRoutes } from './skills.ts';
+import { streamRoutes } from './stream.ts';
 
 /** Every route of the API. All but the pages for people are in the OpenAPI document. */
 export function createRoutes(
@@ -41,8 +43,10 @@ export function createRoutes(
     ...jobRoutes(services),
     ...mediaRoutes(services, options.config),
     ...runRoutes(services, options.config),
+    ...runPictureRoutes(services),
     ...runControlRoutes(services),
     ...runEventRoutes(services),
+    ...streamRoutes(services),
     ...scheduleRoutes(services),
     ...escalationRoutes(services),
     ...reviewRoutes(services),

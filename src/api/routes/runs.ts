@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mostItems } from '../../contracts/bounds.ts';
 import { Instant, ListQuery, PipelineName } from '../../contracts/primitives.ts';
 import {
+  Awaiting,
   BulkAnswer,
   BulkRequest,
   Run,
@@ -22,6 +23,7 @@ import { readWait } from '../preference.ts';
 import { toProblem } from '../problem.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 import { RunPath, StepPath } from './parameters.ts';
+import { runsSummaryRoute } from './run-pictures.ts';
 
 const SubmitHeaders = KeyHeaders.extend({
   prefer: z.string().max(1_000).optional().meta({
@@ -32,6 +34,13 @@ const SubmitHeaders = KeyHeaders.extend({
 const RunQuery = ListQuery.extend({
   pipeline: PipelineName.optional(),
   state: RunState.optional(),
+  awaiting: Awaiting.optional().meta({ description: 'What one of its steps waits for.' }),
+  q: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .meta({ description: "Part of the pipeline's name or of a label's value, or the begin of the run's id" }),
   label: z
     .string()
     .max(321)
@@ -58,6 +67,7 @@ export function runRoutes(services: Pick<Services, 'runs'>, config: ApiConfig): 
     submitRun(services, config),
     submitRuns(services, config),
     listRuns(services),
+    runsSummaryRoute(services),
     showRun(services),
     showStep(services),
     listItems(services),

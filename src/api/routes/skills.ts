@@ -8,6 +8,7 @@ import {
   SkillRequest,
   SkillState,
   SkillUseList,
+  SkillWorth,
 } from '../../contracts/skill.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
@@ -30,6 +31,7 @@ export function skillRoutes(services: Skills): Route[] {
     changeSkill(services),
     retireSkill(services),
     listUses(services),
+    showWorth(services),
   ];
 }
 
@@ -130,5 +132,20 @@ function listUses({ skills }: Skills): Route {
       status: 200,
       body: await skills.listUses(caller, params.id, query),
     }),
+  });
+}
+
+function showWorth({ skills }: Skills): Route {
+  return route({
+    method: 'GET',
+    path: '/skills/{id}/worth',
+    tag: 'skills',
+    summary: 'What a skill has saved, and what it was learnt from',
+    description: 'An estimate: each use that worked saved what learning it had cost.',
+    auth: 'key',
+    scope: 'skill:read',
+    params: SkillPath,
+    responses: { 200: SkillWorth },
+    handle: async ({ caller, params }) => ({ status: 200, body: await skills.worth(caller, params.id) }),
   });
 }

@@ -16,6 +16,12 @@ export function labelOf(level: number): string {
   return rungs[level]?.label ?? 'human';
 }
 
+/** Null for a capability that is no level's model. */
+export function levelOfModel(capability: string): number | null {
+  const level = rungs.findIndex((rung) => rung.capability === capability);
+  return level < 0 ? null : level;
+}
+
 /** The capability of a level's model; null for level 0 and a person. */
 export function modelOf(level: number): string | null {
   return rungs[level]?.capability ?? null;

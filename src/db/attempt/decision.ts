@@ -28,3 +28,41 @@ export function findDecision(
       ...(['started_at', 'settled_nano', 'decision', 'inputs'] as const),
     );
 }
+
+export type ListedDecisionRow = Pick<
+  DecisionRow,
+  'attempt_id' | 'run_id' | 'step_id' | 'started_at' | 'settled_nano' | 'inputs'
+> & { readonly chosen: string | null; readonly duration_ms: number | null };
+
+export interface DecisionFilter {
+  readonly capability?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly run_id?: string | undefined;
+  readonly since?: Date | undefined;
+  readonly until?: Date | undefined;
+  /** Ids of attempts that may have been made in it; undefined: of any time. */
+  readonly ids?: readonly [from: string, to: string] | undefined;
+  /** The last attempt of the page before. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+/** Newest first. Ids begin with the time, so the primary key is what finds those of a time. */
+export async function listDecisions(
+  db: Db,
+  project_id: string,
+  { capability, endpoint, run_id, since, until, ids, after, limit }: DecisionFilter,
+): Promise<readonly ListedDecisionRow[]> {
+  const query = db('attempt').where({ project_id }).orderBy('attempt_id', 'desc').limit(limit);
+  if (capability !== undefined) query.where({ capability });
+  if (endpoint !== undefined) query.where({ endpoint });
+  if (run_id !== undefined) query.where({ run_id });
+  if (since !== undefined) query.where('started_at', '>=', since);
+  if (until !== undefined) query.where('started_at', '<', until);
+  if (ids !== undefined) query.where('attempt_id', '>=', ids[0]).where('attempt_id', '<', ids[1]);
+  if (after !== undefined) query.where('attempt_id', '<', after);
+  return query.select(
+    ...(['attempt_id', 'run_id', 'step_id', 'started_at', 'settled_nano', 'inputs', 'duration_ms'] as const),
+    db.raw("decision ->> 'chosen' as chosen"),
+  );
+}

@@ -48,3 +48,25 @@ export async function listInstancesByName(db: Db, name: string): Promise<ListedI
   );
   return rows;
 }
+
+/** Those that have changed since a horizon, and these. */
+export async function listChangedInstances(
+  db: Db,
+  since: string,
+  ids: readonly string[],
+): Promise<InstanceRow[]> {
+  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+    `select ${instanceColumns} from instance i
+     where i.changed_xid >= ?::text::xid8 or i.instance_id = any (?)`,
+    [since, [...ids]],
+  );
+  return rows;
+}
+
+/** How many calls each instance has; without those that have none. */
+export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await db.raw<{ rows: { instance_id: string; held: number }[] }>(
+    `select instance_id, count(*)::int as held from attempt where state in ('reserved', 'dispatched') group by 1`,
+  );
+  return new Map(rows.map(({ instance_id, held }) => [instance_id, held]));
+}

@@ -1,5 +1,5 @@
 /** Stored pipeline versions. A version never changes; the latest is the one stored last. */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition, PipelineVersion } from '../../contracts/pipeline.ts';
 import type { Db } from '../connect.ts';
 
 export interface VersionKey {
@@ -8,11 +8,15 @@ export interface VersionKey {
   readonly version: string;
 }
 
+/** The text that a version was sent as. */
+export type VersionSource = NonNullable<PipelineVersion['source']>;
+
 export interface VersionRow {
   readonly pipeline: string;
   readonly version: string;
   readonly digest: string;
   readonly definition: PipelineDefinition;
+  readonly source: VersionSource | null;
   readonly created_at: Date;
 }
 
@@ -32,15 +36,19 @@ interface Page {
 /** A stored version by its content. */
 export type VersionDigest = Pick<VersionRow, 'version' | 'digest'>;
 
-const selectVersion = `select v.pipeline, v.version, v.digest, v.created_at, d.body as definition
+const selectVersion = `select v.pipeline, v.version, v.digest, v.source, v.created_at, d.body as definition
   from pipeline_version v join definition d using (digest)`;
 
 /** False when the version exists already, with whatever content. */
-export async function insertVersion(db: Db, key: VersionKey, digest: string): Promise<boolean> {
+export async function insertVersion(
+  db: Db,
+  key: VersionKey,
+  { digest, source = null }: { readonly digest: string; readonly source?: VersionSource | null },
+): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
-    `insert into pipeline_version (project_id, pipeline, version, digest, created_at)
-     values (?, ?, ?, ?, clock_timestamp()) on conflict (project_id, pipeline, version) do nothing`,
-    [key.project_id, key.pipeline, key.version, digest],
+    `insert into pipeline_version (project_id, pipeline, version, digest, source, created_at)
+     values (?, ?, ?, ?, ?, clock_timestamp()) on conflict (project_id, pipeline, version) do nothing`,
+    [key.project_id, key.pipeline, key.version, digest, source === null ? null : JSON.stringify(source)],
   );
   return rowCount > 0;
 }

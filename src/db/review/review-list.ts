@@ -1,4 +1,4 @@
-/** Reading reviews: a page of a project's, newest first. Ids sort by time. */
+/** Reading reviews: a page of a project's, newest first, for which ids sort by time, or what is due first. */
 import type { ReviewKind, ReviewState } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
 import { hasLapsed, type ReviewRow, reviewColumns } from './review.ts';
@@ -10,12 +10,15 @@ export interface ReviewFilter {
   readonly run_id?: string | undefined;
   /** Whether it waits past its due date. */
   readonly overdue?: boolean | undefined;
+  readonly order?: 'newest' | 'due_at' | undefined;
   /** The last review of the page before. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
 
 const isOverdue = `(r.state in ('open', 'claimed') and r.due_at <= clock_timestamp())`;
+
+const isDueLater = `(r.due_at, r.review_id) > (select l.due_at, l.review_id from review l where l.review_id = :after)`;
 
 const stateConditions: Readonly<Record<ReviewState, string>> = {
   open: `r.state in ('open', 'claimed') and (r.state = 'open' or ${hasLapsed})`,
@@ -28,18 +31,20 @@ const stateConditions: Readonly<Record<ReviewState, string>> = {
 export async function listReviews(
   db: Db,
   projectId: string,
-  { state, kind, assignee, run_id, overdue, after, limit }: ReviewFilter,
+  { state, kind, assignee, run_id, overdue, order, after, limit }: ReviewFilter,
 ): Promise<readonly ReviewRow[]> {
-  const query = db('review as r')
-    .select(db.raw(reviewColumns))
-    .where('r.project_id', projectId)
-    .orderBy('r.review_id', 'desc')
-    .limit(limit);
+  const query = db('review as r').select(db.raw(reviewColumns)).where('r.project_id', projectId).limit(limit);
   if (state !== undefined) query.whereRaw(stateConditions[state]);
   if (kind !== undefined) query.where('r.kind', kind);
   if (assignee !== undefined) query.where('r.assignee', assignee).whereRaw(`not ${hasLapsed}`);
   if (run_id !== undefined) query.where('r.run_id', run_id);
   if (overdue !== undefined) query.whereRaw(overdue ? isOverdue : `not ${isOverdue}`);
-  if (after !== undefined) query.where('r.review_id', '<', after);
+  if (order === 'due_at') {
+    query.orderBy(['r.due_at', 'r.review_id']);
+    if (after !== undefined) query.whereRaw(isDueLater, { after });
+  } else {
+    query.orderBy('r.review_id', 'desc');
+    if (after !== undefined) query.where('r.review_id', '<', after);
+  }
   return query;
 }

@@ -30,6 +30,10 @@ export interface RunRow {
 export interface RunFilter {
   readonly pipeline?: string | undefined;
   readonly state?: RunState | undefined;
+  /** Only those under way of which a step waits for it. */
+  readonly awaiting?: Awaiting | undefined;
+  /** Part of the pipeline's name, of a label's value, or the begin of the id. */
+  readonly q?: string | undefined;
   /** none: only those that no step has started. */
   readonly parent?: 'none' | undefined;
   readonly since?: string | undefined;
@@ -54,6 +58,12 @@ const money = `left join lateral (
         else array[r.run_id] end)
   ) a on true`;
 
+const awaitsIt = `r.finished_at is null and exists (select from step s where s.run_id = r.run_id
+  and case when s.state = 'in_review' then 'review' when s.state = 'waiting' then s.awaiting end = :awaiting)`;
+
+const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%' or exists (
+  select from jsonb_each_text(r.labels) l where l.value ilike '%' || :q || '%'))`;
+
 export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunRow[]> {
   const query = db('run as r')
     .joinRaw(money)
@@ -63,6 +73,8 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
     .limit(filter.limit);
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
+  if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
+  if (filter.q !== undefined) query.whereRaw(mentions, { q: filter.q.replace(/[\\%_]/g, '\\$&') });
   if (filter.parent === 'none') query.whereNull('r.parent_run_id');
   if (filter.since !== undefined) query.where('r.created_at', '>=', filter.since);
   if (filter.until !== undefined) query.where('r.created_at', '<', filter.until);

@@ -5,6 +5,7 @@ create table pipeline_version (
   pipeline text not null,
   version text not null,
   digest text not null references definition,
+  source json, -- text and content_type as it was sent; null: it was not sent as a text
   created_at timestamptz not null default now(),
   primary key (project_id, pipeline, version)
 );

@@ -35,6 +35,8 @@ create unique index review_open_by_skill on review (skill_id)
 create index review_listed on review (project_id, review_id desc); -- GET /v1/reviews
 create index review_waiting on review (project_id, review_id desc)
   where state in ('open', 'claimed'); -- the same, of those that wait
+create index review_due_first on review (project_id, due_at, review_id)
+  where state in ('open', 'claimed'); -- the same, in the order in which they are due
 create index review_by_run on review (run_id) where run_id is not null; -- a run's page; its end
 create index review_due on review (due_at) where state in ('open', 'claimed'); -- maintenance: expiry
 create index review_undelivered on review (decided_at)

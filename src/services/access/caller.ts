@@ -34,6 +34,11 @@ function opensRoute(holder: KeyHolder, scope: Scope): boolean {
   return scope === 'capability:register' && [...holder.scopes].some((held) => held.startsWith(registerSome));
 }
 
+/** Whether it may call a route that asks for the scope. */
+export function mayCall(holder: KeyHolder, scope: Scope): boolean {
+  return opensRoute(holder, scope);
+}
+
 /** @throws AppError `forbidden` */
 export function requireScope(holder: KeyHolder, scope: Scope): void {
   if (!opensRoute(holder, scope)) throw refuseScope(holder, scope);

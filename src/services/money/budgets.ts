@@ -24,9 +24,14 @@ function toBudget(row: BudgetRow): Budget {
   };
 }
 
+/** Of the project and of all projects. */
+export async function readAllBudgets(db: Db, projectId: string): Promise<Budget[]> {
+  return (await listBudgets(db, projectId)).map(toBudget);
+}
+
 /** Of the project; for an operator also that of all projects. */
 export async function readBudgets(db: Db, caller: Caller): Promise<Budget[]> {
-  const budgets = (await listBudgets(db, caller.project_id)).map(toBudget);
+  const budgets = await readAllBudgets(db, caller.project_id);
   return budgets.filter(({ scope }) => scope === 'project' || isOperator(caller));
 }
 

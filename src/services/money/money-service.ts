@@ -1,11 +1,20 @@
 /** What was spent, what may be spent, and the ledger behind it, for the project that the caller works in. */
-import type { Budget, BudgetRequest, CostPeriod, CostSummary, LedgerQuery } from '../../contracts/money.ts';
+import type {
+  Budget,
+  BudgetRequest,
+  CostPeriod,
+  CostSeries,
+  CostSeriesQuery,
+  CostSummary,
+  LedgerQuery,
+} from '../../contracts/money.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
 import { readSpending } from '../../db/money/spending.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { readBudgets, setBudget } from './budgets.ts';
+import { readCostSeries } from './cost-series.ts';
 import { exportLedger, readLedgerPage } from './ledger-pages.ts';
 
 function toUsd(nano: string): number {
@@ -32,6 +41,9 @@ export function createMoneyService(db: Db) {
         })),
       };
     },
+
+    readCostSeries: ({ project_id }: Caller, query: CostSeriesQuery): Promise<CostSeries> =>
+      readCostSeries(db, project_id, query),
 
     readLedger: ({ project_id }: Caller, query: LedgerQuery) => readLedgerPage(db, project_id, query),
 

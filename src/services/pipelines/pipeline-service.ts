@@ -20,6 +20,7 @@ import {
   type SummaryRow,
   type VersionKey,
   type VersionRow,
+  type VersionSource,
 } from '../../db/pipeline/pipeline.ts';
 import { describeDifferences } from '../../definitions/definition-difference.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
@@ -29,14 +30,16 @@ import {
   openDefinition,
 } from '../../definitions/read-definition.ts';
 import { refuseFindings } from '../../definitions/refuse-findings.ts';
+import { detectFormat } from '../../definitions/source/source-format.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { type CheckTools, createDefinitionChecks } from './definition-checks.ts';
 import { storeDefinition } from './store-definition.ts';
 
-function toVersion({ created_at, ...row }: VersionRow): PipelineVersion {
+function toVersion({ created_at, source, ...row }: VersionRow): PipelineVersion {
   return {
     ...row,
+    ...(source === null ? {} : { source }),
     created_at: created_at.toISOString(),
   };
 }
@@ -84,6 +87,10 @@ function createPipelineListings(db: Db) {
   };
 }
 
+function toSource({ text, contentType }: DefinitionText): VersionSource {
+  return { text, content_type: `application/${detectFormat(text, contentType)}` };
+}
+
 /** Another content under a version that exists. */
 function refuseChange(stored: VersionRow, definition: PipelineDefinition): AppError {
   const toJson = (value: PipelineDefinition) => value as unknown as Json;
@@ -98,13 +105,13 @@ function refuseChange(stored: VersionRow, definition: PipelineDefinition): AppEr
 async function submitVersion(
   db: Db,
   projectId: string,
-  { definition, findings }: DefinitionReading,
+  { definition, findings, source }: DefinitionReading & { readonly source: VersionSource },
 ): Promise<{ answer: PipelineSubmitted; created: boolean }> {
   if (definition === null) throw refuseFindings(findings);
   const { pipeline, version } = definition;
   const key: VersionKey = { project_id: projectId, pipeline, version };
   const digest = await storeDefinition(db, definition);
-  const created = await insertVersion(db, key, digest);
+  const created = await insertVersion(db, key, { digest, source });
   const stored = created ? null : await findVersion(db, key);
   if (stored !== null && stored.digest !== digest) throw refuseChange(stored, definition);
   const warnings = findings.filter(({ severity }) => severity === 'warning');
@@ -144,7 +151,7 @@ export function createPipelineService(db: Db, tools: CheckTools = {}) {
 
     /** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
     submit: async (projectId: string, source: DefinitionText) =>
-      submitVersion(db, projectId, await read(projectId, source, false)),
+      submitVersion(db, projectId, { ...(await read(projectId, source, false)), source: toSource(source) }),
   };
 }
 

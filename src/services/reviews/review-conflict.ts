@@ -29,7 +29,8 @@ function describe(row: ReviewRow, version: number | null): string {
   }
 }
 
-function standingOf(row: ReviewRow): ReviewStanding {
+/** Without what it is about. */
+export function standingOf(row: ReviewRow): ReviewStanding {
   const { review_id, state, version, assignee, claim_expires_at, ...end } = toReview(row);
   const { decision, decided_by, decided_at } = end;
   return {

@@ -1,22 +1,42 @@
 /** Decisions to look at: what would be chosen now, and what was chosen and why, made again from what was known. */
-import type { Decision, DecisionDetail, RouteRequestBody } from '../../contracts/decision.ts';
+import type {
+  Decision,
+  DecisionDetail,
+  DecisionListed,
+  DecisionQuery,
+  RouteRequestBody,
+} from '../../contracts/decision.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { replayChoice } from '../../core/routing/replay.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
-import { type DecisionRow, findDecision } from '../../db/attempt/decision.ts';
+import {
+  type DecisionRow,
+  findDecision,
+  type ListedDecisionRow,
+  listDecisions,
+} from '../../db/attempt/decision.ts';
+import type { Db } from '../../db/connect.ts';
 import { readHeadroom } from '../../db/money/budget-headroom.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { attemptIdOf, decisionIdOf } from '../ids.ts';
+import { decodeCursor, toPage } from '../cursor.ts';
+import { attemptIdOf, boundsOfIds, decisionIdOf } from '../ids.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import { findRefusals, noRefusals, previewChoice } from './preview-choice.ts';
 import { type CapabilityLookup, requireCapability } from './require-capability.ts';
+
+interface DecisionPage {
+  readonly items: DecisionListed[];
+  readonly next_cursor: string | null;
+}
 
 export interface DecisionService {
   /** What a call made now would be given; claims and writes nothing. @throws AppError `not_found` */
   preview(projectId: string, request: RouteRequestBody): Promise<Decision>;
   /** @throws AppError `not_found` */
   get(projectId: string, decisionId: string): Promise<DecisionDetail>;
+  /** Newest first. */
+  list(projectId: string, query: DecisionQuery): Promise<DecisionPage>;
 }
 
 export interface DecisionDependencies extends CapabilityLookup {
@@ -49,7 +69,46 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
       if (row === undefined) throw new AppError('not_found', `there is no decision ${decisionId}`);
       return toDetail(row);
     },
+
+    list: (projectId, query) => listPage(db, projectId, query),
   };
+}
+
+const weekMs = 7 * 86_400_000;
+
+function spanOf({ since, until, run_id }: DecisionQuery) {
+  const to = until === undefined ? new Date() : new Date(until);
+  const isOfRun = run_id !== undefined && since === undefined && until === undefined;
+  if (isOfRun) return {};
+  const from = since === undefined ? new Date(to.getTime() - weekMs) : new Date(since);
+  return { since: from, until: to, ids: boundsOfIds('attempt', from, to) };
+}
+
+function toListed({
+  attempt_id,
+  started_at,
+  settled_nano,
+  inputs,
+  ...row
+}: ListedDecisionRow): DecisionListed {
+  return {
+    decision_id: decisionIdOf(attempt_id),
+    at: started_at.toISOString(),
+    run_id: row.run_id,
+    step_id: row.step_id,
+    chosen: row.chosen,
+    settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
+    duration_ms: row.duration_ms,
+    inputs: inputs ?? {},
+  };
+}
+
+async function listPage(db: Db, projectId: string, query: DecisionQuery): Promise<DecisionPage> {
+  const { capability, endpoint, run_id, limit, cursor } = query;
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const filter = { capability, endpoint, run_id, ...spanOf(query), after, limit: limit + 1 };
+  const rows = await listDecisions(db, projectId, filter);
+  return toPage(rows, limit, { key: ({ attempt_id }) => attempt_id, item: toListed });
 }
 
 function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: DecisionRow): DecisionDetail {

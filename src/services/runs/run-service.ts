@@ -1,5 +1,6 @@
 /** Runs as users see them: submit, list, show, control, repeat, follow. */
-import type { Run, RunState, RunSummary, StepDetail } from '../../contracts/run.ts';
+import type { Awaiting, Run, RunState, RunSummary, StepDetail } from '../../contracts/run.ts';
+import type { RunsSummaryQuery } from '../../contracts/run-picture.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
@@ -14,11 +15,15 @@ import type { RunDelivery } from './deliver-run.ts';
 import type { EventFeed } from './event-feed.ts';
 import { createFollowRun } from './follow-run.ts';
 import { toRun, toRunSummary } from './run-view.ts';
+import { readRunsSummary, readTimeline, requirePictured, toRunGraph } from './show-pictures.ts';
 import { createStepPages, type ItemQuery, type StepPageDependencies } from './step-pages.ts';
 
 export interface RunQuery {
   readonly pipeline?: string | undefined;
   readonly state?: RunState | undefined;
+  readonly awaiting?: Awaiting | undefined;
+  /** Part of a name, an id or a label. */
+  readonly q?: string | undefined;
   readonly parent?: 'none' | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
@@ -75,6 +80,15 @@ export function createRunService(dependencies: RunDependencies) {
     /** @throws AppError `not_found` */
     listItems: async (key: RunKey, stepId: string, query: ItemQuery) =>
       pages.listItems(await require(key), stepId, query),
+
+    /** @throws AppError `not_found` */
+    graph: async (key: RunKey) => toRunGraph(await requirePictured(db, key)),
+
+    /** @throws AppError `not_found`, `request_invalid` for a cursor that is none */
+    timeline: async (key: RunKey, cursor: string | undefined) =>
+      readTimeline(db, await requirePictured(db, key), cursor),
+
+    summary: (projectId: string, query: RunsSummaryQuery) => readRunsSummary(db, projectId, query),
 
     requireRun,
 

@@ -3,7 +3,14 @@
  * starts as a candidate with one success, and sending it again adds nothing. `source` is stored as it was sent: it
  * says where a skill comes from, not how far it is trusted.
  */
-import type { Skill, SkillPatch, SkillRequest, SkillState, SkillUse } from '../../contracts/skill.ts';
+import type {
+  Skill,
+  SkillPatch,
+  SkillRequest,
+  SkillState,
+  SkillUse,
+  SkillWorth,
+} from '../../contracts/skill.ts';
 import { listSkills as orderSkills } from '../../core/skills/confidence.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
@@ -18,6 +25,7 @@ import { checkQueryText, checkSkill } from './check-skill.ts';
 import { writeSkillText } from './skill-content.ts';
 import { isAdmin, trustOf, trustOfPatch } from './skill-trust.ts';
 import { toSkill } from './skill-view.ts';
+import { showSkillWorth } from './skill-worth.ts';
 
 export interface SkillListQuery {
   readonly job_type?: string | undefined;
@@ -114,6 +122,9 @@ export function createSkillService(db: Db) {
     /** It keeps its id and is applied no more. @throws AppError `not_found` */
     retire: (caller: Caller, id: string): Promise<Skill> =>
       change(caller, id, (trx, at) => retireSkillForGood(trx, at)),
+
+    /** @throws AppError `not_found` */
+    worth: ({ project_id }: Caller, id: string): Promise<SkillWorth> => showSkillWorth(db, project_id, id),
 
     /** Newest first. @throws AppError `not_found`, `request_invalid` for a cursor that is none */
     listUses: async ({ project_id }: Caller, id: string, { limit, cursor }: PageRequest) => {

@@ -83,7 +83,7 @@ async function createPlanner(db: Db): Promise<Planner> {
     store: async (pipeline, steps, over) => {
       const definition = { pipeline, version: '1', steps: [...steps], ...over };
       const key = { project_id: projectId, pipeline, version: definition.version };
-      await insertVersion(db, key, await storeDefinition(db, definition));
+      await insertVersion(db, key, { digest: await storeDefinition(db, definition) });
     },
     plan: (steps, { job, job_id, ceiling, ...over } = {}) =>
       plans.planDefinition(projectId, {

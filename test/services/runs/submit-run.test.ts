@@ -40,7 +40,7 @@ beforeAll(async () => {
   project = (await aProject(db)).project_id;
   for (const body of [definition, single]) {
     const key = { project_id: project, pipeline: body.pipeline, version: body.version };
-    await insertVersion(db, key, await storeDefinition(db, body));
+    await insertVersion(db, key, { digest: await storeDefinition(db, body) });
   }
   await submitRun(project, { pipeline: 'stored', job: { n: 0 } }, null);
 });

@@ -40,7 +40,7 @@ async function aVersion(project_id: string, definition: Partial<PipelineDefiniti
     ...definition,
   };
   const digest = await storeDefinition(db, whole);
-  await insertVersion(db, { project_id, pipeline: whole.pipeline, version: whole.version }, digest);
+  await insertVersion(db, { project_id, pipeline: whole.pipeline, version: whole.version }, { digest });
 }
 
 function aBody(body: object = {}): ScheduleRequest {

@@ -1,0 +1,107 @@
+/** Runs of a project about which something was logged between two horizons, and how they stand. */
+import type { Awaiting, RunState, StepState } from '../../contracts/run.ts';
+import type { Db } from '../connect.ts';
+
+/** From one horizon to another. */
+export interface LogSpan {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Those under way, and those that ended after `endedSince`. */
+export async function listChangedRuns(
+  db: Db,
+  projectId: string,
+  { from, to, endedSince, limit }: LogSpan & { readonly endedSince: Date; readonly limit: number },
+): Promise<readonly string[]> {
+  const { rows } = await db.raw<{ rows: { run_id: string }[] }>(
+    `select r.run_id from (
+       select run_id from run where project_id = :projectId and finished_at is null
+       union all
+       select run_id from run where project_id = :projectId and finished_at > :endedSince
+     ) r where exists (
+       select from event e where e.run_id = r.run_id and e.xid >= :from::text::xid8 and e.xid < :to::text::xid8)
+     limit :limit`,
+    { projectId, from, to, endedSince, limit },
+  );
+  return rows.map(({ run_id }) => run_id);
+}
+
+export interface RunStandingRow {
+  readonly run_id: string;
+  readonly pipeline: string;
+  readonly digest: string;
+  readonly state: RunState;
+  readonly awaiting: readonly Awaiting[];
+  /** bigint as text; with all runs below it */
+  readonly cost_nano: string;
+  readonly reserved_nano: string;
+  /** Of those that have a row. */
+  readonly steps: Readonly<Partial<Record<StepState, number>>>;
+}
+
+export async function listRunStandings(
+  db: Db,
+  runIds: readonly string[],
+): Promise<readonly RunStandingRow[]> {
+  if (runIds.length === 0) return [];
+  const { rows } = await db.raw<{ rows: RunStandingRow[] }>(
+    `select r.run_id, r.pipeline, r.digest, r.state, s.awaiting, s.steps,
+       coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
+     from run r
+     cross join lateral (
+       select coalesce(json_object_agg(state, steps), '{}') as steps from (
+         select state, count(*)::int as steps from step where run_id = r.run_id and item = 0 group by state) t
+     ) c
+     cross join lateral (
+       select c.steps, case when r.finished_at is not null then '{}' else array(
+         select distinct case when state = 'in_review' then 'review' else awaiting end from step
+         where run_id = r.run_id and state in ('waiting', 'in_review') and (state = 'in_review' or awaiting is not null)
+         order by 1) end as awaiting
+     ) s
+     left join lateral (
+       select sum(settled_nano) as cost_nano,
+         sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
+       from attempt where attempt.run_id = any (
+         case when (select true from run b where b.parent_run_id = r.run_id limit 1) then with_runs_below(r.run_id)
+           else array[r.run_id] end)
+     ) a on true
+     where r.run_id = any (?)`,
+    [[...runIds]],
+  );
+  return rows;
+}
+
+/** By digest: how many steps a definition has. */
+export async function countDefinitionSteps(
+  db: Db,
+  digests: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await db.raw<{ rows: { digest: string; steps: number }[] }>(
+    `select digest, json_array_length(body -> 'steps') as steps from definition where digest = any (?)`,
+    [[...digests]],
+  );
+  return new Map(rows.map(({ digest, steps }) => [digest, steps]));
+}
+
+/** How many events of a run lie before a horizon: the number of the last of them. */
+export async function countEventsBefore(db: Db, runId: string, horizon: string): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+    'select count(*)::int as count from event where run_id = ? and xid < ?::text::xid8',
+    [runId, horizon],
+  );
+  return rows[0].count;
+}
+
+/** Of these, those that the project has. */
+export async function listOwnRuns(
+  db: Db,
+  projectId: string,
+  runIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await db('run')
+    .where({ project_id: projectId })
+    .whereIn('run_id', [...runIds])
+    .select('run_id');
+  return new Set(rows.map(({ run_id }) => run_id));
+}

@@ -1,0 +1,72 @@
+/** The stream of a project, read as it comes. */
+import { readServerSentEvents } from '../../src/cli/client/server-sent-events.ts';
+import type { StreamFrame } from '../../src/contracts/stream.ts';
+import type { TestApi } from './api.ts';
+import { waitFor } from './wait.ts';
+
+type Kind = StreamFrame['kind'];
+type DataOf<K extends Kind> = Extract<StreamFrame, { kind: K }>['data'];
+
+export interface SeenFrame {
+  readonly kind: Kind;
+  readonly data: unknown;
+  readonly id: string | undefined;
+  readonly at: number;
+}
+
+export interface ProjectStream {
+  readonly status: number;
+  readonly frames: readonly SeenFrame[];
+  readonly isOver: () => boolean;
+  /** The last one of a kind that fits, waited for. */
+  readonly next: <K extends Kind>(kind: K, fits?: (data: DataOf<K>) => boolean) => Promise<DataOf<K>>;
+  /** @returns where it stood */
+  readonly close: () => Promise<string>;
+}
+
+/** @param query without the question mark */
+export async function openStream(
+  api: TestApi,
+  query = '',
+  headers: Record<string, string> = {},
+): Promise<ProjectStream> {
+  const answer = await api.call(`/v1/stream?${query}`, { headers });
+  const frames: SeenFrame[] = [];
+  let isOver = false;
+  let hasBegun = false;
+  const reader = answer.body?.getReader();
+  async function* chunks() {
+    for (;;) {
+      const { value, done } = (await reader?.read()) ?? { done: true };
+      if (done || value === undefined) return;
+      yield value;
+    }
+  }
+  const begin = (): void => {
+    hasBegun = true;
+  };
+  const read = async (): Promise<void> => {
+    for await (const { event, data, id } of readServerSentEvents(chunks(), begin))
+      frames.push({ kind: event as Kind, data: JSON.parse(data), id, at: performance.now() });
+  };
+  read()
+    .catch(() => undefined)
+    .finally(() => {
+      isOver = true;
+    });
+  await waitFor('the stream to begin', () => hasBegun || isOver);
+  return {
+    status: answer.status,
+    frames,
+    isOver: () => isOver,
+    next: (kind, fits = () => true) =>
+      waitFor(`a frame ${kind}`, () => {
+        const found = frames.findLast((frame) => frame.kind === kind && fits(frame.data as never));
+        return found?.data as never;
+      }),
+    close: async () => {
+      await reader?.cancel().catch(() => undefined);
+      return frames.findLast(({ id }) => id !== undefined)?.id ?? '';
+    },
+  };
+}
