@@ -41,6 +41,10 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   budgets: async () => (await import('./commands/budgets.ts')).registerBudgetsCommand,
   skills: async () => (await import('./commands/skills.ts')).registerSkillsCommand,
   keys: async () => (await import('./commands/keys.ts')).registerKeysCommand,
+  completion: async () => {
+    const { registerCompletionCommand } = await import('./commands/completion.ts');
+    return (program, shell) => registerCompletionCommand(program, shell, registerCommands);
+  },
 };
 
 /** Registers the command called `name`, or all of them when there is none (help, a typing error). */

@@ -1,0 +1,80 @@
+/** Completion as bash asks for it: the printed script is read, and its function called on words as bash splits them. */
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeEach, describe, expect, inject, it } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
+import { aFolder } from '../../capability/support/folders.ts';
+import { aShell } from '../support/shell.ts';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await aFolder();
+  await mkdir(join(folder, 'bin'));
+  await symlink(join(inject('packageFolder'), 'bin/capstan.mjs'), join(folder, 'bin/capstan'));
+});
+
+/** @param words after `capstan`; the last is the one under the cursor */
+async function complete(words: readonly string[]): Promise<string[]> {
+  const script = `
+    eval "$(capstan completion bash)"
+    COMP_WORDS=(capstan "$@"); COMP_CWORD=$#
+    $(complete -p capstan | sed -E 's/.*-F ([^ ]+).*/\\1/')
+    printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}` };
+  const { stdout } = await promisify(execFile)('bash', ['-c', script, 'bash', ...words], {
+    cwd: folder,
+    env,
+  });
+  return stdout.split('\n').filter((line) => line !== '');
+}
+
+async function ask(...words: readonly string[]): Promise<string> {
+  const { shell, seen } = aShell();
+  await runCapstan(['completion', ...words], shell);
+  return seen.stdout;
+}
+
+describe('in bash', () => {
+  it.each<[string, readonly string[], readonly string[]]>([
+    ['commands', ['cap'], ['capabilities', 'capability']],
+    ['commands inside of commands', ['keys', 'r'], ['rotate', 'revoke']],
+    ['options, far from where they are declared', ['run', 'pipeline.yaml', '--pri'], ['--priority']],
+    ['values of an option', ['run', '--priority', ''], ['interactive', 'standard', 'batch']],
+    ['values of a short option', ['run', '-p', 'b'], ['batch']],
+    ['values behind =, which bash takes for a word', ['run', '--priority', '=', 's'], ['standard']],
+    ['values right behind =', ['run', '--priority', '='], ['interactive', 'standard', 'batch']],
+    ['values of an argument', ['demo', 'l'], ['learning']],
+    ['nothing where a file is meant, so that bash names files', ['run', ''], []],
+    ['nothing where an option has any value', ['run', '--budget', ''], []],
+  ])('proposes %s', async (_, words, expected) => {
+    expect(await complete(words)).toEqual(expected);
+  });
+
+  it('runs nothing of what is typed', async () => {
+    expect(await complete(['run', '$(touch oops)', '`touch oops`', '--pri'])).toEqual(['--priority']);
+    expect(await readdir(folder)).toEqual(['bin']);
+  });
+});
+
+describe('for the other shells', () => {
+  it('says what each candidate is', async () => {
+    expect(await ask('zsh', '--', 'cancel')).toBe(
+      'cancel:cancel a run; its running calls are told to stop\n',
+    );
+    expect(await ask('fish', '--', 'cancel')).toBe(
+      'cancel\tcancel a run; its running calls are told to stop\n',
+    );
+  });
+
+  it('keeps the option before its value', async () => {
+    expect(await ask('zsh', '--', 'run', '--priority=b')).toBe('--priority=batch\n');
+  });
+
+  it('prints a script for each', async () => {
+    for (const name of ['bash', 'zsh', 'fish'])
+      expect(await ask(name)).toContain(`capstan completion ${name} --`);
+  });
+});
