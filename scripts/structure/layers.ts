@@ -70,7 +70,15 @@ export const layers: Readonly<Record<string, Layer>> = {
   capability: { imports: ['clients', 'contracts', 'schemas'], packages: ['ajv', 'node:', 'tsx', 'zod'] },
   dev: {
     imports: ['config', 'contracts', 'core', 'services'],
-    packages: ['@temporalio/client', '@temporalio/envconfig', '@temporalio/worker', 'node:', 'pg', 'semver'],
+    packages: [
+      '@temporalio/client',
+      '@temporalio/envconfig',
+      '@temporalio/worker',
+      'chokidar',
+      'node:',
+      'pg',
+      'semver',
+    ],
   },
   cli: {
     imports: ['capability', 'contracts', 'dev', 'mock-run'],

@@ -14,6 +14,7 @@ import { startParts } from './stack-parts.ts';
 import { chooseStackPorts } from './stack-ports.ts';
 import { createSupervisor, type SupervisedProcess, type Supervisor } from './supervisor/supervisor.ts';
 import { findCacheDir } from './temporal/source.ts';
+import { findWatchedFolder, type WatchedCapability, watchCapability } from './watched-capability.ts';
 
 export interface StackOptions {
   /** Not used when ephemeral. */
@@ -23,6 +24,8 @@ export interface StackOptions {
   /** Data in a temporary folder that goes away with the stack. */
   readonly ephemeral: boolean;
   readonly samples: boolean;
+  /** Folders of capabilities under work, each started again when its files change. */
+  readonly watch?: readonly string[];
   readonly report: Report;
   readonly environment: NodeJS.ProcessEnv;
   /** Ends a start that is under way; after it, use `stop`. */
@@ -101,20 +104,40 @@ function rejectOnAbort(signal: AbortSignal | undefined): Promise<never> {
   });
 }
 
+function watchFolders(
+  { dataDir, supervisor }: Held,
+  { environment, report, watch = [] }: StackOptions,
+  info: StackFile,
+): WatchedCapability[] {
+  const { api_url: apiUrl, api_key: apiKey, media_url: mediaUrl } = info;
+  const access = { dataDir, environment, apiUrl, apiKey, mediaUrl };
+  const folders = watch.map(findWatchedFolder);
+  return folders.map((folder) => watchCapability(folder, { access, supervisor, report }));
+}
+
 /**
  * Resolves when all of it is ready.
  * @throws Error that says which part did not start, with the end of its log; nothing is left running then
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
+  // Before anything is started.
+  (options.watch ?? []).forEach(findWatchedFolder);
   const held = await holdFolder(options);
   const { dataDir, supervisor, lock } = held;
-  const stop = () => release(held);
+  let watching: readonly WatchedCapability[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(watching.map(({ close }) => close()));
+    await release(held);
+  };
   try {
     const ports = await chooseStackPorts(dataDir, options.port);
     lock.setApiUrl(`http://127.0.0.1:${ports.api}`);
     const cacheDir = findCacheDir(options.environment, homedir());
     const started = startParts({ ...options, dataDir, supervisor, ports, cacheDir });
     const info = held.publish(await Promise.race([started, rejectOnAbort(options.signal)]));
+    watching = watchFolders(held, options, info);
+    const allStarted = Promise.all(watching.map((one) => one.started));
+    await Promise.race([allStarted, rejectOnAbort(options.signal)]);
     return { file: held.file, info, stop };
   } catch (error) {
     await stop();

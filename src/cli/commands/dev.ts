@@ -3,6 +3,7 @@ import type { Stack } from '../../dev/stack.ts';
 import { createApiClient } from '../client/api-client.ts';
 import { linkToConsole } from '../client/console-link.ts';
 import { stackSignal, untilAborted } from '../client/stack-signal.ts';
+import { collectText } from '../input/option-values.ts';
 
 interface DevOptions {
   readonly data: string;
@@ -10,6 +11,7 @@ interface DevOptions {
   readonly ephemeral: boolean;
   readonly samples: boolean;
   readonly json: boolean;
+  readonly watch?: readonly string[];
 }
 
 function parsePort(text: string): number {
@@ -48,6 +50,7 @@ async function runDev(options: DevOptions): Promise<void> {
       dataDir: options.data,
       ephemeral: options.ephemeral,
       samples: options.samples,
+      watch: options.watch ?? [],
       port: options.port ?? null,
       environment: process.env,
       report: printer.report,
@@ -80,6 +83,11 @@ export function registerDevCommand(program: Command): void {
     )
     .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
     .option('--no-samples', 'start no sample capabilities')
+    .option(
+      '--watch <folder>',
+      'start the capability in a folder too, and again when its files change (repeatable)',
+      collectText,
+    )
     .option('--json', 'print the content of stack.json as one line when ready', false)
     .action(runDev);
 }

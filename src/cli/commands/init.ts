@@ -35,11 +35,9 @@ function describeNext(folder: string): string[] {
   return [
     ...(isCheckout ? [`alias capstan="node ${quote(join(packageFolder, 'bin/capstan.mjs'))}"`] : []),
     ...(resolve(folder) === process.cwd() ? [] : [`cd ${quote(folder)}`]),
-    'capstan run pipeline.yaml --mock mocks.yaml        # a test, without a server',
-    'capstan dev --no-samples                           # everything, on this machine; in other terminals:',
-    'capstan capability start shout',
-    'capstan capability start count-words',
-    'capstan run pipeline.yaml --job job.json --watch',
+    'capstan run pipeline.yaml --mock mocks.yaml                  # a test, without a server',
+    'capstan dev --no-samples --watch shout --watch count-words   # everything, on this machine',
+    'capstan run pipeline.yaml --job job.json --watch             # meanwhile, in another terminal',
   ];
 }
 

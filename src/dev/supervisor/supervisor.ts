@@ -24,8 +24,8 @@ export interface SupervisedProcess extends ProcessIdentity {
 }
 
 export interface Supervisor {
-  /** Resolves when the child is ready. @throws Error with the end of its log */
-  readonly start: (spec: ChildSpec) => Promise<void>;
+  /** Resolves when the child is ready, with what stops it alone. @throws Error with the end of its log */
+  readonly start: (spec: ChildSpec) => Promise<() => Promise<void>>;
   /** In reverse order of the starts, one after the other. */
   readonly stop: () => Promise<void>;
   readonly processes: () => readonly SupervisedProcess[];
@@ -125,7 +125,16 @@ async function stopSupervised(child: Supervised, context: Context): Promise<void
   settle(child, context);
 }
 
-async function startSupervised(spec: ChildSpec, context: Context): Promise<void> {
+/** One that is being stopped already is left to whoever does. */
+async function stopAlone(child: Supervised, context: Context): Promise<void> {
+  const index = context.children.indexOf(child);
+  if (index === -1) return;
+  context.children.splice(index, 1);
+  await stopSupervised(child, context);
+}
+
+/** @returns what stops it */
+async function startSupervised(spec: ChildSpec, context: Context): Promise<() => Promise<void>> {
   const launched = await launch(spec, context);
   const child: Supervised = { spec, stopping: new AbortController(), kept: Promise.resolve(), ...launched };
   context.children.push(child);
@@ -139,6 +148,7 @@ async function startSupervised(spec: ChildSpec, context: Context): Promise<void>
     throw error;
   }
   child.kept = keepAlive(child, context);
+  return () => stopAlone(child, context);
 }
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
@@ -152,7 +162,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   return {
     start: async (spec) => {
       if (stopped !== undefined) throw new Error(`${spec.name} is not started: the stack is stopping`);
-      await startSupervised(spec, context);
+      return startSupervised(spec, context);
     },
     stop: () => {
       stopped ??= stop();

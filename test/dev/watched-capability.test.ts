@@ -1,0 +1,108 @@
+/** A capability under work, in a language that no loader of ours reads, beside a real server. */
+import { spawnSync } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CapabilityDetail } from '../../src/contracts/capability.ts';
+import type { ProgressEvent } from '../../src/dev/progress.ts';
+import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
+import {
+  findWatchedFolder,
+  type WatchedCapability,
+  watchCapability,
+} from '../../src/dev/watched-capability.ts';
+import { root } from '../docs/documents.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { waitFor } from '../support/wait.ts';
+
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+const events: ProgressEvent[] = [];
+let folder: string;
+let program: string;
+let capstan: Capstan;
+let supervisor: Supervisor;
+let watched: WatchedCapability;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'capstan-watch-'));
+  program = join(folder, 'shout/shout.py');
+  await cp(`${root}templates/init/shout`, join(folder, 'shout'), { recursive: true });
+  capstan = await startCapstan();
+  const report = (event: ProgressEvent): void => void events.push(event);
+  supervisor = createSupervisor({ report, temporaryFolder: null });
+  const access = {
+    dataDir: folder,
+    apiUrl: capstan.url,
+    apiKey: capstan.key,
+    mediaUrl: `file://${folder}/media`,
+    environment: process.env,
+  };
+  watched = watchCapability(findWatchedFolder(join(folder, 'shout')), { access, supervisor, report });
+  await watched.started;
+});
+afterAll(async () => {
+  await watched?.close();
+  await supervisor?.stop();
+  await capstan?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function endpoint(): Promise<string> {
+  const { body } = await capstan.request<CapabilityDetail>('GET', '/v1/capabilities/shout');
+  const up = body.instances.filter(({ state }) => state === 'up');
+  expect(up).toHaveLength(1);
+  return up[0]?.endpoint ?? '';
+}
+
+async function shout(at: string): Promise<unknown> {
+  const response = await fetch(`${at}/exec`, { method: 'POST', body: JSON.stringify({ text: 'Ahoy' }) });
+  return ((await response.json()) as { output: unknown }).output;
+}
+
+/** What is reported of the change. */
+async function change(from: string, to: string): Promise<ProgressEvent> {
+  const seen = events.length;
+  await writeFile(program, (await readFile(program, 'utf8')).replace(from, to));
+  return waitFor('the change to be reported', async () =>
+    events.slice(seen).find(({ status }) => status === 'ready' || status === 'failed'),
+  );
+}
+
+describe.skipIf(!hasPython)('a capability under work', () => {
+  it('is started beside the stack', async () => {
+    expect(await shout(await endpoint())).toEqual({ text: 'AHOY' });
+  });
+
+  it('is started again when a file changes, after the calls under way', async () => {
+    await change('text.upper()', 'time.sleep(3) or text.lower()');
+    const slow = await endpoint();
+    const call = shout(slow);
+    const { detail } = await change('time.sleep(3) or text.lower()', 'text[::-1]');
+    expect(detail).toBe('shout, shout.py changed');
+    expect(await call).toEqual({ text: 'ahoy' });
+    expect(await shout(await endpoint())).toEqual({ text: 'yohA' });
+    await expect(fetch(`${slow}/health`)).rejects.toThrow();
+  });
+
+  it('goes on as it was when what was changed does not start, and says why', async () => {
+    const before = await endpoint();
+    const { status, detail } = await change('def shout(call)', 'def shout(call');
+    expect(status).toBe('failed');
+    expect(detail).toContain('shout.py changed; it does not start, the one before goes on');
+    expect(detail).toContain('SyntaxError');
+    expect(await shout(before)).toEqual({ text: 'yohA' });
+    expect(await endpoint()).toBe(before);
+  });
+
+  it('may change its schemas within a version', async () => {
+    await change('def shout(call', 'def shout(call)');
+    const { status } = await change('"required": ["text"]', '"required": ["text"], "maxProperties": 1');
+    expect(status).toBe('ready');
+    expect(await shout(await endpoint())).toEqual({ text: 'yohA' });
+  });
+});
+
+it('a folder that is not there is named', () => {
+  expect(() => findWatchedFolder('no/such')).toThrow('--watch no/such: there is no such folder');
+});
