@@ -2,7 +2,7 @@
 import type { Db } from './connect.ts';
 
 export interface Purge {
-  readonly table: 'idempotency' | 'advice_answer' | 'session' | 'login_code';
+  readonly table: 'idempotency' | 'advice_answer' | 'session' | 'login_code' | 'webhook_delivery';
   /** Of rows older than this. */
   readonly hours: number;
   /** Rows of one statement. */

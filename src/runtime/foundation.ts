@@ -59,6 +59,7 @@ export async function createFoundation(config: Config, logger: Logger) {
   return {
     db,
     ownMedia,
+    policy,
     guard,
     contexts,
     results,

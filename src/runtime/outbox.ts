@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { createMediaStore } from '../clients/media/create-media-store.ts';
+import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { Db } from '../db/connect.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
@@ -15,6 +16,7 @@ import { createRestartForgottenRuns } from '../services/runs/restart-forgotten-r
 import { createWatchCapabilities } from '../services/runs/watch-capabilities.ts';
 import { createScheduleDelivery } from '../services/schedules/deliver-schedule.ts';
 import { linkBelow } from '../services/web-links.ts';
+import { createWebhookDelivery } from '../services/webhooks/deliver-webhooks.ts';
 import type { Temporal } from './temporal.ts';
 
 interface OutboxTools extends Temporal {
@@ -64,10 +66,12 @@ export function createOutbox(config: Config, tools: OutboxTools) {
 interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> {
   readonly registry: RegistryService;
   readonly outbox: Outbox;
+  readonly webhookSender: WebhookSender;
 }
 
 /** What repairs rows and repeats deliveries, by the clock. */
-export function createKeeping(config: Config, { db, workflows, logger, registry, outbox }: KeepingTools) {
+export function createKeeping(config: Config, tools: KeepingTools) {
+  const { db, workflows, logger, registry, outbox, webhookSender } = tools;
   const work = {
     db,
     delivery: outbox.runs,
@@ -80,6 +84,7 @@ export function createKeeping(config: Config, { db, workflows, logger, registry,
     restartForgottenRuns: createRestartForgottenRuns({ db, workflows, delivery: outbox.runs, logger }),
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, logger }),
+    webhooks: createWebhookDelivery({ db, sender: webhookSender }),
     media: createMediaStore(config.MEDIA_URL),
   };
   return createMaintenance({

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { createMediaStore } from '../clients/media/create-media-store.ts';
+import { createWebhookSender, type WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
@@ -25,6 +26,7 @@ import { createRunFrames } from '../services/stream/run-frames.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
 import { createStreamService } from '../services/stream/stream-service.ts';
 import { createWebLinks } from '../services/web-links.ts';
+import { createWebhookService } from '../services/webhooks/webhook-service.ts';
 import { createFoundation, createIntake, type Foundation } from './foundation.ts';
 import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
 import { createRouter, pollMs, type Router } from './router.ts';
@@ -38,6 +40,7 @@ interface Base {
   readonly temporal: Temporal;
   readonly outbox: Outbox;
   /** The API's address, known once it listens. */
+  readonly webhookSender: WebhookSender;
   readonly publicUrl: () => string;
   readonly consoleUrl: () => string;
 }
@@ -120,7 +123,8 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
 /** Who may come in, what it cost, and how the process fares. */
 function createOfficeServices({
   config,
-  foundation: { db, registry },
+  foundation: { db, registry, policy },
+  webhookSender: sender,
   temporal: { workflows },
   publicUrl,
 }: Base) {
@@ -131,6 +135,7 @@ function createOfficeServices({
     registry,
     publishers: createPublisherService(db),
     skills: createSkillService(db),
+    webhooks: createWebhookService({ db, policy, sender }),
     money: createMoneyService(db),
     health: createHealthService(db, workflows),
   };
@@ -144,8 +149,9 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   const temporal = await createTemporal(config);
   const consoleUrl = (): string => config.CONSOLE_URL ?? `${publicUrl()}/ui/`;
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
-  const keeping = createKeeping(config, { ...temporal, db, logger, registry, outbox });
-  const base = { config, logger, foundation, router, temporal, outbox, publicUrl, consoleUrl };
+  const webhookSender = createWebhookSender(foundation.guard);
+  const keeping = createKeeping(config, { ...temporal, db, logger, registry, outbox, webhookSender });
+  const base = { config, logger, foundation, router, temporal, outbox, webhookSender, publicUrl, consoleUrl };
   const runs = createRunServices(base);
   const calls = createCallServices(base);
   await router.start();
@@ -156,6 +162,7 @@ export async function createServerRuntime(config: Config, logger: Logger, public
       router.finish();
       await calls.close();
       await keeping.stop();
+      await webhookSender.close();
       runs.stop();
       await outbox.settled();
       await router.close();

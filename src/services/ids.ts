@@ -12,6 +12,8 @@ const prefixes = {
   skill: 'skl',
   review: 'rev',
   schedule: 'sch',
+  webhook: 'whk',
+  delivery: 'dlv',
   call: 'call',
 } as const;
 

@@ -19,6 +19,7 @@ import type { RunService } from './runs/run-service.ts';
 import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { SkillService } from './skills/skill-service.ts';
 import type { StreamService } from './stream/stream-service.ts';
+import type { WebhookService } from './webhooks/webhook-service.ts';
 
 export interface Services {
   readonly access: AccessService;
@@ -39,6 +40,7 @@ export interface Services {
   readonly escalations: Pick<EscalationService, 'create' | 'get' | 'execute' | 'advise'>;
   readonly reviews: ReviewService;
   readonly skills: SkillService;
+  readonly webhooks: WebhookService;
   readonly money: MoneyService;
   readonly health: HealthService;
 }

@@ -628,6 +628,44 @@ create table step_revision (
   constraint step_revision_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE
 );
 
+create table webhook (
+  webhook_id text not null,
+  project_id text not null,
+  url text not null,
+  events text[] not null,
+  secret text not null,
+  created_by text not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  looked_at timestamp with time zone not null default clock_timestamp(),
+  constraint webhook_events_check CHECK ((cardinality(events) > 0)),
+  constraint webhook_pkey PRIMARY KEY (webhook_id),
+  constraint webhook_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE INDEX webhook_listed ON public.webhook USING btree (project_id, webhook_id);
+
+create table webhook_delivery (
+  delivery_id text not null,
+  webhook_id text not null,
+  event text not null,
+  subject text not null,
+  payload json not null,
+  state text not null default 'pending'::text,
+  attempts integer not null default 0,
+  status integer,
+  error text,
+  next_try_at timestamp with time zone default clock_timestamp(),
+  created_at timestamp with time zone not null default clock_timestamp(),
+  finished_at timestamp with time zone,
+  constraint webhook_delivery_check CHECK ((((state = 'pending'::text) = (finished_at IS NULL)) AND ((state = 'pending'::text) = (next_try_at IS NOT NULL)))),
+  constraint webhook_delivery_pkey PRIMARY KEY (delivery_id),
+  constraint webhook_delivery_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
+  constraint webhook_delivery_webhook_id_event_subject_key UNIQUE (webhook_id, event, subject),
+  constraint webhook_delivery_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(webhook_id) ON DELETE CASCADE
+);
+CREATE INDEX webhook_delivery_created_at ON public.webhook_delivery USING btree (created_at);
+CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (next_try_at) WHERE (state = 'pending'::text);
+CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (webhook_id, created_at DESC, delivery_id DESC);
+
 CREATE OR REPLACE FUNCTION public.apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[], p_wanted bigint[], p_is_lone boolean)
  RETURNS jsonb
  LANGUAGE plpgsql

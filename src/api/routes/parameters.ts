@@ -16,6 +16,7 @@ export const KeyPath = z.object({ id: Id });
 export const ReviewPath = z.object({ id: Id });
 export const DecisionPath = z.object({ id: Id });
 export const SchedulePath = z.object({ id: Id });
+export const WebhookPath = z.object({ id: Id });
 export const SkillPath = z.object({ id: Id });
 export const CapabilityPath = z.object({ name: CapabilityName });
 export const PipelinePath = z.object({ name: PipelineName });

@@ -27,6 +27,7 @@ import { serviceRoutes } from './service.ts';
 import { sessionRoutes } from './session.ts';
 import { skillRoutes } from './skills.ts';
 import { streamRoutes } from './stream.ts';
+import { webhookRoutes } from './webhooks.ts';
 
 /** Every route of the API. All but the pages for people are in the OpenAPI document. */
 export function createRoutes(
@@ -55,6 +56,7 @@ export function createRoutes(
     ...sessionRoutes(services, options.config),
     ...accessRoutes(services),
     ...auditRoutes(services),
+    ...webhookRoutes(services),
     ...serviceRoutes(services, options),
   ];
   return [

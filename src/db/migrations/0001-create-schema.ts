@@ -58,6 +58,9 @@ import { skillVersionTable } from '../schema/skill-version.sql.ts';
 import { stepTable } from '../schema/step.sql.ts';
 import { stepRevisionTable } from '../schema/step-revision.sql.ts';
 
+import { webhookTable } from '../schema/webhook.sql.ts';
+import { webhookDeliveryTable } from '../schema/webhook-delivery.sql.ts';
+
 const triggerFunctions = [refuseChange, refuseShrinking, touchInstance];
 
 const tables = [
@@ -88,6 +91,8 @@ const tables = [
   adviceAnswerTable,
   auditTable,
   scheduleTable,
+  webhookTable,
+  webhookDeliveryTable,
   schemaFloorTable,
   clusterTable,
 ];

@@ -9,6 +9,7 @@ import { cancelOrphanedEscalations } from '../../db/escalation/escalation.ts';
 import { purgeAnswers } from '../../db/idempotency/idempotency.ts';
 import { purgeInstances } from '../../db/instance/instance-purge.ts';
 import { cancelOrphanedReviews } from '../../db/review/review-delivery.ts';
+import { purgeDeliveries } from '../../db/webhook/webhook-delivery.ts';
 import type { EscalationDelivery } from '../escalation/ladder/deliver-escalation.ts';
 import type { BudgetKeeper } from '../money/budget-keeper.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
@@ -16,6 +17,7 @@ import type { ReviewDelivery } from '../reviews/deliver-review.ts';
 import type { RunDelivery } from '../runs/deliver-run.ts';
 import type { DueWorkDuty } from '../runs/due-work.ts';
 import type { ScheduleDelivery } from '../schedules/deliver-schedule.ts';
+import type { WebhookDuty } from '../webhooks/deliver-webhooks.ts';
 
 export interface Duty {
   readonly name: string;
@@ -38,6 +40,7 @@ export interface DutyDependencies {
   readonly schedules: Pick<ScheduleDelivery, 'deliverOverdue'>;
   readonly registry: Pick<RegistryService, 'probeDue'>;
   readonly budgets: BudgetKeeper;
+  readonly webhooks: WebhookDuty;
   readonly media: Pick<MediaStore, 'sweep'>;
 }
 
@@ -84,6 +87,8 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'budgets', everyMs: minuteMs, work: () => budgets.reconcile() },
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
     { name: 'old sessions', everyMs: purgeMs, isRoutine: true, work: () => purgeSessions(db) },
+    { name: 'webhooks', everyMs: 0, isRoutine: true, work: () => dependencies.webhooks.deliverDue() },
+    { name: 'old webhook deliveries', everyMs: purgeMs, isRoutine: true, work: () => purgeDeliveries(db) },
     { name: 'orphaned escalations', everyMs: minuteMs, work: () => cancelOrphanedEscalations(db) },
     { name: 'orphaned reviews', everyMs: minuteMs, work: () => cancelOrphanedReviews(db) },
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },

@@ -1,0 +1,105 @@
+/** Telling others what happens in a project. */
+import { ListQuery } from '../../contracts/primitives.ts';
+import {
+  WebhookCreated,
+  WebhookDelivery,
+  WebhookDeliveryList,
+  WebhookList,
+  WebhookRequest,
+} from '../../contracts/webhook.ts';
+import type { Services } from '../../services/services.ts';
+import { json } from '../body-kind.ts';
+import { type Route, route } from '../route.ts';
+import { WebhookPath } from './parameters.ts';
+
+type Webhooks = Pick<Services, 'webhooks'>;
+
+export function webhookRoutes(services: Webhooks): Route[] {
+  return [
+    createWebhook(services),
+    listWebhooks(services),
+    removeWebhook(services),
+    testWebhook(services),
+    listDeliveries(services),
+  ];
+}
+
+function createWebhook({ webhooks }: Webhooks): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/webhooks',
+    tag: 'webhooks',
+    summary: 'Be told what happens in the project; the secret is shown in this answer only',
+    description:
+      'A POST of `{type, at, data}` for each thing that happens from now on, at least once, tried nine times within a day until it is answered with 2xx. `webhook-id`, `webhook-timestamp` and `webhook-signature` are those of Standard Webhooks: `v1,` and the HMAC-SHA-256, in base64, of `<id>.<timestamp>.<body>`. Addresses are allowed where instances may be; redirects are failures.',
+    auth: 'key',
+    scope: 'admin',
+    body: json(WebhookRequest),
+    responses: { 201: WebhookCreated },
+    errors: ['limit_reached'],
+    handle: async ({ caller, body }) => ({ status: 201, body: await webhooks.create(caller, body) }),
+  });
+}
+
+function listWebhooks({ webhooks }: Webhooks): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/webhooks',
+    tag: 'webhooks',
+    summary: 'List who is told what',
+    auth: 'key',
+    scope: 'admin',
+    query: ListQuery.strict(),
+    responses: { 200: WebhookList },
+    handle: async ({ caller, query }) => ({ status: 200, body: await webhooks.list(caller, query) }),
+  });
+}
+
+function removeWebhook({ webhooks }: Webhooks): Route {
+  return route({
+    method: 'DELETE',
+    path: '/v1/webhooks/{id}',
+    tag: 'webhooks',
+    summary: 'Tell it nothing more, and forget its deliveries',
+    auth: 'key',
+    scope: 'admin',
+    params: WebhookPath,
+    responses: { 204: 'empty' },
+    handle: async ({ caller, params }) => {
+      await webhooks.remove(caller, params.id);
+      return { status: 204 };
+    },
+  });
+}
+
+function testWebhook({ webhooks }: Webhooks): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/webhooks/{id}/test',
+    tag: 'webhooks',
+    summary: 'Tell it something now, once, and see what it answers',
+    auth: 'key',
+    scope: 'admin',
+    params: WebhookPath,
+    responses: { 200: WebhookDelivery },
+    handle: async ({ caller, params }) => ({ status: 200, body: await webhooks.test(caller, params.id) }),
+  });
+}
+
+function listDeliveries({ webhooks }: Webhooks): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/webhooks/{id}/deliveries',
+    tag: 'webhooks',
+    summary: 'List what it was told, newest first, for 30 days',
+    auth: 'key',
+    scope: 'admin',
+    params: WebhookPath,
+    query: ListQuery.strict(),
+    responses: { 200: WebhookDeliveryList },
+    handle: async ({ caller, params, query }) => ({
+      status: 200,
+      body: await webhooks.deliveries(caller, params.id, query),
+    }),
+  });
+}

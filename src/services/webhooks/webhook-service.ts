@@ -1,0 +1,135 @@
+/** Who is told of what happens in a project, for those who administer it. */
+import type { AddressPolicy } from '../../clients/address-policy.ts';
+import type { WebhookSender } from '../../clients/webhook-sender.ts';
+import type { Webhook, WebhookCreated, WebhookDelivery, WebhookRequest } from '../../contracts/webhook.ts';
+import { insertAudit } from '../../db/access/audit.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  type WebhookRow,
+} from '../../db/webhook/webhook.ts';
+import {
+  endDelivery,
+  insertDelivery,
+  listDeliveries,
+  readDelivery,
+  type WebhookDeliveryRow,
+} from '../../db/webhook/webhook-delivery.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { Caller } from '../access/caller.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import { newId } from '../ids.ts';
+import { checkWebhookUrl } from './check-webhook-url.ts';
+import { tell } from './deliver-webhooks.ts';
+import { newWebhookSecret } from './sign-delivery.ts';
+
+export interface WebhookDependencies {
+  readonly db: Db;
+  readonly policy: AddressPolicy;
+  readonly sender: WebhookSender;
+}
+
+const mostWebhooks = 20;
+
+function toWebhook({ webhook_id, url, events, created_by, created_at }: WebhookRow): Webhook {
+  return { webhook_id, url, events: [...events], created_by, created_at: created_at.toISOString() };
+}
+
+function toDelivery(row: WebhookDeliveryRow): WebhookDelivery {
+  return {
+    delivery_id: row.delivery_id,
+    event: row.event,
+    payload: row.payload,
+    state: row.state,
+    attempts: row.attempts,
+    status: row.status,
+    ...(row.error === null ? {} : { error: row.error }),
+    next_try_at: row.next_try_at?.toISOString() ?? null,
+    created_at: row.created_at.toISOString(),
+    finished_at: row.finished_at?.toISOString() ?? null,
+  };
+}
+
+function refuseUnknown(id: string): AppError {
+  return new AppError('not_found', `there is no webhook ${id}`);
+}
+
+async function requireWebhook(db: Db, { project_id }: Caller, id: string): Promise<WebhookRow> {
+  const row = await findWebhook(db, project_id, id);
+  if (row === undefined) throw refuseUnknown(id);
+  return row;
+}
+
+function afterOf(cursor: string | undefined): string | null {
+  return cursor === undefined ? null : decodeCursor(cursor);
+}
+
+function createWebhook(
+  { db, policy }: WebhookDependencies,
+  { project_id, key_id: created_by }: Caller,
+  { url, events }: WebhookRequest,
+): Promise<WebhookCreated> {
+  const checked = checkWebhookUrl(policy, url);
+  const own = { webhook_id: newId('webhook'), secret: newWebhookSecret(), created_by };
+  return db.transaction(async (trx) => {
+    const webhook = { ...own, project_id, url: checked, events: [...new Set(events)] };
+    const row = await insertWebhook(trx, webhook, mostWebhooks);
+    if (row === undefined)
+      throw new AppError('limit_reached', `the project has ${mostWebhooks} webhooks, and may have no more`);
+    const entry = { project_id, actor: created_by, action: 'webhook.created', subject: row.webhook_id };
+    await insertAudit(trx, { ...entry, data: { origin: new URL(checked).origin } });
+    return { ...toWebhook(row), secret: row.secret };
+  });
+}
+
+/** One try, whose end is in the log. */
+async function tellNow(
+  { db, sender }: WebhookDependencies,
+  { webhook_id, url, secret }: WebhookRow,
+): Promise<WebhookDelivery> {
+  const delivery_id = newId('delivery');
+  const payload = { type: 'test', at: new Date().toISOString(), data: {} };
+  await insertDelivery(db, { delivery_id, webhook_id, event: 'test', payload });
+  await endDelivery(db, await tell(sender, { delivery_id, url, secret, payload }, null));
+  const row = await readDelivery(db, delivery_id);
+  if (row === undefined) throw refuseUnknown(webhook_id);
+  return toDelivery(row);
+}
+
+export function createWebhookService(dependencies: WebhookDependencies) {
+  const { db } = dependencies;
+  return {
+    /** @throws AppError `request_invalid` for an address that is not allowed, `limit_reached` */
+    create: (caller: Caller, request: WebhookRequest): Promise<WebhookCreated> =>
+      createWebhook(dependencies, caller, request),
+
+    list: async ({ project_id }: Caller, { limit, cursor }: PageRequest) => {
+      const rows = await listWebhooks(db, project_id, { after: afterOf(cursor), limit: limit + 1 });
+      return toPage(rows, limit, { key: (row) => row.webhook_id, item: toWebhook });
+    },
+
+    /** With its log. @throws AppError `not_found` */
+    remove: ({ project_id, key_id }: Caller, id: string): Promise<void> =>
+      db.transaction(async (trx) => {
+        if (!(await deleteWebhook(trx, project_id, id))) throw refuseUnknown(id);
+        const entry = { project_id, actor: key_id, action: 'webhook.removed', subject: id, data: {} };
+        await insertAudit(trx, entry);
+      }),
+
+    /** Tells it once, now. @throws AppError `not_found` */
+    test: async (caller: Caller, id: string): Promise<WebhookDelivery> =>
+      tellNow(dependencies, await requireWebhook(db, caller, id)),
+
+    /** Newest first. @throws AppError `not_found` */
+    deliveries: async (caller: Caller, id: string, { limit, cursor }: PageRequest) => {
+      await requireWebhook(db, caller, id);
+      const rows = await listDeliveries(db, id, { after: afterOf(cursor), limit: limit + 1 });
+      return toPage(rows, limit, { key: (row) => row.delivery_id, item: toDelivery });
+    },
+  };
+}
+
+export type WebhookService = ReturnType<typeof createWebhookService>;
