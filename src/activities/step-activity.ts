@@ -24,10 +24,10 @@ const longestLineMs = 250;
 
 export function createStepActivity(executeStep: ExecuteStep, heartbeatIntervalMs: number) {
   return ({ followers = [], ...request }: StepActivityRequest): Promise<StepActivityResult> =>
-    whileBeating(heartbeatIntervalMs, async (signal, context) => {
+    whileBeating(heartbeatIntervalMs, async (signal, context, onProgress) => {
       const round = context.info.attempt;
       const execute = (own: StepRequest, mostMs = Number.POSITIVE_INFINITY): Promise<StepEnd> =>
-        executeStep(own, { round, remainingMs: Math.min(mostMs, remainingMs(context)), signal });
+        executeStep(own, { round, remainingMs: Math.min(mostMs, remainingMs(context)), signal, onProgress });
       const executeNext = async ({ total_timeout_ms, ...follower }: Follower) => {
         const next = await execute({ ...request, ...follower }, total_timeout_ms);
         return next.kind === 'succeeded' ? toDone(next) : null;

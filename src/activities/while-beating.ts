@@ -4,16 +4,20 @@ import { toApplicationFailure } from './failures.ts';
 /**
  * Does the work of an activity with heartbeats, and a signal that tells whether it is still wanted.
  *
- * @param work its faults become failures that Temporal retries
+ * @param work its faults become failures that Temporal retries; what it shows stands in the next heartbeats
  */
 export async function whileBeating<Result>(
   heartbeatIntervalMs: number,
-  work: (signal: AbortSignal, context: Context) => Promise<Result>,
+  work: (signal: AbortSignal, context: Context, show: (details: object) => void) => Promise<Result>,
 ): Promise<Result> {
   const context = Context.current();
-  const beat = setInterval(() => context.heartbeat(), heartbeatIntervalMs);
+  let details: object | undefined;
+  const beat = setInterval(() => context.heartbeat(details), heartbeatIntervalMs);
+  const show = (shown: object): void => {
+    details = shown;
+  };
   try {
-    return await work(wantedSignal(context), context);
+    return await work(wantedSignal(context), context, show);
   } catch (error) {
     throw error instanceof CancelledFailure ? error : toApplicationFailure(error);
   } finally {

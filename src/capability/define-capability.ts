@@ -21,6 +21,8 @@ export interface ExecContext {
   /** Where prerequisites were installed. */
   readonly cacheDir: string;
   log(line: string): void;
+  /** Says how far the call has come, 0 to 1, to whoever wants to know; call it as often as you like. */
+  progress(fraction: number, message?: string): void;
 }
 
 export interface CapabilityDefinition<I extends Schema = Schema, O extends Schema = Schema> {

@@ -19,6 +19,14 @@ export interface CallHost {
   log(line: string): void;
 }
 
+/** A request whose body was read. */
+export interface InstanceCall {
+  readonly value: unknown;
+  readonly headers: IncomingHttpHeaders;
+  readonly signal: AbortSignal;
+  readonly progress: ExecContext['progress'];
+}
+
 export function failure(status: number, error: string): ExecReply {
   return { status, body: { ok: false, error } };
 }
@@ -58,11 +66,12 @@ function readCallFacts(headers: IncomingHttpHeaders): Pick<ExecContext, 'deadlin
 async function perform(
   capability: Capability,
   host: CallHost,
-  call: { readonly input: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
+  call: Pick<InstanceCall, 'headers' | 'signal' | 'progress'> & { readonly input: unknown },
 ): Promise<ExecReply> {
   const { media, close } = openCallMedia(host.transfer, call.signal);
   try {
-    const context = { signal: call.signal, media, cacheDir: host.cacheDir, log: host.log };
+    const { signal, progress } = call;
+    const context = { signal, progress, media, cacheDir: host.cacheDir, log: host.log };
     const output = await capability.exec(call.input, { ...context, ...readCallFacts(call.headers) });
     const checked = await capability.checkOutput(output);
     if (checked.ok) return { status: 200, body: { ok: true, output: checked.value } };
@@ -76,14 +85,14 @@ async function perform(
 export async function answerCall(
   capability: Capability,
   host: CallHost & { readonly queue: CallQueue; isStopping(): boolean },
-  call: { readonly value: unknown; readonly headers: IncomingHttpHeaders; readonly signal: AbortSignal },
+  call: InstanceCall,
 ): Promise<ExecReply> {
-  const { headers, signal } = call;
+  const { headers, signal, progress } = call;
   try {
     const checked = await capability.checkInput(call.value);
     if (!checked.ok) return failure(422, checked.error);
     return await host.queue.run(signal, () => {
-      return perform(capability, host, { input: checked.value, headers, signal });
+      return perform(capability, host, { input: checked.value, headers, signal, progress });
     });
   } catch (error) {
     if (signal.aborted && host.isStopping()) return failure(503, 'the instance is stopping');

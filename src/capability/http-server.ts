@@ -6,8 +6,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type CallQueue, createCallQueue } from './call-queue.ts';
 import { type Connections, createConnections } from './connections.ts';
 import type { Capability } from './define-capability.ts';
-import { answerCall, type CallHost, type ExecReply, failure } from './exec-call.ts';
+import { answerCall, type CallHost, type ExecReply, failure, type InstanceCall } from './exec-call.ts';
 import { type JsonBounds, readJsonBody } from './json-body.ts';
+import { createProgressWriter, toLastLine } from './progress-writer.ts';
 
 export interface InstanceServer {
   readonly http: Server;
@@ -33,6 +34,7 @@ const keepAliveMs = 65_000;
 
 function send(response: ServerResponse, { status, body, headers }: ExecReply, isClosing: boolean): void {
   if (response.destroyed) return;
+  if (response.headersSent) return void response.end(toLastLine({ status, body, headers }));
   const text = Buffer.from(JSON.stringify(body));
   response.writeHead(status, {
     'content-type': 'application/json',
@@ -43,12 +45,16 @@ function send(response: ServerResponse, { status, body, headers }: ExecReply, is
   response.end(text);
 }
 
-async function answerExec(parts: Parts, request: IncomingMessage, signal: AbortSignal): Promise<ExecReply> {
+async function answerExec(
+  parts: Parts,
+  request: IncomingMessage,
+  { signal, progress }: Pick<InstanceCall, 'signal' | 'progress'>,
+): Promise<ExecReply> {
   const { capability, host, queue, connections } = parts;
   if (connections.isClosing) return failure(503, 'the instance is stopping');
   const body = await readJsonBody(request, host.bodyLimits);
   if (!body.ok) return failure(body.status, body.error);
-  const call = { value: body.value, headers: request.headers, signal };
+  const call = { value: body.value, headers: request.headers, signal, progress };
   return answerCall(capability, { ...host, queue, isStopping: () => connections.isClosing }, call);
 }
 
@@ -67,7 +73,10 @@ async function answer(parts: Parts, request: IncomingMessage, response: ServerRe
     response.setHeader('allow', method);
     return failure(405, `${path} answers ${method} only`);
   }
-  if (path === '/exec') return answerExec(parts, request, signal);
+  if (path === '/exec') {
+    const progress = createProgressWriter(request, response);
+    return answerExec(parts, request, { signal, progress });
+  }
   return path === '/health' ? answerHealth(parts) : { status: 200, body: parts.capability.spec };
 }
 

@@ -6,8 +6,10 @@
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { CallOutcome } from '../core/call/outcome.ts';
+import type { CallProgress } from '../core/call/progress.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
+import { createProgressLines, isProgressive, toOrdinaryAnswer } from './progress-lines.ts';
 import { answerLimit, readAnswer } from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
 
@@ -21,6 +23,8 @@ export interface CapabilityCall {
   readonly timeoutMs: number;
   /** Aborted with the reason `cancelled` when nobody wants the result any more. */
   readonly signal: CancelSignal;
+  /** Of an instance that tells it. */
+  readonly onProgress?: ((progress: CallProgress) => void) | undefined;
 }
 
 export interface CapabilityClient {
@@ -79,11 +83,13 @@ async function exec(
   const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
   try {
     const limitBytes = options.answerLimitBytes;
+    const tell = call.onProgress ?? (() => undefined);
     const answer = await sendRequest(agent, toRequest(url, call), {
       signal: stop,
-      limitOf: (head) => answerLimit(head, limitBytes),
+      limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
+      linesOf: (head) => (isProgressive(head) ? createProgressLines(tell) : null),
     });
-    return readAnswer(answer, limitBytes);
+    return readAnswer(isProgressive(answer) ? toOrdinaryAnswer(answer) : answer, limitBytes);
   } catch (error) {
     return explainFailure(error, stop, call.timeoutMs);
   } finally {
@@ -100,7 +106,7 @@ function toRequest(url: URL, call: CapabilityCall): Dispatcher.DispatchOptions {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      accept: 'application/json',
+      accept: 'application/json, application/x-ndjson;q=0.9',
       'idempotency-key': call.idempotencyKey,
       'x-attempt': String(call.attempt),
       'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),

@@ -16,10 +16,20 @@ export interface InstanceAnswer {
 /** What is known of an answer before its body. */
 export type InstanceAnswerHead = Omit<InstanceAnswer, 'body'>;
 
+/** Takes out what an answer tells on its way. */
+export interface LineFilter {
+  /** @returns what stays */
+  take(chunk: Buffer): Buffer;
+  /** After the last chunk. */
+  rest(): Buffer;
+}
+
 export interface SendOptions {
   readonly signal: CancelSignal;
   /** How many bytes of its body are wanted; 0: none, even if it is empty. */
   readonly limitOf: (head: InstanceAnswerHead) => number;
+  /** Of answers that tell something on their way. Default: none does. */
+  readonly linesOf?: (head: InstanceAnswerHead) => LineFilter | null;
 }
 
 const unwanted = 'the request is not wanted any more';
@@ -30,11 +40,11 @@ class Overlong extends Error {}
 export function sendRequest(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
-  { signal, limitOf }: SendOptions,
+  { signal, limitOf, linesOf = () => null }: SendOptions,
 ): Promise<InstanceAnswer> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(new Error(unwanted));
-    const reader = new WholeReader(limitOf);
+    const reader = new WholeReader(limitOf, linesOf);
     const fail = (error: Error): void => {
       stopListening();
       reject(error);
@@ -57,15 +67,18 @@ class WholeReader implements Dispatcher.DispatchHandler {
   onEnd: (answer: InstanceAnswer) => void = () => undefined;
   onFail: (error: Error) => void = () => undefined;
   readonly #limitOf: SendOptions['limitOf'];
+  readonly #linesOf: NonNullable<SendOptions['linesOf']>;
   readonly #chunks: Buffer[] = [];
+  #lines: LineFilter | null = null;
   #controller: Dispatcher.DispatchController | null = null;
   #aborted: Error | null = null;
   #head: InstanceAnswerHead | null = null;
   #limit = 0;
   #size = 0;
 
-  constructor(limitOf: SendOptions['limitOf']) {
+  constructor(limitOf: SendOptions['limitOf'], linesOf: NonNullable<SendOptions['linesOf']>) {
     this.#limitOf = limitOf;
+    this.#linesOf = linesOf;
   }
 
   abort(error: Error): void {
@@ -85,17 +98,24 @@ class WholeReader implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200) return; // informational; the answer follows
     this.#head = { status, headers };
+    this.#lines = this.#linesOf(this.#head);
     this.#limit = this.#limitOf(this.#head);
     if (this.#limit === 0 || Number(headers['content-length'] ?? 0) > this.#limit) this.#refuse(controller);
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, data: Buffer): void {
+    const chunk = this.#lines === null ? data : this.#lines.take(data);
     this.#size += chunk.length;
     if (this.#size > this.#limit) this.#refuse(controller);
     else this.#chunks.push(chunk);
   }
 
   onResponseEnd(): void {
+    const rest = this.#lines?.rest();
+    if (rest !== undefined) {
+      this.#chunks.push(rest);
+      this.#size += rest.length;
+    }
     const [first, ...more] = this.#chunks;
     const body = first !== undefined && more.length === 0 ? first : Buffer.concat(this.#chunks, this.#size);
     this.onEnd({ ...(this.#head as InstanceAnswerHead), body });

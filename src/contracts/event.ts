@@ -16,6 +16,7 @@ export const EventType = z
     'run.budget_raised',
     'step.started',
     'step.routed',
+    'step.progress',
     'step.retrying',
     'step.waiting',
     'step.escalated',

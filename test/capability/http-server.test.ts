@@ -288,3 +288,40 @@ describe('stop', () => {
     expect(await call).toEqual({ status: 503, body: { ok: false, error: 'the instance is stopping' } });
   });
 });
+
+describe('progress', () => {
+  const slow = () =>
+    anEcho(async (input, { progress }) => {
+      progress(0.5, 'half');
+      progress(0.6, 'too soon');
+      progress(7);
+      if (input.text === 'fail') throw new CallFailure(503, 'busy', { retryAfterS: 2 });
+      return input;
+    });
+  const ask = async (instance: RunningInstance, text: string, accept: string) => {
+    const answer = await fetch(`${instance.endpoint}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept },
+      body: JSON.stringify({ text }),
+    });
+    const lines = (await answer.text()).trim().split('\n');
+    return { type: answer.headers.get('content-type'), lines: lines.map((line) => JSON.parse(line)) };
+  };
+
+  it('is told line by line to a caller that takes it, then the ordinary answer', async () => {
+    const instance = await start(slow());
+    expect(await ask(instance, 'a', 'application/json, application/x-ndjson;q=0.9')).toEqual({
+      type: 'application/x-ndjson',
+      lines: [{ progress: 0.5, message: 'half' }, { progress: 1 }, { ok: true, output: { text: 'a' } }],
+    });
+    const { lines } = await ask(instance, 'fail', 'application/x-ndjson');
+    expect(lines.at(-1)).toEqual({ ok: false, error: 'busy', status: 503, retry_after_s: 2 });
+  });
+
+  it('is left out for others', async () => {
+    expect(await ask(await start(slow()), 'a', 'application/json')).toEqual({
+      type: 'application/json',
+      lines: [{ ok: true, output: { text: 'a' } }],
+    });
+  });
+});

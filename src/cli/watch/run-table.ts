@@ -8,6 +8,8 @@ export interface RunTableLayout extends TableLayout {
   /** Lines that may be used, Infinity without a terminal. */
   readonly height: number;
   readonly now: number;
+  /** How far calls under way have come, by step. */
+  readonly progress?: ReadonlyMap<string, string>;
 }
 
 const columns: readonly Column[] = [
@@ -67,11 +69,12 @@ function describeItems(items: NonNullable<RunStep['items']>): string {
   return `${done} of ${all} items done${named.join('')}`;
 }
 
-function renderStep(step: RunStep, { style, now }: RunTableLayout): string[] {
+function renderStep(step: RunStep, { style, now, progress }: RunTableLayout): string[] {
+  const told = step.state === 'running' ? progress?.get(step.id) : undefined;
   return [
     step.id,
     `${formatState(step.state, style)}${step.awaiting === undefined ? '' : ` (${step.awaiting})`}`,
-    describePlace(step),
+    [describePlace(step), told].filter(Boolean).join('  '),
     step.attempts === 0 ? '' : String(step.attempts),
     formatSpan(step.started_at, step.finished_at, now),
     step.attempts === 0 ? '' : formatUsd(step.cost_usd),

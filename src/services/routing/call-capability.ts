@@ -53,7 +53,7 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
   const ports: CallPorts<CallRequest, Claimed> = {
     claim: (target, tried) => claimInstance(claiming, target, tried),
     hold: ({ claim }, lost) => leases.hold(claim, lost),
-    deliver: ({ input }, claimed, signal) => deliverCall(dependencies, { input, claimed }, signal),
+    deliver: (request, claimed, signal) => deliverCall(dependencies, { request, claimed }, signal),
     settle: async (request, claimed, ending) => {
       const isAccepted = await settleCall(dependencies, { request, claimed }, ending);
       reportInstance(dependencies, claimed, ending.delivery);

@@ -17,18 +17,19 @@ export interface DeliverDependencies {
 /** @returns its duration is that of the request alone */
 export async function deliverCall(
   { client, validator }: DeliverDependencies,
-  { input, claimed }: Pick<CallRequest, 'input'> & { readonly claimed: Claimed },
+  { request, claimed }: { readonly request: CallRequest; readonly claimed: Claimed },
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const { claim, instance, number, timeoutMs } = claimed;
   const startedAt = performance.now();
   const outcome = await client.call({
     endpoint: instance.endpoint,
-    input,
+    input: request.input,
     idempotencyKey: toOpaqueKey(claim.key),
     attempt: number,
     timeoutMs,
     signal,
+    onProgress: request.onProgress,
   });
   const durationMs = performance.now() - startedAt;
   return { outcome: await checkOutput(validator, instance, outcome), durationMs };

@@ -1,6 +1,7 @@
 /** A routed call of this process: who asks for it, and what it holds in the database while it is made. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
+import type { CallProgress } from '../../core/call/progress.ts';
 import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
 import type { KeptAnswer } from '../../db/idempotency/idempotency-hold.ts';
@@ -25,6 +26,8 @@ export interface CallRequest extends RoutedCall {
   readonly maxWaitMs: number;
   /** Failures, and the cancel, after which its step stays open. Default: none. */
   readonly holdsStep?: (code: ErrorCode) => boolean;
+  /** Hears how far it has come, where its instance says so. */
+  readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** What the statement that settles its last attempt stores under the caller's Idempotency-Key. Default: nothing. */
   readonly keeps?: (end: CallEnd) => KeptAnswer | null;
 }

@@ -5,6 +5,7 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import { longestWaitMs } from '../../core/call/limits.ts';
+import type { CallProgress } from '../../core/call/progress.ts';
 import { hasTimeFor, outOfTime } from '../../core/call/step-time.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
@@ -18,6 +19,7 @@ import { holdStep } from '../../db/step/step-open.ts';
 import type { CallCapability, CallRequest } from '../routing/routed-call.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
+import { createCallProgressLog } from './call-progress.ts';
 import { readEnd, type StepExecution } from './step-end.ts';
 
 export interface StepControl {
@@ -26,6 +28,7 @@ export interface StepControl {
   /** What is left of the step's total timeout. */
   readonly remainingMs: number;
   readonly signal: CancelSignal;
+  readonly onProgress?: (progress: CallProgress) => void;
 }
 
 export interface StepCallDependencies {
@@ -58,9 +61,12 @@ export async function callForStep<Waited = never>(
   const { key, isInline } = work;
   const settings = resolveStepSettings(work.context.definition, work.step.definition);
   if (isInline && settings.retry.max === 0) return notInline;
-  const end = isInline
-    ? await forAMoment(control, (own) => callCapability(toCall(work, settings, own)))
-    : await callCapability(toCall(work, settings, control));
+  const progress = createCallProgressLog(db, key, control.onProgress);
+  const told = { ...control, onProgress: progress.note };
+  const calling = isInline
+    ? forAMoment(told, (own) => callCapability(toCall(work, settings, own)))
+    : callCapability(toCall(work, settings, told));
+  const end = await calling.finally(progress.stop);
   switch (end.kind) {
     case 'succeeded':
       remember(dependencies.results, key, end);
@@ -145,7 +151,7 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
 function toCall(
   { context, step: { definition }, key, input, holds, isInline }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
-  { round, remainingMs, signal }: StepControl,
+  { round, remainingMs, signal, onProgress }: StepControl,
 ): CallRequest {
   return {
     projectId: context.project_id,
@@ -165,6 +171,7 @@ function toCall(
     round,
     maxWaitMs: Math.min(longestWaitMs, remainingMs),
     signal,
+    onProgress,
     holdsStep: holds,
   };
 }

@@ -1,0 +1,81 @@
+/**
+ * An answer to `/exec` that comes line by line (`application/x-ndjson`): lines of progress are told and forgotten, what
+ * is left is the ordinary answer. As its head has been sent by then, a failure says its status in the answer itself.
+ */
+import { type CallProgress, readProgress } from '../core/call/progress.ts';
+import { isPlainObject } from '../core/json-type.ts';
+import type { InstanceAnswer, InstanceAnswerHead, LineFilter } from './send-request.ts';
+
+/** A longer line is no progress. */
+const longestLine = 4_096;
+const newline = 10;
+const nothing = Buffer.alloc(0);
+
+export function isProgressive({ status, headers }: InstanceAnswerHead): boolean {
+  return status === 200 && /^application\/x-ndjson\b/i.test(String(headers['content-type'] ?? ''));
+}
+
+function parseLine(line: Buffer): CallProgress | null {
+  try {
+    return readProgress(JSON.parse(line.toString('utf8')));
+  } catch {
+    return null;
+  }
+}
+
+export function createProgressLines(tell: (progress: CallProgress) => void): LineFilter {
+  let pending = nothing;
+  let isLong = false;
+  const endLine = (line: Buffer): Buffer => {
+    const progress = isLong || line.length > longestLine ? null : parseLine(line);
+    isLong = false;
+    if (progress === null) return line;
+    tell(progress);
+    return nothing;
+  };
+  return {
+    take: (chunk) => {
+      const kept: Buffer[] = [];
+      let from = 0;
+      for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
+        const line = Buffer.concat([pending, chunk.subarray(from, end + 1)]);
+        pending = nothing;
+        from = end + 1;
+        kept.push(endLine(line));
+      }
+      pending = Buffer.concat([pending, chunk.subarray(from)]);
+      if (isLong || pending.length > longestLine) {
+        kept.push(pending);
+        pending = nothing;
+        isLong = true;
+      }
+      return Buffer.concat(kept);
+    },
+    rest: () => endLine(pending),
+  };
+}
+
+function parseBody(body: Buffer | null): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(body?.toString('utf8') ?? '');
+    return isPlainObject(value as never) ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** What would have been answered without progress. */
+export function toOrdinaryAnswer({ status, headers, body }: InstanceAnswer): InstanceAnswer {
+  const { ok, status: said, retry_after_s, error_code } = parseBody(body);
+  const isRefusal = ok === false && typeof said === 'number' && said >= 400 && said <= 599;
+  return {
+    status: isRefusal ? Math.trunc(said) : status,
+    headers: {
+      ...headers,
+      'content-type': 'application/json',
+      ...(isRefusal && typeof retry_after_s === 'number' ? { 'retry-after': String(retry_after_s) } : {}),
+      ...(isRefusal && typeof error_code === 'string' ? { 'x-error-code': error_code } : {}),
+    },
+    body,
+  };
+}
