@@ -1,9 +1,9 @@
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { analyseDefinition } from '../../core/definition/step-graph.ts';
 import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-kind.ts';
+import { drawGraph, type GraphNode } from '../../core/graph-drawing/draw-graph.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
 import type { Services } from '../../services/services.ts';
-import { drawGraph, type GraphNode } from '../graph/draw-graph.ts';
 import { type Route, route } from '../route.ts';
 import { PipelinePath, VersionPath } from './parameters.ts';
 

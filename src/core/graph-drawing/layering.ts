@@ -2,7 +2,7 @@
  * Puts every node of an acyclic graph into a layer: the length of the longest path that leads to it. An edge that passes
  * over layers gets a bend in each of them, so that it is drawn around the nodes there, unless that takes too many bends.
  */
-import { createGraph } from '../../core/dag/graph.ts';
+import { createGraph } from '../dag/graph.ts';
 
 export interface Edge {
   readonly from: string;
