@@ -14,7 +14,7 @@ import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';
 import type { Mocks } from './mocks.ts';
 import type { LocalEvent, LocalStep } from './run-journal.ts';
-import { createVirtualTime } from './virtual-time.ts';
+import { createVirtualTime, type Settle } from './virtual-time.ts';
 
 export interface LocalOptions {
   /** Decides between instances that are equally good. Default 0. */
@@ -23,6 +23,8 @@ export interface LocalOptions {
   readonly pipelines?: readonly PipelineDefinition[];
   /** Whether the run should go on from a snapshot when it can, asked at every event. Default: never. */
   readonly historyPressure?: () => HistoryPressure;
+  /** Of its virtual time; what Node has by default. */
+  readonly settle?: Settle;
 }
 
 export interface LocalResult {
@@ -51,7 +53,7 @@ export async function runLocally(
   options: LocalOptions = {},
 ): Promise<LocalResult> {
   const began = Date.parse(mocks.clock ?? defaultClock);
-  const time = createVirtualTime(began);
+  const time = createVirtualTime(began, options.settle);
   const faults: unknown[] = [];
   const world = createWorld(mocks, options, { time, onFault: (error) => faults.push(error) });
   const { priority, budget_ceiling_usd } = mocks.run ?? {};

@@ -23,13 +23,18 @@ interface Entry {
   isUndone: boolean;
 }
 
-/** All that follows from what happened, before time goes on. */
-function settle(): Promise<void> {
+/** Resolves when all that follows from what happened is done, before time goes on. */
+export type Settle = () => Promise<void>;
+
+function settleInNode(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** @param start Unix time, ms */
-export function createVirtualTime(start: number): VirtualTime {
+/**
+ * @param start Unix time, ms
+ * @param settle where there is no `setImmediate`: in a browser
+ */
+export function createVirtualTime(start: number, settle: Settle = settleInNode): VirtualTime {
   let now = start;
   let order = 0;
   /** What is due first comes last. */

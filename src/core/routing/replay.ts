@@ -80,14 +80,24 @@ function toRequest({ request }: Inputs): RouteRequest {
   };
 }
 
-/**
- * @param stored what `toInputs` gave
- * @returns endpoint of the instance that is the best with what was known then
- */
-export function replayChoice(stored: JsonObject): string | null {
+/** What `choose` was given, as far as it is kept: enough to choose again, or otherwise. */
+export interface KnownChoice {
+  readonly instances: readonly InstanceSnapshot[];
+  readonly request: RouteRequest;
+  readonly seed: number;
+}
+
+/** @param stored what `toInputs` gave */
+export function readInputs(stored: JsonObject): KnownChoice {
   const inputs = stored as unknown as Inputs;
   const instances = inputs.instances.map((row) =>
     Object.fromEntries(inputs.columns.map((column, at) => [column, row[at]])),
   ) as unknown as InstanceSnapshot[];
-  return choose(instances, toRequest(inputs), inputs.seed).best?.instance.endpoint ?? null;
+  return { instances, request: toRequest(inputs), seed: inputs.seed };
+}
+
+/** @returns endpoint of the instance that is the best with what was known then */
+export function replayChoice(stored: JsonObject): string | null {
+  const { instances, request, seed } = readInputs(stored);
+  return choose(instances, request, seed).best?.instance.endpoint ?? null;
 }
