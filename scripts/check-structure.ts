@@ -13,8 +13,8 @@ import { readSources } from './structure/source.ts';
 const packageFile = new URL('../package.json', import.meta.url);
 const exceptionsFile = new URL('structure/exceptions.json', import.meta.url);
 
-const product = readSources(['src', 'capabilities']);
-const all = readSources(['src', 'capabilities', 'test', 'bench', 'scripts', 'docs']);
+const product = readSources(['src', 'capabilities', 'console']);
+const all = readSources(['src', 'capabilities', 'console', 'test', 'bench', 'scripts', 'docs']);
 const violations = [
   ...checkLayers(product),
   ...checkOneWay(product),

@@ -1,18 +1,8 @@
 /** The list of routes, from the declarations that are mounted. */
 import { toDocumentedPath } from '../../src/api/openapi.ts';
 import type { Route } from '../../src/api/route.ts';
-import { createRoutes } from '../../src/api/routes/routes.ts';
-import { ConfigSchema } from '../../src/config.ts';
-import type { Services } from '../../src/services/services.ts';
+import { declaredRoutes } from './declared-routes.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
-
-/** Routes hold their services and use them only when called, which nobody does here. */
-function declaredRoutes(): readonly Route[] {
-  return createRoutes({} as Services, {
-    config: ConfigSchema.parse({ DATABASE_URL: 'postgres://none' }),
-    closing: new AbortController().signal,
-  });
-}
 
 function bodyOf({ body }: Route): string {
   switch (body.kind) {

@@ -1,9 +1,10 @@
 import { layers, oneWayFolders } from './layers.ts';
 import { type Import, listImports, type Source, type Violation } from './source.ts';
 
-/** `src/db/connect.ts` is of `db`, `src/config.ts` of `config`. */
+/** `src/db/connect.ts` is of `db`, `src/config.ts` of `config`, and all of `console/` is one. */
 function layerOf(file: string): string | null {
   const [root, first] = file.split('/');
+  if (root === 'console') return 'console';
   return root === 'src' && first !== undefined ? first.replace(/\.ts$/, '') : null;
 }
 

@@ -84,6 +84,37 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['capability', 'contracts', 'dev', 'mock-run'],
     packages: ['commander', 'node:', 'undici', 'yaml', 'zod'],
   },
+  // The page: nothing of src imports it, and what the server does it asks by HTTP.
+  console: {
+    imports: ['core', 'mock-run', 'definitions', 'schemas'],
+    types: ['contracts'],
+    packages: [
+      '@base-ui/react',
+      '@codemirror/autocomplete',
+      '@codemirror/commands',
+      '@codemirror/lang-yaml',
+      '@codemirror/language',
+      '@codemirror/lint',
+      '@codemirror/merge',
+      '@codemirror/state',
+      '@codemirror/view',
+      '@iconify-json/lucide',
+      '@lezer/highlight',
+      '@tailwindcss/vite',
+      '@tanstack/react-query',
+      '@tanstack/react-router',
+      '@tanstack/react-virtual',
+      '@vitejs/plugin-react',
+      '@xyflow/react',
+      'node:',
+      'openapi-fetch',
+      'react',
+      'react-dom',
+      'virtual:lucide',
+      'vite',
+      'yaml',
+    ],
+  },
 };
 
 /** Folders whose own folders may import one another in one direction only. */

@@ -26,12 +26,13 @@ export interface Violation {
 }
 
 export function parseSource(file: string, text: string): Source {
-  return { file, tree: ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true) };
+  const kind = file.endsWith('.tsx') ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
+  return { file, tree: ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true, kind) };
 }
 
 /** @param folders whose sources git knows or would know */
 export function readSources(folders: readonly string[]): Source[] {
-  const patterns = folders.map((folder) => `${folder}/**/*.ts`);
+  const patterns = folders.flatMap((folder) => [`${folder}/**/*.ts`, `${folder}/**/*.tsx`]);
   return execFileSync('git', [
     'ls-files',
     '-co',
@@ -41,7 +42,7 @@ export function readSources(folders: readonly string[]): Source[] {
   ])
     .toString()
     .split('\n')
-    .filter((file) => file !== '' && !file.endsWith('.test.ts') && existsSync(file))
+    .filter((file) => file !== '' && !/\.(test|d)\.tsx?$/.test(file) && existsSync(file))
     .map((file) => parseSource(file, readFileSync(file, 'utf8')));
 }
 

@@ -1,0 +1,189 @@
+/**
+ * (run, events) → run: what a run is after its log went on. Pure, so that the same log shows any moment of it. A step
+ * that has ended stays as it ended; what came late only corrects what it cost.
+ */
+import type { RunEvent } from '../../../src/contracts/event.ts';
+import type { Json } from '../../../src/contracts/primitives.ts';
+import type { Awaiting, Run, RunState, RunStep, StepState } from '../../../src/contracts/run.ts';
+
+type Data = Readonly<Record<string, Json>>;
+
+const runStateAfter: Partial<Record<RunEvent['type'], RunState>> = {
+  'run.queued': 'queued',
+  'run.started': 'running',
+  'run.paused': 'paused',
+  'run.resumed': 'running',
+  'run.cancelling': 'cancelling',
+  'run.succeeded': 'succeeded',
+  'run.failed': 'failed',
+  'run.cancelled': 'cancelled',
+};
+
+const stepStateAfter: Partial<Record<RunEvent['type'], StepState>> = {
+  'step.started': 'running',
+  'step.routed': 'running',
+  'step.retrying': 'retrying',
+  'step.waiting': 'waiting',
+  'step.escalated': 'running',
+  'step.reviewed': 'running',
+  'step.in_review': 'in_review',
+  'step.succeeded': 'succeeded',
+  'step.failed': 'failed',
+  'step.skipped': 'skipped',
+  'step.cancelled': 'cancelled',
+  'step.reused': 'reused',
+};
+
+export const endedStates: ReadonlySet<string> = new Set([
+  'succeeded',
+  'failed',
+  'unknown',
+  'skipped',
+  'cancelled',
+  'reused',
+]);
+
+function dataOf({ data }: RunEvent): Data {
+  return typeof data === 'object' && data !== null && !Array.isArray(data) ? (data as Data) : {};
+}
+
+function textOf(data: Data, name: string): string | undefined {
+  const value = data[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function costOf(data: Data): number {
+  return typeof data.cost_usd === 'number' ? data.cost_usd : 0;
+}
+
+function applyToRun(run: Run, event: RunEvent): Run {
+  const state = runStateAfter[event.type];
+  const data = dataOf(event);
+  if (event.type === 'run.budget_raised') {
+    const ceiling = data.budget_ceiling_usd;
+    return { ...run, budget_ceiling_usd: typeof ceiling === 'number' ? ceiling : null };
+  }
+  if (state === undefined || endedStates.has(run.state)) return run;
+  const changed: Run = { ...run, state };
+  if (event.type === 'run.started') changed.started_at ??= event.at;
+  if (endedStates.has(state)) changed.finished_at = event.at;
+  if (data.error !== undefined && data.error !== null)
+    changed.error = data.error as unknown as NonNullable<Run['error']>;
+  return changed;
+}
+
+function applyToStep(step: RunStep, event: RunEvent): RunStep {
+  const data = dataOf(event);
+  const cost_usd = step.cost_usd + costOf(data);
+  if (endedStates.has(step.state)) return cost_usd === step.cost_usd ? step : { ...step, cost_usd };
+  const state = stepStateAfter[event.type];
+  if (state === undefined) return step;
+  const { awaiting: _, ...rest } = step;
+  const changed: RunStep = { ...rest, state, cost_usd };
+  if (state === 'waiting') changed.awaiting = (textOf(data, 'awaiting') ?? 'time') as Awaiting;
+  if (state === 'running' || state === 'waiting') changed.started_at ??= event.at;
+  if (event.type === 'step.routed') {
+    changed.attempts = event.attempt ?? step.attempts + 1;
+    const endpoint = textOf(data, 'endpoint');
+    if (endpoint !== undefined) changed.endpoint = endpoint;
+  }
+  if (state === 'in_review') {
+    const review = textOf(data, 'review_id');
+    if (review !== undefined) changed.review_id = review;
+  }
+  if (state === 'reused') {
+    const from = textOf(data, 'reused_from');
+    if (from !== undefined) changed.reused_from = from;
+  }
+  if (endedStates.has(state)) changed.finished_at = event.at;
+  if (state === 'succeeded') delete changed.error;
+  else if (data.error !== undefined && data.error !== null) {
+    changed.error = data.error as unknown as NonNullable<RunStep['error']>;
+  }
+  return changed;
+}
+
+const openItem = 'running';
+
+/** Of a step with `for_each`, when one of its items moves: how many are in which state. */
+function applyToItems(step: RunStep, event: RunEvent, before: string | undefined): RunStep {
+  const state = stepStateAfter[event.type];
+  if (state === undefined) return step;
+  const items: Record<string, number> = { ...step.items };
+  const from = before ?? (state === openItem ? 'pending' : openItem);
+  if (from === state) return step;
+  if ((items[from] ?? 0) > 0) items[from] = (items[from] ?? 0) - 1;
+  items[state] = (items[state] ?? 0) + 1;
+  return { ...step, items, cost_usd: step.cost_usd + costOf(dataOf(event)) };
+}
+
+export interface RunMoment {
+  readonly run: Run;
+  /** Per step and item the state that an event named last. */
+  readonly items: ReadonlyMap<string, string>;
+}
+
+/** Events of other runs, and of steps that the run has not, change nothing. */
+export function applyEvents({ run, items: known }: RunMoment, events: readonly RunEvent[]): RunMoment {
+  const at = new Map(run.steps.map(({ id }, index) => [id, index]));
+  const steps = [...run.steps];
+  const items = new Map(known);
+  let head = run;
+  for (const event of events) {
+    if (event.run_id !== run.run_id) continue;
+    if (event.step_id === undefined) {
+      head = applyToRun(head, event);
+      continue;
+    }
+    const index = at.get(event.step_id);
+    const step = index === undefined ? undefined : steps[index];
+    if (index === undefined || step === undefined) continue;
+    if (event.item === undefined) {
+      const count = dataOf(event).items;
+      const opened = typeof count === 'number' ? { ...step, items: { pending: count } } : step;
+      steps[index] = applyToStep(opened, event);
+    } else {
+      const name = `${event.step_id} ${event.item}`;
+      steps[index] = applyToItems(step, event, items.get(name));
+      const state = stepStateAfter[event.type];
+      if (state !== undefined) items.set(name, state);
+    }
+  }
+  return { run: { ...head, steps }, items };
+}
+
+/** As it was when it was taken: nothing has begun, nothing was spent. */
+export function beginningOf(run: Run): RunMoment {
+  const { finished_at: _end, error: _error, output: _output, awaiting: _awaiting, ...head } = run;
+  const steps = run.steps.map(({ id, capability, pipeline, wait, review }) => ({
+    id,
+    ...(capability === undefined ? {} : { capability }),
+    ...(pipeline === undefined ? {} : { pipeline }),
+    ...(wait === undefined ? {} : { wait }),
+    ...(review === undefined ? {} : { review }),
+    state: 'pending' as const,
+    attempts: 0,
+    revision: 0,
+    cost_usd: 0,
+    started_at: null,
+    finished_at: null,
+  }));
+  const started = {
+    state: 'queued' as const,
+    cost_usd: 0,
+    reserved_usd: 0,
+    started_at: null,
+    finished_at: null,
+  };
+  return { run: { ...head, ...started, steps }, items: new Map() };
+}
+
+/** The run as it was at a moment, out of its log. Its cost is what its steps had cost by then. */
+export function momentOf(run: Run, events: readonly RunEvent[], at: string): Run {
+  const until = Date.parse(at);
+  const { run: then } = applyEvents(
+    beginningOf(run),
+    events.filter((event) => Date.parse(event.at) <= until),
+  );
+  return { ...then, cost_usd: then.steps.reduce((sum, { cost_usd }) => sum + cost_usd, 0) };
+}

@@ -1,0 +1,67 @@
+import { queryOptions } from '@tanstack/react-query';
+import type { CapabilityDetail, CapabilitySummary } from '../../../src/contracts/capability.ts';
+import type { Decision, DecisionDetail, ExecAnswer } from '../../../src/contracts/decision.ts';
+import type { Json } from '../../../src/contracts/primitives.ts';
+import type { DecisionList, InputCheck } from './added-shapes.ts';
+import { askPlainly, newIdempotencyKey } from './client.ts';
+
+interface CapabilityPage {
+  readonly items: readonly CapabilitySummary[];
+  readonly next_cursor: string | null;
+}
+
+export function capabilitiesQuery() {
+  return queryOptions({
+    queryKey: ['capabilities'],
+    queryFn: () => askPlainly<CapabilityPage>('/v1/capabilities?limit=200'),
+  });
+}
+
+export function capabilityQuery(name: string) {
+  return queryOptions({
+    queryKey: ['capability', name],
+    queryFn: () => askPlainly<CapabilityDetail>(`/v1/capabilities/${name}`),
+  });
+}
+
+export function decisionQuery(decisionId: string) {
+  return queryOptions({
+    queryKey: ['decision', decisionId],
+    queryFn: () => askPlainly<DecisionDetail>(`/v1/decisions/${decisionId}`),
+    staleTime: 60_000,
+  });
+}
+
+export function decisionsQuery(capability: string) {
+  return queryOptions({
+    queryKey: ['decisions', capability],
+    queryFn: () => askPlainly<DecisionList>(`/v1/decisions?capability=${capability}&limit=100`),
+  });
+}
+
+export interface RouteQuestion {
+  readonly capability: string;
+  readonly input?: Json;
+  readonly priority?: string;
+  readonly budget_ceiling_usd?: number;
+}
+
+/** The decision, without a call. */
+export function askRoute(question: RouteQuestion): Promise<Decision> {
+  return askPlainly('/v1/route', { method: 'POST', body: question });
+}
+
+export function checkInput(capability: string, input: Json): Promise<InputCheck> {
+  return askPlainly(`/v1/capabilities/${capability}/check`, { method: 'POST', body: { input } });
+}
+
+export function callCapability(
+  capability: string,
+  body: Omit<RouteQuestion, 'capability'>,
+): Promise<ExecAnswer> {
+  return askPlainly(`/v1/capabilities/${capability}/exec`, {
+    method: 'POST',
+    body,
+    headers: { 'Idempotency-Key': newIdempotencyKey() },
+  });
+}

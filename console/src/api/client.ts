@@ -1,0 +1,79 @@
+/**
+ * The one way to the server. The session's cookie says who asks; the page keeps no key. Every request carries the
+ * chosen project and the header without which a cookie may change nothing.
+ */
+import createClient from 'openapi-fetch';
+import { ProblemError, toProblem } from './problem-error.ts';
+import { readProject } from './project.ts';
+import type { paths } from './schema.d.ts';
+
+export const client = createClient<paths>({ baseUrl: '/', credentials: 'same-origin' });
+
+client.use({
+  onRequest: ({ request }) => {
+    request.headers.set('X-Capstan-Console', '1');
+    const project = readProject();
+    if (project !== null) request.headers.set('X-Project-ID', project);
+    return request;
+  },
+});
+
+interface Fetched<Data> {
+  readonly data?: Data;
+  readonly error?: unknown;
+  readonly response: Response;
+}
+
+const unreachable = {
+  title: 'No contact',
+  detail: 'The server does not answer. It may be starting again; what is shown may be old.',
+};
+
+/** @throws ProblemError */
+export async function answerOf<Data>(asked: Promise<Fetched<Data>>): Promise<Data> {
+  const { data, error, response } = await asked.catch((): never => {
+    throw new ProblemError(0, unreachable);
+  });
+  if (!response.ok) throw toProblem(response.status, error);
+  return data as Data;
+}
+
+export interface PlainRequest {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** A string goes as it is. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function toInit({ method = 'GET', body, headers }: PlainRequest): RequestInit {
+  const project = readProject();
+  const isText = typeof body === 'string';
+  return {
+    method,
+    headers: {
+      'X-Capstan-Console': '1',
+      ...(project === null ? {} : { 'X-Project-ID': project }),
+      ...(body === undefined || isText ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
+  };
+}
+
+/** For what a path decides or the document does not hold. @throws ProblemError */
+export async function askPlainly<Data>(path: string, request: PlainRequest = {}): Promise<Data> {
+  const response = await fetch(path, toInit(request)).catch((): never => {
+    throw new ProblemError(0, unreachable);
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  const answer: unknown = isJson && text !== '' ? JSON.parse(text) : text;
+  if (!response.ok) throw toProblem(response.status, answer);
+  return answer as Data;
+}
+
+/** A new one per intent: the same key is sent again when the same click is. */
+export function newIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}

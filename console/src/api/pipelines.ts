@@ -1,0 +1,79 @@
+import { queryOptions } from '@tanstack/react-query';
+import type {
+  Alias,
+  PipelineSubmitted,
+  PipelineSummary,
+  PipelineVersion,
+  Validation,
+} from '../../../src/contracts/pipeline.ts';
+import type { Plan } from '../../../src/contracts/plan.ts';
+import { answerOf, askPlainly, client } from './client.ts';
+
+interface PageOf<Item> {
+  readonly items: readonly Item[];
+  readonly next_cursor: string | null;
+}
+
+/** As it was written, where the server has kept it. */
+export interface StoredVersion extends PipelineVersion {
+  readonly source?: { readonly text: string; readonly content_type: string };
+}
+
+export function pipelinesQuery() {
+  return queryOptions({
+    queryKey: ['pipelines'],
+    queryFn: () => askPlainly<PageOf<PipelineSummary>>('/v1/pipelines?limit=200'),
+  });
+}
+
+export function pipelineQuery(name: string, version?: string) {
+  const path = `/v1/pipelines/${name}${version === undefined ? '' : `/versions/${encodeURIComponent(version)}`}`;
+  return queryOptions({
+    queryKey: ['pipeline', name, 'version', version ?? 'latest'],
+    queryFn: () => askPlainly<StoredVersion>(path),
+  });
+}
+
+export interface VersionLine {
+  readonly version: string;
+  readonly digest: string;
+  readonly created_at: string;
+}
+
+export function versionsQuery(name: string) {
+  return queryOptions({
+    queryKey: ['pipeline', name, 'versions'],
+    queryFn: () => askPlainly<PageOf<VersionLine>>(`/v1/pipelines/${name}/versions?limit=100`),
+  });
+}
+
+export function aliasesQuery(name: string) {
+  return queryOptions({
+    queryKey: ['pipeline', name, 'aliases'],
+    queryFn: () => askPlainly<{ readonly items: readonly Alias[] }>(`/v1/pipelines/${name}/aliases`),
+  });
+}
+
+export function putAlias(name: string, alias: string, version: string): Promise<unknown> {
+  return askPlainly(`/v1/pipelines/${name}/aliases/${alias}`, { method: 'PUT', body: { version } });
+}
+
+const asYaml = { 'content-type': 'application/yaml' };
+
+export function validateText(text: string): Promise<Validation> {
+  return askPlainly('/v1/pipelines/validate', { method: 'POST', body: text, headers: asYaml });
+}
+
+export function storeText(text: string): Promise<PipelineSubmitted> {
+  return askPlainly('/v1/pipelines', { method: 'POST', body: text, headers: asYaml });
+}
+
+export function planPipeline(name: string, body: { version?: string; job?: object }): Promise<Plan> {
+  return askPlainly(`/v1/pipelines/${name}/plan`, { method: 'POST', body });
+}
+
+export function planDefinition(definition: object, job?: object): Promise<Plan> {
+  return answerOf(
+    client.POST('/v1/plan', { body: { definition, ...(job === undefined ? {} : { job }) } as never }),
+  ) as Promise<Plan>;
+}

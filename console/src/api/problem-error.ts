@@ -1,0 +1,22 @@
+import type { Problem } from '../../../src/contracts/problem.ts';
+
+/** An answer of the server that is not what was asked for; or none, with status 0. */
+export class ProblemError extends Error {
+  readonly status: number;
+  readonly problem: Partial<Problem>;
+
+  constructor(status: number, problem: Partial<Problem>) {
+    super(problem.detail ?? problem.title ?? `the server answered ${status}`);
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+export function toProblem(status: number, body: unknown): ProblemError {
+  const isProblem = typeof body === 'object' && body !== null && 'code' in body;
+  return new ProblemError(status, isProblem ? (body as Partial<Problem>) : {});
+}
+
+export function isStatus(error: unknown, status: number): boolean {
+  return error instanceof ProblemError && error.status === status;
+}

@@ -1,0 +1,152 @@
+import { queryOptions } from '@tanstack/react-query';
+import type { EventPage } from '../../../src/contracts/event.ts';
+import type { RerunPreview, RerunRequest, Run, StepDetail } from '../../../src/contracts/run.ts';
+import type { RunGraph, RunsSummary, RunTimeline } from './added-shapes.ts';
+import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
+
+export interface RunsFilter {
+  readonly state?: Run['state'] | undefined;
+  readonly awaiting?: string | undefined;
+  readonly pipeline?: string | undefined;
+  readonly label?: string | undefined;
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly q?: string | undefined;
+}
+
+function toQuery(values: Readonly<Record<string, string | number | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) query.set(name, String(value));
+  return query.toString();
+}
+
+export function runsQuery(filter: RunsFilter, cursor?: string) {
+  return queryOptions({
+    queryKey: ['runs', 'list', filter, cursor ?? ''],
+    queryFn: () =>
+      answerOf(
+        client.GET('/v1/runs', {
+          params: { query: { ...filter, limit: 50, cursor, parent: 'none' } as never },
+        }),
+      ),
+  });
+}
+
+export function runsSummaryQuery(filter: {
+  since: string;
+  until: string;
+  pipeline?: string | undefined;
+  buckets: number;
+}) {
+  return queryOptions({
+    queryKey: ['runs', 'summary', filter],
+    queryFn: () => askPlainly<RunsSummary>(`/v1/runs/summary?${toQuery(filter)}`),
+    staleTime: 10_000,
+  });
+}
+
+export function runQuery(runId: string) {
+  return queryOptions({
+    queryKey: ['run', runId],
+    queryFn: (): Promise<Run> =>
+      answerOf(client.GET('/v1/runs/{id}', { params: { path: { id: runId } } })) as Promise<Run>,
+  });
+}
+
+export function runGraphQuery(runId: string) {
+  return queryOptions({
+    queryKey: ['run', runId, 'graph'],
+    queryFn: () => askPlainly<RunGraph>(`/v1/runs/${runId}/graph`),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+const mostTimelinePages = 20;
+
+export function timelineQuery(runId: string) {
+  return queryOptions({
+    queryKey: ['run', runId, 'timeline'],
+    queryFn: async (): Promise<RunTimeline> => {
+      const rows: RunTimeline['rows'][number][] = [];
+      let cursor: string | null | undefined;
+      for (let page = 0; page < mostTimelinePages; page++) {
+        const query = toQuery({ cursor: cursor ?? undefined });
+        const answer = await askPlainly<RunTimeline>(`/v1/runs/${runId}/timeline?${query}`);
+        rows.push(...answer.rows);
+        cursor = answer.next_cursor;
+        if (cursor === null) return { ...answer, rows };
+      }
+      return { columns: [], rows, next_cursor: cursor ?? null };
+    },
+  });
+}
+
+export function stepQuery(runId: string, stepId: string, item?: number) {
+  return queryOptions({
+    queryKey: ['run', runId, 'step', stepId, item ?? 0],
+    queryFn: (): Promise<StepDetail> =>
+      askPlainly(`/v1/runs/${runId}/steps/${stepId}${item === undefined ? '' : `?item=${item}`}`),
+  });
+}
+
+const mostEventPages = 100;
+
+/** The whole log of a run so far, oldest first. */
+export function eventsQuery(runId: string) {
+  return queryOptions({
+    queryKey: ['run', runId, 'events'],
+    queryFn: async (): Promise<EventPage['items']> => {
+      const items: EventPage['items'] = [];
+      let after = 0;
+      for (let page = 0; page < mostEventPages; page++) {
+        const query = { after, limit: 200 };
+        const answer = (await answerOf(
+          client.GET('/v1/runs/{id}/events', { params: { path: { id: runId }, query } }),
+        )) as EventPage;
+        items.push(...answer.items);
+        after = items.at(-1)?.seq ?? after;
+        if (answer.next_cursor === null) break;
+      }
+      return items;
+    },
+  });
+}
+
+export type RunControl = 'cancel' | 'pause' | 'resume';
+
+export function controlRun(runId: string, control: RunControl): Promise<unknown> {
+  return askPlainly(`/v1/runs/${runId}/${control}`, {
+    method: 'POST',
+    body: control === 'cancel' ? {} : undefined,
+  });
+}
+
+export function raiseCeiling(runId: string, usd: number | null): Promise<unknown> {
+  return askPlainly(`/v1/runs/${runId}/budget`, { method: 'POST', body: { budget_ceiling_usd: usd } });
+}
+
+export function previewRerun(runId: string, request: RerunRequest): Promise<RerunPreview> {
+  return askPlainly(`/v1/runs/${runId}/rerun`, { method: 'POST', body: { ...request, preview: true } });
+}
+
+export function rerun(runId: string, request: RerunRequest): Promise<Run> {
+  return askPlainly(`/v1/runs/${runId}/rerun`, { method: 'POST', body: request });
+}
+
+export interface RunStart {
+  readonly pipeline?: string;
+  readonly definition?: object;
+  readonly version?: string;
+  readonly job: object;
+  readonly priority?: string;
+  readonly budget_ceiling_usd?: number;
+}
+
+export function startRun(start: RunStart): Promise<Run> {
+  return answerOf(
+    client.POST('/v1/runs', {
+      body: start as never,
+      params: { header: { 'idempotency-key': newIdempotencyKey() } as never },
+    }),
+  ) as Promise<Run>;
+}

@@ -1,0 +1,4 @@
+export interface SchemaPointerError {
+  readonly pointer: string;
+  readonly message: string;
+}

@@ -1,0 +1,41 @@
+/** What the palette offers for a text: places and known things whose name holds it, and the id itself where it is one. */
+import type { IconName } from '../shared/icon-names.ts';
+
+export interface PaletteEntry {
+  readonly id: string;
+  readonly label: string;
+  readonly hint: string;
+  readonly icon: IconName;
+  readonly href: string;
+}
+
+const mostShown = 12;
+
+const idForms: readonly {
+  readonly form: RegExp;
+  readonly hint: string;
+  readonly path: string;
+  readonly icon: IconName;
+}[] = [
+  { form: /^run_[\w-]{6,}$/, hint: 'run', path: '/runs/', icon: 'activity' },
+  { form: /^(rev|review)_[\w-]{6,}$/, hint: 'review', path: '/reviews/', icon: 'inbox' },
+  { form: /^(skl|skill)_[\w-]{6,}$/, hint: 'skill', path: '/skills/', icon: 'graduation-cap' },
+];
+
+function entryOfId(text: string): PaletteEntry[] {
+  return idForms
+    .filter(({ form }) => form.test(text))
+    .map(({ hint, path, icon }) => ({ id: `id:${text}`, label: text, hint, icon, href: path + text }));
+}
+
+/** Names that begin with the text come before those that hold it. */
+export function findEntries(entries: readonly PaletteEntry[], typed: string): PaletteEntry[] {
+  const text = typed.trim().toLowerCase();
+  const rank = ({ label }: PaletteEntry): number => {
+    const name = label.toLowerCase();
+    if (name.startsWith(text)) return 0;
+    return name.includes(text) ? 1 : 2;
+  };
+  const found = entries.filter((entry) => rank(entry) < 2 || entry.hint.toLowerCase().includes(text));
+  return [...entryOfId(typed.trim()), ...found.sort((a, b) => rank(a) - rank(b))].slice(0, mostShown);
+}

@@ -1,0 +1,115 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { type KeyboardEvent, type ReactElement, useId, useState } from 'react';
+import { capabilitiesQuery } from '../api/capabilities.ts';
+import { pipelinesQuery } from '../api/pipelines.ts';
+import { runsQuery } from '../api/runs.ts';
+import { Dialog } from '../shared/dialog.tsx';
+import { Icon } from '../shared/icon.tsx';
+import { fieldClass } from '../shared/parts.tsx';
+import { findEntries, type PaletteEntry } from './palette-model.ts';
+import { places } from './places.ts';
+
+function useEntries(): PaletteEntry[] {
+  const pipelines = useQuery(pipelinesQuery()).data?.items ?? [];
+  const capabilities = useQuery(capabilitiesQuery()).data?.items ?? [];
+  const runs = useQuery(runsQuery({})).data?.items ?? [];
+  return [
+    ...places.map(({ to, name, icon }) => ({ id: to, label: name, hint: 'page', icon, href: to })),
+    { id: 'ledger', label: 'Ledger', hint: 'page', icon: 'wallet', href: '/costs/ledger' },
+    {
+      id: 'new',
+      label: 'Write a pipeline',
+      hint: 'action',
+      icon: 'plus',
+      href: '/pipelines/new/edit?example=true',
+    },
+    ...pipelines.map(
+      ({ pipeline }): PaletteEntry => ({
+        id: `p:${pipeline}`,
+        label: pipeline,
+        hint: 'pipeline',
+        icon: 'workflow',
+        href: `/pipelines/${pipeline}`,
+      }),
+    ),
+    ...capabilities.map(
+      ({ name }): PaletteEntry => ({
+        id: `c:${name}`,
+        label: name,
+        hint: 'capability',
+        icon: 'boxes',
+        href: `/capabilities/${name}`,
+      }),
+    ),
+    ...runs.slice(0, 20).map(
+      ({ run_id, pipeline, state }): PaletteEntry => ({
+        id: run_id,
+        label: run_id,
+        hint: `run of ${pipeline}, ${state}`,
+        icon: 'activity',
+        href: `/runs/${run_id}`,
+      }),
+    ),
+  ];
+}
+
+export function Palette({ onClose }: { readonly onClose: () => void }): ReactElement {
+  const [text, setText] = useState('');
+  const [place, setPlace] = useState(0);
+  const navigate = useNavigate();
+  const listId = useId();
+  const found = findEntries(useEntries(), text);
+  const chosen = Math.min(place, found.length - 1);
+  const go = (entry: PaletteEntry | undefined): void => {
+    if (entry === undefined) return;
+    onClose();
+    void navigate({ href: entry.href });
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined) {
+      event.preventDefault();
+      setPlace((chosen + step + found.length) % Math.max(1, found.length));
+    } else if (event.key === 'Enter') go(found[chosen]);
+  };
+  return (
+    <Dialog title="Search or do" onClose={onClose}>
+      <input
+        role="combobox"
+        aria-label="Search pages, ids and actions"
+        aria-expanded="true"
+        aria-controls={listId}
+        aria-activedescendant={found[chosen] === undefined ? undefined : `${listId}-${chosen}`}
+        className={`${fieldClass} h-9 w-full`}
+        placeholder="A page, a pipeline, a run's id …"
+        value={text}
+        onChange={({ target }) => {
+          setText(target.value);
+          setPlace(0);
+        }}
+        onKeyDown={onKeyDown}
+        autoFocus
+      />
+      <div id={listId} role="listbox" aria-label="Found" className="mt-2">
+        {found.map((entry, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field above
+          <div
+            key={entry.id}
+            id={`${listId}-${index}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === chosen}
+            onClick={() => go(entry)}
+            className="flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-1.5 text-sm aria-selected:bg-accent-soft"
+          >
+            <Icon name={entry.icon} className="text-muted" />
+            <span className="min-w-0 flex-1 truncate">{entry.label}</span>
+            <span className="shrink-0 text-xs text-muted">{entry.hint}</span>
+          </div>
+        ))}
+      </div>
+      {found.length === 0 ? <p className="px-2 py-3 text-sm text-muted">Nothing has that name.</p> : null}
+    </Dialog>
+  );
+}

@@ -1,0 +1,22 @@
+import type { IconName } from '../shared/icon-names.ts';
+
+/** The places of the navigation, with the letter that goes there after `g`. */
+export const places = [
+  { to: '/', name: 'Home', icon: 'house', key: 'h' },
+  { to: '/runs', name: 'Runs', icon: 'activity', key: 'r' },
+  { to: '/reviews', name: 'Reviews', icon: 'inbox', key: 'v' },
+  { to: '/pipelines', name: 'Pipelines', icon: 'workflow', key: 'p' },
+  { to: '/capabilities', name: 'Capabilities', icon: 'boxes', key: 'c' },
+  { to: '/skills', name: 'Skills', icon: 'graduation-cap', key: 'k' },
+  { to: '/costs', name: 'Costs', icon: 'wallet', key: 'm' },
+  { to: '/schedules', name: 'Schedules', icon: 'calendar-clock', key: 's' },
+  { to: '/settings', name: 'Settings', icon: 'settings', key: ',' },
+] as const satisfies readonly {
+  readonly to: string;
+  readonly name: string;
+  readonly icon: IconName;
+  readonly key: string;
+}[];
+
+/** Of a narrow screen: five below, the others behind the menu. */
+export const placesBelow = places.slice(0, 5);

@@ -1,0 +1,89 @@
+/** What frames change in what the page knows: small things in place, the rest is read again. */
+import type { QueryClient } from '@tanstack/react-query';
+import type { CapabilityDetail, CapabilitySummary, Instance } from '../../../src/contracts/capability.ts';
+import type { Budget } from '../../../src/contracts/money.ts';
+import type { Run, RunSummary } from '../../../src/contracts/run.ts';
+import type { Frame, RunFrame } from './frame.ts';
+
+interface Page<Item> {
+  readonly items: readonly Item[];
+}
+
+function isSameInstance(one: Instance, other: Instance): boolean {
+  return one.name === other.name && one.endpoint === other.endpoint;
+}
+
+/** A new instance is added, a known one replaced. */
+export function putInstance(instances: readonly Instance[], changed: Instance): Instance[] {
+  const isKnown = instances.some((one) => isSameInstance(one, changed));
+  return isKnown
+    ? instances.map((one) => (isSameInstance(one, changed) ? changed : one))
+    : [...instances, changed];
+}
+
+export function patchRun<Shown extends RunSummary | Run>(run: Shown, frame: RunFrame): Shown {
+  const { state, cost_usd, reserved_usd, awaiting } = frame;
+  return { ...run, state, cost_usd, reserved_usd, awaiting };
+}
+
+function applyRun(queries: QueryClient, frame: RunFrame): void {
+  let isListed = false;
+  queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
+    if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
+    isListed = true;
+    const items = page.items.map((run) => (run.run_id === frame.run_id ? patchRun(run, frame) : run));
+    return { ...page, items };
+  });
+  queries.setQueryData<Readonly<Record<string, RunFrame>>>(['runs', 'frames'], (frames = {}) => ({
+    ...frames,
+    [frame.run_id]: frame,
+  }));
+  queries.setQueryData<Run>(['run', frame.run_id], (run) => (run === undefined ? run : patchRun(run, frame)));
+  if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] });
+}
+
+function applyInstance(queries: QueryClient, instance: Instance): void {
+  const patch = <Shown extends { readonly instances: readonly Instance[] }>(shown: Shown): Shown => ({
+    ...shown,
+    instances: putInstance(shown.instances, instance),
+  });
+  queries.setQueryData<Page<CapabilitySummary>>(['capabilities'], (page) => {
+    if (page?.items.some(({ name }) => name === instance.name) !== true) {
+      void queries.invalidateQueries({ queryKey: ['capabilities'] });
+      return page;
+    }
+    return { ...page, items: page.items.map((one) => (one.name === instance.name ? patch(one) : one)) };
+  });
+  queries.setQueryData<CapabilityDetail>(['capability', instance.name], (known) => known && patch(known));
+}
+
+function applyBudget(queries: QueryClient, budget: Budget): void {
+  queries.setQueryData<Page<Budget>>(['budgets'], (page) => {
+    if (page === undefined) return page;
+    return { items: page.items.map((one) => (one.scope === budget.scope ? budget : one)) };
+  });
+}
+
+/** Of `step` frames the run page takes care itself. */
+export function applyFrame(queries: QueryClient, frame: Frame): void {
+  switch (frame.kind) {
+    case 'run':
+      applyRun(queries, frame.data);
+      return;
+    case 'review':
+      void queries.invalidateQueries({ queryKey: ['reviews'] });
+      void queries.invalidateQueries({ queryKey: ['review', frame.data.review_id] });
+      return;
+    case 'instance':
+      applyInstance(queries, frame.data);
+      return;
+    case 'budget':
+      applyBudget(queries, frame.data);
+      return;
+    case 'reset':
+      void queries.invalidateQueries();
+      return;
+    case 'step':
+      return;
+  }
+}

@@ -1,0 +1,80 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { type FormEvent, type ReactElement, useEffect, useRef, useState } from 'react';
+import { signIn } from '../../api/session.ts';
+import { Button, fieldClass } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { readCode, readNext } from './model.ts';
+
+/** By the code of a link, which stands behind `#` and so in no log; or by a key, which the page does not keep. */
+export function LoginPage(): ReactElement {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const enter = useEnter();
+  const tried = useRef(false);
+
+  const tryProof = async (proof: Parameters<typeof signIn>[0]): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    await signIn(proof).then(enter, setError);
+    setBusy(false);
+  };
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a code works once, so it is tried once
+  useEffect(() => {
+    const code = readCode(location.hash);
+    if (code === null || tried.current) return;
+    tried.current = true;
+    history.replaceState(null, '', location.pathname);
+    void tryProof({ code });
+  }, []);
+
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const key = String(new FormData(event.currentTarget).get('key') ?? '').trim();
+    if (key !== '') void tryProof({ key });
+  };
+
+  return (
+    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-5 px-5 py-10">
+      <div>
+        <img src="/ui/icon.svg" alt="" width="40" height="40" />
+        <h1 className="mt-4">Sign in to Capstan</h1>
+        <p className="mt-1 text-sm text-muted">
+          A link that signs you in is printed by <code className="font-mono">capstan login</code>.
+        </p>
+      </div>
+      {error === null ? null : <ProblemView error={error} />}
+      <form onSubmit={submit} className="flex flex-col gap-2">
+        <label htmlFor="key" className="text-sm font-medium">
+          Or paste an API key
+        </label>
+        <input
+          id="key"
+          name="key"
+          type="password"
+          autoComplete="off"
+          spellCheck={false}
+          className={`${fieldClass} h-9 font-mono`}
+        />
+        <Button type="submit" look="primary" disabled={isBusy} className="h-9">
+          {isBusy ? 'Signing in …' : 'Sign in'}
+        </Button>
+        <p className="text-xs text-muted">
+          The page does not keep it: the browser gets a cookie that ends after 12 hours.
+        </p>
+      </form>
+    </main>
+  );
+}
+
+function useEnter(): () => Promise<void> {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  return async () => {
+    queries.clear();
+    const next = readNext(sessionStorage.getItem('capstan.next'));
+    sessionStorage.removeItem('capstan.next');
+    await navigate({ href: next, replace: true });
+  };
+}

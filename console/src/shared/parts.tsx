@@ -1,0 +1,130 @@
+/** The small parts that every page is made of. */
+import type { ButtonHTMLAttributes, ReactElement, ReactNode } from 'react';
+import { Icon } from './icon.tsx';
+import type { IconName } from './icon-names.ts';
+
+const buttonLooks = {
+  plain: 'border border-line bg-surface text-text hover:border-line-strong hover:bg-sunken',
+  primary: 'border border-accent bg-accent text-on-accent hover:opacity-90',
+  danger: 'border border-line bg-surface text-failed hover:border-failed hover:bg-failed-soft',
+  bare: 'border border-transparent text-muted hover:bg-sunken hover:text-text',
+} as const;
+
+export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  readonly look?: keyof typeof buttonLooks;
+  readonly icon?: IconName;
+}
+
+export function Button({
+  look = 'plain',
+  icon,
+  className = '',
+  children,
+  ...rest
+}: ButtonProps): ReactElement {
+  return (
+    <button
+      type="button"
+      className={`inline-flex h-8 items-center justify-center gap-1.5 whitespace-nowrap rounded-md px-3 text-sm font-medium transition-colors disabled:cursor-default disabled:opacity-50 ${buttonLooks[look]} ${className}`}
+      {...rest}
+    >
+      {icon === undefined ? null : <Icon name={icon} size={15} />}
+      {children}
+    </button>
+  );
+}
+
+export interface PanelProps {
+  readonly title?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly isTight?: boolean;
+  readonly className?: string;
+  readonly children: ReactNode;
+}
+
+export function Panel({
+  title,
+  actions,
+  isTight = false,
+  className = '',
+  children,
+}: PanelProps): ReactElement {
+  return (
+    <section className={`min-w-0 rounded-lg border border-line bg-surface ${className}`}>
+      {title === undefined ? null : (
+        <header className="flex min-h-11 flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-1.5">
+          <h2>{title}</h2>
+          {actions}
+        </header>
+      )}
+      <div className={isTight ? '' : 'p-4'}>{children}</div>
+    </section>
+  );
+}
+
+export interface PageHeadProps {
+  readonly title: ReactNode;
+  readonly about?: ReactNode;
+  readonly actions?: ReactNode;
+}
+
+export function PageHead({ title, about, actions }: PageHeadProps): ReactElement {
+  return (
+    <div className="mb-5 flex flex-wrap items-start justify-between gap-3">
+      <div className="min-w-0">
+        <h1>{title}</h1>
+        {about === undefined ? null : <p className="mt-1 max-w-prose text-sm text-muted">{about}</p>}
+      </div>
+      {actions === undefined ? null : <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+    </div>
+  );
+}
+
+/** What would be here, and what brings it here. */
+export function EmptyState({ title, children, command }: EmptyStateProps): ReactElement {
+  return (
+    <div className="mx-auto max-w-lg px-4 py-10 text-center">
+      <h2>{title}</h2>
+      <div className="mt-1.5 text-sm text-muted">{children}</div>
+      {command === undefined ? null : (
+        <pre className="scrolls mt-4 inline-block max-w-full rounded-md border border-line bg-sunken px-4 py-2.5 text-left font-mono text-sm">
+          {command}
+        </pre>
+      )}
+    </div>
+  );
+}
+
+export interface EmptyStateProps {
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly command?: string;
+}
+
+export interface FactsProps {
+  readonly facts: readonly (readonly [string, ReactNode])[];
+}
+
+/** Names and values beside one another; a fact that is null is left out. */
+export function Facts({ facts }: FactsProps): ReactElement {
+  return (
+    <dl className="grid grid-cols-[minmax(6.5rem,max-content)_1fr] gap-x-5 gap-y-1.5 text-sm">
+      {facts
+        .filter(([, value]) => value !== null && value !== undefined)
+        .map(([name, value]) => (
+          <div key={name} className="contents">
+            <dt className="text-muted">{name}</dt>
+            <dd className="figure min-w-0 break-words">{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+export const fieldClass =
+  'h-8 rounded-md border border-line-strong bg-surface px-2.5 text-sm text-text placeholder:text-faint hover:border-muted';
+export const areaClass =
+  'w-full rounded-md border border-line-strong bg-surface px-2.5 py-2 font-mono text-sm text-text placeholder:text-faint hover:border-muted';
+export const tableClass =
+  'w-full border-collapse text-sm [&_td]:border-t [&_td]:border-line [&_td]:px-3 [&_td]:py-2 [&_th]:px-3 [&_th]:py-2 [&_th]:text-left [&_th]:text-xs [&_th]:font-medium [&_th]:text-muted [&_tr>:first-child]:pl-4 [&_tr>:last-child]:pr-4';
+export const linkClass = 'text-accent underline-offset-2 hover:underline';

@@ -1,0 +1,42 @@
+import type { ReactElement } from 'react';
+import { ProblemError } from '../api/problem-error.ts';
+import { Icon } from './icon.tsx';
+import { Button } from './parts.tsx';
+
+/** What went wrong, in the server's words, and what can be done: asked again, or told to somebody with its number. */
+export function ProblemView({ error, onRetry }: ProblemViewProps): ReactElement {
+  const { problem, status } = error instanceof ProblemError ? error : { problem: {}, status: null };
+  return (
+    <div role="alert" className="flex gap-3 rounded-lg border border-line bg-failed-soft px-4 py-3 text-sm">
+      <Icon name="triangle-alert" size={18} className="mt-0.5 text-failed" />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium">{problem.title ?? 'Something went wrong in the page'}</p>
+        <p className="mt-0.5 break-words text-muted">{String((error as Error)?.message ?? error)}</p>
+        {problem.errors === undefined ? null : (
+          <ul className="mt-1.5 list-disc pl-5">
+            {problem.errors.slice(0, 20).map(({ pointer, message }) => (
+              <li key={`${pointer}${message}`}>
+                <code className="font-mono text-xs">{pointer || '/'}</code> {message}
+              </li>
+            ))}
+          </ul>
+        )}
+        {problem.request_id === undefined || (status ?? 0) < 500 ? null : (
+          <p className="mt-1 text-xs text-muted">
+            The server's log knows it as <code className="font-mono">{problem.request_id}</code>.
+          </p>
+        )}
+      </div>
+      {onRetry === undefined ? null : (
+        <Button onClick={onRetry} icon="rotate-cw">
+          Ask again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+export interface ProblemViewProps {
+  readonly error: unknown;
+  readonly onRetry?: () => void;
+}

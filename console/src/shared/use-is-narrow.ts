@@ -1,0 +1,13 @@
+import { useSyncExternalStore } from 'react';
+
+const narrow = matchMedia('(max-width: 1023px)');
+
+function subscribe(listener: () => void): () => void {
+  narrow.addEventListener('change', listener);
+  return () => narrow.removeEventListener('change', listener);
+}
+
+/** Whether there is no room for a second column. */
+export function useIsNarrow(): boolean {
+  return useSyncExternalStore(subscribe, () => narrow.matches);
+}

@@ -1,0 +1,4 @@
+declare module 'virtual:lucide' {
+  /** Per name the drawing inside of `<svg viewBox="0 0 24 24">`. */
+  export const drawings: Readonly<Record<string, string>>;
+}

@@ -1,0 +1,32 @@
+/** Builds the page into dist/console/, each file beside its compressed forms, and the hash of what it was made of. */
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { build } from 'vite';
+import { consoleHashFile, hashConsoleSources } from '../../src/dev/console/source-hash.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const smallest = 1_024;
+const compressible = /\.(html|js|css|svg|json)$/;
+
+function listFiles(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    return statSync(path).isDirectory() ? listFiles(path) : [path];
+  });
+}
+
+function compress(file: string): void {
+  const bytes = readFileSync(file);
+  if (!compressible.test(file) || bytes.length < smallest) return;
+  writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }));
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
+  writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
+}
+
+// Read before the build: what changes meanwhile makes the next start build again.
+const hash = hashConsoleSources(root);
+await build({ configFile: join(root, 'console', 'vite.config.ts'), logLevel: 'warn' });
+for (const file of listFiles(join(root, 'dist', 'console'))) compress(file);
+writeFileSync(join(root, consoleHashFile), `${hash}\n`);
