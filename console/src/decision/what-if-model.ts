@@ -1,0 +1,47 @@
+/** A stored decision made again with something changed, by the very function that made it. */
+import type { Decision } from '../../../src/contracts/decision.ts';
+import { choose } from '../../../src/core/routing/choose.ts';
+import { explainChoice } from '../../../src/core/routing/explain.ts';
+import type { KnownChoice } from '../../../src/core/routing/replay.ts';
+import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
+
+export interface Change {
+  readonly priority: RouteRequest['priority'];
+  readonly ceilingUsd: number | null;
+  /** Per instance id: its rate, times this. */
+  readonly prices: Readonly<Record<string, number>>;
+  readonly down: ReadonlySet<string>;
+  readonly full: ReadonlySet<string>;
+}
+
+export function changeNothing({ request }: KnownChoice): Change {
+  const { priority, ceilingUsd } = request;
+  return { priority, ceilingUsd, prices: {}, down: new Set(), full: new Set() };
+}
+
+function changeInstance(instance: InstanceSnapshot, { prices, down, full }: Change): InstanceSnapshot {
+  const { instance_id } = instance;
+  return {
+    ...instance,
+    rate_usd: instance.rate_usd * (prices[instance_id] ?? 1),
+    state: down.has(instance_id) ? 'down' : instance.state,
+    held: full.has(instance_id) ? Math.max(instance.held, instance.max_concurrency) : instance.held,
+  };
+}
+
+/** Without a call: who is full would be waited for. */
+export function chooseWith(known: KnownChoice, change: Change): Decision {
+  const instances = known.instances.map((instance) => changeInstance(instance, change));
+  const request: RouteRequest = {
+    ...known.request,
+    priority: change.priority,
+    ceilingUsd: change.ceilingUsd,
+  };
+  const choice = choose(instances, request, known.seed);
+  return explainChoice('what-if', request, choice, choice.best?.isFull === false);
+}
+
+/** Where the call would go: `null` when nobody could take it. */
+export function winnerOf({ candidates }: Decision): string | null {
+  return candidates.find(({ verdict }) => verdict === 'chosen' || verdict === 'wait')?.endpoint ?? null;
+}

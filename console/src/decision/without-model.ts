@@ -1,0 +1,30 @@
+/** What past calls would have cost if one instance had not been there, by the function that chose then. */
+import { choose } from '../../../src/core/routing/choose.ts';
+import { readInputs } from '../../../src/core/routing/replay.ts';
+import type { DecisionList } from '../api/added-shapes.ts';
+
+export interface WithoutResult {
+  /** Calls that would have gone elsewhere. */
+  readonly moved: number;
+  /** Of those, calls that nobody could have taken. */
+  readonly stranded: number;
+  /** What the others would have cost more, by what was expected of both. */
+  readonly moreUsd: number;
+}
+
+export function without(decisions: DecisionList['items'], endpoint: string): WithoutResult {
+  let moved = 0;
+  let stranded = 0;
+  let moreUsd = 0;
+  for (const { chosen, inputs } of decisions) {
+    if (chosen !== endpoint) continue;
+    const { instances, request, seed } = readInputs(inputs);
+    const was = choose(instances, request, seed).best;
+    const others = instances.filter((instance) => instance.endpoint !== endpoint);
+    const { best } = choose(others, request, seed);
+    moved++;
+    if (best === null) stranded++;
+    else moreUsd += best.costUsd - (was?.costUsd ?? 0);
+  }
+  return { moved, stranded, moreUsd };
+}

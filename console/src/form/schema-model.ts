@@ -1,0 +1,125 @@
+/** What field a JSON Schema asks for, and what a new value of it is. The verdict on a value is the server's. */
+import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
+
+export type FieldKind = 'object' | 'array' | 'choice' | 'oneOf' | 'boolean' | 'number' | 'text' | 'json';
+
+export interface FieldOption {
+  readonly label: string;
+  readonly schema: JsonObject;
+}
+
+export interface Field {
+  readonly kind: FieldKind;
+  readonly schema: JsonObject;
+  readonly options: readonly FieldOption[];
+  readonly choices: readonly Json[];
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const deepestRef = 20;
+
+/** Follows `#/…` references within the root. */
+export function resolveSchema(schema: JsonObject, root: JsonObject): JsonObject {
+  let at: Json | undefined = schema;
+  for (let depth = 0; depth < deepestRef && isObject(at) && typeof at.$ref === 'string'; depth++) {
+    const names: string[] = at.$ref.replace(/^#\/?/, '').split('/').filter(Boolean);
+    let target: Json | undefined = root;
+    for (const name of names) {
+      target = isObject(target) ? target[name.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+    }
+    at = target;
+  }
+  return isObject(at) ? at : {};
+}
+
+function typeOf({ type, properties, items }: JsonObject): string | null {
+  if (typeof type === 'string') return type;
+  if (Array.isArray(type)) return (type.find((one: Json) => one !== 'null') as string | undefined) ?? null;
+  if (properties !== undefined) return 'object';
+  return items === undefined ? null : 'array';
+}
+
+const kinds: Readonly<Record<string, FieldKind>> = {
+  object: 'object',
+  array: 'array',
+  boolean: 'boolean',
+  number: 'number',
+  integer: 'number',
+  string: 'text',
+};
+
+export function toField(given: JsonObject, root: JsonObject): Field {
+  const schema = resolveSchema(given, root);
+  const either = schema.oneOf ?? schema.anyOf;
+  const nothing = { options: [], choices: [] };
+  if (Array.isArray(schema.enum)) return { kind: 'choice', schema, options: [], choices: schema.enum };
+  if (schema.const !== undefined) return { kind: 'choice', schema, options: [], choices: [schema.const] };
+  if (Array.isArray(either)) {
+    const options = either.filter(isObject).map((one, index) => {
+      const resolved = resolveSchema(one, root);
+      return { schema: resolved, label: String(resolved.title ?? typeOf(resolved) ?? `form ${index + 1}`) };
+    });
+    return { kind: 'oneOf', schema, options, choices: [] };
+  }
+  const kind = kinds[typeOf(schema) ?? ''] ?? 'json';
+  const isShapeless = kind === 'object' && !isObject(schema.properties);
+  return { kind: isShapeless ? 'json' : kind, schema, ...nothing };
+}
+
+export interface Property {
+  readonly name: string;
+  readonly schema: JsonObject;
+  readonly isRequired: boolean;
+}
+
+/** Required ones first, in the order of the schema. */
+export function propertiesOf({ properties, required }: JsonObject): readonly Property[] {
+  const needed = new Set(Array.isArray(required) ? required : []);
+  const all = Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) => ({
+    name,
+    schema: isObject(schema) ? schema : {},
+    isRequired: needed.has(name),
+  }));
+  return [...all.filter(({ isRequired }) => isRequired), ...all.filter(({ isRequired }) => !isRequired)];
+}
+
+/** The default, the first example, or the emptiest value of its type with what is required. */
+export function createValue(given: JsonObject, root: JsonObject): Json {
+  const { kind, schema, options, choices } = toField(given, root);
+  if (schema.default !== undefined) return schema.default;
+  if (Array.isArray(schema.examples) && schema.examples[0] !== undefined) return schema.examples[0];
+  switch (kind) {
+    case 'object':
+      return Object.fromEntries(
+        propertiesOf(schema)
+          .filter(({ isRequired }) => isRequired)
+          .map(({ name, schema: inner }) => [name, createValue(inner, root)]),
+      );
+    case 'array':
+      return [];
+    case 'choice':
+      return choices[0] ?? null;
+    case 'oneOf':
+      return options[0] === undefined ? null : createValue(options[0].schema, root);
+    case 'boolean':
+      return false;
+    case 'number':
+      return typeof schema.minimum === 'number' ? schema.minimum : 0;
+    case 'text':
+      return '';
+    case 'json':
+      return typeOf(schema) === 'object' || typeOf(schema) === null ? {} : null;
+  }
+}
+
+/** `{"a":1}` as somebody types it; undefined while it is not JSON. */
+export function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+/** The graph of a definition, with what a plan says of its steps. */
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { Plan } from '../../../src/contracts/plan.ts';
+import { analyseDefinition } from '../../../src/core/definition/step-graph.ts';
+import { showGraph } from '../../../src/definitions/definition-graph.ts';
+import type { GraphEdge } from '../api/added-shapes.ts';
+import { formatAmount } from '../shared/money.ts';
+import { formatDuration } from '../shared/time.ts';
+import { describeKind, type NodeFacts } from './node-model.ts';
+
+export interface DrawnGraph {
+  readonly nodes: readonly NodeFacts[];
+  readonly edges: readonly GraphEdge[];
+}
+
+export function toGraph(definition: PipelineDefinition): DrawnGraph {
+  const nodes = definition.steps.map(({ id, review, for_each, ...kind }): NodeFacts => {
+    const does = describeKind({ ...kind, ...(review === undefined ? {} : { review: review.title }) });
+    const note = for_each === undefined ? '' : 'for each item';
+    return { id, does, state: null, note, time: '', money: '', attempts: 0 };
+  });
+  return { nodes, edges: showGraph(definition, analyseDefinition(definition)).edges };
+}
+
+/** On each node what it would cost and how long it would take. */
+export function withPlan({ nodes, edges }: DrawnGraph, plan: Plan): DrawnGraph {
+  const planned = new Map(plan.steps.map((step) => [step.id, step]));
+  const priced = nodes.map((node): NodeFacts => {
+    const step = planned.get(node.id);
+    if (step === undefined) return node;
+    const isMissing = step.capability !== undefined && plan.missing.includes(step.capability);
+    return {
+      ...node,
+      note: isMissing ? 'nobody is registered' : step.happens === 'no' ? 'does not happen' : node.note,
+      time: step.duration_ms === 0 ? '' : formatDuration(step.duration_ms),
+      money: step.cost_usd.expected === 0 ? '' : formatAmount(step.cost_usd.expected),
+    };
+  });
+  return { nodes: priced, edges };
+}

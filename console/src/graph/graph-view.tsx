@@ -1,0 +1,133 @@
+import {
+  Controls,
+  type Edge,
+  type Node,
+  ReactFlow,
+  type ReactFlowInstance,
+  ReactFlowProvider,
+  useStore,
+} from '@xyflow/react';
+import '@xyflow/react/dist/base.css';
+import { type MouseEvent, type ReactElement, useMemo, useRef } from 'react';
+import type { GraphEdge } from '../api/added-shapes.ts';
+import { FarCanvas } from './far-canvas.tsx';
+import { type GraphLayout, layoutGraph, nodeAt, nodeHeight, nodeWidth, toPath } from './layout.ts';
+import { LineEdge } from './line-edge.tsx';
+import type { NodeFacts } from './node-model.ts';
+import { StepNode } from './step-node.tsx';
+
+const nodeTypes = { step: StepNode };
+const edgeTypes = { line: LineEdge };
+const farZoom = 0.45;
+const none: readonly string[] = [];
+
+export interface GraphViewProps {
+  readonly nodes: readonly NodeFacts[];
+  readonly edges: readonly GraphEdge[];
+  readonly selected?: string | null;
+  /** Steps on the way that the run waits for longest. */
+  readonly critical?: readonly string[];
+  readonly isDim?: (facts: NodeFacts) => boolean;
+  readonly onSelect?: (id: string | null) => void;
+}
+
+/** The whole graph. Its shape is worked out once; only what nodes say changes while it is live. */
+export function GraphView(props: GraphViewProps): ReactElement {
+  return (
+    <ReactFlowProvider>
+      <Flow {...props} />
+    </ReactFlowProvider>
+  );
+}
+
+function brightAll(): boolean {
+  return false;
+}
+
+function Flow({
+  nodes: facts,
+  edges,
+  selected = null,
+  critical = none,
+  isDim = brightAll,
+  onSelect,
+}: GraphViewProps): ReactElement {
+  const ids = facts.map(({ id }) => id).join(' ');
+  const layout = useMemo(() => layoutGraph(ids === '' ? [] : ids.split(' '), edges), [ids, edges]);
+  const isFar = useStore(({ transform }) => transform[2] < farZoom);
+  const flow = useRef<ReactFlowInstance | null>(null);
+  const onCritical = useMemo(() => new Set(critical), [critical]);
+  const nodes = isFar ? [] : toNodes(facts, layout, { selected, onCritical, isDim });
+  const lines = useMemo(() => toEdges(layout, onCritical), [layout, onCritical]);
+  const onPaneClick = (event: MouseEvent): void => {
+    const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    onSelect?.(isFar && point !== undefined ? nodeAt(layout, point) : null);
+  };
+  return (
+    <ReactFlow
+      nodes={nodes}
+      edges={isFar ? [] : lines}
+      nodeTypes={nodeTypes as never}
+      edgeTypes={edgeTypes as never}
+      onInit={(instance) => {
+        flow.current = instance;
+        void instance.fitBounds(
+          { x: 0, y: 0, width: layout.width, height: layout.height },
+          { padding: 0.06 },
+        );
+      }}
+      onNodeClick={(_, node) => onSelect?.(node.id)}
+      onPaneClick={onPaneClick}
+      nodesDraggable={false}
+      nodesConnectable={false}
+      edgesFocusable={false}
+      elementsSelectable={false}
+      nodesFocusable={false}
+      onlyRenderVisibleElements
+      minZoom={0.01}
+      maxZoom={1.25}
+      proOptions={{ hideAttribution: true }}
+      aria-label="Graph of the steps; the list of steps says the same"
+    >
+      {isFar ? <FarCanvas picture={{ layout, nodes: facts, isDim, selected, critical: onCritical }} /> : null}
+      <Controls showInteractive={false} position="bottom-left" className="graph-controls" />
+    </ReactFlow>
+  );
+}
+
+interface Marks {
+  readonly selected: string | null;
+  readonly onCritical: ReadonlySet<string>;
+  readonly isDim: (facts: NodeFacts) => boolean;
+}
+
+/** Sizes are given, so nothing is measured. */
+function toNodes(facts: readonly NodeFacts[], { places }: GraphLayout, marks: Marks): Node[] {
+  return facts.flatMap((one) => {
+    const position = places.get(one.id);
+    if (position === undefined) return [];
+    return {
+      id: one.id,
+      type: 'step',
+      position,
+      width: nodeWidth,
+      height: nodeHeight,
+      selected: one.id === marks.selected,
+      data: { facts: one, isDim: marks.isDim(one), isCritical: marks.onCritical.has(one.id) },
+      handles: [
+        { type: 'target', position: 'left', x: 0, y: nodeHeight / 2, width: 1, height: 1 },
+        { type: 'source', position: 'right', x: nodeWidth, y: nodeHeight / 2, width: 1, height: 1 },
+      ] as never,
+    };
+  });
+}
+
+function toEdges({ lines }: GraphLayout, onCritical: ReadonlySet<string>): Edge[] {
+  return lines.map(({ from, to, points }) => ({
+    id: `${from} ${to}`,
+    source: from,
+    target: to,
+    type: 'line',
+    data: { path: toPath(points), isCritical: onCritical.has(from) && onCritical.has(to), isDim: false },
+  }));
+}

@@ -1,0 +1,83 @@
+/** Where the nodes of a graph stand, by the same rules that draw a definition as SVG. */
+import { orderLayers } from '../../../src/core/graph-drawing/crossings.ts';
+import { createLayering } from '../../../src/core/graph-drawing/layering.ts';
+import { placeRows } from '../../../src/core/graph-drawing/rows.ts';
+import type { GraphEdge } from '../api/added-shapes.ts';
+
+export const nodeWidth = 216;
+export const nodeHeight = 68;
+const columnGap = 64;
+const rowGap = 20;
+const bendHeight = 16;
+/** Above this, neither crossings nor nodes under an edge are worth the time. */
+const carefulNodes = 500;
+const mostBends = 4_000;
+
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface GraphLayout {
+  readonly places: ReadonlyMap<string, Place>;
+  /** Per edge the points that its line passes, from the right side of one node to the left side of another. */
+  readonly lines: readonly {
+    readonly from: string;
+    readonly to: string;
+    readonly points: readonly Place[];
+  }[];
+  readonly width: number;
+  readonly height: number;
+}
+
+export function layoutGraph(ids: readonly string[], edges: readonly GraphEdge[]): GraphLayout {
+  const isCareful = ids.length <= carefulNodes;
+  const layering = createLayering(ids, edges, isCareful ? mostBends : 0);
+  const layers = orderLayers(layering, isCareful ? 6 : 0);
+  const heightOf = (place: number): number => (place < ids.length ? nodeHeight + rowGap : bendHeight);
+  const rows = placeRows(layering, layers, { heightOf, passes: isCareful ? 5 : 1 });
+  const leftOf = (place: number): number => (layering.layerOf[place] ?? 0) * (nodeWidth + columnGap);
+  const middleOf = (place: number): number => Math.round(rows[place] ?? 0);
+
+  const places = new Map(
+    ids.map((id, place) => [id, { x: leftOf(place), y: middleOf(place) - nodeHeight / 2 }]),
+  );
+  const lines = layering.routes.map((route) => {
+    const points = route.flatMap((place, index) => {
+      const y = middleOf(place);
+      const left = { x: leftOf(place), y };
+      const right = { x: leftOf(place) + nodeWidth, y };
+      if (index === 0) return [right];
+      return index === route.length - 1 ? [left] : [left, right];
+    });
+    return { from: ids[route[0] ?? 0] ?? '', to: ids[route.at(-1) ?? 0] ?? '', points };
+  });
+  const width = Math.max(1, layers.length) * (nodeWidth + columnGap) - columnGap;
+  const height = rows.reduce((most, row, place) => Math.max(most, row + heightOf(place) / 2), nodeHeight);
+  return { places, lines, width, height };
+}
+
+/** The line as an SVG path, level where it leaves and where it arrives. */
+export function toPath(points: readonly Place[]): string {
+  const [first, ...rest] = points;
+  if (first === undefined) return '';
+  let last = first;
+  let path = `M${first.x} ${first.y}`;
+  for (const next of rest) {
+    const middle = Math.round((last.x + next.x) / 2);
+    path +=
+      next.y === last.y
+        ? `L${next.x} ${next.y}`
+        : `C${middle} ${last.y} ${middle} ${next.y} ${next.x} ${next.y}`;
+    last = next;
+  }
+  return path;
+}
+
+/** The node under a point, if there is one. */
+export function nodeAt({ places }: GraphLayout, { x, y }: Place): string | null {
+  for (const [id, place] of places) {
+    if (x >= place.x && x <= place.x + nodeWidth && y >= place.y && y <= place.y + nodeHeight) return id;
+  }
+  return null;
+}

@@ -1,0 +1,58 @@
+import { type ReactElement, useState } from 'react';
+import { readProject } from '../api/project.ts';
+import { mediaAddress, mediaKindOf } from '../json/json-model.ts';
+import { Icon } from '../shared/icon.tsx';
+
+/** A file by its reference: played or shown where a browser can do that safely, and always to be saved. */
+export function MediaView({ reference }: { readonly reference: string }): ReactElement {
+  const [isShown, setShown] = useState(false);
+  const kind = mediaKindOf(reference);
+  const canShow = kind === 'video' || kind === 'audio' || kind === 'image';
+  const address = mediaAddress(reference, readProject());
+  return (
+    <span className="inline-flex max-w-full flex-col align-top">
+      <span className="inline-flex max-w-full flex-wrap items-center gap-2">
+        <span className="break-all text-accent">{reference}</span>
+        {canShow ? (
+          <button
+            type="button"
+            aria-expanded={isShown}
+            onClick={() => setShown(!isShown)}
+            className="inline-flex items-center gap-1 rounded border border-line px-1.5 font-sans hover:bg-sunken"
+          >
+            <Icon name={isShown ? 'x' : 'play'} size={12} />{' '}
+            {isShown ? 'hide' : kind === 'image' ? 'show' : 'play'}
+          </button>
+        ) : null}
+        <a
+          href={mediaAddress(reference, readProject(), true)}
+          download
+          aria-label={`Save ${reference}`}
+          className="grid size-5 place-items-center rounded text-muted hover:bg-sunken hover:text-text"
+        >
+          <Icon name="download" size={13} />
+        </a>
+      </span>
+      {isShown ? <Player kind={kind} address={address} name={reference} /> : null}
+    </span>
+  );
+}
+
+interface PlayerProps {
+  readonly kind: ReturnType<typeof mediaKindOf>;
+  readonly address: string;
+  readonly name: string;
+}
+
+function Player({ kind, address, name }: PlayerProps): ReactElement | null {
+  const frame = 'mt-1.5 max-h-80 max-w-full rounded-md border border-line';
+  if (kind === 'video') {
+    // biome-ignore lint/a11y/useMediaCaption: what runs make comes without captions
+    return <video src={address} controls className={frame} aria-label={name} />;
+  }
+  if (kind === 'audio') {
+    // biome-ignore lint/a11y/useMediaCaption: what runs make comes without captions
+    return <audio src={address} controls className="mt-1.5 max-w-full" aria-label={name} />;
+  }
+  return kind === 'image' ? <img src={address} alt={name} className={frame} /> : null;
+}

@@ -1,0 +1,106 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { lazy, type ReactElement, Suspense } from 'react';
+import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
+import { capabilityQuery } from '../../api/capabilities.ts';
+import { InstanceTile } from '../../fleet/instance-tile.tsx';
+import { JsonTree } from '../../json/json-tree.tsx';
+import { usePolling } from '../../live/live.tsx';
+import type { capabilityTabs } from '../../searches.ts';
+import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { type Tab, Tabs } from '../../shared/tabs.tsx';
+
+const TryTab = lazy(() => import('./try-tab.tsx').then(({ TryTab }) => ({ default: TryTab })));
+const WhyTab = lazy(() => import('./why-tab.tsx').then(({ WhyTab }) => ({ default: WhyTab })));
+const DecisionsTab = lazy(() =>
+  import('./decisions-tab.tsx').then(({ DecisionsTab }) => ({ default: DecisionsTab })),
+);
+
+type TabName = (typeof capabilityTabs)[number];
+
+const tabs: readonly Tab<TabName>[] = [
+  { name: 'fleet', label: 'Fleet' },
+  { name: 'why', label: 'Why not this one?' },
+  { name: 'try', label: 'Try it' },
+  { name: 'decisions', label: 'Decisions' },
+  { name: 'spec', label: 'Spec' },
+];
+
+export function CapabilityPage(): ReactElement {
+  const { name } = useParams({ from: '/capabilities/$name' });
+  const query = useQuery({ ...capabilityQuery(name), refetchInterval: usePolling() || 15_000 });
+  return <QueryView query={query}>{(capability) => <CapabilityOpen capability={capability} />}</QueryView>;
+}
+
+function CapabilityOpen({ capability }: { readonly capability: CapabilityDetail }): ReactElement {
+  const { name, specs } = capability;
+  const { tab = 'fleet', instance } = useSearch({ from: '/capabilities/$name' });
+  const navigate = useNavigate({ from: '/capabilities/$name' });
+  const spec = specs.at(-1)?.spec;
+  return (
+    <>
+      <p className="text-xs text-muted">
+        <Link to="/capabilities" className="hover:underline">
+          Capabilities
+        </Link>
+      </p>
+      <PageHead title={name} about={spec?.description} />
+      <div className="mb-4 border-b border-line">
+        <Tabs
+          label="About the capability"
+          tabs={tabs}
+          chosen={tab}
+          onChoose={(chosen) => void navigate({ search: { instance, tab: chosen }, replace: true })}
+        />
+      </div>
+      <Suspense>
+        {tab === 'fleet' ? <Fleet capability={capability} instance={instance} /> : null}
+        {tab === 'why' ? <WhyTab name={name} spec={spec} /> : null}
+        {tab === 'try' ? <TryTab name={name} spec={spec} /> : null}
+        {tab === 'decisions' ? <DecisionsTab name={name} /> : null}
+        {tab === 'spec' ? <Specs capability={capability} /> : null}
+      </Suspense>
+    </>
+  );
+}
+
+function Fleet({
+  capability: { instances },
+  instance,
+}: {
+  readonly capability: CapabilityDetail;
+  readonly instance: string | undefined;
+}): ReactElement {
+  if (instances.length === 0) {
+    return (
+      <EmptyState title="No instance is registered">
+        Calls wait for one as long as their step says, or fail.
+      </EmptyState>
+    );
+  }
+  return (
+    <div className="grid grid-cols-[repeat(auto-fill,minmax(17rem,1fr))] gap-3">
+      {instances.map((one) => (
+        <div key={one.endpoint} className={one.endpoint === instance ? 'rounded-lg ring-2 ring-accent' : ''}>
+          <InstanceTile instance={one} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Specs({ capability: { specs } }: { readonly capability: CapabilityDetail }): ReactElement {
+  return (
+    <div className="grid gap-4 lg:grid-cols-2">
+      {specs.map(({ digest, spec }) => (
+        <Panel key={digest} title={`Version ${spec.version}`}>
+          <h3 className="mb-1 text-muted">Input</h3>
+          <JsonTree value={spec.input} name="input schema" />
+          <h3 className="mb-1 mt-4 text-muted">Output</h3>
+          <JsonTree value={spec.output} name="output schema" />
+        </Panel>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,57 @@
+/** Costs by time as columns. */
+import type { CostSeries } from '../../api/added-shapes.ts';
+import { formatUsd } from '../../shared/money.ts';
+import type { BarColumn } from '../../shared/stacked-bars.tsx';
+
+/** Quiet hues, told apart by lightness as well; what is beyond is gathered. */
+export const seriesFills = [
+  'fill-accent',
+  'fill-person',
+  'fill-done',
+  'fill-waiting',
+  'fill-running',
+  'fill-quiet',
+] as const;
+export const seriesDots = [
+  'bg-accent',
+  'bg-person',
+  'bg-done',
+  'bg-waiting',
+  'bg-running',
+  'bg-quiet',
+] as const;
+
+export interface NamedSum {
+  readonly name: string;
+  readonly usd: number;
+}
+
+/** The dearest first; the rest together. */
+export function sumSeries({ series }: CostSeries): readonly NamedSum[] {
+  const sums = series
+    .map(({ name, points }) => ({ name, usd: points.reduce((sum, [, usd]) => sum + usd, 0) }))
+    .sort((a, b) => b.usd - a.usd);
+  const named = sums.slice(0, seriesFills.length - 1);
+  const rest = sums.slice(seriesFills.length - 1).reduce((sum, { usd }) => sum + usd, 0);
+  return rest > 0 ? [...named, { name: 'others', usd: rest }] : named;
+}
+
+export function toCostColumns(costs: CostSeries): BarColumn[] {
+  const names = sumSeries(costs).map(({ name }) => name);
+  const moments = [...new Set(costs.series.flatMap(({ points }) => points.map(([at]) => at)))].sort();
+  return moments.map((at) => {
+    const values = new Map<string, number>();
+    for (const { name, points } of costs.series) {
+      const usd = points.find(([moment]) => moment === at)?.[1] ?? 0;
+      const key = names.includes(name) ? name : 'others';
+      values.set(key, (values.get(key) ?? 0) + usd);
+    }
+    const parts = names.map((name, index) => ({
+      name,
+      value: values.get(name) ?? 0,
+      fill: seriesFills[index] ?? 'fill-quiet',
+    }));
+    const total = parts.reduce((sum, { value }) => sum + value, 0);
+    return { key: at, title: `${new Date(at).toLocaleString('en-GB')}: ${formatUsd(total)}`, parts };
+  });
+}

@@ -1,0 +1,120 @@
+import { lazy, type ReactElement, Suspense, useEffect, useState } from 'react';
+import { CodeEditor } from '../../editor/code-editor.tsx';
+import type { CompletionFacts } from '../../editor/completion.ts';
+import { GraphView } from '../../graph/graph-view.tsx';
+import { Button, EmptyState, PageHead } from '../../shared/parts.tsx';
+import { type Tab, Tabs } from '../../shared/tabs.tsx';
+import type { Checked, LiveSpecs } from '../../worker/messages.ts';
+import { useWorker } from '../../worker/use-worker.ts';
+import { type EditDraft, keepDraft } from './draft.ts';
+import { FindingList } from './finding-list.tsx';
+import { pipelineKeys, stepKeys } from './keys.ts';
+import { PlanTab } from './plan-tab.tsx';
+import { TryTab } from './try-tab.tsx';
+import { useChecked, useLiveSpecs } from './use-checked.ts';
+
+const StoreDialog = lazy(() =>
+  import('./store-dialog.tsx').then(({ StoreDialog }) => ({ default: StoreDialog })),
+);
+
+type View = 'graph' | 'plan' | 'try';
+
+const tabs: readonly Tab<View>[] = [
+  { name: 'graph', label: 'Graph', icon: 'workflow' },
+  { name: 'plan', label: 'Plan', icon: 'route' },
+  { name: 'try', label: 'Try with mocks', icon: 'play' },
+];
+
+export interface EditorDeskProps {
+  readonly name: string;
+  /** The text that is stored; empty for a new one. */
+  readonly stored: string;
+  readonly begin: EditDraft;
+}
+
+function factsOf({ definition }: Checked, specs: LiveSpecs): CompletionFacts {
+  const steps = Object.fromEntries((definition?.steps ?? []).map(({ id, capability }) => [id, capability]));
+  return { specs, steps, stepKeys, pipelineKeys };
+}
+
+/** The text on the left; what it draws, costs and does on the right. */
+export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactElement {
+  const [draft, setDraft] = useState(begin);
+  const [view, setView] = useState<View>('graph');
+  const [isStoring, setStoring] = useState(false);
+  const worker = useWorker();
+  const specs = useLiveSpecs();
+  const checked = useChecked(worker, draft.text, specs);
+  const errors = checked.findings.filter(({ severity }) => severity === 'error').length;
+  useEffect(() => {
+    if (draft !== begin) keepDraft(name, draft);
+  }, [name, draft, begin]);
+  return (
+    <>
+      <PageHead
+        title={name === 'new' ? 'A new pipeline' : `Edit ${name}`}
+        about="The draft stays in this browser until it is stored."
+        actions={
+          <Button
+            look="primary"
+            disabled={errors > 0 || checked.definition === null}
+            onClick={() => setStoring(true)}
+          >
+            Store a version
+          </Button>
+        }
+      />
+      <div className="grid items-stretch gap-4 xl:grid-cols-2">
+        <section
+          aria-label="Definition"
+          className="flex h-[max(26rem,calc(100dvh-12rem))] flex-col overflow-hidden rounded-lg border border-line bg-surface"
+        >
+          <div className="min-h-0 flex-1">
+            <CodeEditor
+              label="Definition, YAML"
+              text={draft.text}
+              findings={checked.findings}
+              facts={factsOf(checked, specs)}
+              onChange={(text) => setDraft((known) => ({ ...known, text }))}
+            />
+          </div>
+          <FindingList findings={checked.findings} />
+        </section>
+        <section className="flex min-w-0 flex-col">
+          <div className="mb-3 border-b border-line">
+            <Tabs label="What it does" tabs={tabs} chosen={view} onChoose={setView} />
+          </div>
+          {view === 'graph' ? <Drawn checked={checked} /> : null}
+          {view === 'plan' ? <PlanTab definition={checked.definition} /> : null}
+          {view === 'try' ? (
+            <TryTab
+              worker={worker}
+              text={draft.text}
+              mocks={draft.mocks}
+              specs={specs}
+              checked={checked}
+              onMocks={(mocks) => setDraft((known) => ({ ...known, mocks }))}
+            />
+          ) : null}
+        </section>
+      </div>
+      <Suspense>
+        {isStoring ? (
+          <StoreDialog name={name} stored={stored} text={draft.text} onClose={() => setStoring(false)} />
+        ) : null}
+      </Suspense>
+    </>
+  );
+}
+
+function Drawn({ checked: { graph } }: { readonly checked: Checked }): ReactElement {
+  if (graph === null)
+    return (
+      <EmptyState title="No graph yet">As soon as the text has no error, its graph is drawn here.</EmptyState>
+    );
+  return (
+    <div className="h-[max(20rem,calc(100dvh-15.5rem))] overflow-hidden rounded-lg border border-line bg-sunken/50">
+      <GraphView key={graph.nodes.length} nodes={graph.nodes} edges={graph.edges} />
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+/** Keys that completion offers. */
+export const stepKeys: readonly string[] = [
+  'id',
+  'capability',
+  'pipeline',
+  'wait',
+  'review',
+  'depends_on',
+  'when',
+  'run_if',
+  'for_each',
+  'input',
+  'retry',
+  'timeout',
+  'priority',
+  'budget_ceiling_usd',
+  'escalate',
+  'on_error',
+  'capability_version',
+  'tags',
+];
+
+export const pipelineKeys: readonly string[] = [
+  'pipeline',
+  'version',
+  'description',
+  'job_schema',
+  'defaults',
+  'budget_ceiling_usd',
+  'priority',
+  'concurrency',
+  'timeout',
+  'labels',
+  'steps',
+  'output',
+];

@@ -1,0 +1,23 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactElement } from 'react';
+import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
+import { planDefinition } from '../../api/pipelines.ts';
+import { PlanView } from '../../plan/plan-view.tsx';
+import { EmptyState } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+
+/** What the text would do and cost with the fleet as it is now. */
+export function PlanTab({ definition }: { readonly definition: PipelineDefinition | null }): ReactElement {
+  const query = useQuery({
+    queryKey: ['plan', JSON.stringify(definition)],
+    queryFn: () => planDefinition(definition ?? {}),
+    enabled: definition !== null,
+    placeholderData: (known) => known,
+    retry: false,
+  });
+  if (definition === null)
+    return (
+      <EmptyState title="No plan yet">The text has an error; its plan follows when it has none.</EmptyState>
+    );
+  return <QueryView query={query}>{(plan) => <PlanView plan={plan} definition={definition} />}</QueryView>;
+}

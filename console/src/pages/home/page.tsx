@@ -1,0 +1,25 @@
+import type { ReactElement } from 'react';
+import { PageHead } from '../../shared/parts.tsx';
+import { FleetTrouble } from './fleet-trouble.tsx';
+import { Today } from './today.tsx';
+import { UnderWay } from './under-way.tsx';
+import { WaitingForMe } from './waiting-for-me.tsx';
+
+/** What a person must decide first, then what runs, what it costs, and what is not well. */
+export function HomePage(): ReactElement {
+  return (
+    <>
+      <PageHead title="Home" />
+      <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_22rem]">
+        <div className="flex min-w-0 flex-col gap-4">
+          <WaitingForMe />
+          <UnderWay />
+        </div>
+        <div className="flex min-w-0 flex-col gap-4">
+          <Today />
+          <FleetTrouble />
+        </div>
+      </div>
+    </>
+  );
+}

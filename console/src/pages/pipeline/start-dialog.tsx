@@ -1,0 +1,91 @@
+import { useMutation } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { type ReactElement, useState } from 'react';
+import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
+import type { StoredVersion } from '../../api/pipelines.ts';
+import { startRun } from '../../api/runs.ts';
+import { SchemaForm } from '../../form/schema-form.tsx';
+import { createValue } from '../../form/schema-model.ts';
+import { Dialog } from '../../shared/dialog.tsx';
+import { Button, fieldClass } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { toPointerErrors } from './problem-errors.ts';
+
+const priorities = ['interactive', 'standard', 'batch'] as const;
+
+/** A run of this version: the job by the fields of its schema. */
+export function StartDialog({
+  stored,
+  onClose,
+}: {
+  readonly stored: StoredVersion;
+  readonly onClose: () => void;
+}): ReactElement {
+  const { definition, pipeline, version } = stored;
+  const schema: JsonObject = definition.job_schema ?? {};
+  const [job, setJob] = useState<Json>(() => createValue(schema, schema));
+  const [priority, setPriority] = useState<string>(definition.priority ?? 'standard');
+  const [ceiling, setCeiling] = useState('');
+  const navigate = useNavigate();
+  const start = useMutation({
+    mutationFn: () =>
+      startRun({
+        pipeline,
+        version,
+        job: (job ?? {}) as object,
+        priority,
+        ...(ceiling === '' ? {} : { budget_ceiling_usd: Number(ceiling) }),
+      }),
+    onSuccess: ({ run_id }) => void navigate({ to: '/runs/$runId', params: { runId: run_id } }),
+  });
+  return (
+    <Dialog
+      title={`Run ${pipeline} ${version}`}
+      onClose={onClose}
+      footer={
+        <Button look="primary" icon="play" disabled={start.isPending} onClick={() => start.mutate()}>
+          {start.isPending ? 'Starting …' : 'Start the run'}
+        </Button>
+      }
+    >
+      <div className="flex flex-col gap-4">
+        {start.error === null ? null : <ProblemView error={start.error} />}
+        <SchemaForm
+          label="Job"
+          schema={schema}
+          value={job}
+          errors={toPointerErrors(start.error, '/job')}
+          onChange={setJob}
+        />
+        <div className="flex flex-wrap gap-3 border-t border-line pt-3 text-sm">
+          <label className="flex items-center gap-1.5">
+            Priority
+            <select
+              className={fieldClass}
+              value={priority}
+              onChange={({ target }) => setPriority(target.value)}
+            >
+              {priorities.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </label>
+          <label className="flex items-center gap-1.5">
+            Ceiling, USD
+            <input
+              type="number"
+              min="0"
+              step="any"
+              className={`${fieldClass} w-28`}
+              value={ceiling}
+              placeholder={
+                definition.budget_ceiling_usd === undefined ? 'none' : String(definition.budget_ceiling_usd)
+              }
+              onChange={({ target }) => setCeiling(target.value)}
+            />
+          </label>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,111 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactElement, useState } from 'react';
+import { pipelinesQuery } from '../../api/pipelines.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { Icon } from '../../shared/icon.tsx';
+import { EmptyState, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+
+export function PipelinesPage(): ReactElement {
+  const query = useQuery(pipelinesQuery());
+  const [text, setText] = useState('');
+  return (
+    <>
+      <PageHead
+        title="Pipelines"
+        about="Graphs of steps in versions that never change. A version is written, checked and tried here before it is stored."
+        actions={
+          <>
+            <input
+              data-filter
+              aria-label="Filter pipelines"
+              placeholder="Filter …"
+              className={`${fieldClass} w-40`}
+              value={text}
+              onChange={({ target }) => setText(target.value)}
+            />
+            <Link
+              to="/pipelines/$name/edit"
+              params={{ name: 'new' }}
+              search={{ example: true }}
+              className="inline-flex h-8 items-center gap-1.5 rounded-md bg-accent px-3 text-sm font-medium text-on-accent hover:opacity-90"
+            >
+              <Icon name="plus" size={15} /> Write one
+            </Link>
+          </>
+        }
+      />
+      <Panel isTight>
+        <QueryView query={query}>
+          {({ items }) => {
+            const shown = items.filter(({ pipeline }) => pipeline.includes(text));
+            if (shown.length === 0) return <NoPipelines isFiltered={text !== ''} />;
+            return (
+              <table className={tableClass}>
+                <thead>
+                  <tr>
+                    <th>Pipeline</th>
+                    <th>Version</th>
+                    <th className="text-right!">Steps</th>
+                    <th className="text-right! max-sm:hidden">Stored</th>
+                    <th className="max-sm:hidden">
+                      <span className="sr-only">More</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {shown.map(({ pipeline, latest_version, description, steps, created_at }) => (
+                    <tr key={pipeline} className="hover:bg-sunken/60">
+                      <td className="min-w-0">
+                        <Link
+                          to="/pipelines/$name"
+                          params={{ name: pipeline }}
+                          className="font-medium hover:text-accent hover:underline"
+                        >
+                          {pipeline}
+                        </Link>
+                        {description === null ? null : (
+                          <div className="line-clamp-1 text-xs text-muted">{description}</div>
+                        )}
+                      </td>
+                      <td className="figure">{latest_version}</td>
+                      <td className="figure text-right!">{steps}</td>
+                      <td className="text-right! text-muted max-sm:hidden">
+                        <Ago at={created_at} />
+                      </td>
+                      <td className="text-right! max-sm:hidden">
+                        <Link to="/runs" search={{ pipeline }} className={linkClass}>
+                          runs
+                        </Link>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            );
+          }}
+        </QueryView>
+      </Panel>
+    </>
+  );
+}
+
+function NoPipelines({ isFiltered }: { readonly isFiltered: boolean }): ReactElement {
+  if (isFiltered)
+    return <EmptyState title="No pipeline has that name">Another spelling may find it.</EmptyState>;
+  return (
+    <EmptyState title="No pipelines yet" command="npx capstan run examples/concat/pipeline.yaml --watch">
+      A pipeline says which capabilities are called, in which order and with what.{' '}
+      <Link
+        to="/pipelines/$name/edit"
+        params={{ name: 'new' }}
+        search={{ example: true }}
+        className={linkClass}
+      >
+        Start from an example
+      </Link>{' '}
+      that runs with mocks, with nothing registered; or run one from a file:
+    </EmptyState>
+  );
+}

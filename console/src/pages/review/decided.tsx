@@ -1,0 +1,35 @@
+import type { ReactElement } from 'react';
+import type { Review } from '../../../../src/contracts/review.ts';
+import { JsonTree } from '../../json/json-tree.tsx';
+import { actionWords } from '../../review/review-words.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { Panel } from '../../shared/parts.tsx';
+
+/** What was decided, by whom; of one that nobody decides any more, why. */
+export function Decided({ review }: { readonly review: Review }): ReactElement {
+  const { decision, decided_by, decided_at, state, payload } = review;
+  if (decision === undefined) {
+    return (
+      <Panel title="Not decided">
+        <p className="text-sm text-muted">
+          {state === 'expired'
+            ? 'Nobody decided in time.'
+            : 'The question went away before somebody decided.'}
+        </p>
+      </Panel>
+    );
+  }
+  return (
+    <Panel title={`${actionWords[decision.action]}`}>
+      <p className="mb-3 text-sm text-muted">
+        Decided by {decided_by ?? 'somebody'} {decided_at === undefined ? null : <Ago at={decided_at} />}
+        {decision.note === undefined ? '' : `: ${decision.note}`}
+      </p>
+      {decision.input === undefined ? null : <JsonTree value={decision.input} name="input" />}
+      {decision.output === undefined ? null : <JsonTree value={decision.output} name="output" />}
+      {payload.input === undefined || decision.input !== undefined ? null : (
+        <JsonTree value={payload.input} name="asked input" />
+      )}
+    </Panel>
+  );
+}

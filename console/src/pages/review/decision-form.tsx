@@ -1,0 +1,123 @@
+import type { ReactElement, ReactNode } from 'react';
+import type { Review } from '../../../../src/contracts/review.ts';
+import { SchemaForm } from '../../form/schema-form.tsx';
+import { actionWords, effectWords } from '../../review/review-words.ts';
+import { areaClass, fieldClass, Panel } from '../../shared/parts.tsx';
+import { type Draft, offeredActions } from './model.ts';
+
+export interface DecisionFormProps {
+  readonly review: Review;
+  readonly draft: Draft;
+  readonly onDraft: (draft: Draft) => void;
+  readonly children: ReactNode;
+}
+
+/** The answer: which, with what, and what it will do. */
+export function DecisionForm({ review, draft, onDraft, children }: DecisionFormProps): ReactElement {
+  return (
+    <Panel title="Your decision">
+      <div className="flex flex-col gap-4">
+        <fieldset>
+          <legend className="sr-only">Action</legend>
+          <div className="flex flex-wrap gap-1.5">
+            {offeredActions(review).map((action) => (
+              <label
+                key={action}
+                className="cursor-pointer rounded-md border border-line px-2.5 py-1 text-sm has-checked:border-accent has-checked:bg-accent-soft has-checked:font-medium has-focus-visible:outline-2 has-focus-visible:outline-accent"
+              >
+                <input
+                  type="radio"
+                  name="action"
+                  className="sr-only"
+                  checked={draft.action === action}
+                  onChange={() => onDraft({ ...draft, action })}
+                />
+                {actionWords[action]}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <p className="text-sm text-muted">{effectWords[draft.action]}</p>
+        <ActionFields review={review} draft={draft} onDraft={onDraft} />
+        {review.kind === 'escalation' && (draft.action === 'edit' || draft.action === 'approve') ? (
+          <label className="flex items-start gap-2 text-sm">
+            <input
+              type="checkbox"
+              role="switch"
+              aria-checked={draft.remember}
+              className="mt-1"
+              checked={draft.remember}
+              onChange={() => onDraft({ ...draft, remember: !draft.remember })}
+            />
+            <span>
+              Remember as a skill
+              <span className="block text-xs text-muted">
+                The next failure like this is corrected without asking anybody.
+              </span>
+            </span>
+          </label>
+        ) : null}
+        <label className="flex flex-col gap-1 text-sm">
+          Note
+          <input
+            className={fieldClass}
+            value={draft.note}
+            placeholder="For those who read it later"
+            onChange={({ target }) => onDraft({ ...draft, note: target.value })}
+          />
+        </label>
+        {children}
+      </div>
+    </Panel>
+  );
+}
+
+const textLabels: Partial<Record<Draft['action'], string>> = {
+  advise: 'What the model should do',
+  merge: 'Id of the skill that stays',
+  narrow: 'Errors that it is for, one pattern (RE2) a line',
+};
+
+function ActionFields({ review, draft, onDraft }: Omit<DecisionFormProps, 'children'>): ReactElement | null {
+  const { action } = draft;
+  const isValue = action === 'output' || (action === 'edit' && review.kind !== 'skill');
+  if (isValue) {
+    return (
+      <SchemaForm
+        label={action === 'output' ? 'Output' : 'Input'}
+        schema={review.payload.schema ?? {}}
+        value={draft.value}
+        errors={review.payload.validation_errors ?? []}
+        onChange={(value) => onDraft({ ...draft, value })}
+      />
+    );
+  }
+  if (action === 'raise') {
+    return (
+      <label className="flex flex-col gap-1 text-sm">
+        New ceiling, USD
+        <input
+          type="number"
+          min="0"
+          step="any"
+          className={`${fieldClass} w-40`}
+          value={draft.usd}
+          onChange={({ target }) => onDraft({ ...draft, usd: target.value })}
+        />
+      </label>
+    );
+  }
+  const label = action === 'edit' ? 'Instructions of the skill' : textLabels[action];
+  if (label === undefined) return null;
+  return (
+    <label className="flex flex-col gap-1 text-sm">
+      {label}
+      <textarea
+        rows={5}
+        className={areaClass}
+        value={draft.text}
+        onChange={({ target }) => onDraft({ ...draft, text: target.value })}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,100 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { type ReactElement, useState } from 'react';
+import type { Review, ReviewAction } from '../../../../src/contracts/review.ts';
+import { decideReview, openReviewsQuery, releaseReview, reviewQuery } from '../../api/reviews.ts';
+import { useKeys } from '../../shared/keys.ts';
+import { Button } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { Asked } from './asked.tsx';
+import { Decided } from './decided.tsx';
+import { DecisionForm } from './decision-form.tsx';
+import { beginDraft, type Draft, offeredActions, toDecision, whatIsMissing } from './model.ts';
+import { ReviewHead } from './review-head.tsx';
+import { Tried } from './tried.tsx';
+import { useClaim } from './use-claim.ts';
+
+export function ReviewPage(): ReactElement {
+  const { reviewId } = useParams({ from: '/reviews/$reviewId' });
+  const query = useQuery(reviewQuery(reviewId));
+  return (
+    <QueryView query={query}>{(review) => <ReviewOpen key={review.review_id} review={review} />}</QueryView>
+  );
+}
+
+/** The review after this one, and the one before, by due date. */
+function useNeighbours(reviewId: string): { go: (step: 1 | -1) => void } {
+  const navigate = useNavigate();
+  const open = useQuery(openReviewsQuery()).data ?? [];
+  const place = open.findIndex(({ review_id }) => review_id === reviewId);
+  return {
+    go: (step) => {
+      const next = open[place < 0 ? 0 : place + step];
+      if (next === undefined) void navigate({ to: '/reviews', search: {} });
+      else void navigate({ to: '/reviews/$reviewId', params: { reviewId: next.review_id } });
+    },
+  };
+}
+
+function ReviewOpen({ review }: { readonly review: Review }): ReactElement {
+  const isOpen = review.state === 'open' || review.state === 'claimed';
+  return (
+    <>
+      <ReviewHead review={review} />
+      {isOpen ? <ToDecide review={review} /> : <Decided review={review} />}
+      <Tried review={review} />
+    </>
+  );
+}
+
+function ToDecide({ review }: { readonly review: Review }): ReactElement {
+  const queries = useQueryClient();
+  const [draft, setDraft] = useState<Draft>(() => beginDraft(review));
+  const { go } = useNeighbours(review.review_id);
+  const claim = useClaim(review);
+  const decide = useMutation({
+    mutationFn: () => decideReview(review.review_id, claim.version, toDecision(draft, review)),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['review', review.review_id] }),
+    onSuccess: () => {
+      void queries.invalidateQueries({ queryKey: ['reviews'] });
+      go(1);
+    },
+  });
+  const choose = (action: ReviewAction): void => {
+    if (offeredActions(review).includes(action)) setDraft({ ...draft, action });
+  };
+  useKeys({
+    j: () => go(1),
+    k: () => go(-1),
+    a: () => choose('approve'),
+    e: () => choose('edit'),
+    x: () => choose('reject'),
+    c: () =>
+      void releaseReview(review.review_id).then(() => queries.invalidateQueries({ queryKey: ['review'] })),
+  });
+  const missing = whatIsMissing(draft);
+  return (
+    <div className="grid items-start gap-4 lg:grid-cols-2">
+      <Asked review={review} draft={draft} onDraft={setDraft} />
+      <DecisionForm review={review} draft={draft} onDraft={setDraft}>
+        {claim.error === null ? null : <ProblemView error={claim.error} />}
+        {decide.error === null ? null : <ProblemView error={decide.error} />}
+        <div className="flex flex-wrap items-center gap-3 border-t border-line pt-3">
+          <Button
+            look="primary"
+            className="h-9 px-4"
+            disabled={missing !== null || decide.isPending}
+            onClick={() => decide.mutate()}
+          >
+            {decide.isPending ? 'Sending …' : 'Decide'}
+          </Button>
+          <span className="text-sm text-muted">{missing ?? ''}</span>
+          <Link to="/reviews" className="ml-auto text-sm text-muted hover:underline">
+            Later
+          </Link>
+        </div>
+      </DecisionForm>
+    </div>
+  );
+}

@@ -1,0 +1,101 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { type ReactElement, useState } from 'react';
+import { decidedReviewsQuery, openReviewsQuery } from '../../api/reviews.ts';
+import { sessionQuery } from '../../api/session.ts';
+import { usePolling } from '../../live/live.tsx';
+import { ReviewLine } from '../../review/review-line.tsx';
+import { kindShort } from '../../review/review-words.ts';
+import { reviewKinds } from '../../searches.ts';
+import { useKeys } from '../../shared/keys.ts';
+import { EmptyState, fieldClass, PageHead, Panel } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+
+/** By due date, the most urgent first. `j` and `k` move, Enter opens. */
+export function ReviewsPage(): ReactElement {
+  const { kind, mine } = useSearch({ from: '/reviews' });
+  const navigate = useNavigate({ from: '/reviews' });
+  const session = useQuery(sessionQuery);
+  const assignee = mine ? session.data?.key_id : undefined;
+  const query = useQuery({ ...openReviewsQuery({ kind, assignee }), refetchInterval: usePolling() });
+  const decided = useQuery(decidedReviewsQuery());
+  const [place, setPlace] = useState(0);
+  const reviews = query.data ?? [];
+  const open = (): void => {
+    const review = reviews[place];
+    if (review !== undefined)
+      void navigate({ to: '/reviews/$reviewId', params: { reviewId: review.review_id } });
+  };
+  useKeys({
+    j: () => setPlace(Math.min(reviews.length - 1, place + 1)),
+    k: () => setPlace(Math.max(0, place - 1)),
+    Enter: open,
+    e: open,
+  });
+  return (
+    <>
+      <PageHead
+        title="Reviews"
+        about="What only a person can decide. The first to decide wins; a claim tells the others that somebody looks at it."
+        actions={
+          <>
+            <label className="flex items-center gap-1.5 text-sm">
+              <input
+                type="checkbox"
+                checked={mine === true}
+                onChange={() => void navigate({ search: { kind, mine: mine ? undefined : true } })}
+              />
+              claimed by me
+            </label>
+            <select
+              aria-label="Kind"
+              className={fieldClass}
+              value={kind ?? ''}
+              onChange={({ target }) =>
+                void navigate({ search: { mine, kind: reviewKinds.find((one) => one === target.value) } })
+              }
+            >
+              <option value="">every kind</option>
+              {reviewKinds.map((one) => (
+                <option key={one} value={one}>
+                  {kindShort[one]}
+                </option>
+              ))}
+            </select>
+          </>
+        }
+      />
+      <Panel isTight>
+        <QueryView query={query}>
+          {(items) =>
+            items.length === 0 ? (
+              <EmptyState title="Nothing waits for you">
+                Rules, skills and models correct what they can. What is left to a person, and questions that a
+                pipeline asks, stand here with everything that was tried.
+              </EmptyState>
+            ) : (
+              <ul className="divide-y divide-line">
+                {items.map((review, index) => (
+                  <li key={review.review_id}>
+                    <ReviewLine review={review} isChosen={index === place} />
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </QueryView>
+      </Panel>
+      {(decided.data?.items.length ?? 0) === 0 ? null : (
+        <Panel title="Decided" isTight className="mt-4">
+          <ul className="divide-y divide-line opacity-80">
+            {decided.data?.items.slice(0, 10).map((review) => (
+              <li key={review.review_id}>
+                <ReviewLine review={review} />
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,28 @@
+import type { RunStep } from '../../../../src/contracts/run.ts';
+import { findCriticalPath } from '../../../../src/core/dag/critical-path.ts';
+import type { GraphEdge } from '../../api/added-shapes.ts';
+import { passedMs } from '../../graph/node-model.ts';
+
+const fewest = 3;
+
+/** Ids of the chain that the run has waited for longest, by what its steps took so far; none of a short run. */
+export function findCritical(
+  steps: readonly RunStep[],
+  edges: readonly GraphEdge[],
+  now: number,
+): readonly string[] {
+  if (steps.length < fewest) return [];
+  const indexes = new Map(steps.map(({ id }, index) => [id, index]));
+  const dependencies: number[][] = steps.map(() => []);
+  for (const { from, to } of edges) {
+    const source = indexes.get(from);
+    const target = indexes.get(to);
+    if (source !== undefined && target !== undefined) dependencies[target]?.push(source);
+  }
+  const timed = steps.map((step, index) => ({
+    id: step.id,
+    dependencies: dependencies[index] ?? [],
+    durationMs: passedMs(step, now),
+  }));
+  return findCriticalPath(timed).steps;
+}

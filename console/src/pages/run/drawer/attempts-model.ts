@@ -1,0 +1,25 @@
+/** What became of a delivery, in words. */
+import type { Ambiguity, Attempt } from '../../../../../src/contracts/run.ts';
+import type { Tone } from '../../../shared/state.ts';
+
+const deliveries: Readonly<Record<Ambiguity, string>> = {
+  not_sent: 'never reached the instance',
+  rejected: 'the instance refused it',
+  overloaded: 'the instance had no room',
+  ambiguous: 'it was sent, and nobody knows whether it was done',
+  answered: 'the instance answered',
+};
+
+export function describeDelivery({ state, ambiguity, duration_ms }: Attempt): string {
+  if (state === 'reserved') return 'about to be sent';
+  if (state === 'dispatched') return 'under way';
+  if (state === 'lost') return 'contact was lost; its cost is an estimate';
+  if (ambiguity === null) return duration_ms === null ? 'ended' : 'the instance answered';
+  return deliveries[ambiguity];
+}
+
+export function toneOfAttempt({ state, error }: Attempt): Tone {
+  if (state === 'reserved' || state === 'dispatched') return 'running';
+  if (state === 'lost') return 'waiting';
+  return error === undefined ? 'done' : 'failed';
+}

@@ -1,0 +1,58 @@
+import type { ReactElement } from 'react';
+import type { Attempt } from '../../../../../src/contracts/run.ts';
+import { formatUsd } from '../../../shared/money.ts';
+import { EmptyState } from '../../../shared/parts.tsx';
+import { toneFill } from '../../../shared/state.ts';
+import { formatDuration, formatExact } from '../../../shared/time.ts';
+import { describeDelivery, toneOfAttempt } from './attempts-model.ts';
+import type { StepTabProps } from './step-tab-props.ts';
+
+/** Every delivery to an instance, oldest first. */
+export function AttemptsTab({ step }: StepTabProps): ReactElement {
+  if (step.attempts.length === 0) {
+    return (
+      <EmptyState title="Nothing was delivered yet">
+        Each call of an instance shows here with its end.
+      </EmptyState>
+    );
+  }
+  return (
+    <ol className="flex flex-col gap-2">
+      {step.attempts.map((attempt, index) => (
+        <AttemptLine key={attempt.attempt_id} attempt={attempt} number={index + 1} />
+      ))}
+    </ol>
+  );
+}
+
+function AttemptLine({
+  attempt,
+  number,
+}: {
+  readonly attempt: Attempt;
+  readonly number: number;
+}): ReactElement {
+  return (
+    <li className="rounded-md border border-line p-3 text-sm">
+      <div className="flex items-center gap-2">
+        <span className={`size-2 rounded-full ${toneFill[toneOfAttempt(attempt)]}`} />
+        <span className="font-medium">#{number}</span>
+        <span className="min-w-0 flex-1">{describeDelivery(attempt)}</span>
+        <span className="figure text-muted">
+          {attempt.duration_ms === null ? '' : formatDuration(attempt.duration_ms)}
+        </span>
+      </div>
+      <p className="mt-1 break-all font-mono text-xs text-muted">{attempt.endpoint}</p>
+      <p className="figure mt-1 text-xs text-muted">
+        {formatExact(attempt.started_at)} · {formatUsd(attempt.cost_usd)}
+        {attempt.certainty === 'estimated' ? ' (estimated)' : ''}
+      </p>
+      <p className="mt-1 text-xs text-muted">{attempt.decision.reason}</p>
+      {attempt.error === undefined ? null : (
+        <p className="mt-1 break-words text-failed">
+          <code className="font-mono text-xs">{attempt.error.code}</code> {attempt.error.message}
+        </p>
+      )}
+    </li>
+  );
+}

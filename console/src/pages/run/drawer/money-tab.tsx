@@ -1,0 +1,39 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactElement } from 'react';
+import { formatAmount, formatUsd } from '../../../shared/money.ts';
+import { linkClass, tableClass } from '../../../shared/parts.tsx';
+import type { StepTabProps } from './step-tab-props.ts';
+
+/** Per delivery what was held for it, and what it cost in the end. */
+export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
+  return (
+    <>
+      <p className="mb-2 text-sm">
+        This step has cost <span className="figure font-semibold">{formatUsd(step.cost_usd)}</span>.{' '}
+        <Link to="/costs/ledger" search={{ run_id: runId }} className={linkClass}>
+          The run's ledger
+        </Link>
+      </p>
+      <table className={tableClass}>
+        <thead>
+          <tr>
+            <th>Delivery</th>
+            <th className="text-right!">Held</th>
+            <th className="text-right!">Settled</th>
+            <th>Is</th>
+          </tr>
+        </thead>
+        <tbody>
+          {step.attempts.map(({ attempt_id, decision, cost_usd, certainty }, index) => (
+            <tr key={attempt_id}>
+              <td>#{index + 1}</td>
+              <td className="figure text-right!">{formatAmount(decision.reserved_usd)}</td>
+              <td className="figure text-right!">{certainty === null ? '–' : formatAmount(cost_usd)}</td>
+              <td className="text-muted">{certainty ?? 'still held'}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}

@@ -1,0 +1,147 @@
+import { useQuery } from '@tanstack/react-query';
+import { lazy, type ReactElement, type ReactNode, Suspense } from 'react';
+import type { StepDetail } from '../../../../../src/contracts/run.ts';
+import { stepQuery } from '../../../api/runs.ts';
+import { describeKind } from '../../../graph/node-model.ts';
+import type { stepTabs } from '../../../searches.ts';
+import { Icon } from '../../../shared/icon.tsx';
+import { QueryView } from '../../../shared/query-view.tsx';
+import { StateMark } from '../../../shared/state-mark.tsx';
+import { type Tab, Tabs } from '../../../shared/tabs.tsx';
+import { describeStepWait } from '../model.ts';
+import type { RunViewProps } from '../run-view-props.ts';
+import { AttemptsTab } from './attempts-tab.tsx';
+import { ItemChoice } from './item-choice.tsx';
+import { MoneyTab } from './money-tab.tsx';
+import { ResultTab } from './result-tab.tsx';
+import { StepLogTab } from './step-log-tab.tsx';
+import type { StepTabProps } from './step-tab-props.ts';
+
+const DecisionTab = lazy(() =>
+  import('./decision-tab.tsx').then(({ DecisionTab }) => ({ default: DecisionTab })),
+);
+const LadderTab = lazy(() => import('./ladder-tab.tsx').then(({ LadderTab }) => ({ default: LadderTab })));
+const Sheet = lazy(() => import('../../../shared/dialog.tsx').then(({ Dialog }) => ({ default: Dialog })));
+
+type TabName = (typeof stepTabs)[number];
+
+const tabs: readonly Tab<TabName>[] = [
+  { name: 'result', label: 'Result' },
+  { name: 'attempts', label: 'Attempts' },
+  { name: 'decision', label: 'Decision' },
+  { name: 'money', label: 'Money' },
+  { name: 'ladder', label: 'Ladder' },
+  { name: 'log', label: 'Log' },
+];
+
+const views: Readonly<Record<TabName, (props: StepTabProps) => ReactNode>> = {
+  result: (props) => <ResultTab {...props} />,
+  attempts: (props) => <AttemptsTab {...props} />,
+  decision: (props) => <DecisionTab {...props} />,
+  money: (props) => <MoneyTab {...props} />,
+  ladder: (props) => <LadderTab {...props} />,
+  log: (props) => <StepLogTab {...props} />,
+};
+
+/** All that is known of the selected step: a column beside the views, a sheet where there is no room. */
+export function StepDrawer({
+  isSheet,
+  ...props
+}: RunViewProps & { readonly isSheet: boolean }): ReactElement | null {
+  const { search, onSearch } = props;
+  const close = (): void => onSearch({ step: undefined, item: undefined, tab: undefined });
+  const name = search.item === undefined ? search.step : `${search.step} [${search.item}]`;
+  if (isSheet) {
+    return (
+      <Suspense>
+        <Sheet title={name} onClose={close} shape="side">
+          <StepContent {...props} />
+        </Sheet>
+      </Suspense>
+    );
+  }
+  return (
+    <aside
+      aria-label={`Step ${name}`}
+      className="sticky top-16 flex max-h-[calc(100dvh-5rem)] w-[27rem] shrink-0 flex-col rounded-lg border border-line bg-surface 2xl:w-[34rem]"
+    >
+      <header className="flex items-center justify-between gap-2 px-4 pt-3">
+        <h2 className="min-w-0 truncate text-lg">{name}</h2>
+        <button
+          type="button"
+          aria-label="Close the step"
+          onClick={close}
+          className="grid size-8 place-items-center rounded-md text-muted hover:bg-sunken"
+        >
+          <Icon name="x" />
+        </button>
+      </header>
+      <div
+        className="scrolls min-h-0 flex-1 px-4 pb-4"
+        tabIndex={0}
+        role="group"
+        aria-label="Facts of the step"
+      >
+        <StepContent {...props} />
+      </div>
+    </aside>
+  );
+}
+
+function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | null {
+  const known = run.steps.find(({ id }) => id === search.step);
+  const changes = `${known?.state} ${known?.attempts} ${known?.revision}`;
+  const options = stepQuery(run.run_id, search.step ?? '', search.item);
+  const query = useQuery({
+    ...options,
+    queryKey: [...options.queryKey, changes],
+    enabled: search.step !== undefined,
+    placeholderData: (former) => (former?.id === search.step ? former : undefined),
+  });
+  const tab = search.tab ?? 'result';
+  return (
+    <QueryView query={query}>
+      {(step) => (
+        <>
+          <StepHead step={step} />
+          {known?.items === undefined ? null : (
+            <ItemChoice
+              runId={run.run_id}
+              items={known.items}
+              stepId={known.id}
+              item={search.item}
+              onChoose={(item) => onSearch({ item })}
+            />
+          )}
+          <div className="sticky top-0 z-10 mb-3 border-b border-line bg-inherit">
+            <Tabs
+              label="About the step"
+              tabs={tabs}
+              chosen={tab}
+              onChoose={(name) => onSearch({ tab: name })}
+            />
+          </div>
+          <Suspense>{views[tab]({ runId: run.run_id, step })}</Suspense>
+        </>
+      )}
+    </QueryView>
+  );
+}
+
+function StepHead({ step }: { readonly step: StepDetail }): ReactElement {
+  const wait = describeStepWait(step);
+  return (
+    <div className="mb-2 text-sm">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <StateMark state={step.state} isFilled />
+        <span className="text-muted">{describeKind(step)}</span>
+      </div>
+      {wait === null ? null : <p className="mt-1.5 text-waiting">{wait}</p>}
+      {step.error === undefined ? null : (
+        <p className="mt-1.5 break-words text-failed">
+          <code className="font-mono text-xs">{step.error.code}</code> {step.error.message}
+        </p>
+      )}
+    </div>
+  );
+}

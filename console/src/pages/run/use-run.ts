@@ -1,0 +1,66 @@
+/** A run as it is now: read once, then kept by the events of its log, and read again where they do not say it all. */
+import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useRef } from 'react';
+import type { RunEvent } from '../../../../src/contracts/event.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
+import { applyEvents, endedStates, type RunMoment } from '../../api/apply-event.ts';
+import { runQuery } from '../../api/runs.ts';
+import { useLive, usePolling } from '../../live/live.tsx';
+
+/** Money that was held, and the counts of items, are what events do not say. */
+const exactEveryMs = 3_000;
+
+function needsReading(events: readonly RunEvent[]): boolean {
+  return events.some(
+    ({ type, item }) => item !== undefined || /^run\.|in_review|escalated|reviewed/.test(type),
+  );
+}
+
+export function useRun(runId: string): UseQueryResult<Run> {
+  const queries = useQueryClient();
+  const { followRun } = useLive();
+  const polling = usePolling();
+  const query = useQuery({
+    ...runQuery(runId),
+    refetchInterval: ({ state }) =>
+      state.data !== undefined && endedStates.has(state.data.state) ? false : polling,
+  });
+  const items = useRef<RunMoment['items']>(new Map());
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const read = (): void => {
+      timer = undefined;
+      void queries.invalidateQueries({ queryKey: ['run', runId], exact: true });
+    };
+    const end = followRun(runId, (events) => {
+      queries.setQueryData<Run>(['run', runId], (run) => {
+        if (run === undefined) return run;
+        const moment = applyEvents({ run, items: items.current }, events);
+        items.current = moment.items;
+        return moment.run;
+      });
+      queries.setQueryData<RunEvent[]>(['run', runId, 'events'], (log) => appendEvents(log, events));
+      if (needsReading(events)) timer ??= setTimeout(read, exactEveryMs);
+      if (events.some(({ type }) => /^run\.(succeeded|failed|cancelled)$/.test(type))) {
+        clearTimeout(timer);
+        void queries.invalidateQueries({ queryKey: ['run', runId] });
+      }
+    });
+    return () => {
+      clearTimeout(timer);
+      end();
+    };
+  }, [runId, followRun, queries]);
+  return query;
+}
+
+/** Each once, in order; a log that nobody has read stays unread. */
+export function appendEvents(
+  log: RunEvent[] | undefined,
+  events: readonly RunEvent[],
+): RunEvent[] | undefined {
+  if (log === undefined) return undefined;
+  const last = log.at(-1)?.seq ?? 0;
+  const newer = events.filter(({ seq }) => seq > last);
+  return newer.length === 0 ? log : [...log, ...newer];
+}

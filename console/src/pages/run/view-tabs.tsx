@@ -1,0 +1,22 @@
+import type { ReactElement } from 'react';
+import type { runViews } from '../../searches.ts';
+import { type Tab, Tabs } from '../../shared/tabs.tsx';
+
+type View = (typeof runViews)[number];
+
+const tabs: readonly Tab<View>[] = [
+  { name: 'graph', label: 'Graph', icon: 'workflow' },
+  { name: 'timeline', label: 'Timeline', icon: 'chart-gantt' },
+  { name: 'log', label: 'Log', icon: 'scroll-text' },
+  { name: 'output', label: 'Output', icon: 'file-output' },
+];
+
+export function ViewTabs({
+  view,
+  onChoose,
+}: {
+  readonly view: View;
+  readonly onChoose: (view: View) => void;
+}): ReactElement {
+  return <Tabs label="Views of the run" tabs={tabs} chosen={view} onChoose={onChoose} />;
+}

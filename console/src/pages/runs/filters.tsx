@@ -1,0 +1,123 @@
+import type { ReactElement } from 'react';
+import { awaitings, type RunsSearch, runStates } from '../../searches.ts';
+import { Button, fieldClass } from '../../shared/parts.tsx';
+import { awaitingWords, stateLooks } from '../../shared/state.ts';
+import { spans } from './model.ts';
+
+export interface RunFiltersProps {
+  readonly search: RunsSearch;
+  readonly onChange: (part: Partial<RunsSearch>) => void;
+}
+
+function textOrNothing(value: string): string | undefined {
+  return value.trim() === '' ? undefined : value.trim();
+}
+
+export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement {
+  const isAny = Object.values(search).some((value) => value !== undefined);
+  return (
+    <search className="mb-3 flex flex-wrap items-center gap-2">
+      <input
+        data-filter
+        aria-label="Search runs by id or label"
+        placeholder="Id, label …"
+        className={`${fieldClass} w-44`}
+        defaultValue={search.q ?? ''}
+        key={`q${search.q}`}
+        onKeyDown={({ key, currentTarget }) =>
+          key === 'Enter' && onChange({ q: textOrNothing(currentTarget.value) })
+        }
+        onBlur={({ target }) =>
+          textOrNothing(target.value) === search.q || onChange({ q: textOrNothing(target.value) })
+        }
+      />
+      <select
+        aria-label="State"
+        className={fieldClass}
+        value={search.state ?? ''}
+        onChange={({ target }) => onChange({ state: runStates.find((state) => state === target.value) })}
+      >
+        <option value="">any state</option>
+        {runStates.map((state) => (
+          <option key={state} value={state}>
+            {stateLooks[state].word}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label="Waits for"
+        className={fieldClass}
+        value={search.awaiting ?? ''}
+        onChange={({ target }) => onChange({ awaiting: awaitings.find((one) => one === target.value) })}
+      >
+        <option value="">waiting or not</option>
+        {awaitings.map((one) => (
+          <option key={one} value={one}>
+            waits for {awaitingWords[one]}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label="When"
+        className={fieldClass}
+        value=""
+        onChange={({ target }) => {
+          const since = new Date(Date.now() - Number(target.value) * 3_600_000).toISOString();
+          onChange({ since: target.value === 'all' ? undefined : since, until: undefined });
+        }}
+      >
+        <option value="">
+          {search.since === undefined ? 'any time' : `since ${search.since.slice(0, 16)}`}
+        </option>
+        <option value="all">any time</option>
+        {spans.map(({ name, hours }) => (
+          <option key={name} value={hours}>
+            {name}
+          </option>
+        ))}
+      </select>
+      {search.pipeline === undefined ? null : (
+        <Chip name="pipeline" value={search.pipeline} onEnd={() => onChange({ pipeline: undefined })} />
+      )}
+      {search.label === undefined ? null : (
+        <Chip name="label" value={search.label} onEnd={() => onChange({ label: undefined })} />
+      )}
+      {isAny ? (
+        <Button look="bare" icon="x" onClick={() => onChange(nothing)}>
+          Clear
+        </Button>
+      ) : null}
+    </search>
+  );
+}
+
+const nothing: RunsSearch = {
+  state: undefined,
+  awaiting: undefined,
+  pipeline: undefined,
+  label: undefined,
+  since: undefined,
+  until: undefined,
+  q: undefined,
+};
+
+function Chip({
+  name,
+  value,
+  onEnd,
+}: {
+  readonly name: string;
+  readonly value: string;
+  readonly onEnd: () => void;
+}): ReactElement {
+  return (
+    <button
+      type="button"
+      onClick={onEnd}
+      className="h-8 rounded-md bg-accent-soft px-2.5 text-sm text-accent"
+      aria-label={`${name} ${value}: take the filter away`}
+    >
+      {name} {value} ×
+    </button>
+  );
+}

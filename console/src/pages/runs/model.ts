@@ -1,0 +1,104 @@
+/** What the list of runs shows, out of what is known. */
+import type { Awaiting, RunState } from '../../../../src/contracts/run.ts';
+import type { RunsSummary } from '../../api/added-shapes.ts';
+import type { RunFrame } from '../../live/frame.ts';
+import { formatUsd } from '../../shared/money.ts';
+import type { BarColumn } from '../../shared/stacked-bars.tsx';
+import { describeAwaiting, stateLooks } from '../../shared/state.ts';
+
+const hourMs = 3_600_000;
+
+/** From the bottom of a bar to its top. */
+const order: readonly RunState[] = [
+  'succeeded',
+  'cancelled',
+  'failed',
+  'cancelling',
+  'paused',
+  'running',
+  'queued',
+];
+
+const fills: Readonly<Record<RunState, string>> = {
+  queued: 'fill-quiet opacity-50',
+  running: 'fill-running',
+  paused: 'fill-waiting',
+  cancelling: 'fill-quiet',
+  succeeded: 'fill-done opacity-75',
+  failed: 'fill-failed',
+  cancelled: 'fill-quiet opacity-70',
+};
+
+export function toColumns({ buckets }: RunsSummary): BarColumn[] {
+  return buckets.map(({ at, by_state, cost_usd }) => {
+    const parts = order.map((state) => ({ name: state, value: by_state[state] ?? 0, fill: fills[state] }));
+    const said = parts
+      .filter(({ value }) => value > 0)
+      .map(({ name, value }) => `${value} ${stateLooks[name].word}`);
+    const words = said.length === 0 ? 'no runs' : `${said.join(', ')}, ${formatUsd(cost_usd)}`;
+    return { key: at, title: `${new Date(at).toLocaleString('en-GB')}: ${words}`, parts };
+  });
+}
+
+export function countByState({ buckets }: RunsSummary): readonly (readonly [RunState, number])[] {
+  const counts = new Map<RunState, number>();
+  for (const { by_state } of buckets) {
+    for (const [state, count = 0] of Object.entries(by_state) as [RunState, number | undefined][]) {
+      counts.set(state, (counts.get(state) ?? 0) + count);
+    }
+  }
+  return order.toReversed().flatMap((state) => {
+    const count = counts.get(state) ?? 0;
+    return count === 0 ? [] : [[state, count] as const];
+  });
+}
+
+export interface Span {
+  readonly since: string;
+  readonly until: string;
+}
+
+export const spans = [
+  { name: 'last hour', hours: 1 },
+  { name: 'last 24 hours', hours: 24 },
+  { name: 'last 7 days', hours: 24 * 7 },
+  { name: 'last 30 days', hours: 24 * 30 },
+] as const;
+
+/**
+ * The stretch of time that the bars show. Its ends are whole minutes, so that it is the same question for a while.
+ * @param since an RFC 3339 moment, or nothing: the last day
+ */
+export function toSpan(
+  search: { readonly since?: string | undefined; readonly until?: string | undefined },
+  now: number,
+): Span {
+  const minute = 60_000;
+  const until = Date.parse(search.until ?? '') || Math.ceil(now / minute) * minute;
+  const since = Date.parse(search.since ?? '') || until - 24 * hourMs;
+  return {
+    since: new Date(Math.min(since, until - minute)).toISOString(),
+    until: new Date(until).toISOString(),
+  };
+}
+
+export interface Progress {
+  readonly done: number;
+  readonly all: number;
+  readonly failed: number;
+}
+
+/** Null when nothing was heard of its steps yet. */
+export function progressOf(frame: RunFrame | undefined): Progress | null {
+  if (frame === undefined) return null;
+  const { steps } = frame;
+  const all = Object.values(steps).reduce((sum, count) => sum + count, 0);
+  const failed = (steps.failed ?? 0) + (steps.unknown ?? 0);
+  const done =
+    (steps.succeeded ?? 0) + (steps.skipped ?? 0) + (steps.reused ?? 0) + (steps.cancelled ?? 0) + failed;
+  return all === 0 ? null : { done, all, failed };
+}
+
+export function describeWait(awaiting: readonly Awaiting[] | undefined): string | null {
+  return awaiting === undefined || awaiting.length === 0 ? null : describeAwaiting(awaiting);
+}

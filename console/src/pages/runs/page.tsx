@@ -1,0 +1,91 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { type ReactElement, useState } from 'react';
+import { runsQuery } from '../../api/runs.ts';
+import { usePolling } from '../../live/live.tsx';
+import { Button, EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { BulkBar } from './bulk-bar.tsx';
+import { RunFilters } from './filters.tsx';
+import { RunTable } from './run-table.tsx';
+import { RunsChart } from './runs-chart.tsx';
+
+export function RunsPage(): ReactElement {
+  const search = useSearch({ from: '/runs' });
+  const navigate = useNavigate({ from: '/runs' });
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const query = useQuery({ ...runsQuery(search, cursors.at(-1)), refetchInterval: usePolling() });
+  const isFiltered = Object.values(search).some((value) => value !== undefined);
+  const change = (part: Partial<typeof search>): void => {
+    setCursors([]);
+    void navigate({ search: (known) => ({ ...known, ...part }), replace: true });
+  };
+  return (
+    <>
+      <PageHead
+        title="Runs"
+        actions={
+          <Link to="/pipelines" className="text-sm text-accent hover:underline">
+            Start one from a pipeline
+          </Link>
+        }
+      />
+      <RunsChart search={search} onChange={change} />
+      <RunFilters search={search} onChange={change} />
+      <BulkBar chosen={chosen} onDone={() => setChosen(new Set())} />
+      <Panel isTight>
+        <QueryView query={query}>
+          {({ items, next_cursor }) =>
+            items.length === 0 ? (
+              <NoRuns isFiltered={isFiltered} />
+            ) : (
+              <>
+                <RunTable runs={items} chosen={chosen} onChoose={setChosen} />
+                <nav aria-label="Pages" className="flex justify-end gap-2 border-t border-line p-2">
+                  <Button disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
+                    Newer
+                  </Button>
+                  <Button
+                    disabled={next_cursor === null}
+                    onClick={() => setCursors([...cursors, next_cursor ?? ''])}
+                  >
+                    Older
+                  </Button>
+                </nav>
+              </>
+            )
+          }
+        </QueryView>
+      </Panel>
+    </>
+  );
+}
+
+function NoRuns({ isFiltered }: { readonly isFiltered: boolean }): ReactElement {
+  if (isFiltered) {
+    return (
+      <EmptyState title="No run is like that">
+        Nothing matches the filters.{' '}
+        <Link to="/runs" search={{}} className="text-accent hover:underline">
+          Show all
+        </Link>
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState title="No runs yet" command="npx capstan run examples/concat/pipeline.yaml --watch">
+      A run is one execution of a pipeline for a job. Each shows here with what it does, what it waits for and
+      what it costs. Start one from a pipeline, write one in the{' '}
+      <Link
+        to="/pipelines/$name/edit"
+        params={{ name: 'new' }}
+        search={{ example: true }}
+        className="text-accent hover:underline"
+      >
+        editor
+      </Link>
+      , or by one command:
+    </EmptyState>
+  );
+}

@@ -1,0 +1,21 @@
+import type { ReactElement } from 'react';
+import type { Progress } from './model.ts';
+
+export function ProgressBar({
+  progress: { done, all, failed },
+}: {
+  readonly progress: Progress;
+}): ReactElement {
+  const share = (count: number): string => `${(100 * count) / all}%`;
+  return (
+    <div className="flex items-center gap-2" title={`${done} of ${all} steps, ${failed} failed`}>
+      <div className="flex h-1.5 w-20 overflow-hidden rounded-full bg-quiet-soft">
+        <div className="bg-done" style={{ width: share(done - failed) }} />
+        <div className="bg-failed" style={{ width: share(failed) }} />
+      </div>
+      <span className="figure text-xs text-muted">
+        {done}/{all}
+      </span>
+    </div>
+  );
+}

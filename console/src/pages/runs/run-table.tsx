@@ -1,0 +1,141 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactElement } from 'react';
+import type { Awaiting, RunSummary } from '../../../../src/contracts/run.ts';
+import type { RunFrame } from '../../live/frame.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { formatAmount } from '../../shared/money.ts';
+import { tableClass } from '../../shared/parts.tsx';
+import { StateMark } from '../../shared/state-mark.tsx';
+import { formatDuration } from '../../shared/time.ts';
+import { useNow } from '../../shared/use-now.ts';
+import { describeWait, progressOf } from './model.ts';
+import { ProgressBar } from './progress-bar.tsx';
+
+/** What the stream has told of runs so far, by id. */
+export function useRunFrames(): Readonly<Record<string, RunFrame>> {
+  const queries = useQueryClient();
+  const known = queries.getQueryData<Record<string, RunFrame>>(['runs', 'frames']);
+  const query = useQuery<Readonly<Record<string, RunFrame>>>({
+    queryKey: ['runs', 'frames'],
+    queryFn: () => known ?? {},
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return query.data ?? {};
+}
+
+export interface RunTableProps {
+  readonly runs: readonly RunSummary[];
+  readonly chosen?: ReadonlySet<string>;
+  readonly onChoose?: (chosen: ReadonlySet<string>) => void;
+}
+
+function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(chosen);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
+
+export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps): ReactElement {
+  const frames = useRunFrames();
+  const isAll = runs.length > 0 && runs.every(({ run_id }) => chosen.has(run_id));
+  return (
+    <section className="scrolls" tabIndex={0} aria-label="Runs">
+      <table className={tableClass}>
+        <thead>
+          <tr>
+            {onChoose === undefined ? null : (
+              <th className="w-8">
+                <input
+                  type="checkbox"
+                  aria-label="Choose all on this page"
+                  checked={isAll}
+                  onChange={() => onChoose(isAll ? new Set() : new Set(runs.map(({ run_id }) => run_id)))}
+                />
+              </th>
+            )}
+            <th>State</th>
+            <th>Pipeline</th>
+            <th className="max-sm:hidden">Run</th>
+            <th className="max-lg:hidden">Steps</th>
+            <th className="text-right!">Took</th>
+            <th className="text-right!">USD</th>
+            <th className="text-right! max-sm:hidden">Started</th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <RunRow
+              key={run.run_id}
+              run={run}
+              frame={frames[run.run_id]}
+              isChosen={chosen.has(run.run_id)}
+              {...(onChoose === undefined ? {} : { onChoose: () => onChoose(toggled(chosen, run.run_id)) })}
+            />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+interface RunRowProps {
+  readonly run: RunSummary & { readonly awaiting?: readonly Awaiting[] };
+  readonly frame: RunFrame | undefined;
+  readonly isChosen: boolean;
+  readonly onChoose?: () => void;
+}
+
+function RunRow({ run, frame, isChosen, onChoose }: RunRowProps): ReactElement {
+  const wait = run.finished_at === null ? describeWait(frame?.awaiting ?? run.awaiting) : null;
+  const progress = progressOf(frame);
+  return (
+    <tr className={isChosen ? 'bg-accent-soft' : 'hover:bg-sunken/60'}>
+      {onChoose === undefined ? null : (
+        <td>
+          <input type="checkbox" aria-label={`Choose ${run.run_id}`} checked={isChosen} onChange={onChoose} />
+        </td>
+      )}
+      <td>
+        <StateMark state={run.state} />
+        {wait === null ? null : <div className="text-xs text-waiting">{wait}</div>}
+        {run.error === undefined ? null : (
+          <div className="max-w-64 truncate text-xs text-muted" title={run.error.message}>
+            {run.error.message}
+          </div>
+        )}
+      </td>
+      <td>
+        <Link
+          to="/runs/$runId"
+          params={{ runId: run.run_id }}
+          className="font-medium text-text hover:text-accent hover:underline"
+        >
+          {run.pipeline}
+        </Link>
+        <span className="figure ml-1.5 text-xs text-muted">{run.version}</span>
+      </td>
+      <td className="font-mono text-xs text-muted max-sm:hidden">{run.run_id}</td>
+      <td className="max-lg:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
+      <td className="figure whitespace-nowrap text-right!">
+        <Took run={run} />
+      </td>
+      <td className="figure text-right!">
+        {formatAmount(run.cost_usd)}
+        {run.reserved_usd === 0 ? null : (
+          <span className="block text-xs text-muted">+{formatAmount(run.reserved_usd)} held</span>
+        )}
+      </td>
+      <td className="text-right! text-muted max-sm:hidden">
+        <Ago at={run.created_at} />
+      </td>
+    </tr>
+  );
+}
+
+function Took({ run }: { readonly run: RunSummary }): ReactElement {
+  const now = useNow();
+  if (run.started_at === null) return <span className="text-muted">–</span>;
+  const end = run.finished_at === null ? now : Date.parse(run.finished_at);
+  return <>{formatDuration(end - Date.parse(run.started_at))}</>;
+}

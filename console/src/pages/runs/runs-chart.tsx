@@ -1,0 +1,63 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactElement } from 'react';
+import { runsSummaryQuery } from '../../api/runs.ts';
+import { usePolling } from '../../live/live.tsx';
+import type { RunsSearch } from '../../searches.ts';
+import { Panel } from '../../shared/parts.tsx';
+import { StackedBars } from '../../shared/stacked-bars.tsx';
+import { StateMark } from '../../shared/state-mark.tsx';
+import { useNow } from '../../shared/use-now.ts';
+import { countByState, toColumns, toSpan } from './model.ts';
+
+const buckets = 60;
+
+/** Runs by time and state; dragging over them chooses when, a click on a state which. */
+export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | null {
+  const minute = Math.floor(useNow() / 60_000) * 60_000;
+  const span = toSpan(search, minute);
+  const polling = usePolling() || 15_000;
+  const { data } = useQuery({
+    ...runsSummaryQuery({ ...span, pipeline: search.pipeline, buckets }),
+    refetchInterval: polling,
+    placeholderData: (known) => known,
+  });
+  if (data === undefined) return null;
+  const counts = countByState(data);
+  const choose = (first: number, last: number): void => {
+    const since = data.buckets[first]?.at;
+    const until = data.buckets[last + 1]?.at ?? span.until;
+    if (since !== undefined) onChange({ since, until });
+  };
+  return (
+    <Panel className="mb-3">
+      <StackedBars
+        columns={toColumns(data)}
+        label={`Runs by time: ${counts.map(([state, count]) => `${count} ${state}`).join(', ') || 'none'}`}
+        onChoose={choose}
+      />
+      <div className="mt-2 flex flex-wrap items-center gap-x-5 gap-y-1 text-xs text-muted">
+        <span className="figure">{new Date(span.since).toLocaleString('en-GB')}</span>
+        <span className="flex flex-1 flex-wrap justify-center gap-x-4 gap-y-1">
+          {counts.map(([state, count]) => (
+            <button
+              key={state}
+              type="button"
+              aria-pressed={search.state === state}
+              onClick={() => onChange({ state: search.state === state ? undefined : state })}
+              className="flex items-center gap-1.5 rounded px-1 hover:bg-sunken aria-pressed:bg-accent-soft"
+            >
+              <StateMark state={state} />
+              <span className="figure">{count}</span>
+            </button>
+          ))}
+        </span>
+        <span className="figure">{new Date(span.until).toLocaleString('en-GB')}</span>
+      </div>
+    </Panel>
+  );
+}
+
+export interface RunsChartProps {
+  readonly search: RunsSearch;
+  readonly onChange: (part: Partial<RunsSearch>) => void;
+}

@@ -1,0 +1,138 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { lazy, type ReactElement, Suspense, useState } from 'react';
+import type { Schedule } from '../../../../src/contracts/schedule.ts';
+import { startRun } from '../../api/runs.ts';
+import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedules.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { StateMark } from '../../shared/state-mark.tsx';
+import { formatClock, formatInZone } from '../../shared/time.ts';
+
+const NewSchedule = lazy(() =>
+  import('./new-schedule.tsx').then(({ NewSchedule }) => ({ default: NewSchedule })),
+);
+
+export function SchedulesPage(): ReactElement {
+  const query = useQuery({ ...schedulesQuery(), refetchInterval: 15_000 });
+  const [isNew, setNew] = useState(false);
+  return (
+    <>
+      <PageHead
+        title="Schedules"
+        about="Runs that start by the calendar."
+        actions={
+          <Button look="primary" icon="plus" onClick={() => setNew(true)}>
+            New schedule
+          </Button>
+        }
+      />
+      <Suspense>{isNew ? <NewSchedule onClose={() => setNew(false)} /> : null}</Suspense>
+      <QueryView query={query}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Panel>
+              <EmptyState title="No schedules yet">
+                A schedule starts a pipeline with a job at the times of a cron line, in a time zone.
+              </EmptyState>
+            </Panel>
+          ) : (
+            <div className="grid gap-4 lg:grid-cols-2">
+              {items.map((schedule) => (
+                <ScheduleCard key={schedule.schedule_id} schedule={schedule} />
+              ))}
+            </div>
+          )
+        }
+      </QueryView>
+    </>
+  );
+}
+
+function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactElement {
+  const queries = useQueryClient();
+  const read = () => queries.invalidateQueries({ queryKey: ['schedules'] });
+  const pause = useMutation({ mutationFn: () => pauseSchedule(schedule, !schedule.paused), onSettled: read });
+  const end = useMutation({ mutationFn: () => deleteSchedule(schedule.schedule_id), onSettled: read });
+  const trigger = useMutation({
+    mutationFn: () =>
+      startRun({
+        pipeline: schedule.pipeline,
+        job: schedule.job,
+        ...(schedule.version === undefined ? {} : { version: schedule.version }),
+        ...(schedule.priority === undefined ? {} : { priority: schedule.priority }),
+      }),
+  });
+  const error = pause.error ?? end.error ?? trigger.error;
+  return (
+    <Panel
+      title={schedule.name}
+      actions={
+        <div className="flex gap-1">
+          <Button look="bare" icon="play" onClick={() => trigger.mutate()}>
+            Run now
+          </Button>
+          <Button look="bare" icon={schedule.paused ? 'play' : 'pause'} onClick={() => pause.mutate()}>
+            {schedule.paused ? 'Resume' : 'Pause'}
+          </Button>
+          <Button look="bare" icon="x" aria-label={`Delete ${schedule.name}`} onClick={() => end.mutate()} />
+        </div>
+      }
+    >
+      {error === null ? null : <ProblemView error={error} />}
+      {trigger.data === undefined ? null : (
+        <p className="mb-2 text-sm">
+          Started:{' '}
+          <Link to="/runs/$runId" params={{ runId: trigger.data.run_id }} className={linkClass}>
+            {trigger.data.run_id}
+          </Link>
+        </p>
+      )}
+      <p className="flex flex-wrap items-center gap-x-3 text-sm">
+        <code className="rounded bg-sunken px-1.5 font-mono">{schedule.cron}</code>
+        <span className="text-muted">{schedule.timezone}</span>
+        <Link to="/pipelines/$name" params={{ name: schedule.pipeline }} className={linkClass}>
+          {schedule.pipeline} {schedule.version ?? schedule.alias ?? 'latest'}
+        </Link>
+        {schedule.paused ? <StateMark state="paused" /> : null}
+        {schedule.delivered ? null : <span className="text-waiting">about to reach the engine</span>}
+      </p>
+      <NextTimes schedule={schedule} />
+    </Panel>
+  );
+}
+
+/** In the schedule's own zone and in that of who looks. */
+function NextTimes({
+  schedule: { next_at, timezone },
+}: {
+  readonly schedule: Schedule;
+}): ReactElement | null {
+  if (next_at.length === 0) return null;
+  return (
+    <table className="mt-3 w-full text-xs">
+      <thead>
+        <tr className="text-left text-muted">
+          <th className="font-medium">next, {timezone}</th>
+          <th className="font-medium">here</th>
+          <th className="text-right font-medium">
+            <span className="sr-only">in</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody className="figure">
+        {next_at.map((at) => (
+          <tr key={at}>
+            <td>{formatInZone(at, timezone)}</td>
+            <td>{formatClock(at)}</td>
+            <td className="text-right text-muted">
+              <Ago at={at} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

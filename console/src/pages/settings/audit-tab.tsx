@@ -1,0 +1,52 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactElement } from 'react';
+import { auditQuery } from '../../api/access.ts';
+import { JsonTree } from '../../json/json-tree.tsx';
+import { EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { formatExact } from '../../shared/time.ts';
+
+/** What was done to things that outlive a run, and by whom. */
+export function AuditTab(): ReactElement {
+  const query = useQuery(auditQuery());
+  return (
+    <Panel isTight>
+      <QueryView query={query}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <EmptyState title="Nothing to tell yet">
+              Changes of keys, projects, limits, skills and pipelines show here.
+            </EmptyState>
+          ) : (
+            <section className="scrolls" tabIndex={0} aria-label="Audit">
+              <table className={tableClass}>
+                <thead>
+                  <tr>
+                    <th>At</th>
+                    <th>Who</th>
+                    <th>Did</th>
+                    <th>To</th>
+                    <th className="max-md:hidden">With</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {items.map(({ entry_id, at, actor, action, subject, data }) => (
+                    <tr key={entry_id} className="align-top">
+                      <td className="figure whitespace-nowrap text-muted">{formatExact(at).slice(0, 19)}</td>
+                      <td className="font-mono text-xs">{actor}</td>
+                      <td className="whitespace-nowrap font-medium">{action}</td>
+                      <td className="break-all font-mono text-xs">{subject}</td>
+                      <td className="max-md:hidden">
+                        <JsonTree value={data} name="data" />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </section>
+          )
+        }
+      </QueryView>
+    </Panel>
+  );
+}

@@ -1,0 +1,48 @@
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import type { ReactElement } from 'react';
+import type { settingsTabs } from '../../searches.ts';
+import { PageHead } from '../../shared/parts.tsx';
+import { type Tab, Tabs } from '../../shared/tabs.tsx';
+import { AuditTab } from './audit-tab.tsx';
+import { KeysTab } from './keys-tab.tsx';
+import { LimitsTab } from './limits-tab.tsx';
+import { ProjectsTab } from './projects-tab.tsx';
+import { ThemeTab } from './theme-tab.tsx';
+
+type TabName = (typeof settingsTabs)[number];
+
+const tabs: readonly Tab<TabName>[] = [
+  { name: 'access', label: 'Keys' },
+  { name: 'projects', label: 'Projects' },
+  { name: 'audit', label: 'Audit' },
+  { name: 'limits', label: 'Limits' },
+  { name: 'theme', label: 'Theme' },
+];
+
+const views: Readonly<Record<TabName, () => ReactElement>> = {
+  access: KeysTab,
+  projects: ProjectsTab,
+  audit: AuditTab,
+  limits: LimitsTab,
+  theme: ThemeTab,
+};
+
+export function SettingsPage(): ReactElement {
+  const { tab = 'access' } = useSearch({ from: '/settings' });
+  const navigate = useNavigate({ from: '/settings' });
+  const View = views[tab];
+  return (
+    <>
+      <PageHead title="Settings" />
+      <div className="mb-4 border-b border-line">
+        <Tabs
+          label="Settings"
+          tabs={tabs}
+          chosen={tab}
+          onChoose={(chosen) => void navigate({ search: { tab: chosen }, replace: true })}
+        />
+      </div>
+      <View />
+    </>
+  );
+}

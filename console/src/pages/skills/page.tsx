@@ -1,0 +1,107 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactElement, useState } from 'react';
+import type { Skill } from '../../../../src/contracts/skill.ts';
+import { skillsQuery } from '../../api/skills.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { EmptyState, fieldClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { StateMark } from '../../shared/state-mark.tsx';
+import { ConfidenceBar } from './confidence-bar.tsx';
+
+/** Those that wait for somebody first, then by how often they helped. */
+export function sortSkills(skills: readonly Skill[]): Skill[] {
+  return skills.toSorted(
+    (a, b) =>
+      Number(b.flagged) - Number(a.flagged) ||
+      Number(a.state === 'retired') - Number(b.state === 'retired') ||
+      b.uses - a.uses,
+  );
+}
+
+export function SkillsPage(): ReactElement {
+  const query = useQuery(skillsQuery());
+  const [text, setText] = useState('');
+  return (
+    <>
+      <PageHead
+        title="Skills"
+        about="What once cured a failure, kept with its evidence. The next failure like it is corrected without a model or a person."
+        actions={
+          <input
+            data-filter
+            aria-label="Filter skills"
+            placeholder="Filter …"
+            className={`${fieldClass} w-44`}
+            value={text}
+            onChange={({ target }) => setText(target.value)}
+          />
+        }
+      />
+      <Panel isTight>
+        <QueryView query={query}>
+          {(skills) => {
+            const words = text.toLowerCase();
+            const shown = sortSkills(skills).filter(({ pattern, instructions }) =>
+              `${pattern.job_type} ${instructions}`.toLowerCase().includes(words),
+            );
+            if (shown.length === 0) {
+              return (
+                <EmptyState title="No skills yet" command="npx capstan demo --learning">
+                  A skill is learnt when a correction works: from a model, or from a person who leaves
+                  "remember as a skill" on.
+                </EmptyState>
+              );
+            }
+            return <SkillTable skills={shown} />;
+          }}
+        </QueryView>
+      </Panel>
+    </>
+  );
+}
+
+function SkillTable({ skills }: { readonly skills: readonly Skill[] }): ReactElement {
+  return (
+    <table className={tableClass}>
+      <thead>
+        <tr>
+          <th>For</th>
+          <th>Confidence</th>
+          <th className="text-right! max-sm:hidden">Uses</th>
+          <th className="max-sm:hidden">State</th>
+          <th className="text-right! max-md:hidden">Last used</th>
+        </tr>
+      </thead>
+      <tbody>
+        {skills.map((skill) => (
+          <tr key={skill.id} className="hover:bg-sunken/60">
+            <td>
+              <Link
+                to="/skills/$skillId"
+                params={{ skillId: skill.id }}
+                className="font-medium hover:text-accent hover:underline"
+              >
+                {skill.pattern.job_type}
+              </Link>
+              {skill.flagged ? (
+                <span className="ml-2 rounded bg-waiting-soft px-1.5 text-xs text-waiting">wants a look</span>
+              ) : null}
+              <div className="line-clamp-1 max-w-xl text-xs text-muted">{skill.instructions}</div>
+            </td>
+            <td>
+              <ConfidenceBar skill={skill} />
+            </td>
+            <td className="figure text-right! max-sm:hidden">{skill.uses}</td>
+            <td className="max-sm:hidden">
+              <StateMark state={skill.state} />
+            </td>
+            <td className="text-right! text-muted max-md:hidden">
+              <Ago at={new Date(skill.last_used * 1_000).toISOString()} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,65 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactElement } from 'react';
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { Plan } from '../../../src/contracts/plan.ts';
+import { toGraph, withPlan } from '../graph/definition-graph.ts';
+import { GraphView } from '../graph/graph-view.tsx';
+import { Icon } from '../shared/icon.tsx';
+import { formatUsd } from '../shared/money.ts';
+import { formatDuration } from '../shared/time.ts';
+
+export interface PlanViewProps {
+  readonly plan: Plan;
+  readonly definition: PipelineDefinition;
+}
+
+/** What a run would do and cost now, without calling anybody; the way it waits longest for is thick. */
+export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
+  const { nodes, edges } = withPlan(toGraph(definition), plan);
+  const { min, expected, worst } = plan.cost_usd;
+  return (
+    <div className="flex flex-col gap-3">
+      <div className="flex flex-wrap items-center gap-x-6 gap-y-1 text-sm">
+        <span>
+          <span className="text-muted">would cost about</span>{' '}
+          <strong className="figure">{formatUsd(expected)}</strong>{' '}
+          <span className="figure text-muted">
+            ({formatUsd(min)} to {formatUsd(worst)})
+          </span>
+        </span>
+        <span>
+          <span className="text-muted">and take about</span>{' '}
+          <strong className="figure">{formatDuration(plan.critical_path.duration_ms)}</strong>
+        </span>
+        <span className={plan.within_ceiling ? 'text-muted' : 'text-failed'}>
+          {plan.within_ceiling
+            ? 'the worst case fits under its ceiling'
+            : 'the worst case does not fit under its ceiling'}
+        </span>
+      </div>
+      {plan.missing.length === 0 ? null : (
+        <p className="flex items-center gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm text-waiting">
+          <Icon name="triangle-alert" size={15} />
+          Nobody is registered for {plan.missing.join(', ')}: such steps would wait, or fail.
+          <Link to="/capabilities" className="ml-auto underline">
+            Fleet
+          </Link>
+        </p>
+      )}
+      <div className="h-[min(26rem,60dvh)] overflow-hidden rounded-lg border border-line bg-sunken/50">
+        <GraphView nodes={nodes} edges={edges} critical={plan.critical_path.steps} />
+      </div>
+      <ul className="divide-y divide-line rounded-lg border border-line bg-surface text-sm">
+        {plan.steps.map(({ id, reason, happens }) => (
+          <li key={id} className="flex flex-wrap gap-x-3 px-4 py-2">
+            <span className="w-40 shrink-0 font-medium">{id}</span>
+            <span className="min-w-0 flex-1 break-words text-muted">
+              {happens === 'unknown' ? 'perhaps; ' : ''}
+              {reason}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,125 @@
+/** A run's calls as bars in time, or in money: one row per step or item, its deliveries stacked in it. */
+import type { Json } from '../../../src/contracts/primitives.ts';
+import type { RunTimeline } from '../api/added-shapes.ts';
+
+export interface TimelineCall {
+  readonly step_id: string;
+  readonly item: number | null;
+  readonly attempt_id: string | null;
+  readonly revision: number;
+  readonly level: number | null;
+  readonly endpoint: string | null;
+  readonly state: string;
+  readonly ready_at: string | null;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  readonly expected_ms: number | null;
+  readonly expected_usd: number | null;
+  readonly reserved_usd: number;
+  readonly cost_usd: number;
+  readonly certainty: string | null;
+}
+
+/** The table that the server sends, as objects. */
+export function readCalls({ columns, rows }: Pick<RunTimeline, 'columns' | 'rows'>): TimelineCall[] {
+  return rows.map(
+    (row) =>
+      Object.fromEntries(
+        columns.map((column, at): [string, Json] => [column, row[at] ?? null]),
+      ) as unknown as TimelineCall,
+  );
+}
+
+export interface TimelineRow {
+  readonly key: string;
+  readonly step_id: string;
+  readonly item: number | null;
+  readonly depth: 0 | 1;
+  readonly calls: readonly TimelineCall[];
+  /** Of a step with items: whether they are shown below it, and how many it has. */
+  readonly fold: { readonly isOpen: boolean; readonly items: number } | null;
+}
+
+function beginOf({ ready_at, started_at }: TimelineCall): number {
+  return Date.parse(ready_at ?? started_at ?? '') || Number.POSITIVE_INFINITY;
+}
+
+function lengthOf(calls: readonly TimelineCall[], now: number): number {
+  return Math.max(0, ...calls.map((call) => (Date.parse(call.finished_at ?? '') || now) - beginOf(call)));
+}
+
+const firstItems = 12;
+
+/** Of a step that is unfolded the slowest and the failed items come first, and the others only when all are asked for. */
+function pickItems(
+  items: Map<number, TimelineCall[]>,
+  isAll: boolean,
+  now: number,
+): (readonly [number, TimelineCall[]])[] {
+  const all = [...items].sort(([a], [b]) => a - b);
+  if (isAll || all.length <= firstItems) return all;
+  const bad = (calls: readonly TimelineCall[]): number =>
+    calls.some(({ state }) => state === 'lost' || state === 'released') ? 1 : 0;
+  return all
+    .toSorted(([, a], [, b]) => bad(b) - bad(a) || lengthOf(b, now) - lengthOf(a, now))
+    .slice(0, firstItems);
+}
+
+export interface RowOptions {
+  readonly open: ReadonlySet<string>;
+  readonly all: ReadonlySet<string>;
+  readonly now: number;
+}
+
+function groupCalls(calls: readonly TimelineCall[]): Map<string, TimelineCall[]> {
+  const groups = new Map<string, TimelineCall[]>();
+  for (const call of calls) {
+    const group = groups.get(call.step_id);
+    if (group === undefined) groups.set(call.step_id, [call]);
+    else group.push(call);
+  }
+  return groups;
+}
+
+/** Rows in the order in which steps began. */
+export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOptions): TimelineRow[] {
+  const byStep = groupCalls(calls);
+  const ordered = [...byStep].sort(
+    ([, a], [, b]) => Math.min(...a.map(beginOf)) - Math.min(...b.map(beginOf)),
+  );
+  return ordered.flatMap(([step_id, own]): TimelineRow[] => {
+    const items = new Map<number, TimelineCall[]>();
+    for (const call of own) {
+      if (call.item === null || call.item === 0) continue;
+      items.set(call.item, [...(items.get(call.item) ?? []), call]);
+    }
+    const isOpen = open.has(step_id);
+    const fold = items.size === 0 ? null : { isOpen, items: items.size };
+    const head: TimelineRow = { key: step_id, step_id, item: null, depth: 0, calls: own, fold };
+    if (!isOpen) return [head];
+    const below = pickItems(items, all.has(step_id), now).map(
+      ([item, some]): TimelineRow => ({
+        key: `${step_id} ${item}`,
+        step_id,
+        item,
+        depth: 1,
+        calls: some,
+        fold: null,
+      }),
+    );
+    return [head, ...below];
+  });
+}
+
+/** Whether a call took longer, or cost more, than the router expected: 1 = as expected. */
+export function surpriseOf(call: TimelineCall, by: 'time' | 'money'): number {
+  if (by === 'money') return call.expected_usd ? call.cost_usd / call.expected_usd : 1;
+  const took = Date.parse(call.finished_at ?? '') - Date.parse(call.started_at ?? '');
+  return call.expected_ms && Number.isFinite(took) ? took / call.expected_ms : 1;
+}
+
+/** Steps whose calls were worst against what was expected come first. */
+export function sortBySurprise(rows: readonly TimelineRow[], by: 'time' | 'money'): TimelineRow[] {
+  const worst = ({ calls }: TimelineRow): number => Math.max(0, ...calls.map((call) => surpriseOf(call, by)));
+  return rows.filter(({ depth }) => depth === 0).toSorted((a, b) => worst(b) - worst(a));
+}

@@ -1,0 +1,11 @@
+/** The checks that the server makes, with what is known of the live capabilities. */
+import { readDefinition } from '../../../src/definitions/read-definition.ts';
+import { factsOfMocks } from '../../../src/mock-run/mock-facts.ts';
+import { toGraph } from '../graph/definition-graph.ts';
+import type { Checked, LiveSpecs } from './messages.ts';
+
+export function checkText(text: string, specs: LiveSpecs): Checked {
+  const facts = { ...factsOfMocks({ capabilities: specs }, []), strict: false };
+  const { definition, findings } = readDefinition({ text, contentType: null }, facts);
+  return { findings, definition, graph: definition === null ? null : toGraph(definition) };
+}

@@ -1,0 +1,47 @@
+import { useEffect, useRef } from 'react';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import type { Answer, Checked, LiveSpecs, Question, Tried } from './messages.ts';
+
+export interface DefinitionWorker {
+  check(text: string, specs: LiveSpecs): Promise<Checked>;
+  try(request: { text: string; mocks: string; job: JsonObject; specs: LiveSpecs }): Promise<Tried>;
+}
+
+type Asked = Question extends infer One ? (One extends Question ? Omit<One, 'id'> : never) : never;
+
+function startWorker(): { readonly ask: (question: Asked) => Promise<Answer>; readonly end: () => void } {
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
+  const waiting = new Map<number, (answer: Answer) => void>();
+  let last = 0;
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+    waiting.get(data.id)?.(data);
+    waiting.delete(data.id);
+  };
+  const ask = (question: Asked): Promise<Answer> =>
+    new Promise((resolve) => {
+      last++;
+      waiting.set(last, resolve);
+      worker.postMessage({ ...question, id: last });
+    });
+  return { ask, end: () => worker.terminate() };
+}
+
+/** A worker of this page, started at the first question, ended with the page. */
+export function useWorker(): DefinitionWorker {
+  const started = useRef<ReturnType<typeof startWorker> | null>(null);
+  useEffect(
+    () => () => {
+      started.current?.end();
+      started.current = null;
+    },
+    [],
+  );
+  const ask = (question: Asked): Promise<Answer> => {
+    started.current ??= startWorker();
+    return started.current.ask(question);
+  };
+  return {
+    check: async (text, specs) => (await ask({ kind: 'check', text, specs })) as Answer & Checked,
+    try: async (request) => (await ask({ kind: 'try', ...request })) as Answer & Tried,
+  };
+}

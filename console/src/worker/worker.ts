@@ -1,0 +1,25 @@
+/**
+ * Checks a definition and runs it with mocks, beside the page. Schemas are compiled to code here, which the page may
+ * not do; in return nothing here reaches the network.
+ */
+import { checkText } from './check-text.ts';
+import type { Answer, Question } from './messages.ts';
+import { tryText } from './try-text.ts';
+
+const place = self as unknown as {
+  onmessage: ((event: MessageEvent<Question>) => void) | null;
+  postMessage: (answer: Answer) => void;
+};
+
+async function answer(question: Question): Promise<Answer> {
+  if (question.kind === 'check')
+    return { id: question.id, kind: 'check', ...checkText(question.text, question.specs) };
+  const { id, text, mocks, job, specs } = question;
+  const tried = await tryText({ text, mocks, job, specs }).catch((error: unknown) => ({
+    result: null,
+    problems: [error instanceof Error ? error.message : String(error)],
+  }));
+  return { id, kind: 'try', ...tried };
+}
+
+place.onmessage = ({ data }) => void answer(data).then((one) => place.postMessage(one));
