@@ -22,7 +22,14 @@ const faults = [
   ...filesOf('test/dev', 'test/scenarios'),
   'test/e2e/{killed-*,keyed-call,rolling-restart,demo,demo-*}.test.ts',
 ];
-const stack = filesOf('test/conformance', 'test/docs', 'test/e2e', 'test/unsupported', 'test/workflows');
+const stack = filesOf(
+  'test/conformance',
+  'test/console/pages',
+  'test/docs',
+  'test/e2e',
+  'test/unsupported',
+  'test/workflows',
+);
 const data = filesOf('test/api', 'test/db', 'test/services');
 
 export default defineConfig({

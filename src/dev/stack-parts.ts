@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { StackFile } from '../contracts/stack.ts';
 import { prepareDatabase } from '../services/setup.ts';
+import { buildConsole } from './console/build-console.ts';
 import { ensureDatabase, startPostgres } from './postgres/server.ts';
 import { createPartReport, type Report } from './progress.ts';
 import { describeSample, sampleNames } from './samples.ts';
@@ -145,6 +146,7 @@ export async function startParts(place: StackPlace): Promise<Omit<StackFile, 'pi
   const [databaseUrl, temporal] = await Promise.all([
     setupDatabase(place).then(async (url) => ({ url, ...(await setupTables(place, url)) })),
     setupTemporal(place),
+    buildConsole(createPartReport(place.report, 'console')),
   ]);
   const apiUrl = `http://127.0.0.1:${place.ports.api}`;
   const mediaUrl = setupMedia(place);

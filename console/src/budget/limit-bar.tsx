@@ -19,7 +19,10 @@ export function LimitBar({ budget }: { readonly budget: Budget }): ReactElement 
         <span className="text-sm text-muted">{describeLeft(budget)}</span>
       </p>
       <div className="relative mt-2 flex h-2.5 overflow-hidden rounded-full bg-quiet-soft" aria-hidden="true">
-        <span className={spent > 0.9 ? 'bg-failed' : 'bg-accent'} style={{ width: `${spent * 100}%` }} />
+        <span
+          className={budget.daily_limit_usd > 0 && spent > 0.9 ? 'bg-failed' : 'bg-accent'}
+          style={{ width: `${spent * 100}%` }}
+        />
         <span className="hatched" style={{ width: `${reserved * 100}%` }} />
         <span
           className="absolute inset-y-0 w-0.5 bg-text/60"

@@ -19,6 +19,8 @@ import { StepNode } from './step-node.tsx';
 const nodeTypes = { step: StepNode };
 const edgeTypes = { line: LineEdge };
 const farZoom = 0.45;
+/** Fewer than this are drawn as they are at any zoom. */
+const manyNodes = 150;
 const none: readonly string[] = [];
 
 export interface GraphViewProps {
@@ -54,7 +56,7 @@ function Flow({
 }: GraphViewProps): ReactElement {
   const ids = facts.map(({ id }) => id).join(' ');
   const layout = useMemo(() => layoutGraph(ids === '' ? [] : ids.split(' '), edges), [ids, edges]);
-  const isFar = useStore(({ transform }) => transform[2] < farZoom);
+  const isFar = useStore(({ transform }) => transform[2] < farZoom) && facts.length > manyNodes;
   const flow = useRef<ReactFlowInstance | null>(null);
   const onCritical = useMemo(() => new Set(critical), [critical]);
   const nodes = isFar ? [] : toNodes(facts, layout, { selected, onCritical, isDim });

@@ -24,6 +24,8 @@ export interface StackedBarsProps {
 }
 
 const width = 1_000;
+/** So that few columns are no walls. */
+const fewestPlaces = 14;
 
 function sumOf({ parts }: BarColumn): number {
   return parts.reduce((sum, { value }) => sum + value, 0);
@@ -34,11 +36,11 @@ export function StackedBars({ columns, label, height = 88, mark, onChoose }: Sta
   const place = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<readonly [number, number] | null>(null);
   const most = Math.max(1e-12, mark ?? 0, ...columns.map(sumOf));
-  const step = width / Math.max(1, columns.length);
+  const step = width / Math.max(fewestPlaces, columns.length);
   const indexAt = (event: PointerEvent): number => {
     const box = place.current?.getBoundingClientRect();
     if (box === undefined) return 0;
-    const index = Math.floor(((event.clientX - box.left) / box.width) * columns.length);
+    const index = Math.floor((((event.clientX - box.left) / box.width) * width) / step);
     return Math.min(columns.length - 1, Math.max(0, index));
   };
   const end = (): void => {

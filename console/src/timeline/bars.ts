@@ -41,7 +41,7 @@ export function toTimeBars({ calls, fold }: TimelineRow, { scale, now }: BarOpti
       width: Math.max(leastWidth, scale.at(to) - scale.at(from)),
     });
     const bars: Bar[] = [];
-    if (ready !== null && (started ?? ended) > ready) {
+    if (fold === null && ready !== null && (started ?? ended) > ready) {
       bars.push({
         ...common,
         ...span(ready, started ?? ended),

@@ -23,7 +23,7 @@ steps:
     capability: join
     input:
       parts: "{{ steps.trim.output }}"
-      title: "{{ job.title }}"
+      title: "{{ job.title ?? 'My reel' }}"
   - id: cover
     capability: cover
     input:

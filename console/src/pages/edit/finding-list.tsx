@@ -29,7 +29,7 @@ export function FindingList({ findings }: { readonly findings: readonly Finding[
               <span className="figure w-8 shrink-0 text-muted">{line ?? ''}</span>
               <span className="min-w-0 break-words">
                 {message}
-                {suggestion === undefined ? '' : ` Did you mean ${suggestion}?`}
+                {suggestion === undefined ? null : <span className="text-muted"> – {suggestion}</span>}
               </span>
             </li>
           ))}

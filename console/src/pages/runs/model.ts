@@ -1,5 +1,5 @@
 /** What the list of runs shows, out of what is known. */
-import type { Awaiting, RunState } from '../../../../src/contracts/run.ts';
+import type { Awaiting, Run, RunState } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../api/added-shapes.ts';
 import type { RunFrame } from '../../live/frame.ts';
 import { formatUsd } from '../../shared/money.ts';
@@ -101,4 +101,19 @@ export function progressOf(frame: RunFrame | undefined): Progress | null {
 
 export function describeWait(awaiting: readonly Awaiting[] | undefined): string | null {
   return awaiting === undefined || awaiting.length === 0 ? null : describeAwaiting(awaiting);
+}
+
+/** What a frame would say of a run that was read. */
+export function toFrame({
+  run_id,
+  pipeline,
+  state,
+  awaiting = [],
+  cost_usd,
+  reserved_usd,
+  steps: all,
+}: Run): RunFrame {
+  const steps: Record<string, number> = {};
+  for (const step of all) steps[step.state] = (steps[step.state] ?? 0) + 1;
+  return { run_id, pipeline, state, awaiting, cost_usd, reserved_usd, steps };
 }

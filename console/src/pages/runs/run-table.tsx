@@ -1,7 +1,8 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import type { Awaiting, RunSummary } from '../../../../src/contracts/run.ts';
+import type { RunSummary } from '../../../../src/contracts/run.ts';
+import { runQuery } from '../../api/runs.ts';
 import type { RunFrame } from '../../live/frame.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { formatAmount } from '../../shared/money.ts';
@@ -9,7 +10,7 @@ import { tableClass } from '../../shared/parts.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { formatDuration } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
-import { describeWait, progressOf } from './model.ts';
+import { describeWait, progressOf, toFrame } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
 
 /** What the stream has told of runs so far, by id. */
@@ -56,7 +57,7 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
             )}
             <th>State</th>
             <th>Pipeline</th>
-            <th className="max-sm:hidden">Run</th>
+            <th className="max-lg:hidden">Run</th>
             <th className="max-lg:hidden">Steps</th>
             <th className="text-right!">Took</th>
             <th className="text-right!">USD</th>
@@ -80,15 +81,19 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
 }
 
 interface RunRowProps {
-  readonly run: RunSummary & { readonly awaiting?: readonly Awaiting[] };
+  readonly run: RunSummary;
   readonly frame: RunFrame | undefined;
   readonly isChosen: boolean;
   readonly onChoose?: () => void;
 }
 
 function RunRow({ run, frame, isChosen, onChoose }: RunRowProps): ReactElement {
-  const wait = run.finished_at === null ? describeWait(frame?.awaiting ?? run.awaiting) : null;
-  const progress = progressOf(frame);
+  // Until the stream tells of it, a run under way is asked for once.
+  const isOpen = run.finished_at === null;
+  const known = useQuery({ ...runQuery(run.run_id), enabled: isOpen && frame === undefined }).data;
+  const standing = frame ?? (isOpen && known !== undefined ? toFrame(known) : undefined);
+  const wait = isOpen ? describeWait(standing?.awaiting) : null;
+  const progress = progressOf(standing);
   return (
     <tr className={isChosen ? 'bg-accent-soft' : 'hover:bg-sunken/60'}>
       {onChoose === undefined ? null : (
@@ -100,7 +105,7 @@ function RunRow({ run, frame, isChosen, onChoose }: RunRowProps): ReactElement {
         <StateMark state={run.state} />
         {wait === null ? null : <div className="text-xs text-waiting">{wait}</div>}
         {run.error === undefined ? null : (
-          <div className="max-w-64 truncate text-xs text-muted" title={run.error.message}>
+          <div className="max-w-36 truncate sm:max-w-64 text-xs text-muted" title={run.error.message}>
             {run.error.message}
           </div>
         )}
@@ -115,7 +120,9 @@ function RunRow({ run, frame, isChosen, onChoose }: RunRowProps): ReactElement {
         </Link>
         <span className="figure ml-1.5 text-xs text-muted">{run.version}</span>
       </td>
-      <td className="font-mono text-xs text-muted max-sm:hidden">{run.run_id}</td>
+      <td className="whitespace-nowrap font-mono text-xs text-muted max-lg:hidden" title={run.run_id}>
+        …{run.run_id.slice(-8)}
+      </td>
       <td className="max-lg:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
       <td className="figure whitespace-nowrap text-right!">
         <Took run={run} />

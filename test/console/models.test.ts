@@ -1,0 +1,247 @@
+import { describe, expect, test } from 'vitest';
+import { toLanes } from '../../console/src/decision/lanes-model.ts';
+import { diffLines, foldSame } from '../../console/src/diff/line-diff.ts';
+import { offerWords } from '../../console/src/editor/completion.ts';
+import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
+import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
+import { isMedia, mediaAddress, mediaKindOf } from '../../console/src/json/json-model.ts';
+import { findEntries } from '../../console/src/layout/palette-model.ts';
+import { withFault } from '../../console/src/pages/edit/try-model.ts';
+import { nextVersion, versionOf, withVersion } from '../../console/src/pages/edit/version-model.ts';
+import { readCode, readNext } from '../../console/src/pages/login/model.ts';
+import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
+import { progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
+import { formatAmount } from '../../console/src/shared/money.ts';
+import { describeAwaiting } from '../../console/src/shared/state.ts';
+import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
+import { createTimeScale } from '../../console/src/timeline/scale.ts';
+
+test.each([
+  [0, '0'],
+  [0.0000125, '0.0000125'],
+  [0.04, '0.04'],
+  [0.1 + 0.2, '0.3'],
+  [1204.5, '1,204.50'],
+])('an amount of %d reads %s', (usd, text) => expect(formatAmount(usd)).toBe(text));
+
+test.each([
+  [340, '340 ms'],
+  [1_240, '1.2 s'],
+  [130_000, '2 min 10 s'],
+  [3 * 3_600_000, '3 h'],
+  [51 * 3_600_000, '2 d 3 h'],
+])('%d ms reads %s', (ms, text) => expect(formatDuration(ms)).toBe(text));
+
+test('a moment reads as how long ago it was, or how soon it is', () => {
+  const now = Date.parse('2026-01-01T00:10:00Z');
+  expect(formatAgo('2026-01-01T00:00:00Z', now)).toBe('10 min ago');
+  expect(formatAgo('2026-01-01T02:10:00Z', now)).toBe('in 2 h');
+});
+
+test('what a run waits for is one sentence', () => {
+  expect(describeAwaiting(['budget', 'review', 'time'])).toBe('waits for money, a person and a moment');
+});
+
+describe('the graph', () => {
+  const ids = ['a', 'b', 'c', 'd'];
+  const edges = [
+    { from: 'a', to: 'b' },
+    { from: 'b', to: 'd' },
+    { from: 'a', to: 'c' },
+    { from: 'a', to: 'd' },
+  ];
+
+  test('every edge goes to the right, and a point finds its node', () => {
+    const layout = layoutGraph(ids, edges);
+    for (const { from, to } of edges) {
+      expect(layout.places.get(to)?.x).toBeGreaterThan((layout.places.get(from)?.x ?? 0) + nodeWidth);
+    }
+    const { x = 0, y = 0 } = layout.places.get('c') ?? {};
+    expect(nodeAt(layout, { x: x + 5, y: y + 5 })).toBe('c');
+    expect(nodeAt(layout, { x: -50, y })).toBeNull();
+  });
+
+  test('10,000 steps have their places in a second', () => {
+    const many = Array.from({ length: 10_000 }, (_, index) => `s${index}`);
+    const chain = many.slice(1).map((to, index) => ({ from: many[index - (index % 7)] ?? 's0', to }));
+    const began = performance.now();
+    expect(layoutGraph(many, chain).places.size).toBe(10_000);
+    expect(performance.now() - began).toBeLessThan(3_000);
+  });
+});
+
+test('idle stretches of a timeline are folded, and moments keep their order', () => {
+  const scale = createTimeScale([
+    { from: 0, to: 10_000 },
+    { from: 3_600_000, to: 3_610_000 },
+  ]);
+  expect(scale.folds).toEqual([{ from: 10_000, to: 3_600_000 }]);
+  const places = [0, 5_000, 10_000, 1_800_000, 3_600_000, 3_610_000].map(scale.at);
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  expect(places.at(0)).toBe(0);
+  expect(places.at(-1)).toBeCloseTo(1);
+  expect(places[2]).toBeCloseTo(0.49);
+});
+
+test('a diff keeps what stays, and folds what is far from a change', () => {
+  const before = ['1', '2', '3', '4', '5', '6', '7', '8', 'old', '9'].join('\n');
+  const lines = foldSame(diffLines(before, before.replace('old', 'new')));
+  expect(lines).toEqual([
+    { kind: 'same', text: '', folded: 5 },
+    ...['6', '7', '8'].map((text) => ({ kind: 'same', text })),
+    { kind: 'gone', text: 'old' },
+    { kind: 'new', text: 'new' },
+    { kind: 'same', text: '9' },
+  ]);
+});
+
+test('corrected places are named by pointers, the deepest ones', () => {
+  const before = { clip: { rate: '44.1k', name: 'a' }, tags: ['x'] };
+  const after = { clip: { rate: 44_100, name: 'a' }, tags: ['x', 'y'] };
+  expect([...changedPointers(before, after)]).toEqual(['/clip/rate', '/tags/1']);
+});
+
+describe('forms', () => {
+  const schema = {
+    type: 'object',
+    required: ['clips'],
+    properties: {
+      title: { type: 'string', default: 'mine' },
+      clips: { type: 'array', items: { $ref: '#/$defs/clip' } },
+      size: { enum: ['small', 'large'] },
+    },
+    $defs: { clip: { type: 'object', required: ['at'], properties: { at: { type: 'number', minimum: 3 } } } },
+  };
+
+  test('required fields come first', () => {
+    expect(propertiesOf(schema).map(({ name }) => name)).toEqual(['clips', 'title', 'size']);
+  });
+
+  test('a new value holds what is required, and defaults', () => {
+    expect(createValue(schema, schema)).toEqual({ clips: [] });
+    expect(createValue({ $ref: '#/$defs/clip' }, schema)).toEqual({ at: 3 });
+    expect(createValue(schema.properties.title, schema)).toBe('mine');
+  });
+
+  test('a schema without a shape is a field for JSON', () => {
+    expect(toField({}, {}).kind).toBe('json');
+    expect(toField({ type: ['null', 'integer'] }, {}).kind).toBe('number');
+    expect(
+      toField({ $ref: '#/$defs/self', $defs: {} }, { $defs: { self: { $ref: '#/$defs/self' } } }).kind,
+    ).toBe('json');
+  });
+});
+
+test('media are told by their reference, and fetched with their project', () => {
+  expect(isMedia('media://job_1/a/b.mp4')).toBe(true);
+  expect(isMedia('media://job_1/a b.mp4')).toBe(false);
+  expect(mediaKindOf('media://j/a.MP4')).toBe('video');
+  expect(mediaAddress('media://j/a.mp4', 'prj_1', true)).toBe(
+    '/v1/media/j/a.mp4?project_id=prj_1&download=true',
+  );
+});
+
+test('the palette takes an id as it is, and names that begin alike first', () => {
+  const entry = (label: string) => ({
+    id: label,
+    label,
+    hint: 'pipeline',
+    icon: 'workflow' as const,
+    href: `/${label}`,
+  });
+  const found = findEntries([entry('my-reel'), entry('reel'), entry('other')], 'reel');
+  expect(found.map(({ label }) => label)).toEqual(['reel', 'my-reel']);
+  expect(findEntries([], 'run_01a203ac')[0]).toMatchObject({ href: '/runs/run_01a203ac' });
+});
+
+test.each([
+  ['1.0', '1.1'],
+  ['2', '3'],
+  ['beta', 'beta-2'],
+])('after %s comes %s', (version, next) => expect(nextVersion(version)).toBe(next));
+
+test('the version of a text is read and changed in its place', () => {
+  const text = 'pipeline: a\nversion: "1.0" # first\nsteps: []\n';
+  expect(versionOf(text)).toBe('1.0');
+  expect(withVersion(text, '1.1')).toBe('pipeline: a\nversion: "1.1"\nsteps: []\n');
+});
+
+test('a capability is let fail before all else that its mocks say', () => {
+  const mocks = 'capabilities:\n  trim:\n    replies:\n      - { output: 1 }\n';
+  expect(withFault(mocks, 'trim', 'refused')).toContain(
+    '    replies:\n      - { refused: true }\n      - { output: 1 }',
+  );
+  expect(withFault('job: {}\ncapabilities: {}\n', 'join', 'late')).toBe(
+    'job: {}\ncapabilities:\n  join:\n    replies:\n      - { delay: 10m }\n',
+  );
+});
+
+test('a login link leads back into the page and nowhere else', () => {
+  expect(readCode('#CUEsj3uFaYohiaPDzgnqXh1uL0vl3pzKH5KNkayweFb')).toHaveLength(43);
+  expect(readCode('#<script>')).toBeNull();
+  expect(readNext('/runs?state=failed')).toBe('/runs?state=failed');
+  for (const elsewhere of ['//evil.example', 'https://evil.example', '/login', null])
+    expect(readNext(elsewhere)).toBe('/');
+});
+
+test('candidates stand in lanes by tier, the best price first; those ruled out stand apart', () => {
+  const candidate = (endpoint: string, tier: number | null, score: number | null) => ({
+    endpoint,
+    tier,
+    score,
+    cost_usd: 0,
+    wait_ms: 0,
+    verdict: 'worse' as const,
+  });
+  const lanes = toLanes([
+    candidate('b', 1, 2),
+    candidate('a', 1, 1),
+    candidate('c', 0, 0),
+    candidate('d', null, null),
+  ]);
+  expect(
+    lanes.lanes.map(({ tier, candidates }) => [tier, ...candidates.map(({ endpoint }) => endpoint)]),
+  ).toEqual([
+    [0, 'c'],
+    [1, 'a', 'b'],
+  ]);
+  expect(lanes.ruledOut.map(({ endpoint }) => endpoint)).toEqual(['d']);
+});
+
+test('a span has whole minutes and an order', () => {
+  const now = Date.parse('2026-01-02T00:00:30Z');
+  expect(toSpan({}, now)).toEqual({ since: '2026-01-01T00:01:00.000Z', until: '2026-01-02T00:01:00.000Z' });
+  const turned = toSpan({ since: '2026-01-03T00:00:00Z', until: '2026-01-01T00:00:00Z' }, now);
+  expect(Date.parse(turned.since)).toBeLessThan(Date.parse(turned.until));
+});
+
+test('progress counts what is done, what failed too', () => {
+  const frame = {
+    run_id: 'r',
+    pipeline: 'p',
+    state: 'running' as const,
+    awaiting: [],
+    cost_usd: 0,
+    reserved_usd: 0,
+  };
+  expect(progressOf({ ...frame, steps: { succeeded: 2, failed: 1, running: 1 } })).toEqual({
+    done: 3,
+    all: 4,
+    failed: 1,
+  });
+  expect(progressOf(undefined)).toBeNull();
+});
+
+test('completion knows capabilities, steps and fields of their outputs', () => {
+  const facts = {
+    specs: { trim: { input: {}, output: { properties: { clip: {}, length: {} } } } },
+    steps: { cut: 'trim' },
+    stepKeys: ['id', 'capability'],
+    pipelineKeys: ['pipeline'],
+  };
+  expect(offerWords('    capability: tr', facts)).toEqual({ length: 2, words: ['trim'] });
+  expect(offerWords('  x: "{{ steps.c', facts)).toEqual({ length: 1, words: ['cut'] });
+  expect(offerWords('  x: "{{ steps.cut.output.', facts)?.words).toEqual(['clip', 'length']);
+  expect(offerWords('pip', facts)?.words).toEqual(['pipeline: ']);
+  expect(offerWords('  - i', facts)?.words).toContain('id: ');
+});

@@ -1,0 +1,190 @@
+/** The page in a real browser, against the real server, worker and database: what somebody sees and does. */
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Run } from '../../../src/contracts/run.ts';
+import type { LoginLink } from '../../../src/contracts/session.ts';
+import { waitFor } from '../../support/wait.ts';
+import { type Look, launchBrowser, type OpenPage, openPage, signIn } from '../support/browser.ts';
+import { keepPicture } from '../support/pictures.ts';
+import { openStudio, type Studio, startRunOf } from '../support/studio.ts';
+
+let studio: Studio;
+let browser: Browser;
+
+beforeAll(async () => {
+  [studio, browser] = await Promise.all([openStudio(), launchBrowser()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await studio?.close();
+});
+
+async function visit(look: Look = {}): Promise<OpenPage> {
+  const { url, key } = studio.capstan;
+  const opened = await openPage(browser, url, look);
+  await signIn(opened, url, key);
+  return opened;
+}
+
+function listPages(): readonly (readonly [name: string, path: string])[] {
+  const { done, failed, waiting, review } = studio;
+  return [
+    ['home', '/'],
+    ['runs', '/runs'],
+    ['run', `/runs/${done}`],
+    ['run-step', `/runs/${done}?step=join&tab=decision`],
+    ['run-timeline', `/runs/${done}?view=timeline`],
+    ['run-log', `/runs/${failed}?view=log`],
+    ['run-output', `/runs/${done}?view=output`],
+    ['run-waiting', `/runs/${waiting}`],
+    ['reviews', '/reviews'],
+    ['review', `/reviews/${review}`],
+    ['pipelines', '/pipelines'],
+    ['pipeline', '/pipelines/reel'],
+    ['editor', '/pipelines/new/edit?example=true'],
+    ['fleet', '/capabilities'],
+    ['capability-why', '/capabilities/trim?tab=why'],
+    ['skills', '/skills'],
+    ['costs', '/costs'],
+    ['ledger', '/costs/ledger'],
+    ['schedules', '/schedules'],
+    ['settings', '/settings'],
+  ];
+}
+
+describe.each<Look>([
+  { theme: 'light', width: 1280 },
+  { theme: 'dark', width: 1280 },
+  { theme: 'light', width: 390 },
+  { theme: 'dark', width: 390 },
+])('in $theme at $width px', (look) => {
+  test('every page is drawn, says nothing wrong, and can be used by everyone', {
+    timeout: 60_000,
+  }, async () => {
+    const opened = await visit(look);
+    const findings: string[] = [];
+    for (const [name, path] of listPages()) {
+      await opened.go(path);
+      findings.push(...(await opened.axe()).map((finding) => `${name}: ${finding}`));
+      const wide = await opened.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      if (Number(wide) > 0) findings.push(`${name} is ${wide} px wider than the screen`);
+      await keepPicture(opened.page, `${name}-${look.theme}${look.width === 390 ? '-phone' : ''}`);
+    }
+    expect(findings).toEqual([]);
+    opened.expectQuiet();
+    await opened.close();
+  });
+});
+
+test('a link signs in once, and its code is gone from the address', async () => {
+  const { url, request } = studio.capstan;
+  const { body } = await request<LoginLink>('POST', '/v1/login-links');
+  const opened = await openPage(browser, url, {}, /401|400|404|422/);
+  await opened.page.goto(body.url);
+  await opened.page.getByRole('heading', { name: 'Home' }).waitFor();
+  expect(opened.page.url()).toBe(`${url}/ui/`);
+  const second = await openPage(browser, url, {}, /401|400|404|422/);
+  await second.page.goto(body.url);
+  await second.page.getByRole('alert').waitFor();
+  await Promise.all([opened.close(), second.close()]);
+});
+
+test('who is not signed in is asked to, and comes back to where they wanted to go', async () => {
+  const { url, key } = studio.capstan;
+  const opened = await openPage(browser, url, {}, /401/);
+  const { page } = opened;
+  await page.goto(`${url}/ui/runs/${studio.done}`);
+  await page.getByLabel('Or paste an API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'reel' }).waitFor();
+  expect(new URL(page.url()).pathname).toBe(`/ui/runs/${studio.done}`);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a run under way moves by itself, and the same step is selected in every view', async () => {
+  const opened = await visit();
+  const { page } = opened;
+  const id = await startRunOf(studio.capstan, { clips: ['a', 'b'], title: 'Live', rate: 44_100 });
+  await opened.go(`/runs/${id}?step=join`);
+  await page.getByRole('heading', { name: 'reel' }).getByText('succeeded').waitFor({ timeout: 15_000 });
+  await page.getByRole('tab', { name: 'Log' }).first().click();
+  await page.getByRole('tab', { name: 'Timeline' }).click();
+  await page.getByRole('complementary', { name: 'Step join' }).waitFor();
+  expect(page.url()).toContain('step=join');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a person corrects an input with the keyboard, and the run goes on', { timeout: 60_000 }, async () => {
+  const { capstan } = studio;
+  const id = await startRunOf(capstan, { clips: ['a'], title: 'Keys', rate: '48k' });
+  const { body } = await waitFor('a review', async () => {
+    const answer = await capstan.request<Run>('GET', `/v1/runs/${id}`);
+    return answer.body.steps.some(({ state }) => state === 'in_review') ? answer : undefined;
+  });
+  const review = body.steps.find(({ state }) => state === 'in_review')?.review_id ?? '';
+  const opened = await visit();
+  const { page } = opened;
+  await opened.go(`/reviews/${review}`);
+  await page.keyboard.press('e');
+  await page.getByRole('button', { name: 'JSON' }).click();
+  await page.getByLabel('Input as JSON').fill('{ "rate": 48000 }');
+  await page.getByRole('button', { name: 'Decide' }).focus();
+  await page.keyboard.press('Enter');
+  expect((await capstan.ended(id)).state).toBe('succeeded');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a pipeline is written, tried with mocks, stored and run without a command line', {
+  timeout: 60_000,
+}, async () => {
+  const opened = await visit();
+  const { page } = opened;
+  await opened.go('/pipelines/new/edit?example=true');
+  await page.getByRole('tab', { name: 'Try with mocks' }).click();
+  await page.getByText(/succeeded, after .* of virtual time/).waitFor();
+  await page.getByRole('button', { name: 'Store a version' }).click();
+  await page.getByRole('button', { name: /^Store 1/ }).click();
+  await page.getByRole('heading', { name: 'hello-reel' }).waitFor();
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('button', { name: 'Start the run' }).click();
+  await page.waitForURL(/\/ui\/runs\/run_/);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('keys go everywhere: the palette, and g with a letter', async () => {
+  const opened = await visit();
+  const { page } = opened;
+  await opened.go('/');
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('reel');
+  await page.getByRole('option', { name: /reel/ }).first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/ui\/pipelines\/reel/);
+  await page.keyboard.press('g');
+  await page.keyboard.press('c');
+  await page.waitForURL(/\/ui\/capabilities/);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('another project sees nothing of the first', async () => {
+  const { url, request } = studio.capstan;
+  const { body: project } = await request<{ project_id: string }>('POST', '/v1/projects', { name: 'other' });
+  const { body: key } = await request<{ key: string }>('POST', '/v1/keys', {
+    name: 'other',
+    scopes: ['admin'],
+    projects: [project.project_id],
+  });
+  const opened = await openPage(browser, url, {}, /404/);
+  await signIn(opened, url, key.key);
+  await opened.go('/runs');
+  await opened.page.getByText('No runs yet').waitFor();
+  await opened.page.goto(`${url}/ui/runs/${studio.done}`);
+  await opened.page.getByRole('alert').waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});

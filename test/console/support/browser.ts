@@ -1,0 +1,99 @@
+/**
+ * A real Chromium, out of its package, on the page that a server gives. What the page logs as an error, and what its
+ * policy forbids, fails the test that opened it.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import chromium from '@sparticuz/chromium';
+import { type Browser, type BrowserContext, type Page, chromium as playwright } from 'playwright-core';
+import { expect } from 'vitest';
+
+export type Theme = 'light' | 'dark';
+
+export interface Look {
+  readonly theme?: Theme;
+  readonly width?: 1280 | 390;
+}
+
+export interface OpenPage {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Goes to an address below `/ui` and waits until it is drawn. */
+  readonly go: (path: string) => Promise<void>;
+  /** Fails when the page has logged an error since it was opened. */
+  readonly expectQuiet: () => void;
+  /** Serious findings of axe, as text. */
+  readonly axe: () => Promise<string[]>;
+  readonly close: () => Promise<void>;
+}
+
+export async function launchBrowser(): Promise<Browser> {
+  return playwright.launch({ executablePath: await chromium.executablePath(), args: ['--no-sandbox'] });
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface AxeFinding {
+  readonly id: string;
+  readonly impact: string | null;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+}
+
+async function runAxe(page: Page): Promise<string[]> {
+  // Through the debugger: the policy of the page allows no script but its own.
+  await page.evaluate(axeSource);
+  const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+    violations: AxeFinding[];
+  };
+  return found.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes.slice(0, 5).map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary}`),
+    );
+}
+
+/** @param expected faults of the server that the test asks for */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  look: Look = {},
+  expected: RegExp | null = null,
+): Promise<OpenPage> {
+  const { theme = 'light', width = 1280 } = look;
+  const context = await browser.newContext({
+    viewport: width === 390 ? { width, height: 844 } : { width, height: 800 },
+    colorScheme: theme,
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+    timezoneId: 'UTC',
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const said: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') said.push(`${message.text()} ${message.location().url}`);
+  });
+  page.on('pageerror', (error) => said.push(String(error.stack)));
+  return {
+    page,
+    context,
+    go: async (path) => {
+      await page.goto(`${url}/ui${path}`);
+      await page.locator('main').waitFor();
+      await page.getByText('Reading …').first().waitFor({ state: 'detached' });
+    },
+    expectQuiet: () => expect(said.filter((text) => expected?.test(text) !== true)).toEqual([]),
+    axe: () => runAxe(page),
+    close: () => context.close(),
+  };
+}
+
+/** By the cookie that the login page would get. */
+export async function signIn({ page, context }: OpenPage, url: string, key: string): Promise<void> {
+  const answer = await context.request.post(`${url}/v1/session`, {
+    data: { key },
+    headers: { 'X-Capstan-Console': '1', Origin: url, 'Sec-Fetch-Site': 'same-origin' },
+  });
+  if (!answer.ok()) throw new Error(`POST /v1/session: ${answer.status()} ${await answer.text()}`);
+  await page.goto('about:blank');
+}
