@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import type { RunState } from '../../../src/contracts/run.ts';
 import type { SchemaPointerError } from './schema-pointer-error.ts';
 
-export interface GraphStep {
+export interface DrawnStep {
   readonly id: string;
   readonly capability?: string;
   readonly pipeline?: string;
@@ -14,24 +14,24 @@ export interface GraphStep {
   readonly for_each?: unknown;
 }
 
-export interface GraphEdge {
+export interface DrawnEdge {
   readonly from: string;
   readonly to: string;
 }
 
-export interface RunGraph {
+export interface DrawnRun {
   readonly definition: PipelineDefinition;
-  readonly steps: readonly GraphStep[];
-  readonly edges: readonly GraphEdge[];
+  readonly steps: readonly DrawnStep[];
+  readonly edges: readonly DrawnEdge[];
 }
 
-export interface RunTimeline {
+export interface TimelineTable {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly Json[])[];
   readonly next_cursor: string | null;
 }
 
-export interface RunsSummary {
+export interface RunsInTime {
   readonly buckets: readonly {
     readonly at: string;
     readonly by_state: Readonly<Partial<Record<RunState, number>>>;
@@ -39,7 +39,7 @@ export interface RunsSummary {
   }[];
 }
 
-export interface DecisionList {
+export interface DecisionRows {
   readonly items: readonly {
     readonly decision_id: string;
     readonly at: string;
@@ -53,7 +53,7 @@ export interface DecisionList {
   readonly next_cursor: string | null;
 }
 
-export interface CostSeries {
+export interface CostsInTime {
   readonly from: string;
   readonly to: string;
   readonly series: readonly {
@@ -63,7 +63,7 @@ export interface CostSeries {
   readonly daily_limit_usd: number;
 }
 
-export interface SkillWorth {
+export interface WorthOfSkill {
   readonly uses: number;
   readonly saved_usd: number;
   readonly saved_ms: number;
@@ -80,7 +80,7 @@ export interface SkillWorth {
   } | null;
 }
 
-export interface InputCheck {
+export interface CheckedInput {
   readonly valid: boolean;
   readonly errors: readonly SchemaPointerError[];
   readonly proposals: readonly { readonly input: Json; readonly source: string; readonly note?: string }[];

@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import type { CapabilityDetail, CapabilitySummary } from '../../../src/contracts/capability.ts';
 import type { Decision, DecisionDetail, ExecAnswer } from '../../../src/contracts/decision.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { DecisionList, InputCheck } from './added-shapes.ts';
+import type { CheckedInput, DecisionRows } from './added-shapes.ts';
 import { askPlainly, newIdempotencyKey } from './client.ts';
 
 interface CapabilityPage {
@@ -35,7 +35,7 @@ export function decisionQuery(decisionId: string) {
 export function decisionsQuery(capability: string) {
   return queryOptions({
     queryKey: ['decisions', capability],
-    queryFn: () => askPlainly<DecisionList>(`/v1/decisions?capability=${capability}&limit=100`),
+    queryFn: () => askPlainly<DecisionRows>(`/v1/decisions?capability=${capability}&limit=100`),
   });
 }
 
@@ -51,7 +51,7 @@ export function askRoute(question: RouteQuestion): Promise<Decision> {
   return askPlainly('/v1/route', { method: 'POST', body: question });
 }
 
-export function checkInput(capability: string, input: Json): Promise<InputCheck> {
+export function checkInput(capability: string, input: Json): Promise<CheckedInput> {
   return askPlainly(`/v1/capabilities/${capability}/check`, { method: 'POST', body: { input } });
 }
 

@@ -3,7 +3,7 @@
  * chosen project and the header without which a cookie may change nothing.
  */
 import createClient from 'openapi-fetch';
-import { ProblemError, toProblem } from './problem-error.ts';
+import { AnswerError, toProblem } from './problem-error.ts';
 import { readProject } from './project.ts';
 import type { paths } from './schema.d.ts';
 
@@ -29,10 +29,10 @@ const unreachable = {
   detail: 'The server does not answer. It may be starting again; what is shown may be old.',
 };
 
-/** @throws ProblemError */
+/** @throws AnswerError */
 export async function answerOf<Data>(asked: Promise<Fetched<Data>>): Promise<Data> {
   const { data, error, response } = await asked.catch((): never => {
-    throw new ProblemError(0, unreachable);
+    throw new AnswerError(0, unreachable);
   });
   if (!response.ok) throw toProblem(response.status, error);
   return data as Data;
@@ -60,10 +60,10 @@ function toInit({ method = 'GET', body, headers }: PlainRequest): RequestInit {
   };
 }
 
-/** For what a path decides or the document does not hold. @throws ProblemError */
+/** For what a path decides or the document does not hold. @throws AnswerError */
 export async function askPlainly<Data>(path: string, request: PlainRequest = {}): Promise<Data> {
   const response = await fetch(path, toInit(request)).catch((): never => {
-    throw new ProblemError(0, unreachable);
+    throw new AnswerError(0, unreachable);
   });
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.includes('json') === true;

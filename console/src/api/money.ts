@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { Budget, CostPeriod, CostSummary, LedgerEntry } from '../../../src/contracts/money.ts';
-import type { CostSeries } from './added-shapes.ts';
+import type { CostsInTime } from './added-shapes.ts';
 import { askPlainly } from './client.ts';
 
 export function costsQuery(period: CostPeriod) {
@@ -17,7 +17,7 @@ export function costSeriesQuery(period: CostPeriod, by: Grouping) {
   const bucket = period === 'day' ? 'hour' : 'day';
   return queryOptions({
     queryKey: ['costs', 'series', period, by],
-    queryFn: () => askPlainly<CostSeries>(`/v1/costs/series?period=${period}&bucket=${bucket}&by=${by}`),
+    queryFn: () => askPlainly<CostsInTime>(`/v1/costs/series?period=${period}&bucket=${bucket}&by=${by}`),
   });
 }
 
@@ -32,20 +32,20 @@ export function putBudget(scope: Budget['scope'], usd: number): Promise<unknown>
   return askPlainly('/v1/budgets', { method: 'PUT', body: { scope, daily_limit_usd: usd } });
 }
 
-export interface LedgerFilter {
+export interface LedgerSearch {
   readonly capability?: string | undefined;
   readonly run_id?: string | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
 }
 
-export function toLedgerPath(filter: LedgerFilter, rest: Readonly<Record<string, string>>): string {
+export function toLedgerPath(filter: LedgerSearch, rest: Readonly<Record<string, string>>): string {
   const query = new URLSearchParams(rest);
   for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, String(value));
   return `/v1/ledger?${query}`;
 }
 
-export function ledgerQuery(filter: LedgerFilter, cursor: string) {
+export function ledgerQuery(filter: LedgerSearch, cursor: string) {
   const rest: Record<string, string> = cursor === '' ? { limit: '100' } : { limit: '100', cursor };
   return queryOptions({
     queryKey: ['ledger', filter, cursor],

@@ -1,7 +1,7 @@
 import type { Problem } from '../../../src/contracts/problem.ts';
 
 /** An answer of the server that is not what was asked for; or none, with status 0. */
-export class ProblemError extends Error {
+export class AnswerError extends Error {
   readonly status: number;
   readonly problem: Partial<Problem>;
 
@@ -12,11 +12,11 @@ export class ProblemError extends Error {
   }
 }
 
-export function toProblem(status: number, body: unknown): ProblemError {
+export function toProblem(status: number, body: unknown): AnswerError {
   const isProblem = typeof body === 'object' && body !== null && 'code' in body;
-  return new ProblemError(status, isProblem ? (body as Partial<Problem>) : {});
+  return new AnswerError(status, isProblem ? (body as Partial<Problem>) : {});
 }
 
 export function isStatus(error: unknown, status: number): boolean {
-  return error instanceof ProblemError && error.status === status;
+  return error instanceof AnswerError && error.status === status;
 }

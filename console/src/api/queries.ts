@@ -1,11 +1,11 @@
 import { QueryClient } from '@tanstack/react-query';
-import { ProblemError } from './problem-error.ts';
+import { AnswerError } from './problem-error.ts';
 
 const mostRetries = 3;
 
 /** A refusal stays one; only silence and faults of the server are asked again. */
 function mayPass(failures: number, error: Error): boolean {
-  const status = error instanceof ProblemError ? error.status : 0;
+  const status = error instanceof AnswerError ? error.status : 0;
   return failures < mostRetries && (status === 0 || status >= 500 || status === 429);
 }
 

@@ -1,23 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
+import type { BrowserSession } from '../../../src/contracts/session.ts';
 import { askPlainly } from './client.ts';
-
-/** Who is signed in, and what the server says of itself. */
-export interface ConsoleSession {
-  readonly key_id: string;
-  readonly name: string;
-  readonly scopes: readonly string[];
-  readonly projects: readonly {
-    readonly project_id: string;
-    readonly name: string;
-    readonly timezone: string;
-  }[];
-  readonly version: string;
-  readonly temporal_ui_url: string | null;
-}
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  queryFn: () => askPlainly<ConsoleSession>('/v1/session'),
+  queryFn: () => askPlainly<BrowserSession>('/v1/session'),
   staleTime: 60_000,
   retry: false,
 });

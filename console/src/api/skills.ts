@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { Skill, SkillPatch, SkillUse } from '../../../src/contracts/skill.ts';
-import type { SkillWorth } from './added-shapes.ts';
+import type { WorthOfSkill } from './added-shapes.ts';
 import { askPlainly } from './client.ts';
 
 export function skillsQuery() {
@@ -21,7 +21,7 @@ export function skillUsesQuery(id: string) {
 export function skillWorthQuery(id: string) {
   return queryOptions({
     queryKey: ['skill', id, 'worth'],
-    queryFn: () => askPlainly<SkillWorth>(`/skills/${id}/worth`),
+    queryFn: () => askPlainly<WorthOfSkill>(`/skills/${id}/worth`),
   });
 }
 

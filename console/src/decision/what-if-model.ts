@@ -5,7 +5,7 @@ import { explainChoice } from '../../../src/core/routing/explain.ts';
 import type { KnownChoice } from '../../../src/core/routing/replay.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
 
-export interface Change {
+export interface WhatIfChange {
   readonly priority: RouteRequest['priority'];
   readonly ceilingUsd: number | null;
   /** Per instance id: its rate, times this. */
@@ -14,12 +14,12 @@ export interface Change {
   readonly full: ReadonlySet<string>;
 }
 
-export function changeNothing({ request }: KnownChoice): Change {
+export function changeNothing({ request }: KnownChoice): WhatIfChange {
   const { priority, ceilingUsd } = request;
   return { priority, ceilingUsd, prices: {}, down: new Set(), full: new Set() };
 }
 
-function changeInstance(instance: InstanceSnapshot, { prices, down, full }: Change): InstanceSnapshot {
+function changeInstance(instance: InstanceSnapshot, { prices, down, full }: WhatIfChange): InstanceSnapshot {
   const { instance_id } = instance;
   return {
     ...instance,
@@ -30,7 +30,7 @@ function changeInstance(instance: InstanceSnapshot, { prices, down, full }: Chan
 }
 
 /** Without a call: who is full would be waited for. */
-export function chooseWith(known: KnownChoice, change: Change): Decision {
+export function chooseWith(known: KnownChoice, change: WhatIfChange): Decision {
   const instances = known.instances.map((instance) => changeInstance(instance, change));
   const request: RouteRequest = {
     ...known.request,

@@ -5,7 +5,7 @@ import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { fieldClass } from '../shared/parts.tsx';
 import { DecisionLanes } from './decision-lanes.tsx';
 import { shortEndpoint } from './lanes-model.ts';
-import { type Change, changeNothing, chooseWith, winnerOf } from './what-if-model.ts';
+import { changeNothing, chooseWith, type WhatIfChange, winnerOf } from './what-if-model.ts';
 
 const priorities = ['interactive', 'standard', 'batch'] as const;
 
@@ -18,7 +18,7 @@ export function WhatIf({
   readonly chosen: string | null;
 }): ReactElement {
   const known = useMemo(() => readInputs(inputs), [inputs]);
-  const [change, setChange] = useState<Change>(() => changeNothing(known));
+  const [change, setChange] = useState<WhatIfChange>(() => changeNothing(known));
   const decision = chooseWith(known, change);
   const winner = winnerOf(decision);
   return (
@@ -75,8 +75,8 @@ export function WhatIf({
 
 interface InstanceChangeProps {
   readonly instance: InstanceSnapshot;
-  readonly change: Change;
-  readonly onChange: (change: Change) => void;
+  readonly change: WhatIfChange;
+  readonly onChange: (change: WhatIfChange) => void;
 }
 
 function switched(set: ReadonlySet<string>, id: string): ReadonlySet<string> {

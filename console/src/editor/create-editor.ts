@@ -55,7 +55,7 @@ const colours = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: 'var(--c-accent)' },
   { tag: tags.string, color: 'var(--c-done)' },
   { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: 'var(--c-running)' },
-  { tag: tags.comment, color: 'var(--c-faint)', fontStyle: 'italic' },
+  { tag: tags.comment, color: 'var(--c-muted)', fontStyle: 'italic' },
 ]);
 
 export function createEditor({ root, label, text, onChange, facts }: EditorOptions): Editor {
@@ -77,7 +77,7 @@ export function createEditor({ root, label, text, onChange, facts }: EditorOptio
         syntaxHighlighting(colours),
         autocompletion({ override: [(context) => completeDefinition(context, facts())] }),
         keymap.of([...defaultKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ 'aria-label': label }),
+        EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString());
         }),

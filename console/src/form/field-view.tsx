@@ -5,7 +5,7 @@ import { isMedia } from '../json/json-model.ts';
 import { MediaView } from '../media/media-view.tsx';
 import { Button, fieldClass } from '../shared/parts.tsx';
 import { JsonField } from './json-field.tsx';
-import { createValue, type Field, propertiesOf, toField } from './schema-model.ts';
+import { createValue, type FormField, propertiesOf, toField } from './schema-model.ts';
 
 export interface FieldViewProps {
   readonly name: string;
@@ -45,7 +45,7 @@ export function FieldView(props: FieldViewProps): ReactElement {
   );
 }
 
-type ControlProps = FieldViewProps & { readonly field: Field; readonly id: string };
+type ControlProps = FieldViewProps & { readonly field: FormField; readonly id: string };
 
 function Control(props: ControlProps): ReactNode {
   const { field, id, value, name, root, onChange } = props;

@@ -8,7 +8,7 @@ export interface FieldOption {
   readonly schema: JsonObject;
 }
 
-export interface Field {
+export interface FormField {
   readonly kind: FieldKind;
   readonly schema: JsonObject;
   readonly options: readonly FieldOption[];
@@ -51,7 +51,7 @@ const kinds: Readonly<Record<string, FieldKind>> = {
   string: 'text',
 };
 
-export function toField(given: JsonObject, root: JsonObject): Field {
+export function toField(given: JsonObject, root: JsonObject): FormField {
   const schema = resolveSchema(given, root);
   const either = schema.oneOf ?? schema.anyOf;
   const nothing = { options: [], choices: [] };
@@ -69,14 +69,14 @@ export function toField(given: JsonObject, root: JsonObject): Field {
   return { kind: isShapeless ? 'json' : kind, schema, ...nothing };
 }
 
-export interface Property {
+export interface FormProperty {
   readonly name: string;
   readonly schema: JsonObject;
   readonly isRequired: boolean;
 }
 
 /** Required ones first, in the order of the schema. */
-export function propertiesOf({ properties, required }: JsonObject): readonly Property[] {
+export function propertiesOf({ properties, required }: JsonObject): readonly FormProperty[] {
   const needed = new Set(Array.isArray(required) ? required : []);
   const all = Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) => ({
     name,

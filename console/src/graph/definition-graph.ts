@@ -3,14 +3,14 @@ import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { analyseDefinition } from '../../../src/core/definition/step-graph.ts';
 import { showGraph } from '../../../src/definitions/definition-graph.ts';
-import type { GraphEdge } from '../api/added-shapes.ts';
+import type { DrawnEdge } from '../api/added-shapes.ts';
 import { formatAmount } from '../shared/money.ts';
 import { formatDuration } from '../shared/time.ts';
 import { describeKind, type NodeFacts } from './node-model.ts';
 
 export interface DrawnGraph {
   readonly nodes: readonly NodeFacts[];
-  readonly edges: readonly GraphEdge[];
+  readonly edges: readonly DrawnEdge[];
 }
 
 export function toGraph(definition: PipelineDefinition): DrawnGraph {

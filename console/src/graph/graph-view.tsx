@@ -9,7 +9,7 @@ import {
 } from '@xyflow/react';
 import '@xyflow/react/dist/base.css';
 import { type MouseEvent, type ReactElement, useMemo, useRef } from 'react';
-import type { GraphEdge } from '../api/added-shapes.ts';
+import type { DrawnEdge } from '../api/added-shapes.ts';
 import { FarCanvas } from './far-canvas.tsx';
 import { type GraphLayout, layoutGraph, nodeAt, nodeHeight, nodeWidth, toPath } from './layout.ts';
 import { LineEdge } from './line-edge.tsx';
@@ -25,7 +25,7 @@ const none: readonly string[] = [];
 
 export interface GraphViewProps {
   readonly nodes: readonly NodeFacts[];
-  readonly edges: readonly GraphEdge[];
+  readonly edges: readonly DrawnEdge[];
   readonly selected?: string | null;
   /** Steps on the way that the run waits for longest. */
   readonly critical?: readonly string[];

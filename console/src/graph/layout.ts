@@ -2,7 +2,7 @@
 import { orderLayers } from '../../../src/core/graph-drawing/crossings.ts';
 import { createLayering } from '../../../src/core/graph-drawing/layering.ts';
 import { placeRows } from '../../../src/core/graph-drawing/rows.ts';
-import type { GraphEdge } from '../api/added-shapes.ts';
+import type { DrawnEdge } from '../api/added-shapes.ts';
 
 export const nodeWidth = 216;
 export const nodeHeight = 68;
@@ -30,7 +30,7 @@ export interface GraphLayout {
   readonly height: number;
 }
 
-export function layoutGraph(ids: readonly string[], edges: readonly GraphEdge[]): GraphLayout {
+export function layoutGraph(ids: readonly string[], edges: readonly DrawnEdge[]): GraphLayout {
   const isCareful = ids.length <= carefulNodes;
   const layering = createLayering(ids, edges, isCareful ? mostBends : 0);
   const layers = orderLayers(layering, isCareful ? 6 : 0);

@@ -1,8 +1,8 @@
 /** What a node of a graph says: of a run, of a plan, or of a definition alone. */
 import type { RunStep } from '../../../src/contracts/run.ts';
-import type { GraphStep } from '../api/added-shapes.ts';
+import type { DrawnStep } from '../api/added-shapes.ts';
 import { formatAmount } from '../shared/money.ts';
-import { type AnyState, describeAwaiting, stateLooks } from '../shared/state.ts';
+import { describeAwaiting, type ShownState, stateLooks } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
 
 export interface NodeFacts {
@@ -10,7 +10,7 @@ export interface NodeFacts {
   /** What it does: a capability, `reel@1.0`, `wait 30s`, `review`. */
   readonly does: string;
   /** Null where nothing runs. */
-  readonly state: AnyState | null;
+  readonly state: ShownState | null;
   /** Beside the state: what it waits for, how many items. */
   readonly note: string;
   readonly time: string;
@@ -18,7 +18,7 @@ export interface NodeFacts {
   readonly attempts: number;
 }
 
-export function describeKind({ capability, pipeline, wait, review }: Omit<GraphStep, 'id'>): string {
+export function describeKind({ capability, pipeline, wait, review }: Omit<DrawnStep, 'id'>): string {
   if (capability !== undefined) return capability;
   if (pipeline !== undefined) return `run ${pipeline}`;
   if (wait !== undefined) return `wait ${wait}`;

@@ -1,12 +1,12 @@
 /** How a value is shown in a tree. */
 import type { Json } from '../../../src/contracts/primitives.ts';
 
-export interface Child {
+export interface JsonChild {
   readonly name: string;
   readonly value: Json;
 }
 
-export function childrenOf(value: Json): readonly Child[] | null {
+export function childrenOf(value: Json): readonly JsonChild[] | null {
   if (Array.isArray(value)) return value.map((child: Json, index) => ({ name: String(index), value: child }));
   if (typeof value !== 'object' || value === null) return null;
   return Object.entries(value).map(([name, child]) => ({ name, value: child }));

@@ -1,7 +1,7 @@
 import { Link, Outlet } from '@tanstack/react-router';
 import { lazy, type ReactElement, Suspense, useState } from 'react';
+import type { BrowserSession } from '../../../src/contracts/session.ts';
 import { readProject } from '../api/project.ts';
-import type { ConsoleSession } from '../api/session.ts';
 import { LiveProvider } from '../live/live.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { Button } from '../shared/parts.tsx';
@@ -17,7 +17,7 @@ const Palette = lazy(() => import('./palette.tsx').then(({ Palette }) => ({ defa
 const KeyHelp = lazy(() => import('./key-help.tsx').then(({ KeyHelp }) => ({ default: KeyHelp })));
 
 /** What stands around every page. */
-export function Frame({ session }: { readonly session: ConsoleSession }): ReactElement {
+export function Frame({ session }: { readonly session: BrowserSession }): ReactElement {
   return (
     <LiveProvider project={readProject() ?? session.projects[0]?.project_id ?? ''}>
       <Inside session={session} />
@@ -25,7 +25,7 @@ export function Frame({ session }: { readonly session: ConsoleSession }): ReactE
   );
 }
 
-function Inside({ session }: { readonly session: ConsoleSession }): ReactElement {
+function Inside({ session }: { readonly session: BrowserSession }): ReactElement {
   const [open, setOpen] = useState<'palette' | 'keys' | null>(null);
   const waiting = useReviewCount();
   usePageKeys({ onPalette: () => setOpen('palette'), onHelp: () => setOpen('keys') });
@@ -47,9 +47,8 @@ function Inside({ session }: { readonly session: ConsoleSession }): ReactElement
             onClick={() => setOpen('palette')}
             className="min-w-0 justify-start text-muted sm:w-72"
             icon="search"
-            aria-label="Search, Ctrl-K"
           >
-            <span className="hidden flex-1 text-left sm:inline">Search or do …</span>
+            <span className="flex-1 text-left max-sm:sr-only">Search or do …</span>
             <kbd className="hidden rounded border border-line px-1 font-mono text-xs sm:inline">Ctrl K</kbd>
           </Button>
           <span className="flex-1" />

@@ -1,10 +1,10 @@
 import type { ReactElement } from 'react';
+import type { BrowserSession } from '../../../src/contracts/session.ts';
 import { chooseProject, readProject } from '../api/project.ts';
-import type { ConsoleSession } from '../api/session.ts';
 import { fieldClass } from '../shared/parts.tsx';
 
 /** Only where there is a choice. Another project is another page: nothing that was read stays. */
-export function ProjectChoice({ session }: { readonly session: ConsoleSession }): ReactElement | null {
+export function ProjectChoice({ session }: { readonly session: BrowserSession }): ReactElement | null {
   if (session.projects.length < 2) return null;
   return (
     <select

@@ -1,7 +1,8 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import { type ConsoleSession, signOut } from '../api/session.ts';
+import type { BrowserSession } from '../../../src/contracts/session.ts';
+import { signOut } from '../api/session.ts';
 import { Icon } from '../shared/icon.tsx';
 import { places } from './places.ts';
 
@@ -55,6 +56,6 @@ export function SideBar({ session, waiting }: SideBarProps): ReactElement {
 }
 
 export interface SideBarProps {
-  readonly session: ConsoleSession;
+  readonly session: BrowserSession;
   readonly waiting: number;
 }

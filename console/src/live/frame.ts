@@ -4,7 +4,7 @@ import type { RunEvent } from '../../../src/contracts/event.ts';
 import type { Budget } from '../../../src/contracts/money.ts';
 import type { Awaiting, RunState } from '../../../src/contracts/run.ts';
 
-export interface RunFrame {
+export interface RunTold {
   readonly run_id: string;
   readonly pipeline: string;
   readonly state: RunState;
@@ -14,8 +14,8 @@ export interface RunFrame {
   readonly steps: Readonly<Record<string, number>>;
 }
 
-export type Frame =
-  | { readonly kind: 'run'; readonly data: RunFrame }
+export type LiveFrame =
+  | { readonly kind: 'run'; readonly data: RunTold }
   | { readonly kind: 'step'; readonly data: RunEvent }
   | { readonly kind: 'review'; readonly data: { readonly review_id: string } }
   | { readonly kind: 'instance'; readonly data: Instance }

@@ -3,7 +3,7 @@ import { createContext, type ReactElement, type ReactNode, useContext, useEffect
 import type { RunEvent } from '../../../src/contracts/event.ts';
 import { applyFrame } from './apply-frame.ts';
 import type { Contact } from './frame.ts';
-import { openStream, type Stream } from './stream.ts';
+import { type LiveStream, openStream } from './stream.ts';
 
 type RunListener = (events: readonly RunEvent[]) => void;
 
@@ -27,17 +27,17 @@ export function usePolling(): number | false {
   return useLive().contact.kind === 'live' ? false : 5_000;
 }
 
-interface Connection {
-  readonly stream: Stream;
+interface LiveConnection {
+  readonly stream: LiveStream;
   readonly listeners: Map<string, Set<RunListener>>;
 }
 
 export function LiveProvider({ project, children }: LiveProviderProps): ReactElement {
   const queries = useQueryClient();
   const [contact, setContact] = useState<Contact>({ kind: 'lost', since: Date.now() });
-  const [connection, setConnection] = useState<Connection | null>(null);
+  const [connection, setConnection] = useState<LiveConnection | null>(null);
   useEffect(() => {
-    const listeners: Connection['listeners'] = new Map();
+    const listeners: LiveConnection['listeners'] = new Map();
     const stream = openStream(project, {
       onContact: setContact,
       onFrames: (frames) => {

@@ -1,12 +1,12 @@
 /** The EventSource of a project, opened anew when other runs are looked at; it goes on after the last frame it had. */
-import { type Contact, type Frame, frameKinds } from './frame.ts';
+import { type Contact, frameKinds, type LiveFrame } from './frame.ts';
 
 export interface SourceListener {
-  onFrame(frame: Frame): void;
+  onFrame(frame: LiveFrame): void;
   onContact(contact: Contact): void;
 }
 
-export interface Source {
+export interface FrameSource {
   /** @param runs whose every event is wanted */
   follow(runs: readonly string[]): void;
   close(): void;
@@ -23,45 +23,54 @@ function toAddress(project: string, runs: readonly string[], after: string): str
   return `/v1/stream?${query}`;
 }
 
-export function openSource(project: string, listener: SourceListener): Source {
+interface SourceHandlers {
+  readonly onFrame: (kind: LiveFrame['kind'], event: MessageEvent<string>) => void;
+  readonly onOpen: () => void;
+  readonly onError: (opened: EventSource) => void;
+}
+
+function connect(address: string, { onFrame, onOpen, onError }: SourceHandlers): EventSource {
+  const opened = new EventSource(address);
+  opened.onopen = onOpen;
+  opened.onerror = () => onError(opened);
+  for (const kind of frameKinds) {
+    opened.addEventListener(kind, (event) => onFrame(kind, event as MessageEvent<string>));
+  }
+  return opened;
+}
+
+export function openSource(project: string, listener: SourceListener): FrameSource {
   let followed: string | null = null;
   let source: EventSource | null = null;
   let last = '';
   let lostSince: number | null = null;
   let again: ReturnType<typeof setTimeout> | undefined;
 
-  const lose = (): void => {
-    lostSince ??= Date.now();
-    listener.onContact({ kind: 'lost', since: lostSince });
-  };
-  const take = (kind: Frame['kind'], event: MessageEvent<string>): void => {
-    last = event.lastEventId;
-    listener.onFrame({ kind, data: kind === 'reset' ? null : JSON.parse(event.data) } as Frame);
-  };
   const open = (runs: readonly string[]): void => {
     clearTimeout(again);
     source?.close();
-    const opened = new EventSource(toAddress(project, runs, last));
-    source = opened;
-    opened.onopen = () => {
-      lostSince = null;
-      listener.onContact({ kind: 'live' });
-    };
-    opened.onerror = () => {
-      lose();
-      // The browser comes again by itself unless it was refused.
-      if (opened.readyState === EventSource.CLOSED) again = setTimeout(() => open(runs), againMs);
-    };
-    for (const kind of frameKinds) {
-      opened.addEventListener(kind, (event) => take(kind, event as MessageEvent<string>));
-    }
+    source = connect(toAddress(project, runs, last), {
+      onFrame: (kind, event) => {
+        last = event.lastEventId;
+        listener.onFrame({ kind, data: kind === 'reset' ? null : JSON.parse(event.data) } as LiveFrame);
+      },
+      onOpen: () => {
+        lostSince = null;
+        listener.onContact({ kind: 'live' });
+      },
+      onError: (opened) => {
+        lostSince ??= Date.now();
+        listener.onContact({ kind: 'lost', since: lostSince });
+        // The browser comes again by itself unless it was refused.
+        if (opened.readyState === EventSource.CLOSED) again = setTimeout(() => open(runs), againMs);
+      },
+    });
   };
   return {
     follow: (runs) => {
       const wish = runs.join();
-      if (wish === followed) return;
+      if (wish !== followed) open(runs);
       followed = wish;
-      open(runs);
     },
     close: () => {
       clearTimeout(again);

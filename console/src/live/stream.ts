@@ -3,21 +3,21 @@
  * hands frames on; when it closes, another gets the lock. Each tab says which runs it looks at, and the stream is opened
  * anew when that changes. Where there are no locks (no secure context), each tab polls instead.
  */
-import type { Contact, Frame } from './frame.ts';
+import type { Contact, LiveFrame } from './frame.ts';
 import { openSource } from './source.ts';
 
-type Message =
-  | { readonly kind: 'frames'; readonly frames: readonly Frame[] }
+type TabMessage =
+  | { readonly kind: 'frames'; readonly frames: readonly LiveFrame[] }
   | { readonly kind: 'contact'; readonly contact: Contact }
   | { readonly kind: 'wants'; readonly tab: string; readonly runs: readonly string[] }
   | { readonly kind: 'who' };
 
 export interface StreamListener {
-  onFrames(frames: readonly Frame[]): void;
+  onFrames(frames: readonly LiveFrame[]): void;
   onContact(contact: Contact): void;
 }
 
-export interface Stream {
+export interface LiveStream {
   /** @returns ends the wish */
   want(runId: string): () => void;
   close(): void;
@@ -25,96 +25,120 @@ export interface Stream {
 
 const gatherMs = 33;
 
-export function openStream(project: string, listener: StreamListener): Stream {
-  if (navigator.locks === undefined) {
-    listener.onContact({ kind: 'polling' });
-    return { want: () => () => undefined, close: () => undefined };
-  }
-  const tab = crypto.randomUUID();
-  const channel = new BroadcastChannel(`capstan.live.${project}`);
-  const closed = new AbortController();
-  const wanted = new Map<string, number>();
-  const wishes = new Map<string, readonly string[]>();
-  let leader: { readonly update: () => void } | null = null;
-
-  const tell = (message: Message): void => channel.postMessage(message);
-  const ownRuns = (): string[] => [...wanted.keys()];
-  const tellWants = (): void => {
-    wishes.set(tab, ownRuns());
-    if (leader === null) tell({ kind: 'wants', tab, runs: ownRuns() });
-    else leader.update();
-  };
-  channel.onmessage = ({ data }: MessageEvent<Message>) => {
-    if (data.kind === 'frames') listener.onFrames(data.frames);
-    else if (data.kind === 'contact') listener.onContact(data.contact);
-    else if (data.kind === 'who') tellWants();
-    else {
-      wishes.set(data.tab, data.runs);
-      leader?.update();
-    }
-  };
-
-  const lead = (): Promise<void> => {
-    const batch = createBatch((frames) => {
-      listener.onFrames(frames);
-      tell({ kind: 'frames', frames });
-    });
-    const source = openSource(project, {
-      onFrame: batch.add,
-      onContact: (contact) => {
-        listener.onContact(contact);
-        tell({ kind: 'contact', contact });
-      },
-    });
-    leader = { update: () => source.follow([...new Set([...wishes.values()].flat())].sort()) };
-    leader.update();
-    tell({ kind: 'who' });
-    return new Promise((resolve) => {
-      closed.signal.addEventListener('abort', () => {
-        source.close();
-        resolve();
-      });
-    });
-  };
-  const { signal } = closed;
-  navigator.locks.request(`capstan.live.${project}`, { signal }, lead).catch(() => undefined);
-  tellWants();
-
-  return {
-    want: (runId) => {
-      wanted.set(runId, (wanted.get(runId) ?? 0) + 1);
-      tellWants();
-      return () => {
-        const count = (wanted.get(runId) ?? 1) - 1;
-        if (count > 0) wanted.set(runId, count);
-        else wanted.delete(runId);
-        tellWants();
-      };
-    },
-    close: () => {
-      tell({ kind: 'wants', tab, runs: [] });
-      closed.abort();
-      channel.close();
-    },
-  };
+/** This tab, and what it knows of the others. */
+interface Hub {
+  readonly tab: string;
+  readonly project: string;
+  readonly listener: StreamListener;
+  readonly channel: BroadcastChannel;
+  /** Runs that this tab looks at, and how often. */
+  readonly wanted: Map<string, number>;
+  /** Of every tab. */
+  readonly wishes: Map<string, readonly string[]>;
+  /** Set while this tab has the stream. */
+  follow: ((runs: readonly string[]) => void) | null;
 }
 
-interface Batch {
-  readonly add: (frame: Frame) => void;
+function tell({ channel }: Hub, message: TabMessage): void {
+  channel.postMessage(message);
+}
+
+function followWishes({ follow, wishes }: Hub): void {
+  follow?.([...new Set([...wishes.values()].flat())].sort());
+}
+
+function tellWants(hub: Hub): void {
+  const runs = [...hub.wanted.keys()];
+  hub.wishes.set(hub.tab, runs);
+  if (hub.follow === null) tell(hub, { kind: 'wants', tab: hub.tab, runs });
+  else followWishes(hub);
+}
+
+function take(hub: Hub, message: TabMessage): void {
+  switch (message.kind) {
+    case 'frames':
+      hub.listener.onFrames(message.frames);
+      return;
+    case 'contact':
+      hub.listener.onContact(message.contact);
+      return;
+    case 'who':
+      tellWants(hub);
+      return;
+    case 'wants':
+      hub.wishes.set(message.tab, message.runs);
+      followWishes(hub);
+  }
+}
+
+/** Holds the stream until this tab closes. */
+function lead(hub: Hub, closed: AbortSignal): Promise<void> {
+  const source = openSource(hub.project, {
+    onFrame: gather((frames) => {
+      hub.listener.onFrames(frames);
+      tell(hub, { kind: 'frames', frames });
+    }),
+    onContact: (contact) => {
+      hub.listener.onContact(contact);
+      tell(hub, { kind: 'contact', contact });
+    },
+  });
+  hub.follow = source.follow;
+  followWishes(hub);
+  tell(hub, { kind: 'who' });
+  return new Promise((resolve) => {
+    closed.addEventListener('abort', () => {
+      source.close();
+      resolve();
+    });
+  });
 }
 
 /** Hands on what came in at most 30 times a second. */
-function createBatch(send: (frames: readonly Frame[]) => void): Batch {
-  let frames: Frame[] = [];
+function gather(send: (frames: readonly LiveFrame[]) => void): (frame: LiveFrame) => void {
+  let frames: LiveFrame[] = [];
   const flush = (): void => {
     const gathered = frames;
     frames = [];
     send(gathered);
   };
+  return (frame) => {
+    frames.push(frame);
+    if (frames.length === 1) setTimeout(flush, gatherMs);
+  };
+}
+
+function changeWish(hub: Hub, runId: string, by: 1 | -1): void {
+  const count = (hub.wanted.get(runId) ?? 0) + by;
+  if (count > 0) hub.wanted.set(runId, count);
+  else hub.wanted.delete(runId);
+  tellWants(hub);
+}
+
+export function openStream(project: string, listener: StreamListener): LiveStream {
+  if (navigator.locks === undefined) {
+    listener.onContact({ kind: 'polling' });
+    return { want: () => () => undefined, close: () => undefined };
+  }
+  const name = `capstan.live.${project}`;
+  const channel = new BroadcastChannel(name);
+  const tab = crypto.randomUUID();
+  const hub: Hub = { tab, project, listener, channel, wanted: new Map(), wishes: new Map(), follow: null };
+  const closed = new AbortController();
+  channel.onmessage = ({ data }: MessageEvent<TabMessage>) => take(hub, data);
+  navigator.locks
+    .request(name, { signal: closed.signal }, () => lead(hub, closed.signal))
+    .catch(() => undefined);
+  tellWants(hub);
   return {
-    add: (frame) => {
-      frames.push(frame);
-      if (frames.length === 1) setTimeout(flush, gatherMs);
+    want: (runId) => {
+      changeWish(hub, runId, 1);
+      return () => closed.signal.aborted || changeWish(hub, runId, -1);
+    },
+    close: () => {
+      tell(hub, { kind: 'wants', tab, runs: [] });
+      closed.abort();
+      channel.close();
     },
   };
 }

@@ -1,11 +1,11 @@
 import type { ReactElement } from 'react';
-import { ProblemError } from '../api/problem-error.ts';
+import { AnswerError } from '../api/problem-error.ts';
 import { Icon } from './icon.tsx';
 import { Button } from './parts.tsx';
 
 /** What went wrong, in the server's words, and what can be done: asked again, or told to somebody with its number. */
 export function ProblemView({ error, onRetry }: ProblemViewProps): ReactElement {
-  const { problem, status } = error instanceof ProblemError ? error : { problem: {}, status: null };
+  const { problem, status } = error instanceof AnswerError ? error : { problem: {}, status: null };
   return (
     <div role="alert" className="flex gap-3 rounded-lg border border-line bg-failed-soft px-4 py-3 text-sm">
       <Icon name="triangle-alert" size={18} className="mt-0.5 text-failed" />

@@ -16,9 +16,9 @@ function look(icon: IconName, word: string, tone: Tone): StateLook {
   return { icon, word, tone };
 }
 
-export type AnyState = RunState | StepState | InstanceState | ReviewState | 'retired' | 'active';
+export type ShownState = RunState | StepState | InstanceState | ReviewState | 'retired' | 'active';
 
-export const stateLooks: Readonly<Record<AnyState, StateLook>> = {
+export const stateLooks: Readonly<Record<ShownState, StateLook>> = {
   queued: look('circle-dashed', 'queued', 'quiet'),
   pending: look('circle-dashed', 'pending', 'quiet'),
   ready: look('circle-dot', 'ready', 'quiet'),
@@ -53,7 +53,7 @@ const unheardOf = look('circle-question-mark', 'not known here', 'quiet');
 
 /** A newer server may name others. */
 export function lookOf(state: string): StateLook {
-  return stateLooks[state as AnyState] ?? { ...unheardOf, word: state };
+  return stateLooks[state as ShownState] ?? { ...unheardOf, word: state };
 }
 
 export const awaitingWords: Readonly<Record<Awaiting, string>> = {

@@ -28,7 +28,12 @@ export function Tabs<Name extends string>({ label, tabs, chosen, onChoose }: Tab
     event.currentTarget.querySelector<HTMLElement>(`[data-tab="${next.name}"]`)?.focus();
   };
   return (
-    <div role="tablist" aria-label={label} className="scrolls -mb-px flex gap-1" onKeyDown={onKeyDown}>
+    <div
+      role="tablist"
+      aria-label={label}
+      className="scrolls -mb-px flex max-w-full gap-1"
+      onKeyDown={onKeyDown}
+    >
       {tabs.map(({ name, label: text, icon }) => (
         <button
           key={name}

@@ -1,6 +1,6 @@
 /** A run's calls as bars in time, or in money: one row per step or item, its deliveries stacked in it. */
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { RunTimeline } from '../api/added-shapes.ts';
+import type { TimelineTable } from '../api/added-shapes.ts';
 
 export interface TimelineCall {
   readonly step_id: string;
@@ -21,7 +21,7 @@ export interface TimelineCall {
 }
 
 /** The table that the server sends, as objects. */
-export function readCalls({ columns, rows }: Pick<RunTimeline, 'columns' | 'rows'>): TimelineCall[] {
+export function readCalls({ columns, rows }: Pick<TimelineTable, 'columns' | 'rows'>): TimelineCall[] {
   return rows.map(
     (row) =>
       Object.fromEntries(

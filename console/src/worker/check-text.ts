@@ -2,9 +2,9 @@
 import { readDefinition } from '../../../src/definitions/read-definition.ts';
 import { factsOfMocks } from '../../../src/mock-run/mock-facts.ts';
 import { toGraph } from '../graph/definition-graph.ts';
-import type { Checked, LiveSpecs } from './messages.ts';
+import type { CheckedText, LiveSpecs } from './messages.ts';
 
-export function checkText(text: string, specs: LiveSpecs): Checked {
+export function checkText(text: string, specs: LiveSpecs): CheckedText {
   const facts = { ...factsOfMocks({ capabilities: specs }, []), strict: false };
   const { definition, findings } = readDefinition({ text, contentType: null }, facts);
   return { findings, definition, graph: definition === null ? null : toGraph(definition) };

@@ -7,7 +7,7 @@ import type { DrawnGraph } from '../graph/definition-graph.ts';
 /** Input and output schema of a live capability, by name. */
 export type LiveSpecs = Readonly<Record<string, { readonly input: JsonObject; readonly output: JsonObject }>>;
 
-export type Question =
+export type WorkerQuestion =
   | { readonly id: number; readonly kind: 'check'; readonly text: string; readonly specs: LiveSpecs }
   | {
       readonly id: number;
@@ -18,7 +18,7 @@ export type Question =
       readonly specs: LiveSpecs;
     };
 
-export interface Checked {
+export interface CheckedText {
   readonly findings: readonly Finding[];
   /** Null while a finding is an error. */
   readonly definition: PipelineDefinition | null;
@@ -31,6 +31,6 @@ export interface Tried {
   readonly problems: readonly string[];
 }
 
-export type Answer =
-  | ({ readonly id: number; readonly kind: 'check' } & Checked)
+export type WorkerAnswer =
+  | ({ readonly id: number; readonly kind: 'check' } & CheckedText)
   | ({ readonly id: number; readonly kind: 'try' } & Tried);

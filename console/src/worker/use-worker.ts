@@ -1,23 +1,30 @@
 import { useEffect, useRef } from 'react';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import type { Answer, Checked, LiveSpecs, Question, Tried } from './messages.ts';
+import type { CheckedText, LiveSpecs, Tried, WorkerAnswer, WorkerQuestion } from './messages.ts';
 
 export interface DefinitionWorker {
-  check(text: string, specs: LiveSpecs): Promise<Checked>;
+  check(text: string, specs: LiveSpecs): Promise<CheckedText>;
   try(request: { text: string; mocks: string; job: JsonObject; specs: LiveSpecs }): Promise<Tried>;
 }
 
-type Asked = Question extends infer One ? (One extends Question ? Omit<One, 'id'> : never) : never;
+type WorkerAsked = WorkerQuestion extends infer One
+  ? One extends WorkerQuestion
+    ? Omit<One, 'id'>
+    : never
+  : never;
 
-function startWorker(): { readonly ask: (question: Asked) => Promise<Answer>; readonly end: () => void } {
+function startWorker(): {
+  readonly ask: (question: WorkerAsked) => Promise<WorkerAnswer>;
+  readonly end: () => void;
+} {
   const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
-  const waiting = new Map<number, (answer: Answer) => void>();
+  const waiting = new Map<number, (answer: WorkerAnswer) => void>();
   let last = 0;
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+  worker.onmessage = ({ data }: MessageEvent<WorkerAnswer>) => {
     waiting.get(data.id)?.(data);
     waiting.delete(data.id);
   };
-  const ask = (question: Asked): Promise<Answer> =>
+  const ask = (question: WorkerAsked): Promise<WorkerAnswer> =>
     new Promise((resolve) => {
       last++;
       waiting.set(last, resolve);
@@ -36,12 +43,12 @@ export function useWorker(): DefinitionWorker {
     },
     [],
   );
-  const ask = (question: Asked): Promise<Answer> => {
+  const ask = (question: WorkerAsked): Promise<WorkerAnswer> => {
     started.current ??= startWorker();
     return started.current.ask(question);
   };
   return {
-    check: async (text, specs) => (await ask({ kind: 'check', text, specs })) as Answer & Checked,
-    try: async (request) => (await ask({ kind: 'try', ...request })) as Answer & Tried,
+    check: async (text, specs) => (await ask({ kind: 'check', text, specs })) as WorkerAnswer & CheckedText,
+    try: async (request) => (await ask({ kind: 'try', ...request })) as WorkerAnswer & Tried,
   };
 }

@@ -3,15 +3,15 @@
  * not do; in return nothing here reaches the network.
  */
 import { checkText } from './check-text.ts';
-import type { Answer, Question } from './messages.ts';
+import type { WorkerAnswer, WorkerQuestion } from './messages.ts';
 import { tryText } from './try-text.ts';
 
 const place = self as unknown as {
-  onmessage: ((event: MessageEvent<Question>) => void) | null;
-  postMessage: (answer: Answer) => void;
+  onmessage: ((event: MessageEvent<WorkerQuestion>) => void) | null;
+  postMessage: (answer: WorkerAnswer) => void;
 };
 
-async function answer(question: Question): Promise<Answer> {
+async function answer(question: WorkerQuestion): Promise<WorkerAnswer> {
   if (question.kind === 'check')
     return { id: question.id, kind: 'check', ...checkText(question.text, question.specs) };
   const { id, text, mocks, job, specs } = question;

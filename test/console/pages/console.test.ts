@@ -52,30 +52,6 @@ function listPages(): readonly (readonly [name: string, path: string])[] {
   ];
 }
 
-describe.each<Look>([
-  { theme: 'light', width: 1280 },
-  { theme: 'dark', width: 1280 },
-  { theme: 'light', width: 390 },
-  { theme: 'dark', width: 390 },
-])('in $theme at $width px', (look) => {
-  test('every page is drawn, says nothing wrong, and can be used by everyone', {
-    timeout: 60_000,
-  }, async () => {
-    const opened = await visit(look);
-    const findings: string[] = [];
-    for (const [name, path] of listPages()) {
-      await opened.go(path);
-      findings.push(...(await opened.axe()).map((finding) => `${name}: ${finding}`));
-      const wide = await opened.page.evaluate('document.documentElement.scrollWidth - innerWidth');
-      if (Number(wide) > 0) findings.push(`${name} is ${wide} px wider than the screen`);
-      await keepPicture(opened.page, `${name}-${look.theme}${look.width === 390 ? '-phone' : ''}`);
-    }
-    expect(findings).toEqual([]);
-    opened.expectQuiet();
-    await opened.close();
-  });
-});
-
 test('a link signs in once, and its code is gone from the address', async () => {
   const { url, request } = studio.capstan;
   const { body } = await request<LoginLink>('POST', '/v1/login-links');
@@ -187,4 +163,28 @@ test('another project sees nothing of the first', async () => {
   await opened.page.getByRole('alert').waitFor();
   opened.expectQuiet();
   await opened.close();
+});
+
+describe.each<Look>([
+  { theme: 'light', width: 1280 },
+  { theme: 'dark', width: 1280 },
+  { theme: 'light', width: 390 },
+  { theme: 'dark', width: 390 },
+])('in $theme at $width px', (look) => {
+  test('every page is drawn, says nothing wrong, and can be used by everyone', {
+    timeout: 60_000,
+  }, async () => {
+    const opened = await visit(look);
+    const findings: string[] = [];
+    for (const [name, path] of listPages()) {
+      await opened.go(path);
+      findings.push(...(await opened.axe()).map((finding) => `${name}: ${finding}`));
+      const wide = await opened.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      if (Number(wide) > 0) findings.push(`${name} is ${wide} px wider than the screen`);
+      await keepPicture(opened.page, `${name}-${look.theme}${look.width === 390 ? '-phone' : ''}`);
+    }
+    expect(findings).toEqual([]);
+    opened.expectQuiet();
+    await opened.close();
+  });
 });

@@ -51,6 +51,18 @@ const picky: Handler = (exec, response) =>
         error: `rate must be a whole number of Hz, not ${exec.input.rate}`,
       });
 
+const heartbeatMs = 20_000;
+
+/** As instances do that live longer than a test. */
+function keepAlive({ request }: Capstan, instances: readonly Instance[]): NodeJS.Timeout {
+  const names = ['trim', 'trim', 'join', 'resample'];
+  return setInterval(() => {
+    for (const [index, { endpoint }] of instances.entries()) {
+      void request('POST', `/v1/capabilities/${names[index]}/heartbeat`, { endpoint }).catch(() => undefined);
+    }
+  }, heartbeatMs);
+}
+
 async function startFleet(capstan: Capstan): Promise<Instance[]> {
   const rate = { type: 'object', properties: { rate: {} }, required: ['rate'] };
   const instances = await Promise.all([
@@ -79,6 +91,7 @@ export async function openStudio(): Promise<Studio> {
   await provideConsole(inject('packageFolder'));
   const capstan = await startCapstan();
   const instances = await startFleet(capstan);
+  const beats = keepAlive(capstan, instances);
   await capstan.request<PipelineSubmitted>('POST', '/v1/pipelines', reel, {
     'content-type': 'application/yaml',
   });
@@ -100,6 +113,7 @@ export async function openStudio(): Promise<Studio> {
     waiting,
     review: review_id,
     close: async () => {
+      clearInterval(beats);
       await Promise.all(instances.map((instance) => instance.stop()));
       await capstan.stop();
     },

@@ -17,9 +17,9 @@ const DecisionsTab = lazy(() =>
   import('./decisions-tab.tsx').then(({ DecisionsTab }) => ({ default: DecisionsTab })),
 );
 
-type TabName = (typeof capabilityTabs)[number];
+type CapabilityTab = (typeof capabilityTabs)[number];
 
-const tabs: readonly Tab<TabName>[] = [
+const tabs: readonly Tab<CapabilityTab>[] = [
   { name: 'fleet', label: 'Fleet' },
   { name: 'why', label: 'Why not this one?' },
   { name: 'try', label: 'Try it' },

@@ -4,7 +4,7 @@ import type { CompletionFacts } from '../../editor/completion.ts';
 import { GraphView } from '../../graph/graph-view.tsx';
 import { Button, EmptyState, PageHead } from '../../shared/parts.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
-import type { Checked, LiveSpecs } from '../../worker/messages.ts';
+import type { CheckedText, LiveSpecs } from '../../worker/messages.ts';
 import { useWorker } from '../../worker/use-worker.ts';
 import { type EditDraft, keepDraft } from './draft.ts';
 import { FindingList } from './finding-list.tsx';
@@ -17,9 +17,9 @@ const StoreDialog = lazy(() =>
   import('./store-dialog.tsx').then(({ StoreDialog }) => ({ default: StoreDialog })),
 );
 
-type View = 'graph' | 'plan' | 'try';
+type DeskView = 'graph' | 'plan' | 'try';
 
-const tabs: readonly Tab<View>[] = [
+const tabs: readonly Tab<DeskView>[] = [
   { name: 'graph', label: 'Graph', icon: 'workflow' },
   { name: 'plan', label: 'Plan', icon: 'route' },
   { name: 'try', label: 'Try with mocks', icon: 'play' },
@@ -32,7 +32,7 @@ export interface EditorDeskProps {
   readonly begin: EditDraft;
 }
 
-function factsOf({ definition }: Checked, specs: LiveSpecs): CompletionFacts {
+function factsOf({ definition }: CheckedText, specs: LiveSpecs): CompletionFacts {
   const steps = Object.fromEntries((definition?.steps ?? []).map(({ id, capability }) => [id, capability]));
   return { specs, steps, stepKeys, pipelineKeys };
 }
@@ -40,7 +40,7 @@ function factsOf({ definition }: Checked, specs: LiveSpecs): CompletionFacts {
 /** The text on the left; what it draws, costs and does on the right. */
 export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactElement {
   const [draft, setDraft] = useState(begin);
-  const [view, setView] = useState<View>('graph');
+  const [view, setView] = useState<DeskView>('graph');
   const [isStoring, setStoring] = useState(false);
   const worker = useWorker();
   const specs = useLiveSpecs();
@@ -107,7 +107,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
   );
 }
 
-function Drawn({ checked: { graph } }: { readonly checked: Checked }): ReactElement {
+function Drawn({ checked: { graph } }: { readonly checked: CheckedText }): ReactElement {
   if (graph === null)
     return (
       <EmptyState title="No graph yet">As soon as the text has no error, its graph is drawn here.</EmptyState>

@@ -5,9 +5,9 @@ import { describeItems, type NodeFacts } from '../../graph/node-model.ts';
 import { formatAmount, formatUsd } from '../../shared/money.ts';
 import { formatDuration } from '../../shared/time.ts';
 
-type LocalStep = LocalResult['steps'][number];
+type TriedStep = LocalResult['steps'][number];
 
-function countItems(steps: readonly LocalStep[], id: string): Record<string, number> | null {
+function countItems(steps: readonly TriedStep[], id: string): Record<string, number> | null {
   const counts: Record<string, number> = {};
   for (const step of steps)
     if (step.id === id && step.item > 0) counts[step.state] = (counts[step.state] ?? 0) + 1;
@@ -39,9 +39,9 @@ export function describeResult({ outcome, cost_usd, duration_ms, error }: LocalR
 }
 
 export const faults = ['refused', 'lost', 'late', 'error'] as const;
-export type Fault = (typeof faults)[number];
+export type TriedFault = (typeof faults)[number];
 
-const faultReplies: Readonly<Record<Fault, string>> = {
+const faultReplies: Readonly<Record<TriedFault, string>> = {
   refused: '{ refused: true }',
   lost: '{ times: 1, lost: true }',
   late: '{ delay: 10m }',
@@ -49,7 +49,7 @@ const faultReplies: Readonly<Record<Fault, string>> = {
 };
 
 /** The mocks with a first reply that lets a capability fail: what is there already comes after it. */
-export function withFault(mocks: string, capability: string, fault: Fault): string {
+export function withFault(mocks: string, capability: string, fault: TriedFault): string {
   const reply = faultReplies[fault];
   const lines = mocks.split('\n');
   const head = lines.findIndex((line) => new RegExp(`^  ${capability.replaceAll('.', '\\.')}:`).test(line));

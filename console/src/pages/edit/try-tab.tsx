@@ -4,7 +4,7 @@ import { GraphView } from '../../graph/graph-view.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { Button, EmptyState } from '../../shared/parts.tsx';
-import type { Checked, LiveSpecs, Tried } from '../../worker/messages.ts';
+import type { CheckedText, LiveSpecs, Tried } from '../../worker/messages.ts';
 import type { DefinitionWorker } from '../../worker/use-worker.ts';
 import { describeResult, faults, withFault, withResult } from './try-model.ts';
 
@@ -13,7 +13,7 @@ export interface TryTabProps {
   readonly text: string;
   readonly mocks: string;
   readonly specs: LiveSpecs;
-  readonly checked: Checked;
+  readonly checked: CheckedText;
   readonly onMocks: (mocks: string) => void;
 }
 

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react';
 import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { askPlainly } from '../../api/client.ts';
-import type { Checked, LiveSpecs } from '../../worker/messages.ts';
+import type { CheckedText, LiveSpecs } from '../../worker/messages.ts';
 import type { DefinitionWorker } from '../../worker/use-worker.ts';
 
 const mostSpecs = 60;
@@ -27,11 +27,11 @@ export function useLiveSpecs(): LiveSpecs {
   return Object.fromEntries(specs);
 }
 
-const nothing: Checked = { findings: [], definition: null, graph: null };
+const nothing: CheckedText = { findings: [], definition: null, graph: null };
 const pauseMs = 120;
 
 /** What the worker finds in the text; the last sound graph stays while the text is broken. */
-export function useChecked(worker: DefinitionWorker, text: string, specs: LiveSpecs): Checked {
+export function useChecked(worker: DefinitionWorker, text: string, specs: LiveSpecs): CheckedText {
   const [checked, setChecked] = useState(nothing);
   const known = JSON.stringify(Object.keys(specs));
   // biome-ignore lint/correctness/useExhaustiveDependencies: the worker is one, specs are told apart by their names

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
+import type { PipelineSummary } from '../../../../src/contracts/pipeline.ts';
 import { pipelinesQuery } from '../../api/pipelines.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { Icon } from '../../shared/icon.tsx';
@@ -41,49 +42,7 @@ export function PipelinesPage(): ReactElement {
           {({ items }) => {
             const shown = items.filter(({ pipeline }) => pipeline.includes(text));
             if (shown.length === 0) return <NoPipelines isFiltered={text !== ''} />;
-            return (
-              <table className={tableClass}>
-                <thead>
-                  <tr>
-                    <th>Pipeline</th>
-                    <th>Version</th>
-                    <th className="text-right!">Steps</th>
-                    <th className="text-right! max-sm:hidden">Stored</th>
-                    <th className="max-sm:hidden">
-                      <span className="sr-only">More</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {shown.map(({ pipeline, latest_version, description, steps, created_at }) => (
-                    <tr key={pipeline} className="hover:bg-sunken/60">
-                      <td className="min-w-0">
-                        <Link
-                          to="/pipelines/$name"
-                          params={{ name: pipeline }}
-                          className="font-medium hover:text-accent hover:underline"
-                        >
-                          {pipeline}
-                        </Link>
-                        {description === null ? null : (
-                          <div className="line-clamp-1 text-xs text-muted">{description}</div>
-                        )}
-                      </td>
-                      <td className="figure">{latest_version}</td>
-                      <td className="figure text-right!">{steps}</td>
-                      <td className="text-right! text-muted max-sm:hidden">
-                        <Ago at={created_at} />
-                      </td>
-                      <td className="text-right! max-sm:hidden">
-                        <Link to="/runs" search={{ pipeline }} className={linkClass}>
-                          runs
-                        </Link>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            );
+            return <PipelineTable pipelines={shown} />;
           }}
         </QueryView>
       </Panel>
@@ -107,5 +66,51 @@ function NoPipelines({ isFiltered }: { readonly isFiltered: boolean }): ReactEle
       </Link>{' '}
       that runs with mocks, with nothing registered; or run one from a file:
     </EmptyState>
+  );
+}
+
+function PipelineTable({ pipelines }: { readonly pipelines: readonly PipelineSummary[] }): ReactElement {
+  return (
+    <table className={tableClass}>
+      <thead>
+        <tr>
+          <th>Pipeline</th>
+          <th>Version</th>
+          <th className="text-right!">Steps</th>
+          <th className="text-right! max-sm:hidden">Stored</th>
+          <th className="max-sm:hidden">
+            <span className="sr-only">More</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {pipelines.map(({ pipeline, latest_version, description, steps, created_at }) => (
+          <tr key={pipeline} className="hover:bg-sunken/60">
+            <td className="min-w-0">
+              <Link
+                to="/pipelines/$name"
+                params={{ name: pipeline }}
+                className="font-medium hover:text-accent hover:underline"
+              >
+                {pipeline}
+              </Link>
+              {description === null ? null : (
+                <div className="line-clamp-1 text-xs text-muted">{description}</div>
+              )}
+            </td>
+            <td className="figure">{latest_version}</td>
+            <td className="figure text-right!">{steps}</td>
+            <td className="text-right! text-muted max-sm:hidden">
+              <Ago at={created_at} />
+            </td>
+            <td className="text-right! max-sm:hidden">
+              <Link to="/runs" search={{ pipeline }} className={linkClass}>
+                runs
+              </Link>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

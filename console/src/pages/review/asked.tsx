@@ -4,12 +4,12 @@ import type { Review } from '../../../../src/contracts/review.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { Panel } from '../../shared/parts.tsx';
-import type { Draft } from './model.ts';
+import type { DecisionDraft } from './model.ts';
 
 export interface AskedProps {
   readonly review: Review;
-  readonly draft: Draft;
-  readonly onDraft: (draft: Draft) => void;
+  readonly draft: DecisionDraft;
+  readonly onDraft: (draft: DecisionDraft) => void;
 }
 
 /** What was refused and why; beside it what is proposed, as a diff. */

@@ -3,12 +3,12 @@ import type { Review } from '../../../../src/contracts/review.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { actionWords, effectWords } from '../../review/review-words.ts';
 import { areaClass, fieldClass, Panel } from '../../shared/parts.tsx';
-import { type Draft, offeredActions } from './model.ts';
+import { type DecisionDraft, offeredActions } from './model.ts';
 
 export interface DecisionFormProps {
   readonly review: Review;
-  readonly draft: Draft;
-  readonly onDraft: (draft: Draft) => void;
+  readonly draft: DecisionDraft;
+  readonly onDraft: (draft: DecisionDraft) => void;
   readonly children: ReactNode;
 }
 
@@ -72,7 +72,7 @@ export function DecisionForm({ review, draft, onDraft, children }: DecisionFormP
   );
 }
 
-const textLabels: Partial<Record<Draft['action'], string>> = {
+const textLabels: Partial<Record<DecisionDraft['action'], string>> = {
   advise: 'What the model should do',
   merge: 'Id of the skill that stays',
   narrow: 'Errors that it is for, one pattern (RE2) a line',

@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Review, ReviewAction, ReviewDecision } from '../../../../src/contracts/review.ts';
 
-export interface Draft {
+export interface DecisionDraft {
   readonly action: ReviewAction;
   readonly proposal: number;
   /** The corrected input, or the output, as it is written. */
@@ -19,7 +19,7 @@ function inputOf({ payload }: Review): Json {
   return payload.proposals?.[0]?.input ?? payload.input ?? {};
 }
 
-export function beginDraft(review: Review): Draft {
+export function beginDraft(review: Review): DecisionDraft {
   const { actions, payload } = review;
   const hasProposal = (payload.proposals?.length ?? 0) > 0;
   const first = preferred.find((action) => actions.includes(action) && (action !== 'approve' || hasProposal));
@@ -40,7 +40,7 @@ export function offeredActions({ actions, payload }: Review): readonly ReviewAct
   return actions.filter((action) => action !== 'approve' || hasProposal);
 }
 
-export function toDecision(draft: Draft, review: Review): ReviewDecision {
+export function toDecision(draft: DecisionDraft, review: Review): ReviewDecision {
   const { action, value, text, usd, note, remember, proposal } = draft;
   const common = { action, ...(note.trim() === '' ? {} : { note: note.trim() }) };
   const canRemember = review.kind === 'escalation';
@@ -74,7 +74,7 @@ export function toDecision(draft: Draft, review: Review): ReviewDecision {
 }
 
 /** Why the draft cannot be sent yet; null when it can. */
-export function whatIsMissing({ action, text, usd }: Draft): string | null {
+export function whatIsMissing({ action, text, usd }: DecisionDraft): string | null {
   if (action === 'advise' && text.trim() === '') return 'Write what should be done.';
   if (action === 'raise' && !(Number(usd) > 0)) return 'Give the new ceiling in USD.';
   if (action === 'merge' && text.trim() === '') return 'Give the id of the skill that stays.';

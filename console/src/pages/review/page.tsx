@@ -10,7 +10,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { Asked } from './asked.tsx';
 import { Decided } from './decided.tsx';
 import { DecisionForm } from './decision-form.tsx';
-import { beginDraft, type Draft, offeredActions, toDecision, whatIsMissing } from './model.ts';
+import { beginDraft, type DecisionDraft, offeredActions, toDecision, whatIsMissing } from './model.ts';
 import { ReviewHead } from './review-head.tsx';
 import { Tried } from './tried.tsx';
 import { useClaim } from './use-claim.ts';
@@ -50,7 +50,7 @@ function ReviewOpen({ review }: { readonly review: Review }): ReactElement {
 
 function ToDecide({ review }: { readonly review: Review }): ReactElement {
   const queries = useQueryClient();
-  const [draft, setDraft] = useState<Draft>(() => beginDraft(review));
+  const [draft, setDraft] = useState<DecisionDraft>(() => beginDraft(review));
   const { go } = useNeighbours(review.review_id);
   const claim = useClaim(review);
   const decide = useMutation({

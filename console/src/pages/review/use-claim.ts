@@ -6,14 +6,14 @@ import { claimReview } from '../../api/reviews.ts';
 /** Shorter than a claim lasts. */
 const prolongMs = 60_000;
 
-export interface Claim {
+export interface ReviewClaim {
   /** Of the review as it is claimed. */
   readonly version: number;
   readonly error: Error | null;
 }
 
 /** Claims the review when it is opened, and again while it stays open. */
-export function useClaim(review: Review): Claim {
+export function useClaim(review: Review): ReviewClaim {
   const queries = useQueryClient();
   const { review_id } = review;
   const { mutate, error } = useMutation({

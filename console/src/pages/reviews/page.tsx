@@ -18,7 +18,6 @@ export function ReviewsPage(): ReactElement {
   const session = useQuery(sessionQuery);
   const assignee = mine ? session.data?.key_id : undefined;
   const query = useQuery({ ...openReviewsQuery({ kind, assignee }), refetchInterval: usePolling() });
-  const decided = useQuery(decidedReviewsQuery());
   const [place, setPlace] = useState(0);
   const reviews = query.data ?? [];
   const open = (): void => {
@@ -85,17 +84,23 @@ export function ReviewsPage(): ReactElement {
           }
         </QueryView>
       </Panel>
-      {(decided.data?.items.length ?? 0) === 0 ? null : (
-        <Panel title="Decided" isTight className="mt-4">
-          <ul className="divide-y divide-line opacity-80">
-            {decided.data?.items.slice(0, 10).map((review) => (
-              <li key={review.review_id}>
-                <ReviewLine review={review} />
-              </li>
-            ))}
-          </ul>
-        </Panel>
-      )}
+      <LastDecided />
     </>
+  );
+}
+
+function LastDecided(): ReactElement | null {
+  const items = useQuery(decidedReviewsQuery()).data?.items ?? [];
+  if (items.length === 0) return null;
+  return (
+    <Panel title="Decided" isTight className="mt-4">
+      <ul className="divide-y divide-line">
+        {items.slice(0, 10).map((review) => (
+          <li key={review.review_id}>
+            <ReviewLine review={review} />
+          </li>
+        ))}
+      </ul>
+    </Panel>
   );
 }

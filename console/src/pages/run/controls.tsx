@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { lazy, type ReactElement, Suspense, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
-import { controlRun, type RunControl } from '../../api/runs.ts';
+import { type AskedControl, controlRun } from '../../api/runs.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { controlsOf } from './model.ts';
@@ -19,10 +19,10 @@ export function RunControls({ run }: { readonly run: Run }): ReactElement {
   const [open, setOpen] = useState<'rerun' | 'raise' | null>(null);
   const can = controlsOf(run);
   const control = useMutation({
-    mutationFn: (what: RunControl) => controlRun(run.run_id, what),
+    mutationFn: (what: AskedControl) => controlRun(run.run_id, what),
     onSettled: () => queries.invalidateQueries({ queryKey: ['run', run.run_id] }),
   });
-  const button = (what: RunControl, text: string, icon: 'pause' | 'play' | 'square'): ReactElement => (
+  const button = (what: AskedControl, text: string, icon: 'pause' | 'play' | 'square'): ReactElement => (
     <Button
       icon={icon}
       look={what === 'cancel' ? 'danger' : 'plain'}

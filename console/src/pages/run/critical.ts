@@ -1,6 +1,6 @@
 import type { RunStep } from '../../../../src/contracts/run.ts';
 import { findCriticalPath } from '../../../../src/core/dag/critical-path.ts';
-import type { GraphEdge } from '../../api/added-shapes.ts';
+import type { DrawnEdge } from '../../api/added-shapes.ts';
 import { passedMs } from '../../graph/node-model.ts';
 
 const fewest = 3;
@@ -8,7 +8,7 @@ const fewest = 3;
 /** Ids of the chain that the run has waited for longest, by what its steps took so far; none of a short run. */
 export function findCritical(
   steps: readonly RunStep[],
-  edges: readonly GraphEdge[],
+  edges: readonly DrawnEdge[],
   now: number,
 ): readonly string[] {
   if (steps.length < fewest) return [];

@@ -9,9 +9,9 @@ import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 
-type Choice = 'failed' | 'all' | 'from';
+type RerunChoice = 'failed' | 'all' | 'from';
 
-function toRequest(choice: Choice, from: string): RerunRequest {
+function toRequest(choice: RerunChoice, from: string): RerunRequest {
   if (choice === 'failed') return { only_failed: true };
   return choice === 'from' && from !== '' ? { from: [from] } : {};
 }
@@ -24,7 +24,7 @@ export function RerunDialog({
   readonly run: Run;
   readonly onClose: () => void;
 }): ReactElement {
-  const [choice, setChoice] = useState<Choice>(run.state === 'succeeded' ? 'all' : 'failed');
+  const [choice, setChoice] = useState<RerunChoice>(run.state === 'succeeded' ? 'all' : 'failed');
   const [from, setFrom] = useState(run.steps[0]?.id ?? '');
   const navigate = useNavigate();
   const request = toRequest(choice, from);
@@ -39,7 +39,7 @@ export function RerunDialog({
       void navigate({ to: '/runs/$runId', params: { runId: run_id }, search: {} });
     },
   });
-  const radio = (value: Choice, text: string): ReactElement => (
+  const radio = (value: RerunChoice, text: string): ReactElement => (
     <label className="flex items-center gap-2">
       <input type="radio" name="choice" checked={choice === value} onChange={() => setChoice(value)} />
       {text}

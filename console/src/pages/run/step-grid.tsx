@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useRef } from 'react';
 import type { RunStep } from '../../../../src/contracts/run.ts';
-import type { GraphEdge } from '../../api/added-shapes.ts';
+import type { DrawnEdge } from '../../api/added-shapes.ts';
 import { nodeOfStep } from '../../graph/node-model.ts';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { useNow } from '../../shared/use-now.ts';
@@ -9,7 +9,7 @@ import type { RunViewProps } from './run-view-props.ts';
 
 export interface StepGridProps extends Pick<RunViewProps, 'search' | 'onSearch'> {
   readonly steps: readonly RunStep[];
-  readonly edges: readonly GraphEdge[];
+  readonly edges: readonly DrawnEdge[];
   readonly runId: string;
 }
 

@@ -2,9 +2,9 @@ import type { ReactElement } from 'react';
 import type { runViews } from '../../searches.ts';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 
-type View = (typeof runViews)[number];
+type RunViewName = (typeof runViews)[number];
 
-const tabs: readonly Tab<View>[] = [
+const tabs: readonly Tab<RunViewName>[] = [
   { name: 'graph', label: 'Graph', icon: 'workflow' },
   { name: 'timeline', label: 'Timeline', icon: 'chart-gantt' },
   { name: 'log', label: 'Log', icon: 'scroll-text' },
@@ -15,8 +15,8 @@ export function ViewTabs({
   view,
   onChoose,
 }: {
-  readonly view: View;
-  readonly onChoose: (view: View) => void;
+  readonly view: RunViewName;
+  readonly onChoose: (view: RunViewName) => void;
 }): ReactElement {
   return <Tabs label="Views of the run" tabs={tabs} chosen={view} onChoose={onChoose} />;
 }

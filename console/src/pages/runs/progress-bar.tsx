@@ -1,10 +1,10 @@
 import type { ReactElement } from 'react';
-import type { Progress } from './model.ts';
+import type { ShownProgress } from './model.ts';
 
 export function ProgressBar({
   progress: { done, all, failed },
 }: {
-  readonly progress: Progress;
+  readonly progress: ShownProgress;
 }): ReactElement {
   const share = (count: number): string => `${(100 * count) / all}%`;
   return (

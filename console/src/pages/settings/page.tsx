@@ -9,9 +9,9 @@ import { LimitsTab } from './limits-tab.tsx';
 import { ProjectsTab } from './projects-tab.tsx';
 import { ThemeTab } from './theme-tab.tsx';
 
-type TabName = (typeof settingsTabs)[number];
+type SettingsTab = (typeof settingsTabs)[number];
 
-const tabs: readonly Tab<TabName>[] = [
+const tabs: readonly Tab<SettingsTab>[] = [
   { name: 'access', label: 'Keys' },
   { name: 'projects', label: 'Projects' },
   { name: 'audit', label: 'Audit' },
@@ -19,7 +19,7 @@ const tabs: readonly Tab<TabName>[] = [
   { name: 'theme', label: 'Theme' },
 ];
 
-const views: Readonly<Record<TabName, () => ReactElement>> = {
+const views: Readonly<Record<SettingsTab, () => ReactElement>> = {
   access: KeysTab,
   projects: ProjectsTab,
   audit: AuditTab,

@@ -14,7 +14,7 @@ export interface ItemChoiceProps {
   readonly onChoose: (item: number | undefined) => void;
 }
 
-interface ItemPage {
+interface StepItems {
   readonly items: readonly RunStepItem[];
 }
 
@@ -22,7 +22,7 @@ interface ItemPage {
 export function ItemChoice({ runId, stepId, items, item, onChoose }: ItemChoiceProps): ReactElement {
   const query = useQuery({
     queryKey: ['run', runId, 'items', stepId, JSON.stringify(items)],
-    queryFn: () => askPlainly<ItemPage>(`/v1/runs/${runId}/steps/${stepId}/items?limit=200`),
+    queryFn: () => askPlainly<StepItems>(`/v1/runs/${runId}/steps/${stepId}/items?limit=200`),
   });
   return (
     <label className="mb-2 flex flex-wrap items-center gap-2 text-sm text-muted">

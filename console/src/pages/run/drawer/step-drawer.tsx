@@ -23,9 +23,9 @@ const DecisionTab = lazy(() =>
 const LadderTab = lazy(() => import('./ladder-tab.tsx').then(({ LadderTab }) => ({ default: LadderTab })));
 const Sheet = lazy(() => import('../../../shared/dialog.tsx').then(({ Dialog }) => ({ default: Dialog })));
 
-type TabName = (typeof stepTabs)[number];
+type StepTab = (typeof stepTabs)[number];
 
-const tabs: readonly Tab<TabName>[] = [
+const tabs: readonly Tab<StepTab>[] = [
   { name: 'result', label: 'Result' },
   { name: 'attempts', label: 'Attempts' },
   { name: 'decision', label: 'Decision' },
@@ -34,7 +34,7 @@ const tabs: readonly Tab<TabName>[] = [
   { name: 'log', label: 'Log' },
 ];
 
-const views: Readonly<Record<TabName, (props: StepTabProps) => ReactNode>> = {
+const views: Readonly<Record<StepTab, (props: StepTabProps) => ReactNode>> = {
   result: (props) => <ResultTab {...props} />,
   attempts: (props) => <AttemptsTab {...props} />,
   decision: (props) => <DecisionTab {...props} />,
