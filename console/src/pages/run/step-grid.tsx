@@ -15,7 +15,7 @@ export interface StepGridProps extends Pick<RunViewProps, 'search' | 'onSearch'>
 
 const rowHeight = 44;
 const columns =
-  'grid grid-cols-[minmax(8rem,1.4fr)_minmax(6.5rem,1fr)_5rem_5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
+  'grid grid-cols-[minmax(0,1.2fr)_minmax(0,1fr)_4.5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
 
 /** Every step as a row, with what it comes after: what the graph shows, in words. */
 export function StepGrid({ steps, edges, search, onSearch }: StepGridProps): ReactElement {
@@ -45,7 +45,7 @@ export function StepGrid({ steps, edges, search, onSearch }: StepGridProps): Rea
         <span role="columnheader" className="text-right">
           Took
         </span>
-        <span role="columnheader" className="text-right">
+        <span role="columnheader" className="text-right max-md:hidden">
           USD
         </span>
       </div>
@@ -85,7 +85,7 @@ export function StepGrid({ steps, edges, search, onSearch }: StepGridProps): Rea
                 <span role="cell" className="figure text-right">
                   {facts.time}
                 </span>
-                <span role="cell" className="figure text-right">
+                <span role="cell" className="figure text-right max-md:hidden">
                   {facts.money}
                 </span>
               </div>
