@@ -1,8 +1,13 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { CapabilityDetail, CapabilitySummary } from '../../../src/contracts/capability.ts';
-import type { Decision, DecisionDetail, ExecAnswer } from '../../../src/contracts/decision.ts';
+import type {
+  Decision,
+  DecisionDetail,
+  DecisionListed,
+  ExecAnswer,
+} from '../../../src/contracts/decision.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { CheckedInput, DecisionRows } from './added-shapes.ts';
+import type { InputVerdict } from '../../../src/contracts/review.ts';
 import { askPlainly, newIdempotencyKey } from './client.ts';
 
 interface CapabilityPage {
@@ -35,7 +40,10 @@ export function decisionQuery(decisionId: string) {
 export function decisionsQuery(capability: string) {
   return queryOptions({
     queryKey: ['decisions', capability],
-    queryFn: () => askPlainly<DecisionRows>(`/v1/decisions?capability=${capability}&limit=100`),
+    queryFn: () =>
+      askPlainly<{ readonly items: readonly DecisionListed[] }>(
+        `/v1/decisions?capability=${capability}&limit=100`,
+      ),
   });
 }
 
@@ -51,7 +59,7 @@ export function askRoute(question: RouteQuestion): Promise<Decision> {
   return askPlainly('/v1/route', { method: 'POST', body: question });
 }
 
-export function checkInput(capability: string, input: Json): Promise<CheckedInput> {
+export function checkInput(capability: string, input: Json): Promise<InputVerdict> {
   return askPlainly(`/v1/capabilities/${capability}/check`, { method: 'POST', body: { input } });
 }
 

@@ -1,6 +1,11 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { Budget, CostPeriod, CostSummary, LedgerEntry } from '../../../src/contracts/money.ts';
-import type { CostsInTime } from './added-shapes.ts';
+import type {
+  Budget,
+  CostPeriod,
+  CostSeries,
+  CostSummary,
+  LedgerEntry,
+} from '../../../src/contracts/money.ts';
 import { askPlainly } from './client.ts';
 
 export function costsQuery(period: CostPeriod) {
@@ -17,7 +22,7 @@ export function costSeriesQuery(period: CostPeriod, by: Grouping) {
   const bucket = period === 'day' ? 'hour' : 'day';
   return queryOptions({
     queryKey: ['costs', 'series', period, by],
-    queryFn: () => askPlainly<CostsInTime>(`/v1/costs/series?period=${period}&bucket=${bucket}&by=${by}`),
+    queryFn: () => askPlainly<CostSeries>(`/v1/costs/series?period=${period}&bucket=${bucket}&by=${by}`),
   });
 }
 

@@ -14,11 +14,6 @@ interface PageOf<Item> {
   readonly next_cursor: string | null;
 }
 
-/** As it was written, where the server has kept it. */
-export interface StoredVersion extends PipelineVersion {
-  readonly source?: { readonly text: string; readonly content_type: string };
-}
-
 export function pipelinesQuery() {
   return queryOptions({
     queryKey: ['pipelines'],
@@ -30,7 +25,7 @@ export function pipelineQuery(name: string, version?: string) {
   const path = `/v1/pipelines/${name}${version === undefined ? '' : `/versions/${encodeURIComponent(version)}`}`;
   return queryOptions({
     queryKey: ['pipeline', name, 'version', version ?? 'latest'],
-    queryFn: () => askPlainly<StoredVersion>(path),
+    queryFn: () => askPlainly<PipelineVersion>(path),
   });
 }
 

@@ -13,7 +13,7 @@ export interface ReviewsFilter {
 }
 
 async function readOpen(filter: ReviewsFilter): Promise<ReviewSummary[]> {
-  const query = new URLSearchParams({ limit: '200' });
+  const query = new URLSearchParams({ limit: '200', order: 'due_at' });
   for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, value);
   const pages = await Promise.all(
     (['open', 'claimed'] as const).map((state) =>

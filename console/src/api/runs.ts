@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { EventPage } from '../../../src/contracts/event.ts';
 import type { RerunPreview, RerunRequest, Run, StepDetail } from '../../../src/contracts/run.ts';
-import type { DrawnRun, RunsInTime, TimelineTable } from './added-shapes.ts';
+import type { RunGraph, RunsSummary, RunTimeline } from '../../../src/contracts/run-picture.ts';
 import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
 
 export interface RunsFilter {
@@ -40,7 +40,7 @@ export function runsSummaryQuery(filter: {
 }) {
   return queryOptions({
     queryKey: ['runs', 'summary', filter],
-    queryFn: () => askPlainly<RunsInTime>(`/v1/runs/summary?${toQuery(filter)}`),
+    queryFn: () => askPlainly<RunsSummary>(`/v1/runs/summary?${toQuery(filter)}`),
     staleTime: 10_000,
   });
 }
@@ -56,7 +56,7 @@ export function runQuery(runId: string) {
 export function runGraphQuery(runId: string) {
   return queryOptions({
     queryKey: ['run', runId, 'graph'],
-    queryFn: () => askPlainly<DrawnRun>(`/v1/runs/${runId}/graph`),
+    queryFn: () => askPlainly<RunGraph>(`/v1/runs/${runId}/graph`),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
@@ -66,12 +66,12 @@ const mostTimelinePages = 20;
 export function timelineQuery(runId: string) {
   return queryOptions({
     queryKey: ['run', runId, 'timeline'],
-    queryFn: async (): Promise<TimelineTable> => {
-      const rows: TimelineTable['rows'][number][] = [];
+    queryFn: async (): Promise<RunTimeline> => {
+      const rows: RunTimeline['rows'][number][] = [];
       let cursor: string | null | undefined;
       for (let page = 0; page < mostTimelinePages; page++) {
         const query = toQuery({ cursor: cursor ?? undefined });
-        const answer = await askPlainly<TimelineTable>(`/v1/runs/${runId}/timeline?${query}`);
+        const answer = await askPlainly<RunTimeline>(`/v1/runs/${runId}/timeline?${query}`);
         rows.push(...answer.rows);
         cursor = answer.next_cursor;
         if (cursor === null) return { ...answer, rows };

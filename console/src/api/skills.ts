@@ -1,6 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { Skill, SkillPatch, SkillUse } from '../../../src/contracts/skill.ts';
-import type { WorthOfSkill } from './added-shapes.ts';
+import type { Skill, SkillPatch, SkillUse, SkillWorth } from '../../../src/contracts/skill.ts';
 import { askPlainly } from './client.ts';
 
 export function skillsQuery() {
@@ -21,7 +20,7 @@ export function skillUsesQuery(id: string) {
 export function skillWorthQuery(id: string) {
   return queryOptions({
     queryKey: ['skill', id, 'worth'],
-    queryFn: () => askPlainly<WorthOfSkill>(`/skills/${id}/worth`),
+    queryFn: () => askPlainly<SkillWorth>(`/skills/${id}/worth`),
   });
 }
 

@@ -1,7 +1,7 @@
 /** What past calls would have cost if one instance had not been there, by the function that chose then. */
+import type { DecisionListed } from '../../../src/contracts/decision.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
 import { readInputs } from '../../../src/core/routing/replay.ts';
-import type { DecisionRows } from '../api/added-shapes.ts';
 
 export interface WithoutResult {
   /** Calls that would have gone elsewhere. */
@@ -12,7 +12,7 @@ export interface WithoutResult {
   readonly moreUsd: number;
 }
 
-export function without(decisions: DecisionRows['items'], endpoint: string): WithoutResult {
+export function without(decisions: readonly DecisionListed[], endpoint: string): WithoutResult {
   let moved = 0;
   let stranded = 0;
   let moreUsd = 0;

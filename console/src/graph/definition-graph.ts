@@ -1,11 +1,12 @@
 /** The graph of a definition, with what a plan says of its steps. */
+
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { analyseDefinition } from '../../../src/core/definition/step-graph.ts';
 import { showGraph } from '../../../src/definitions/definition-graph.ts';
-import type { DrawnEdge } from '../api/added-shapes.ts';
 import { formatAmount } from '../shared/money.ts';
 import { formatDuration } from '../shared/time.ts';
+import type { DrawnEdge } from './drawn-step.ts';
 import { describeKind, type NodeFacts } from './node-model.ts';
 
 export interface DrawnGraph {

@@ -7,9 +7,9 @@ import {
   ReactFlowProvider,
   useStore,
 } from '@xyflow/react';
+import type { DrawnEdge } from './drawn-step.ts';
 import '@xyflow/react/dist/base.css';
 import { type MouseEvent, type ReactElement, useMemo, useRef } from 'react';
-import type { DrawnEdge } from '../api/added-shapes.ts';
 import { FarCanvas } from './far-canvas.tsx';
 import { type GraphLayout, layoutGraph, nodeAt, nodeHeight, nodeWidth, toPath } from './layout.ts';
 import { LineEdge } from './line-edge.tsx';

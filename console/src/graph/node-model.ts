@@ -1,9 +1,10 @@
 /** What a node of a graph says: of a run, of a plan, or of a definition alone. */
+
 import type { RunStep } from '../../../src/contracts/run.ts';
-import type { DrawnStep } from '../api/added-shapes.ts';
 import { formatAmount } from '../shared/money.ts';
 import { describeAwaiting, type ShownState, stateLooks } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
+import type { DrawnStep } from './drawn-step.ts';
 
 export interface NodeFacts {
   readonly id: string;

@@ -1,9 +1,10 @@
 /** What frames change in what the page knows: small things in place, the rest is read again. */
+
 import type { QueryClient } from '@tanstack/react-query';
 import type { CapabilityDetail, CapabilitySummary, Instance } from '../../../src/contracts/capability.ts';
 import type { Budget } from '../../../src/contracts/money.ts';
 import type { Run, RunSummary } from '../../../src/contracts/run.ts';
-import type { LiveFrame, RunTold } from './frame.ts';
+import type { RunFrame, StreamFrame } from '../../../src/contracts/stream.ts';
 
 interface Page<Item> {
   readonly items: readonly Item[];
@@ -21,12 +22,12 @@ export function putInstance(instances: readonly Instance[], changed: Instance): 
     : [...instances, changed];
 }
 
-export function patchRun<Shown extends RunSummary | Run>(run: Shown, frame: RunTold): Shown {
+export function patchRun<Shown extends RunSummary | Run>(run: Shown, frame: RunFrame): Shown {
   const { state, cost_usd, reserved_usd, awaiting } = frame;
   return { ...run, state, cost_usd, reserved_usd, awaiting };
 }
 
-function applyRun(queries: QueryClient, frame: RunTold): void {
+function applyRun(queries: QueryClient, frame: RunFrame): void {
   let isListed = false;
   queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
     if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
@@ -34,7 +35,7 @@ function applyRun(queries: QueryClient, frame: RunTold): void {
     const items = page.items.map((run) => (run.run_id === frame.run_id ? patchRun(run, frame) : run));
     return { ...page, items };
   });
-  queries.setQueryData<Readonly<Record<string, RunTold>>>(['runs', 'frames'], (frames = {}) => ({
+  queries.setQueryData<Readonly<Record<string, RunFrame>>>(['runs', 'frames'], (frames = {}) => ({
     ...frames,
     [frame.run_id]: frame,
   }));
@@ -65,7 +66,7 @@ function applyBudget(queries: QueryClient, budget: Budget): void {
 }
 
 /** Of `step` frames the run page takes care itself. */
-export function applyFrame(queries: QueryClient, frame: LiveFrame): void {
+export function applyFrame(queries: QueryClient, frame: StreamFrame): void {
   switch (frame.kind) {
     case 'run':
       applyRun(queries, frame.data);

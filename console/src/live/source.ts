@@ -1,8 +1,9 @@
 /** The EventSource of a project, opened anew when other runs are looked at; it goes on after the last frame it had. */
-import { type Contact, frameKinds, type LiveFrame } from './frame.ts';
+import type { StreamFrame } from '../../../src/contracts/stream.ts';
+import { type Contact, frameKinds } from './frame.ts';
 
 export interface SourceListener {
-  onFrame(frame: LiveFrame): void;
+  onFrame(frame: StreamFrame): void;
   onContact(contact: Contact): void;
 }
 
@@ -24,7 +25,7 @@ function toAddress(project: string, runs: readonly string[], after: string): str
 }
 
 interface SourceHandlers {
-  readonly onFrame: (kind: LiveFrame['kind'], event: MessageEvent<string>) => void;
+  readonly onFrame: (kind: StreamFrame['kind'], event: MessageEvent<string>) => void;
   readonly onOpen: () => void;
   readonly onError: (opened: EventSource) => void;
 }
@@ -52,7 +53,7 @@ export function openSource(project: string, listener: SourceListener): FrameSour
     source = connect(toAddress(project, runs, last), {
       onFrame: (kind, event) => {
         last = event.lastEventId;
-        listener.onFrame({ kind, data: kind === 'reset' ? null : JSON.parse(event.data) } as LiveFrame);
+        listener.onFrame({ kind, data: kind === 'reset' ? null : JSON.parse(event.data) } as StreamFrame);
       },
       onOpen: () => {
         lostSince = null;

@@ -3,17 +3,18 @@
  * hands frames on; when it closes, another gets the lock. Each tab says which runs it looks at, and the stream is opened
  * anew when that changes. Where there are no locks (no secure context), each tab polls instead.
  */
-import type { Contact, LiveFrame } from './frame.ts';
+import type { StreamFrame } from '../../../src/contracts/stream.ts';
+import type { Contact } from './frame.ts';
 import { openSource } from './source.ts';
 
 type TabMessage =
-  | { readonly kind: 'frames'; readonly frames: readonly LiveFrame[] }
+  | { readonly kind: 'frames'; readonly frames: readonly StreamFrame[] }
   | { readonly kind: 'contact'; readonly contact: Contact }
   | { readonly kind: 'wants'; readonly tab: string; readonly runs: readonly string[] }
   | { readonly kind: 'who' };
 
 export interface StreamListener {
-  onFrames(frames: readonly LiveFrame[]): void;
+  onFrames(frames: readonly StreamFrame[]): void;
   onContact(contact: Contact): void;
 }
 
@@ -95,8 +96,8 @@ function lead(hub: Hub, closed: AbortSignal): Promise<void> {
 }
 
 /** Hands on what came in at most 30 times a second. */
-function gather(send: (frames: readonly LiveFrame[]) => void): (frame: LiveFrame) => void {
-  let frames: LiveFrame[] = [];
+function gather(send: (frames: readonly StreamFrame[]) => void): (frame: StreamFrame) => void {
+  let frames: StreamFrame[] = [];
   const flush = (): void => {
     const gathered = frames;
     frames = [];

@@ -1,7 +1,7 @@
 /** The bars of a row: when a call waited, when it was called, and behind it what the router expected. */
 import type { Tone } from '../shared/state.ts';
 import type { TimeScale } from './scale.ts';
-import type { TimelineCall, TimelineRow } from './timeline-model.ts';
+import type { TimelineCall, TimelineLine } from './timeline-model.ts';
 
 export interface Bar {
   readonly key: string;
@@ -28,7 +28,7 @@ export interface BarOptions {
   readonly now: number;
 }
 
-export function toTimeBars({ calls, fold }: TimelineRow, { scale, now }: BarOptions): Bar[] {
+export function toTimeBars({ calls, fold }: TimelineLine, { scale, now }: BarOptions): Bar[] {
   return calls.flatMap((call, index): Bar[] => {
     const lane = fold === null ? Math.min(index, mostLanes - 1) : 0;
     const ready = Date.parse(call.ready_at ?? '') || null;
@@ -66,7 +66,7 @@ export function toTimeBars({ calls, fold }: TimelineRow, { scale, now }: BarOpti
 }
 
 /** By money: how much of the greatest sum of a row each call has cost, and what was expected of it. */
-export function toMoneyBars({ calls }: TimelineRow, most: number): Bar[] {
+export function toMoneyBars({ calls }: TimelineLine, most: number): Bar[] {
   let left = 0;
   const expected = calls.reduce((sum, { expected_usd }) => sum + (expected_usd ?? 0), 0);
   const bars: Bar[] = [

@@ -1,6 +1,7 @@
 /** A run's calls as bars in time, or in money: one row per step or item, its deliveries stacked in it. */
+
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { TimelineTable } from '../api/added-shapes.ts';
+import type { RunTimeline } from '../../../src/contracts/run-picture.ts';
 
 export interface TimelineCall {
   readonly step_id: string;
@@ -21,7 +22,7 @@ export interface TimelineCall {
 }
 
 /** The table that the server sends, as objects. */
-export function readCalls({ columns, rows }: Pick<TimelineTable, 'columns' | 'rows'>): TimelineCall[] {
+export function readCalls({ columns, rows }: Pick<RunTimeline, 'columns' | 'rows'>): TimelineCall[] {
   return rows.map(
     (row) =>
       Object.fromEntries(
@@ -30,7 +31,7 @@ export function readCalls({ columns, rows }: Pick<TimelineTable, 'columns' | 'ro
   );
 }
 
-export interface TimelineRow {
+export interface TimelineLine {
   readonly key: string;
   readonly step_id: string;
   readonly item: number | null;
@@ -82,12 +83,12 @@ function groupCalls(calls: readonly TimelineCall[]): Map<string, TimelineCall[]>
 }
 
 /** Rows in the order in which steps began. */
-export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOptions): TimelineRow[] {
+export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOptions): TimelineLine[] {
   const byStep = groupCalls(calls);
   const ordered = [...byStep].sort(
     ([, a], [, b]) => Math.min(...a.map(beginOf)) - Math.min(...b.map(beginOf)),
   );
-  return ordered.flatMap(([step_id, own]): TimelineRow[] => {
+  return ordered.flatMap(([step_id, own]): TimelineLine[] => {
     const items = new Map<number, TimelineCall[]>();
     for (const call of own) {
       if (call.item === null || call.item === 0) continue;
@@ -95,10 +96,10 @@ export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOp
     }
     const isOpen = open.has(step_id);
     const fold = items.size === 0 ? null : { isOpen, items: items.size };
-    const head: TimelineRow = { key: step_id, step_id, item: null, depth: 0, calls: own, fold };
+    const head: TimelineLine = { key: step_id, step_id, item: null, depth: 0, calls: own, fold };
     if (!isOpen) return [head];
     const below = pickItems(items, all.has(step_id), now).map(
-      ([item, some]): TimelineRow => ({
+      ([item, some]): TimelineLine => ({
         key: `${step_id} ${item}`,
         step_id,
         item,
@@ -119,7 +120,8 @@ export function surpriseOf(call: TimelineCall, by: 'time' | 'money'): number {
 }
 
 /** Steps whose calls were worst against what was expected come first. */
-export function sortBySurprise(rows: readonly TimelineRow[], by: 'time' | 'money'): TimelineRow[] {
-  const worst = ({ calls }: TimelineRow): number => Math.max(0, ...calls.map((call) => surpriseOf(call, by)));
+export function sortBySurprise(rows: readonly TimelineLine[], by: 'time' | 'money'): TimelineLine[] {
+  const worst = ({ calls }: TimelineLine): number =>
+    Math.max(0, ...calls.map((call) => surpriseOf(call, by)));
   return rows.filter(({ depth }) => depth === 0).toSorted((a, b) => worst(b) - worst(a));
 }

@@ -6,10 +6,10 @@ import { toneFill } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
 import { type Bar, sumOfCalls, toMoneyBars, toTimeBars } from './bars.ts';
 import { createTimeScale, type TimeScale } from './scale.ts';
-import type { TimelineRow } from './timeline-model.ts';
+import type { TimelineLine } from './timeline-model.ts';
 
 export interface TimelineProps {
-  readonly rows: readonly TimelineRow[];
+  readonly rows: readonly TimelineLine[];
   readonly by: 'time' | 'money';
   readonly now: number;
   readonly selected: string | undefined;
@@ -19,7 +19,7 @@ export interface TimelineProps {
 
 const rowHeight = 34;
 
-function busyOf(rows: readonly TimelineRow[], now: number) {
+function busyOf(rows: readonly TimelineLine[], now: number) {
   return rows.flatMap(({ calls }) =>
     calls.flatMap(({ ready_at, started_at, finished_at }) => {
       const from = Date.parse(ready_at ?? started_at ?? '');
@@ -83,7 +83,7 @@ export function Timeline({ rows, by, now, selected, onSelect, onToggle }: Timeli
   );
 }
 
-function totalOf({ calls }: TimelineRow, by: TimelineProps['by'], now: number): string {
+function totalOf({ calls }: TimelineLine, by: TimelineProps['by'], now: number): string {
   if (by === 'money') return `${formatAmount(sumOfCalls(calls))}`;
   const begins = calls
     .map(({ ready_at, started_at }) => Date.parse(ready_at ?? started_at ?? ''))
@@ -96,7 +96,7 @@ function RowName({
   row,
   onSelect,
   onToggle,
-}: { readonly row: TimelineRow } & Pick<TimelineProps, 'onSelect' | 'onToggle'>): ReactElement {
+}: { readonly row: TimelineLine } & Pick<TimelineProps, 'onSelect' | 'onToggle'>): ReactElement {
   const { fold, step_id, item, depth } = row;
   return (
     <div className={`flex w-32 shrink-0 items-center gap-1 md:w-52 ${depth === 1 ? 'pl-8' : 'pl-3'}`}>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
-import type { DecisionRows } from '../../api/added-shapes.ts';
+import type { DecisionListed } from '../../../../src/contracts/decision.ts';
 import { decisionsQuery } from '../../api/capabilities.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { without } from '../../decision/without-model.ts';
@@ -34,7 +34,7 @@ export function DecisionsTab({ name }: { readonly name: string }): ReactElement 
 }
 
 /** The decisions made again as if one instance had not been there. */
-function Without({ decisions }: { readonly decisions: DecisionRows['items'] }): ReactElement {
+function Without({ decisions }: { readonly decisions: readonly DecisionListed[] }): ReactElement {
   const [endpoint, setEndpoint] = useState('');
   const endpoints = [...new Set(decisions.map(({ chosen }) => chosen).filter((one) => one !== null))];
   const result = endpoint === '' ? null : without(decisions, endpoint);
@@ -71,7 +71,7 @@ function Without({ decisions }: { readonly decisions: DecisionRows['items'] }): 
   );
 }
 
-function DecisionTable({ decisions }: { readonly decisions: DecisionRows['items'] }): ReactElement {
+function DecisionTable({ decisions }: { readonly decisions: readonly DecisionListed[] }): ReactElement {
   return (
     <table className={tableClass}>
       <thead>

@@ -1,5 +1,5 @@
 /** Costs by time as columns. */
-import type { CostsInTime } from '../../api/added-shapes.ts';
+import type { CostSeries } from '../../../../src/contracts/money.ts';
 import { formatUsd } from '../../shared/money.ts';
 import type { BarColumn } from '../../shared/stacked-bars.tsx';
 
@@ -27,7 +27,7 @@ export interface NamedSum {
 }
 
 /** The dearest first; the rest together. */
-export function sumSeries({ series }: CostsInTime): readonly NamedSum[] {
+export function sumSeries({ series }: CostSeries): readonly NamedSum[] {
   const sums = series
     .map(({ name, points }) => ({ name, usd: points.reduce((sum, [, usd]) => sum + usd, 0) }))
     .sort((a, b) => b.usd - a.usd);
@@ -36,7 +36,7 @@ export function sumSeries({ series }: CostsInTime): readonly NamedSum[] {
   return rest > 0 ? [...named, { name: 'others', usd: rest }] : named;
 }
 
-export function toCostColumns(costs: CostsInTime): BarColumn[] {
+export function toCostColumns(costs: CostSeries): BarColumn[] {
   const names = sumSeries(costs).map(({ name }) => name);
   const moments = [...new Set(costs.series.flatMap(({ points }) => points.map(([at]) => at)))].sort();
   return moments.map((at) => {

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactElement, Suspense, useState } from 'react';
-import { aliasesQuery, pipelineQuery, type StoredVersion, versionsQuery } from '../../api/pipelines.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import { aliasesQuery, pipelineQuery, versionsQuery } from '../../api/pipelines.ts';
 import { runsQuery } from '../../api/runs.ts';
 import { toGraph } from '../../graph/definition-graph.ts';
 import { GraphView } from '../../graph/graph-view.tsx';
@@ -22,7 +23,7 @@ export function PipelinePage(): ReactElement {
   return <QueryView query={query}>{(stored) => <PipelineOpen stored={stored} />}</QueryView>;
 }
 
-function PipelineOpen({ stored }: { readonly stored: StoredVersion }): ReactElement {
+function PipelineOpen({ stored }: { readonly stored: PipelineVersion }): ReactElement {
   const { pipeline: name, version, definition } = stored;
   const [open, setOpen] = useState<'start' | 'plan' | null>(null);
   const { nodes, edges } = toGraph(definition);

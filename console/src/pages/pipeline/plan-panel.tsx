@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import { planPipeline, type StoredVersion } from '../../api/pipelines.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import { planPipeline } from '../../api/pipelines.ts';
 import { PlanView } from '../../plan/plan-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
-export function PlanPanel({ stored }: { readonly stored: StoredVersion }): ReactElement {
+export function PlanPanel({ stored }: { readonly stored: PipelineVersion }): ReactElement {
   const query = useQuery({
     queryKey: ['pipeline', stored.pipeline, 'plan', stored.version],
     queryFn: () => planPipeline(stored.pipeline, { version: stored.version }),

@@ -1,8 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
-import type { StoredVersion } from '../../api/pipelines.ts';
 import { startRun } from '../../api/runs.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { createValue } from '../../form/schema-model.ts';
@@ -18,7 +18,7 @@ export function StartDialog({
   stored,
   onClose,
 }: {
-  readonly stored: StoredVersion;
+  readonly stored: PipelineVersion;
   readonly onClose: () => void;
 }): ReactElement {
   const { definition, pipeline, version } = stored;

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactElement, useState } from 'react';
-import { pipelineQuery, putAlias, type StoredVersion, versionsQuery } from '../../api/pipelines.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import { pipelineQuery, putAlias, versionsQuery } from '../../api/pipelines.ts';
 import { TextDiff } from '../../diff/text-diff.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { Button, Facts, fieldClass, Panel } from '../../shared/parts.tsx';
@@ -8,7 +9,7 @@ import { ProblemView } from '../../shared/problem-view.tsx';
 import { sourceOf } from './source-text.ts';
 
 /** The version that is looked at, its aliases, and how it differs from another. */
-export function VersionPanel({ stored }: { readonly stored: StoredVersion }): ReactElement {
+export function VersionPanel({ stored }: { readonly stored: PipelineVersion }): ReactElement {
   const [other, setOther] = useState('');
   const versions = useQuery(versionsQuery(stored.pipeline)).data?.items ?? [];
   const compared = useQuery({ ...pipelineQuery(stored.pipeline, other), enabled: other !== '' });

@@ -1,6 +1,6 @@
 import type { RunStep } from '../../../../src/contracts/run.ts';
 import { findCriticalPath } from '../../../../src/core/dag/critical-path.ts';
-import type { DrawnEdge } from '../../api/added-shapes.ts';
+import type { DrawnEdge } from '../../graph/drawn-step.ts';
 import { passedMs } from '../../graph/node-model.ts';
 
 const fewest = 3;

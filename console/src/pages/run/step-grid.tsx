@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useRef } from 'react';
 import type { RunStep } from '../../../../src/contracts/run.ts';
-import type { DrawnEdge } from '../../api/added-shapes.ts';
+import type { DrawnEdge } from '../../graph/drawn-step.ts';
 import { nodeOfStep } from '../../graph/node-model.ts';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { useNow } from '../../shared/use-now.ts';

@@ -1,7 +1,8 @@
 /** What the list of runs shows, out of what is known. */
+
 import type { Awaiting, Run, RunState } from '../../../../src/contracts/run.ts';
-import type { RunsInTime } from '../../api/added-shapes.ts';
-import type { RunTold } from '../../live/frame.ts';
+import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
+import type { RunFrame } from '../../../../src/contracts/stream.ts';
 import { formatUsd } from '../../shared/money.ts';
 import type { BarColumn } from '../../shared/stacked-bars.tsx';
 import { describeAwaiting, stateLooks } from '../../shared/state.ts';
@@ -29,7 +30,7 @@ const fills: Readonly<Record<RunState, string>> = {
   cancelled: 'fill-quiet opacity-70',
 };
 
-export function toColumns({ buckets }: RunsInTime): BarColumn[] {
+export function toColumns({ buckets }: RunsSummary): BarColumn[] {
   return buckets.map(({ at, by_state, cost_usd }) => {
     const parts = order.map((state) => ({ name: state, value: by_state[state] ?? 0, fill: fills[state] }));
     const said = parts
@@ -40,7 +41,7 @@ export function toColumns({ buckets }: RunsInTime): BarColumn[] {
   });
 }
 
-export function countByState({ buckets }: RunsInTime): readonly (readonly [RunState, number])[] {
+export function countByState({ buckets }: RunsSummary): readonly (readonly [RunState, number])[] {
   const counts = new Map<RunState, number>();
   for (const { by_state } of buckets) {
     for (const [state, count = 0] of Object.entries(by_state) as [RunState, number | undefined][]) {
@@ -89,7 +90,7 @@ export interface ShownProgress {
 }
 
 /** Null when nothing was heard of its steps yet. */
-export function progressOf(frame: RunTold | undefined): ShownProgress | null {
+export function progressOf(frame: RunFrame | undefined): ShownProgress | null {
   if (frame === undefined) return null;
   const { steps } = frame;
   const all = Object.values(steps).reduce((sum, count) => sum + count, 0);
@@ -112,7 +113,7 @@ export function toFrame({
   cost_usd,
   reserved_usd,
   steps: all,
-}: Run): RunTold {
+}: Run): RunFrame {
   const steps: Record<string, number> = {};
   for (const step of all) steps[step.state] = (steps[step.state] ?? 0) + 1;
   return { run_id, pipeline, state, awaiting, cost_usd, reserved_usd, steps };

@@ -2,8 +2,8 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
+import type { RunFrame } from '../../../../src/contracts/stream.ts';
 import { runQuery } from '../../api/runs.ts';
-import type { RunTold } from '../../live/frame.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { formatAmount } from '../../shared/money.ts';
 import { tableClass } from '../../shared/parts.tsx';
@@ -14,10 +14,10 @@ import { describeWait, progressOf, toFrame } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
 
 /** What the stream has told of runs so far, by id. */
-export function useRunFrames(): Readonly<Record<string, RunTold>> {
+export function useRunFrames(): Readonly<Record<string, RunFrame>> {
   const queries = useQueryClient();
-  const known = queries.getQueryData<Record<string, RunTold>>(['runs', 'frames']);
-  const query = useQuery<Readonly<Record<string, RunTold>>>({
+  const known = queries.getQueryData<Record<string, RunFrame>>(['runs', 'frames']);
+  const query = useQuery<Readonly<Record<string, RunFrame>>>({
     queryKey: ['runs', 'frames'],
     queryFn: () => known ?? {},
     staleTime: Number.POSITIVE_INFINITY,
@@ -82,7 +82,7 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
 
 interface RunRowProps {
   readonly run: RunSummary;
-  readonly frame: RunTold | undefined;
+  readonly frame: RunFrame | undefined;
   readonly isChosen: boolean;
   readonly onChoose?: () => void;
 }
