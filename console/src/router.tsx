@@ -30,6 +30,10 @@ const routes = [
     component: lazyRouteComponent(() => import('./pages/run/page.tsx'), 'RunPage'),
   }),
   createRoute({
+    ...at('/runs/$runId/compare/$otherId'),
+    component: lazyRouteComponent(() => import('./pages/compare/page.tsx'), 'ComparePage'),
+  }),
+  createRoute({
     ...at('/reviews'),
     validateSearch: searches.reviewsSearch,
     component: lazyRouteComponent(() => import('./pages/reviews/page.tsx'), 'ReviewsPage'),

@@ -6,6 +6,7 @@ import { createValue, propertiesOf, toField } from '../../console/src/form/schem
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../../console/src/json/json-model.ts';
 import { findEntries } from '../../console/src/layout/palette-model.ts';
+import { compareSteps, whyNotTheSame } from '../../console/src/pages/compare/model.ts';
 import { withFault } from '../../console/src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../../console/src/pages/edit/version-model.ts';
 import { readCode, readNext } from '../../console/src/pages/login/model.ts';
@@ -15,6 +16,7 @@ import { formatAmount } from '../../console/src/shared/money.ts';
 import { describeAwaiting } from '../../console/src/shared/state.ts';
 import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
 import { createTimeScale } from '../../console/src/timeline/scale.ts';
+import type { Run } from '../../src/contracts/run.ts';
 
 test.each([
   [0, '0'],
@@ -244,4 +246,34 @@ test('completion knows capabilities, steps and fields of their outputs', () => {
   expect(offerWords('  x: "{{ steps.cut.output.', facts)?.words).toEqual(['clip', 'length']);
   expect(offerWords('pip', facts)?.words).toEqual(['pipeline: ']);
   expect(offerWords('  - i', facts)?.words).toContain('id: ');
+});
+
+test('two runs are compared step by step, with the reason why they are not the same', () => {
+  const step = (id: string, rest: object) => ({
+    id,
+    state: 'succeeded' as const,
+    attempts: 1,
+    revision: 0,
+    cost_usd: 0,
+    started_at: null,
+    finished_at: null,
+    ...rest,
+  });
+  const run = (job_id: string, steps: ReturnType<typeof step>[]) =>
+    ({ pipeline: 'reel', version: '1', job_id, steps }) as unknown as Run;
+  const left = run('job_1', [step('a', {}), step('b', { endpoint: 'http://x' })]);
+  const right = run('job_2', [
+    step('a', {}),
+    step('b', { endpoint: 'http://y', cost_usd: 1 }),
+    step('c', {}),
+  ]);
+  const steps = compareSteps(left, right);
+  expect(steps.map(({ id, differs }) => [id, ...differs])).toEqual([
+    ['b', 'instance', 'cost'],
+    ['c', 'missing'],
+    ['a'],
+  ]);
+  expect(whyNotTheSame(left, right, steps)).toBe(
+    'Not the same, because they were given different jobs, 1 step went to another instance.',
+  );
 });

@@ -39,7 +39,11 @@ export function LiveProvider({ project, children }: LiveProviderProps): ReactEle
   useEffect(() => {
     const listeners: LiveConnection['listeners'] = new Map();
     const stream = openStream(project, {
-      onContact: setContact,
+      onContact: (changed) => {
+        setContact(changed);
+        // A stream ends with its key: whether there is still a session is asked at once.
+        if (changed.kind === 'lost') void queries.invalidateQueries({ queryKey: ['session'] });
+      },
       onFrames: (frames) => {
         const events = new Map<string, RunEvent[]>();
         for (const frame of frames) {

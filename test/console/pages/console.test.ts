@@ -1,9 +1,8 @@
 /** The page in a real browser, against the real server, worker and database: what somebody sees and does. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Run } from '../../../src/contracts/run.ts';
 import type { LoginLink } from '../../../src/contracts/session.ts';
-import { waitFor } from '../../support/wait.ts';
+import { reviewOf } from '../../support/reviews.ts';
 import { type Look, launchBrowser, type OpenPage, openPage, signIn } from '../support/browser.ts';
 import { keepPicture } from '../support/pictures.ts';
 import { openStudio, type Studio, startRunOf } from '../support/studio.ts';
@@ -19,9 +18,9 @@ afterAll(async () => {
   await studio?.close();
 });
 
-async function visit(look: Look = {}): Promise<OpenPage> {
+async function visit(look: Look = {}, expected: RegExp | null = null): Promise<OpenPage> {
   const { url, key } = studio.capstan;
-  const opened = await openPage(browser, url, look);
+  const opened = await openPage(browser, url, look, expected);
   await signIn(opened, url, key);
   return opened;
 }
@@ -95,14 +94,10 @@ test('a run under way moves by itself, and the same step is selected in every vi
 test('a person corrects an input with the keyboard, and the run goes on', { timeout: 60_000 }, async () => {
   const { capstan } = studio;
   const id = await startRunOf(capstan, { clips: ['a'], title: 'Keys', rate: '48k' });
-  const { body } = await waitFor('a review', async () => {
-    const answer = await capstan.request<Run>('GET', `/v1/runs/${id}`);
-    return answer.body.steps.some(({ state }) => state === 'in_review') ? answer : undefined;
-  });
-  const review = body.steps.find(({ state }) => state === 'in_review')?.review_id ?? '';
+  const { review_id } = await reviewOf(capstan, id, 'sound');
   const opened = await visit();
   const { page } = opened;
-  await opened.go(`/reviews/${review}`);
+  await opened.go(`/reviews/${review_id}`);
   await page.keyboard.press('e');
   await page.getByRole('button', { name: 'JSON' }).click();
   await page.getByLabel('Input as JSON').fill('{ "rate": 48000 }');
@@ -162,6 +157,68 @@ test('another project sees nothing of the first', async () => {
   await opened.page.goto(`${url}/ui/runs/${studio.done}`);
   await opened.page.getByRole('alert').waitFor();
   opened.expectQuiet();
+  await opened.close();
+});
+
+test('the page of a revoked key ends within five seconds', async () => {
+  const { url, request } = studio.capstan;
+  const { body: session } = await request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
+  const projects = session.items.slice(0, 1).map(({ project_id }) => project_id);
+  const { body } = await request<{ key_id: string; key: string }>('POST', '/v1/keys', {
+    name: 'guest',
+    scopes: ['admin'],
+    projects,
+  });
+  const opened = await openPage(browser, url, {}, /401/);
+  await signIn(opened, url, body.key);
+  await opened.go('/runs');
+  await opened.page.getByText('live', { exact: true }).waitFor();
+  await request('DELETE', `/v1/keys/${body.key_id}`);
+  await opened.page.getByLabel('Or paste an API key').waitFor({ timeout: 5_000 });
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a lost stream is told of, and what was missed is there when it is back', {
+  timeout: 60_000,
+}, async () => {
+  const opened = await visit({}, /ERR_INTERNET_DISCONNECTED|Failed to load/);
+  const { page, context } = opened;
+  await opened.go('/runs');
+  await page.getByText('live', { exact: true }).waitFor();
+  await context.setOffline(true);
+  const id = await startRunOf(studio.capstan, { clips: ['a'], title: 'Missed', rate: 44_100 });
+  await studio.capstan.ended(id);
+  await context.setOffline(false);
+  await page.getByTitle(id).waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a review is decided on a phone', { timeout: 60_000 }, async () => {
+  const { capstan } = studio;
+  const id = await startRunOf(capstan, { clips: ['a'], title: 'Phone', rate: '22k' });
+  const { review_id } = await reviewOf(capstan, id, 'sound');
+  const opened = await visit({ width: 390 });
+  const { page } = opened;
+  await opened.go(`/reviews/${review_id}`);
+  await page.getByText('Use what I wrote').click();
+  await page.getByRole('button', { name: 'JSON' }).click();
+  await page.getByLabel('Input as JSON').fill('{ "rate": 22050 }');
+  await page.getByRole('button', { name: 'Decide' }).click();
+  expect((await capstan.ended(id)).state).toBe('succeeded');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('the first page loads at most 150 kB', async () => {
+  const opened = await visit();
+  await opened.go('/');
+  const bytes = await opened.page.evaluate(
+    'performance.getEntriesByType("resource").filter(({ name }) => /assets/.test(name)).reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)',
+  );
+  expect(Number(bytes)).toBeGreaterThan(50_000);
+  expect(Number(bytes)).toBeLessThan(150_000);
   await opened.close();
 });
 

@@ -77,8 +77,12 @@ function RunFacts({ run }: { readonly run: Run }): ReactElement {
         <CopyButton text={run.run_id} name="the run's id" />
       </span>
       {run.rerun_of === undefined ? null : (
-        <Link to="/runs/$runId" params={{ runId: run.rerun_of }} className={linkClass}>
-          repeats another run
+        <Link
+          to="/runs/$runId/compare/$otherId"
+          params={{ runId: run.rerun_of, otherId: run.run_id }}
+          className={linkClass}
+        >
+          beside the run that it repeats
         </Link>
       )}
       {run.parent === undefined ? null : (

@@ -1,0 +1,74 @@
+/** Two runs beside one another: step by step, with what differs in front, and why they could not be the same. */
+import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+
+export interface ComparedStep {
+  readonly id: string;
+  readonly left: RunStep | null;
+  readonly right: RunStep | null;
+  /** What is not alike: `state`, `instance`, `attempts`, `input`, `cost`, `missing`. */
+  readonly differs: readonly string[];
+}
+
+function tookMs({ started_at, finished_at }: RunStep): number | null {
+  return started_at === null || finished_at === null
+    ? null
+    : Date.parse(finished_at) - Date.parse(started_at);
+}
+
+/** Times always differ a little; only a step that took twice as long counts. */
+function isSlower(left: RunStep, right: RunStep): boolean {
+  const [one, other] = [tookMs(left), tookMs(right)];
+  if (one === null || other === null) return false;
+  return Math.max(one, other) > 1_000 && Math.max(one, other) > 2 * Math.min(one, other);
+}
+
+function differencesOf(left: RunStep | null, right: RunStep | null): string[] {
+  if (left === null || right === null) return ['missing'];
+  const found: string[] = [];
+  if (left.state !== right.state) found.push('state');
+  if (left.endpoint !== right.endpoint) found.push('instance');
+  if (left.attempts !== right.attempts) found.push('attempts');
+  if (left.revision !== right.revision) found.push('input');
+  if (left.skill_id !== right.skill_id) found.push('skill');
+  if (left.cost_usd !== right.cost_usd) found.push('cost');
+  if (isSlower(left, right)) found.push('time');
+  return found;
+}
+
+/** Those that differ most first, the others in the order of the left run. */
+export function compareSteps(left: Run, right: Run): readonly ComparedStep[] {
+  const others = new Map(right.steps.map((step) => [step.id, step]));
+  const known = new Set(left.steps.map(({ id }) => id));
+  const pairs = [
+    ...left.steps.map((step) => [step, others.get(step.id) ?? null] as const),
+    ...right.steps.filter(({ id }) => !known.has(id)).map((step) => [null, step] as const),
+  ];
+  return pairs
+    .map(([one, other]) => ({
+      id: one?.id ?? other?.id ?? '',
+      left: one,
+      right: other,
+      differs: differencesOf(one, other),
+    }))
+    .toSorted((a, b) => b.differs.length - a.differs.length);
+}
+
+/** One sentence. */
+export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedStep[]): string {
+  if (left.pipeline !== right.pipeline) return 'They are runs of different pipelines.';
+  const causes: string[] = [];
+  if (left.version !== right.version) causes.push(`version ${left.version} became ${right.version}`);
+  if (left.job_id !== right.job_id) causes.push('they were given different jobs');
+  const count = (difference: string): number =>
+    steps.filter(({ differs }) => differs.includes(difference)).length;
+  const say = (difference: string, words: string): void => {
+    const number = count(difference);
+    if (number > 0) causes.push(`${number} ${number === 1 ? 'step' : 'steps'} ${words}`);
+  };
+  say('instance', 'went to another instance');
+  say('skill', 'used another skill');
+  say('input', 'had another correction');
+  return causes.length === 0
+    ? 'Nothing that is known sets them apart.'
+    : `Not the same, because ${causes.join(', ')}.`;
+}
