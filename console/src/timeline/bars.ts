@@ -22,6 +22,8 @@ export function toneOfCall({ state, level }: TimelineCall): Tone {
 
 const mostLanes = 3;
 const leastWidth = 0.0015;
+/** A ghost that is longer than so many times its bar says nothing but that the router knew nothing yet. */
+const mostGhost = 3;
 
 export interface BarOptions {
   readonly scale: TimeScale;
@@ -51,7 +53,7 @@ export function toTimeBars({ calls, fold }: TimelineLine, { scale, now }: BarOpt
       });
     }
     if (started === null) return bars;
-    if (call.expected_ms !== null && fold === null) {
+    if (call.expected_ms !== null && fold === null && call.expected_ms < mostGhost * (ended - started)) {
       bars.push({
         ...common,
         ...span(started, started + call.expected_ms),
