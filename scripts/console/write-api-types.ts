@@ -15,7 +15,9 @@ function toOurs(path: string | undefined): ts.TypeNode | undefined {
   return name !== undefined && ours.includes(name) ? ts.factory.createTypeReferenceNode(name) : undefined;
 }
 
-const nodes = await openapiTS(JSON.parse(JSON.stringify(createOpenApi(declaredRoutes()))), {
+/** Pages for people are no part of the API. */
+const routes = declaredRoutes().filter(({ tag }) => tag !== 'docs' && tag !== 'console');
+const nodes = await openapiTS(JSON.parse(JSON.stringify(createOpenApi(routes))), {
   transform: (_schema, { path }) => toOurs(path),
   inject: `import type { ${ours.join(', ')} } from '../../../src/contracts/primitives.ts';`,
   defaultNonNullable: false,

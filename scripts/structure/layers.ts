@@ -95,7 +95,6 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@codemirror/lang-yaml',
       '@codemirror/language',
       '@codemirror/lint',
-      '@codemirror/merge',
       '@codemirror/state',
       '@codemirror/view',
       '@iconify-json/lucide',

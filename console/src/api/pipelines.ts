@@ -4,7 +4,6 @@ import type {
   PipelineSubmitted,
   PipelineSummary,
   PipelineVersion,
-  Validation,
 } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { answerOf, askPlainly, client } from './client.ts';
@@ -54,10 +53,6 @@ export function putAlias(name: string, alias: string, version: string): Promise<
 }
 
 const asYaml = { 'content-type': 'application/yaml' };
-
-export function validateText(text: string): Promise<Validation> {
-  return askPlainly('/v1/pipelines/validate', { method: 'POST', body: text, headers: asYaml });
-}
 
 export function storeText(text: string): Promise<PipelineSubmitted> {
   return askPlainly('/v1/pipelines', { method: 'POST', body: text, headers: asYaml });

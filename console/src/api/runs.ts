@@ -1,12 +1,12 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { EventPage } from '../../../src/contracts/event.ts';
-import type { RerunPreview, RerunRequest, Run, StepDetail } from '../../../src/contracts/run.ts';
+import type { Awaiting, RerunPreview, RerunRequest, Run, StepDetail } from '../../../src/contracts/run.ts';
 import type { RunGraph, RunsSummary, RunTimeline } from '../../../src/contracts/run-picture.ts';
 import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
 
 export interface RunsFilter {
   readonly state?: Run['state'] | undefined;
-  readonly awaiting?: string | undefined;
+  readonly awaiting?: Awaiting | undefined;
   readonly pipeline?: string | undefined;
   readonly label?: string | undefined;
   readonly since?: string | undefined;
@@ -26,7 +26,7 @@ export function runsQuery(filter: RunsFilter, cursor?: string) {
     queryFn: () =>
       answerOf(
         client.GET('/v1/runs', {
-          params: { query: { ...filter, limit: 50, cursor, parent: 'none' } as never },
+          params: { query: { ...filter, limit: 50, cursor, parent: 'none' } },
         }),
       ),
   });

@@ -22,7 +22,7 @@ function isObject(value: Json | undefined): value is JsonObject {
 const deepestRef = 20;
 
 /** Follows `#/…` references within the root. */
-export function resolveSchema(schema: JsonObject, root: JsonObject): JsonObject {
+function resolveSchema(schema: JsonObject, root: JsonObject): JsonObject {
   let at: Json | undefined = schema;
   for (let depth = 0; depth < deepestRef && isObject(at) && typeof at.$ref === 'string'; depth++) {
     const names: string[] = at.$ref.replace(/^#\/?/, '').split('/').filter(Boolean);

@@ -2,7 +2,7 @@
 
 import type { RunStep } from '../../../src/contracts/run.ts';
 import { formatAmount } from '../shared/money.ts';
-import { describeAwaiting, type ShownState, stateLooks } from '../shared/state.ts';
+import { describeAwaiting, type ShownState } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
 import type { DrawnStep } from './drawn-step.ts';
 
@@ -51,8 +51,4 @@ export function nodeOfStep(step: RunStep, now: number): NodeFacts {
     money: step.cost_usd === 0 ? '' : formatAmount(step.cost_usd),
     attempts: step.attempts,
   };
-}
-
-export function wordOf({ state }: NodeFacts): string {
-  return state === null ? '' : stateLooks[state].word;
 }

@@ -15,14 +15,14 @@ function isSameInstance(one: Instance, other: Instance): boolean {
 }
 
 /** A new instance is added, a known one replaced. */
-export function putInstance(instances: readonly Instance[], changed: Instance): Instance[] {
+function putInstance(instances: readonly Instance[], changed: Instance): Instance[] {
   const isKnown = instances.some((one) => isSameInstance(one, changed));
   return isKnown
     ? instances.map((one) => (isSameInstance(one, changed) ? changed : one))
     : [...instances, changed];
 }
 
-export function patchRun<Shown extends RunSummary | Run>(run: Shown, frame: RunFrame): Shown {
+function patchRun<Shown extends RunSummary | Run>(run: Shown, frame: RunFrame): Shown {
   const { state, cost_usd, reserved_usd, awaiting } = frame;
   return { ...run, state, cost_usd, reserved_usd, awaiting };
 }

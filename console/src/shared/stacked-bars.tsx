@@ -1,17 +1,5 @@
 import { type PointerEvent, type ReactElement, useRef, useState } from 'react';
-
-export interface BarPart {
-  readonly name: string;
-  readonly value: number;
-  readonly fill: string;
-}
-
-export interface BarColumn {
-  readonly key: string;
-  /** What the column says on hover. */
-  readonly title: string;
-  readonly parts: readonly BarPart[];
-}
+import type { BarColumn } from './bar-column.ts';
 
 export interface StackedBarsProps {
   readonly columns: readonly BarColumn[];

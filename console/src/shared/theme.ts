@@ -9,7 +9,7 @@ export function readTheme(): ThemeChoice {
   return kept === 'light' || kept === 'dark' ? kept : 'system';
 }
 
-export function isDark(): boolean {
+function isDark(): boolean {
   const choice = readTheme();
   return choice === 'system' ? dark.matches : choice === 'dark';
 }

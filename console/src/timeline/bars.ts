@@ -14,7 +14,7 @@ export interface Bar {
   readonly lane: number;
 }
 
-export function toneOfCall({ state, level }: TimelineCall): Tone {
+function toneOfCall({ state, level }: TimelineCall): Tone {
   if (state === 'dispatched' || state === 'reserved' || state === 'running') return 'running';
   if (state === 'lost' || state === 'released' || state === 'failed') return 'failed';
   return level === null || level === 0 ? 'done' : 'person';

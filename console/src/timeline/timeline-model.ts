@@ -113,7 +113,7 @@ export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOp
 }
 
 /** Whether a call took longer, or cost more, than the router expected: 1 = as expected. */
-export function surpriseOf(call: TimelineCall, by: 'time' | 'money'): number {
+function surpriseOf(call: TimelineCall, by: 'time' | 'money'): number {
   if (by === 'money') return call.expected_usd ? call.cost_usd / call.expected_usd : 1;
   const took = Date.parse(call.finished_at ?? '') - Date.parse(call.started_at ?? '');
   return call.expected_ms && Number.isFinite(took) ? took / call.expected_ms : 1;

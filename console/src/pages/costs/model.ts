@@ -1,10 +1,10 @@
 /** Costs by time as columns. */
 import type { CostSeries } from '../../../../src/contracts/money.ts';
+import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
-import type { BarColumn } from '../../shared/stacked-bars.tsx';
 
 /** Quiet hues, told apart by lightness as well; what is beyond is gathered. */
-export const seriesFills = [
+const seriesFills = [
   'fill-accent',
   'fill-person',
   'fill-done',

@@ -1,5 +1,5 @@
 /** One review: what can be answered, and what the answer says. */
-import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
+import type { Json } from '../../../../src/contracts/primitives.ts';
 import type { Review, ReviewAction, ReviewDecision } from '../../../../src/contracts/review.ts';
 
 export interface DecisionDraft {
@@ -81,14 +81,4 @@ export function whatIsMissing({ action, text, usd }: DecisionDraft): string | nu
   return action === 'narrow' && text.trim() === ''
     ? 'Give the errors that it is for, one pattern a line.'
     : null;
-}
-
-/** Where a field's errors belong: its own pointer, and what stands below it. */
-export function errorsAt(review: Review, pointer: string): readonly string[] {
-  const errors = review.payload.validation_errors ?? [];
-  return errors.filter((error) => error.pointer === pointer).map(({ message }) => message);
-}
-
-export function schemaOf({ payload, actions }: Review): JsonObject | null {
-  return payload.schema ?? (actions.includes('output') ? {} : null);
 }

@@ -55,10 +55,7 @@ export function useRun(runId: string): UseQueryResult<Run> {
 }
 
 /** Each once, in order; a log that nobody has read stays unread. */
-export function appendEvents(
-  log: RunEvent[] | undefined,
-  events: readonly RunEvent[],
-): RunEvent[] | undefined {
+function appendEvents(log: RunEvent[] | undefined, events: readonly RunEvent[]): RunEvent[] | undefined {
   if (log === undefined) return undefined;
   const last = log.at(-1)?.seq ?? 0;
   const newer = events.filter(({ seq }) => seq > last);

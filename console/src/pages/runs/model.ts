@@ -3,8 +3,8 @@
 import type { Awaiting, Run, RunState } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
 import type { RunFrame } from '../../../../src/contracts/stream.ts';
+import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
-import type { BarColumn } from '../../shared/stacked-bars.tsx';
 import { describeAwaiting, stateLooks } from '../../shared/state.ts';
 
 const hourMs = 3_600_000;

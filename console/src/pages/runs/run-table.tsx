@@ -14,7 +14,7 @@ import { describeWait, progressOf, toFrame } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
 
 /** What the stream has told of runs so far, by id. */
-export function useRunFrames(): Readonly<Record<string, RunFrame>> {
+function useRunFrames(): Readonly<Record<string, RunFrame>> {
   const queries = useQueryClient();
   const known = queries.getQueryData<Record<string, RunFrame>>(['runs', 'frames']);
   const query = useQuery<Readonly<Record<string, RunFrame>>>({

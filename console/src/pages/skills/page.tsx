@@ -10,7 +10,7 @@ import { StateMark } from '../../shared/state-mark.tsx';
 import { ConfidenceBar } from './confidence-bar.tsx';
 
 /** Those that wait for somebody first, then by how often they helped. */
-export function sortSkills(skills: readonly Skill[]): Skill[] {
+function sortSkills(skills: readonly Skill[]): Skill[] {
   return skills.toSorted(
     (a, b) =>
       Number(b.flagged) - Number(a.flagged) ||

@@ -1,0 +1,66 @@
+/** An instance that answers at once, and wide runs over it. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Run } from '../../src/contracts/run.ts';
+import type { StackFile } from '../../src/contracts/stack.ts';
+
+async function post<Body>({ api_url, api_key }: StackFile, path: string, body: object): Promise<Body> {
+  const answer = await fetch(`${api_url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${api_key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as Body;
+}
+
+const spec = {
+  name: 'echo',
+  version: '1.0.0',
+  description: 'Answers at once',
+  input: { type: 'object' },
+  output: { type: 'object' },
+  cost_model: { type: 'free', rate_usd: 0 },
+};
+
+export async function startEcho(info: StackFile): Promise<Server> {
+  const answers: Readonly<Record<string, object>> = {
+    '/spec': spec,
+    '/health': { status: 'ok', name: 'echo', version: '1.0.0', uptime_ms: 1 },
+    '/exec': { ok: true, output: {} },
+  };
+  const server = createServer((request, response) => {
+    request.resume();
+    request.once('end', () => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answers[request.url ?? ''] ?? {}));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { name, version, cost_model } = spec;
+  const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
+  await post(info, '/v1/capabilities', {
+    name,
+    version,
+    cost_model,
+    ...urls,
+    tags: ['local'],
+    max_concurrency: 200,
+  });
+  return server;
+}
+
+const width = 40;
+
+/** Layers of 40 steps, each step after one of the layer before. @returns the run's id */
+export async function submitWide(info: StackFile, count: number): Promise<{ runId: string; steps: number }> {
+  const steps = Array.from({ length: count }, (_, index) => ({
+    id: `s${index}`,
+    capability: 'echo',
+    ...(index < width ? {} : { depends_on: [`s${index - width}`] }),
+  }));
+  const definition = { pipeline: 'wide', version: String(count), steps };
+  const { run_id } = await post<Run>(info, '/v1/runs', { definition, job: {} });
+  return { runId: run_id, steps: count };
+}
