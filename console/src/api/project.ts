@@ -5,6 +5,13 @@ export function readProject(): string | null {
   return localStorage.getItem(place);
 }
 
+/** Asked by name, because a key of several projects has to say which; one that it has not is another key's. */
+export function keepProjectOf(projects: readonly { readonly project_id: string }[]): void {
+  const kept = readProject();
+  const first = projects[0]?.project_id ?? null;
+  if (!projects.some(({ project_id }) => project_id === kept)) chooseProject(first);
+}
+
 export function chooseProject(projectId: string | null): void {
   if (projectId === null) localStorage.removeItem(place);
   else localStorage.setItem(place, projectId);

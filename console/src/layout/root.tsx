@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useEffect } from 'react';
 import { isStatus } from '../api/problem-error.ts';
+import { keepProjectOf } from '../api/project.ts';
 import { sessionQuery } from '../api/session.ts';
 import { ProblemView } from '../shared/problem-view.tsx';
 import { Frame } from './frame.tsx';
@@ -23,7 +24,10 @@ function SignedIn(): ReactElement {
     void navigate({ to: '/login', replace: true });
   }, [isRefused, navigate, href]);
   if (isRefused) return <p className="p-6 text-sm text-muted">You are signed out.</p>;
-  if (session.data !== undefined) return <Frame session={session.data} />;
+  if (session.data !== undefined) {
+    keepProjectOf(session.data.projects);
+    return <Frame session={session.data} />;
+  }
   if (session.error === null) return <p className="p-6 text-sm text-muted">Signing in …</p>;
   return (
     <div className="mx-auto max-w-2xl p-6">

@@ -5,6 +5,12 @@ import { applyFrame } from './apply-frame.ts';
 import type { Contact } from './frame.ts';
 import { type LiveStream, openStream } from './stream.ts';
 
+const liveKeys: readonly unknown[] = ['run', 'runs', 'reviews', 'review', 'capabilities', 'budgets'];
+
+function isLive({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
+  return liveKeys.includes(queryKey[0]) && queryKey[1] !== 'frames';
+}
+
 type RunListener = (events: readonly RunEvent[]) => void;
 
 interface Live {
@@ -43,6 +49,8 @@ export function LiveProvider({ project, children }: LiveProviderProps): ReactEle
         setContact(changed);
         // A stream ends with its key: whether there is still a session is asked at once.
         if (changed.kind === 'lost') void queries.invalidateQueries({ queryKey: ['session'] });
+        // What happened between the last answer and the first frame is in neither.
+        if (changed.kind === 'live') void queries.invalidateQueries({ predicate: isLive });
       },
       onFrames: (frames) => {
         const events = new Map<string, RunEvent[]>();

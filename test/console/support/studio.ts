@@ -14,6 +14,8 @@ export interface Studio {
   /** Waits for a person at `sound`. */
   readonly waiting: string;
   readonly review: string;
+  /** Asked by a step; nobody answers it. */
+  readonly question: string;
   readonly close: () => Promise<void>;
 }
 
@@ -88,6 +90,15 @@ export async function startRunOf(capstan: Capstan, job: object): Promise<string>
   return body.run_id;
 }
 
+/** A run that asks a person and does nothing else. */
+export async function askQuestion(
+  capstan: Capstan,
+): Promise<{ readonly run: string; readonly review: string }> {
+  const { run_id } = await capstan.submit([{ id: 'publish', review: { title: 'May it be published?' } }]);
+  const { review_id } = await reviewOf(capstan, run_id, 'publish');
+  return { run: run_id, review: review_id };
+}
+
 export async function openStudio(): Promise<Studio> {
   await provideConsole(inject('packageFolder'));
   const capstan = await startCapstan();
@@ -107,12 +118,14 @@ export async function openStudio(): Promise<Studio> {
   const failed = (await capstan.submit(broken)).run_id;
   await Promise.all([capstan.ended(done), capstan.ended(failed)]);
   const { review_id } = await reviewOf(capstan, waiting, 'sound');
+  const question = await askQuestion(capstan);
   return {
     capstan,
     done,
     failed,
     waiting,
     review: review_id,
+    question: question.review,
     close: async () => {
       clearInterval(beats);
       await Promise.all(instances.map((instance) => instance.stop()));
