@@ -5,6 +5,7 @@ import type { Run } from '../../../src/contracts/run.ts';
 import { type Capstan, startCapstan } from '../../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../../support/fleet.ts';
 import { reviewOf } from '../../support/reviews.ts';
+import { waitFor } from '../../support/wait.ts';
 import { provideConsole } from './built-console.ts';
 
 export interface Studio {
@@ -95,8 +96,11 @@ export async function askQuestion(
   capstan: Capstan,
 ): Promise<{ readonly run: string; readonly review: string }> {
   const { run_id } = await capstan.submit([{ id: 'publish', review: { title: 'May it be published?' } }]);
-  const { review_id } = await reviewOf(capstan, run_id, 'publish');
-  return { run: run_id, review: review_id };
+  const review = await waitFor(`the question of ${run_id}`, async () => {
+    const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
+    return body.steps[0]?.review_id;
+  });
+  return { run: run_id, review };
 }
 
 export async function openStudio(): Promise<Studio> {
