@@ -28,11 +28,11 @@ export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
 }
 
 export const httpLimits = {
-  /** Of a JSON or YAML body as a whole. */
+  /** The time that a JSON or YAML body may take as a whole. */
   bodyTimeoutMs: 30_000,
   /** Between two pieces of a media file. */
   mediaIdleMs: 60_000,
-  /** Of a connection on which nothing moves while a request is handled. */
+  /** How long a connection may stay on which nothing moves while a request is handled. */
   idleMs: 120_000,
   keepAliveMs: 65_000,
   headerBytes: 16_384,

@@ -65,7 +65,7 @@ export const DeregisterRequest = z
     /** That of the path, if given. */
     name: CapabilityName.optional(),
     endpoint: HttpUrl,
-    /** Of the registration that is taken back; a newer one makes the request stale. */
+    /** The number of the registration that is taken back; a newer one makes the request stale. */
     generation: z.number().int().min(1).optional(),
   })
   .meta({ id: 'DeregisterRequest' });

@@ -16,7 +16,7 @@ const Rate = z.strictObject({ per_second: z.number(), burst: Count });
 export const Limits = z
   .strictObject({
     request: BodyLimits,
-    /** Of a body that carries a job or another input. */
+    /** A body that carries a job or another input. */
     data: BodyLimits,
     definition: BodyLimits,
     media_bytes: Count,
@@ -26,7 +26,7 @@ export const Limits = z
     list_items: Count,
     pipeline_steps: Count,
     idempotency_hours: Count,
-    /** Of a key, in each process; null: none. */
+    /** The rates of a key, in each process; null: none. */
     rates: z
       .strictObject({ request: Rate, start: Rate, escalation: Rate, heartbeat: Rate, wrong_key: Rate })
       .nullable(),

@@ -95,7 +95,7 @@ export type BudgetRequest = z.infer<typeof BudgetRequest>;
 /** What a refusal for want of money says beside the problem. */
 export const BudgetRefusal = z.strictObject({
   scope: z.enum(['call', 'run', 'project', 'global']),
-  /** Of scope run: the run of the call, or one above it whose step started it. */
+  /** The run of the call, or one above it whose step started it, where the scope is a run's. */
   run_id: z.string().optional(),
   limit_usd: z.number(),
   spent_usd: z.number(),

@@ -55,7 +55,7 @@ export const PlannedStepView = z
     ...stepKindFields,
     /** If nothing fails. unknown: it depends on what earlier steps answer, or it happens when one of them fails. */
     happens: z.enum(['yes', 'no', 'unknown']),
-    /** Of a step with `for_each`; null when it depends on what earlier steps answer: cost and time are then of one. */
+    /** How many items a step with `for_each` has; null when it depends on what earlier steps answer: cost and time are then of one. */
     items: z.number().int().nullable().optional(),
     /** Endpoint, of the first item; null when no instance could take it now, and for steps that call none. */
     chosen: z.string().nullable(),

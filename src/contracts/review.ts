@@ -40,7 +40,7 @@ export const ReviewPayload = z
     /** What the step says about its own review. */
     allow_output: z.boolean().optional(),
     optional: z.boolean().optional(),
-    /** Of kind budget, and what else a kind needs to show. */
+    /** What a review of kind budget needs to show, and what else a kind does. */
     details: JsonObject.optional(),
   })
   .meta({ id: 'ReviewPayload' });
@@ -147,7 +147,7 @@ export const Review = z
   .meta({ id: 'Review' });
 export type Review = z.infer<typeof Review>;
 
-/** Of a refusal, because somebody else was faster: how the review is now, and who won. */
+/** What a refusal says because somebody else was faster: how the review is now, and who won. */
 export const ReviewStanding = Review.pick({
   review_id: true,
   state: true,
@@ -160,7 +160,7 @@ export const ReviewStanding = Review.pick({
 }).meta({ id: 'ReviewStanding' });
 export type ReviewStanding = z.infer<typeof ReviewStanding>;
 
-/** Of a list: without what may be large and only the decision needs. */
+/** A review in a list: without what may be large and only the decision needs. */
 export const ReviewSummary = Review.extend({
   payload: ReviewPayload.omit({ input: true, proposals: true, history: true, advice: true, schema: true }),
 }).meta({ id: 'ReviewSummary' });

@@ -80,13 +80,13 @@ export type RunRequest = z.infer<typeof RunRequest>;
 export const RunStep = z
   .strictObject({
     id: StepId,
-    /** Of a step with `for_each`: which of its items; absent for the step as a whole. */
+    /** Which item of a step with `for_each` it is; absent for the step as a whole. */
     item: z.number().int().optional(),
     state: StepState,
     ...stepKindFields,
     /** While it is waiting. */
     awaiting: Awaiting.optional(),
-    /** Of a step with `for_each` as a whole: how many of its items are in which state. */
+    /** How many items of a step with `for_each` are in which state. */
     items: z.record(z.string(), z.number().int()).optional(),
     endpoint: z.string().optional(),
     attempts: z.number().int(),
@@ -113,7 +113,7 @@ export type RunStep = z.infer<typeof RunStep>;
 export const RunStepItem = z
   .strictObject({
     ...RunStep.shape,
-    /** Of an item that succeeded; a larger one than 64 KiB is on the item's own page alone. */
+    /** The output of an item that succeeded; a larger one than 64 KiB is on the item's own page alone. */
     output: Json.optional(),
   })
   .meta({ id: 'RunStepItem' });
@@ -214,7 +214,7 @@ export const StepDetail = z
     ...stepFields,
     run_id: z.string(),
     depends_on: z.array(StepId),
-    /** Of the first execution, as the definition gives it. */
+    /** The input of the first execution, as the definition gives it. */
     input: Json.optional(),
     /** Oldest first; absent when its input was never corrected. */
     revisions: z.array(StepRevision).optional(),

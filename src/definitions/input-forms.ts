@@ -73,7 +73,7 @@ function readPipeline(compiler: SchemaCompiler, row: ReferencedPipeline): FoundP
   };
 }
 
-/** Of the template of an output: its keys and literals; what its expressions yield is not known here. */
+/** The type of an output's template: its keys and literals; what its expressions yield is not known here. */
 function typeOfOutput(output: Json): ValueType {
   const { root } = readTemplate(output).template;
   const types = typeTemplate(root, {

@@ -43,7 +43,7 @@ export interface RunWorkflows {
   isForgotten(run: RunRef): Promise<boolean>;
   /** Whether the run has a workflow that goes on. */
   isOpen(run: RunRef): Promise<boolean>;
-  /** Of a ladder by itself; that of a step is started by its run. */
+  /** Starts a ladder by itself; that of a step is started by its run. */
   startEscalation(projectId: string, input: EscalateInput): Promise<void>;
   /** gone: there is no workflow that waits. */
   signalReviewed(waiting: WaitingWorkflow, review: ReviewedSignal): Promise<'sent' | 'gone'>;

@@ -16,7 +16,7 @@ export interface BudgetState {
 export interface Shortage extends BudgetState {
   readonly limit: bigint;
   readonly scope: Exclude<BudgetRefusal['scope'], 'call'>;
-  /** Of scope run: the run of the call, or one above it. */
+  /** The run of the call, or one above it, where the scope is a run's. */
   readonly runId: string | null;
   /** RFC 3339; null = never by itself. */
   readonly resetsAt: string | null;

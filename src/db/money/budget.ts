@@ -86,7 +86,7 @@ export function setGlobalLimit(db: Db, limitNano: bigint | null): Promise<void> 
   });
 }
 
-/** Of a run whose row has its new ceiling already. @param limitNano null = none */
+/** Sets the limit of a run whose row has its new ceiling already. @param limitNano null = none */
 export async function setRunLimit(trx: Db, runId: string, limitNano: bigint | null): Promise<void> {
   const scope = `run:${runId}`;
   // A first claim that is just adding the row, with the old ceiling, is waited for.

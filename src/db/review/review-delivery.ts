@@ -65,7 +65,7 @@ export async function expireReviews(
 
 const cancelled = `state = 'cancelled', decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null`;
 
-/** Of a run that ends. @returns how many */
+/** Cancels the reviews of a run that ends. @returns how many */
 export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.run_id = ? and r.state in ('open', 'claimed') returning 1`,
@@ -74,7 +74,7 @@ export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
   return rows.length;
 }
 
-/** Of an escalation that ends. @returns how many */
+/** Cancels the reviews of an escalation that ends. @returns how many */
 export async function cancelEscalationReviews(db: Db, escalationId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.escalation_id = ? and r.state in ('open', 'claimed') returning 1`,
@@ -83,7 +83,7 @@ export async function cancelEscalationReviews(db: Db, escalationId: string): Pro
   return rows.length;
 }
 
-/** Of a skill that was changed or retired meanwhile. @returns how many */
+/** Cancels the reviews of a skill that was changed or retired meanwhile. @returns how many */
 export async function cancelSkillReviews(db: Db, skillId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
@@ -93,7 +93,7 @@ export async function cancelSkillReviews(db: Db, skillId: string): Promise<numbe
   return rows.length;
 }
 
-/** Of runs that ended while nobody could cancel them. @returns how many */
+/** Cancels the reviews of runs that ended while nobody could cancel them. @returns how many */
 export async function cancelOrphanedReviews(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} from run

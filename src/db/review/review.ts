@@ -15,7 +15,7 @@ export interface NewReview {
   readonly item: number | null;
   readonly escalation_id: string | null;
   readonly skill_id: string | null;
-  /** Of kind budget: the scope that has no room. */
+  /** The scope that has no room, of a review of kind budget. */
   readonly subject?: string | null;
   readonly due_in_ms: number;
   readonly payload: ReviewPayload;
@@ -96,9 +96,9 @@ export async function readReview(db: Db, reviewId: string): Promise<ReviewRow | 
 export type ReviewSubject =
   | { readonly escalation_id: string }
   | { readonly skill_id: string }
-  /** Of a budget. */
+  /** The review of a budget. */
   | { readonly project_id: string; readonly subject: string }
-  /** Of a step that is a review. */
+  /** The review of a step that is one. */
   | { readonly run_id: string; readonly step_id: string; readonly item: number };
 
 function conditionOf(about: ReviewSubject): readonly [string, readonly (string | number)[]] {
@@ -203,7 +203,7 @@ export async function decideReview(
 
 export interface ReopenRequest {
   readonly review_id: string;
-  /** Of the round that did not help. */
+  /** The number of the round that did not help. */
   readonly round: number;
   readonly reason: string;
   readonly payload: ReviewPayload;

@@ -24,7 +24,7 @@ function toBudget(row: BudgetRow): Budget {
   };
 }
 
-/** Of the project; for an operator also that of all projects. */
+/** Reads the project's budget; an operator also sees that of all projects. */
 export async function readBudgets(db: Db, caller: Caller): Promise<Budget[]> {
   const budgets = (await listBudgets(db, caller.project_id)).map(toBudget);
   return budgets.filter(({ scope }) => scope === 'project' || isOperator(caller));

@@ -61,7 +61,7 @@ function nameOf(day: DayScope): string {
 }
 
 interface DayLimit {
-  /** Of every day from today on; 0 = none. */
+  /** What every day from today on may cost; 0 = nothing. */
   readonly limitUsd: number;
   readonly isRaise: boolean;
   /** The key that gave it. */

@@ -21,7 +21,7 @@ export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
   readonly indexOf: ReadonlyMap<string, number>;
   /** The roots `job` and `run` of expressions. */
   readonly scope: Pick<ExpressionScope, 'job' | 'run'>;
-  /** Of its steps with `for_each`, by id. */
+  /** The lists of its steps with `for_each`, by id. */
   readonly lists: ItemLists;
 }
 
@@ -48,7 +48,7 @@ function countsReruns({ steps, output }: CompiledDefinition): boolean {
   );
 }
 
-/** Of the jobs of all that are kept: one may have a mebibyte. */
+/** Bounds the jobs of all that are kept: one may have a mebibyte. */
 const mostCharacters = 128 * 1_048_576;
 
 export function createRunContexts(db: Db): RunContexts {

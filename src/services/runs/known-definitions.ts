@@ -44,7 +44,7 @@ export interface KnownDefinitions {
   ofBody(definition: PipelineDefinition): Promise<KnownDefinition>;
 }
 
-/** Of a request, or of a schedule. */
+/** The version that a request, or a schedule, asks for. */
 export function choiceOf({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null {
   if (version !== undefined) return { version };
   return alias === undefined ? null : { alias };

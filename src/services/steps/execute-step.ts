@@ -44,7 +44,7 @@ export interface StepRequest {
   readonly inline?: boolean;
   /** From the queue, after it was tried inline. */
   readonly again?: boolean;
-  /** Of the last change of the run's ceiling that its workflow was told of. */
+  /** The number of the last change of the run's ceiling that its workflow was told of. */
   readonly budget_version?: number;
 }
 

@@ -19,7 +19,7 @@ export interface EscalatedTask extends CorrectionTask {
   readonly ladder: Ladder;
   readonly step: EscalatedStep;
   readonly definition: StepDefinition;
-  /** Of its calls. */
+  /** The priority of its calls. */
   readonly priority: Priority;
   readonly spec: PresentSpec | null;
   readonly signals: readonly string[];
