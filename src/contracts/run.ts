@@ -226,7 +226,10 @@ export const StepDetail = z
         escalation_advice: z.array(EscalationAdvice),
       })
       .optional(),
+    /** Of a step with `for_each` as a whole: a page of what its items have yielded, in their order; null for nothing. */
     output: Json.optional(),
+    /** Where that list goes on; null after its last item, absent where `output` is no such list. */
+    next_cursor: z.string().nullable().optional(),
     /** Every one of them, oldest first; in a run's list of steps it is their number. */
     attempts: z.array(Attempt),
   })
