@@ -405,7 +405,7 @@ CREATE INDEX review_listed ON public.review USING btree (project_id, review_id D
 CREATE UNIQUE INDEX review_open_by_escalation ON public.review USING btree (escalation_id) WHERE ((escalation_id IS NOT NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
 CREATE UNIQUE INDEX review_open_by_skill ON public.review USING btree (skill_id) WHERE ((kind = 'skill'::text) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
 CREATE UNIQUE INDEX review_open_by_step ON public.review USING btree (run_id, step_id, item) WHERE ((kind = 'step'::text) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
-CREATE UNIQUE INDEX review_open_by_subject ON public.review USING btree (project_id, subject) WHERE ((kind = 'budget'::text) AND (subject IS NOT NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
+CREATE UNIQUE INDEX review_open_by_subject ON public.review USING btree (project_id, subject) WHERE ((kind = 'budget'::text) AND (subject IS NOT NULL) AND (escalation_id IS NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
 CREATE INDEX review_undelivered ON public.review USING btree (decided_at) WHERE ((state = ANY (ARRAY['resolved'::text, 'expired'::text])) AND (delivered_at IS NULL));
 CREATE INDEX review_waiting ON public.review USING btree (project_id, review_id DESC) WHERE (state = ANY (ARRAY['open'::text, 'claimed'::text]));
 

@@ -135,6 +135,12 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
   return rows[0];
 }
 
+/** Of the last change of a ceiling that holds for the run; 0 where there is no such run. */
+export async function readBudgetVersion(db: Db, runId: string): Promise<number> {
+  const row = await db('run').where({ run_id: runId }).first<{ budget_version: number }>('budget_version');
+  return row?.budget_version ?? 0;
+}
+
 export interface EndedRun {
   readonly run_id: string;
   readonly pipeline: string;

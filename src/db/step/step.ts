@@ -165,7 +165,7 @@ const itemStates = `(select jsonb_object_agg(g.state, g.count) from (
 
 const budgetReviewOf = `(select r.review_id from review r join run on run.run_id = s.run_id
       where r.project_id = run.project_id and r.kind = 'budget' and r.subject = s.budget_scope
-        and r.state in ('open', 'claimed'))`;
+        and r.escalation_id is null and r.state in ('open', 'claimed'))`;
 
 /** @param which of `step s`; the whole of a step has the attempts of all its items */
 function selectSteps(which: string, by: string): string {

@@ -46,7 +46,7 @@ export async function setBudget(
     (await readBudgets(db, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
   const isRaise = before !== 0 && (daily_limit_usd === 0 || daily_limit_usd > before);
   const day = scope === 'global' ? { scope } : { scope, project_id: caller.project_id };
-  const limit = { limitUsd: daily_limit_usd, by: caller.key_id, isRaise, isAnswered: false };
+  const limit = { limitUsd: daily_limit_usd, by: caller.key_id, isRaise };
   await setDayLimit(db, day, limit);
   const budgets = await readBudgets(db, caller);
   return budgets.find((budget) => budget.scope === scope) as Budget;

@@ -1,6 +1,6 @@
 /**
  * Does what a person decided about a budget without room: raise it, skip the steps that wait for it and may be skipped,
- * or cancel the runs that wait for it.
+ * or cancel the runs that wait for it. Of a ladder's question the rest is the ladder's: only the raise is done here.
  */
 import type { Db } from '../../db/connect.ts';
 import { readDefinition } from '../../db/pipeline/definition.ts';
@@ -18,6 +18,7 @@ import { raiseRun, setDayLimit } from '../money/raise-limit.ts';
 export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Caller): Promise<void> {
   const { subject, decision } = row;
   if (subject === null || decision === null) throw new AppError('internal', 'no budget was decided about');
+  if (row.escalation_id !== null && decision.action !== 'raise') return;
   switch (decision.action) {
     case 'raise':
       return raise(trx, { row, subject, limitUsd: decision.budget_ceiling_usd ?? 0 }, caller);
@@ -56,13 +57,13 @@ async function raise(
     throw refuse('/budget_ceiling_usd', `the limit was ${before} USD; to raise it, give more than that`);
   }
   if (scope === 'run') {
-    return raiseRun(trx, { project_id: row.project_id, run_id: id }, { ceilingUsd: limitUsd, by: null });
+    const limit = { ceilingUsd: limitUsd, by: caller.key_id };
+    return raiseRun(trx, { project_id: row.project_id, run_id: id }, limit);
   }
   requireScope(caller, scope === 'global' ? 'operator' : 'budget:write');
   const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);
-  // Of all projects' questions about the day of all, this one is answered; the others are by it.
-  const isAnswered = scope !== 'global';
-  await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true, isAnswered });
+  // This question is answered; the others about the budget are by it.
+  await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true });
 }
 
 /** Steps of the definition that a person may skip. */

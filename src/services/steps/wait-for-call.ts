@@ -14,6 +14,7 @@ import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { hasRoomFor } from '../../db/money/budget-headroom.ts';
 import { isRegistered } from '../../db/spec/capability-names.ts';
 import { isUnderWay, keepWaiting } from '../../db/step/step-open.ts';
+import { budgetScopeOf } from '../reviews/budget-scope.ts';
 import { openReview } from '../reviews/open-review.ts';
 import { callKeyOf, type StepWork } from './call-for-step.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
@@ -46,12 +47,6 @@ export async function waitForCall(
 
 function runOf({ run_id }: BudgetRefusal, { context }: Work): string {
   return run_id ?? context.run_id;
-}
-
-function scopeOf(refusal: BudgetRefusal, work: Work): string {
-  const { scope } = refusal;
-  if (scope === 'project') return `project:${work.context.project_id}`;
-  return scope === 'global' ? 'global' : `run:${runOf(refusal, work)}`;
 }
 
 const nameOf = {
@@ -103,7 +98,7 @@ class NoWait extends Error {
 
 /** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
 async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
-  const scope = scopeOf(refusal, work);
+  const scope = budgetScopeOf(refusal, work.context);
   const { review_id } = await askForMoney(trx, work, refusal, scope);
   if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) throw new NoWait('room');
   const held = await keepWaiting(trx, work.key, {

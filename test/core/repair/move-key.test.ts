@@ -39,8 +39,8 @@ it('is moved where it is missing, if there is one such place and one that has it
       fc.constantFrom<Json>(5, '5', null, {}),
       (lacking, strays, isOpen, size) => {
         const schema = schemaOf(lacking, strays, isOpen);
-        const input = Object.fromEntries(
-          Object.keys(schema.properties as JsonObject).map((key) => [
+        const input: JsonObject = Object.fromEntries(
+          Object.keys(schema.properties as JsonObject).map((key): [string, JsonObject] => [
             key,
             key.startsWith('none') ? { size } : {},
           ]),
@@ -59,7 +59,7 @@ it('is moved where it is missing, if there is one such place and one that has it
 it('keeps a reference as it is, into a list too', () => {
   const clip = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] };
   const schema = { type: 'object', properties: { clips: { type: 'array', items: clip } } };
-  const input = { clips: [{ path: 'media://a/1' }, {}], path: 'media://a/2' };
+  const input: JsonObject = { clips: [{ path: 'media://a/1' }, {}], path: 'media://a/2' };
   const { applicable } = repair(schema, input);
   expect(applyRepair(input, applicable?.operations ?? [])).toEqual({
     clips: [{ path: 'media://a/1' }, { path: 'media://a/2' }],

@@ -107,7 +107,8 @@ function goOn(
   { next, raiseUsd }: Extract<DecisionOutcome, { kind: 'goes_on' }>,
 ): Progress {
   const progress: Progress = { next, event: told(review), outcome: { kind: 'goes_on' } };
-  if (raiseUsd === undefined || max_usd === null) return progress;
+  const isOwnLimit = review.subject === null && max_usd !== null; // else the decision has raised the budget
+  if (raiseUsd === undefined || !isOwnLimit) return progress;
   return { ...progress, also: (trx) => raiseEscalationLimit(trx, escalation_id, raiseUsd) };
 }
 

@@ -84,7 +84,8 @@ export async function readStepTask(
     original,
     current: earlier.at(-1)?.input ?? original,
     signals: [...new Set([...row.signals, ...signals])],
-    failed: [original, ...earlier.map(({ input }) => input)],
+    // One that nobody could be paid for has not failed.
+    failed: [original, ...earlier.filter(({ was_claimed }) => was_claimed).map(({ input }) => input)],
     error: ladder.history.at(-1)?.error ?? null,
   };
 }
