@@ -24,28 +24,33 @@ function shortageOf({ project_id, run_id }: EscalationRow, refusal: BudgetRefusa
   return { shortage: { subject, minimum_usd: refusal.minimum_usd } };
 }
 
-/** @param next the ladder that stopped, with its lists */
-export async function writeQuestion(
-  dependencies: TaskDependencies,
-  row: EscalationRow,
-  next: Ladder,
-): Promise<ReviewQuestion> {
-  const { command, history, advice } = next;
+/** What is shown of any ladder. */
+function showLadder(row: EscalationRow, { command, history, advice }: Ladder): ReviewPayload {
+  const last = command.type === 'stop' ? command.error : null;
   const details: JsonObject = {
     escalation_id: row.escalation_id,
     ...(command.type === 'stop' ? { reason: command.reason, ...command.refusal } : {}),
     ...(row.max_usd === null ? {} : { max_usd: Number(row.max_usd) }),
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
   };
-  const shortage = shortageOf(row, command.type === 'stop' ? command.refusal : undefined);
-  const last = command.type === 'stop' ? command.error : null;
-  const common = {
+  return {
     job_type: row.job_type,
     error: last ?? history.at(-1)?.error ?? '',
     history: history.map(toWireAttempt),
     advice: advice.map(toWireAdvice),
     details,
   };
+}
+
+/** @param next the ladder that stopped, with its lists */
+export async function writeQuestion(
+  dependencies: TaskDependencies,
+  row: EscalationRow,
+  next: Ladder,
+): Promise<ReviewQuestion> {
+  const common = showLadder(row, next);
+  const { command } = next;
+  const shortage = shortageOf(row, command.type === 'stop' ? command.refusal : undefined);
   if (stepOf(row) === null) {
     const { prompt, context, has_context, repo_context } = row;
     const input = { prompt, ...(has_context ? { context } : {}), repo_context };
