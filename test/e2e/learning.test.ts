@@ -127,7 +127,7 @@ test('level 1 fails twice, the advice of level 2 helps; the third run with that 
   expect(await readModelCosts()).toEqual(spent);
 }, 120_000);
 
-test('ten that fail alike at once ask for one advice; nine are repaired by what the first learnt', async () => {
+test('fifty that fail alike at once ask for one advice; 49 are repaired by what the first learnt', async () => {
   let goOn = (): void => {};
   const all = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -140,13 +140,13 @@ test('ten that fail alike at once ask for one advice; nine are repaired by what 
     };
   });
   const from = provider.requests.length;
-  const runs = await Promise.all(Array.from({ length: 10 }, () => submit({ rate: 96_000 })));
+  const runs = await Promise.all(Array.from({ length: 50 }, () => submit({ rate: 96_000 })));
   const ids = runs.map(({ run_id }) => run_id);
   await waitFor(
     'the others to wait for the first',
     async () => {
       const [open] = await db('escalation').whereIn('run_id', ids).whereNotNull('leader_id').count('* as n');
-      return Number(open?.n) === 9;
+      return Number(open?.n) === 49;
     },
     60_000,
   );
@@ -158,6 +158,6 @@ test('ten that fail alike at once ask for one advice; nine are repaired by what 
   expect(shownSince(from).map(({ kind }) => kind)).toEqual(['advise', 'correct']);
   const ladders = await Promise.all(ended.map(ladderOf));
   expect(new Set(ladders.map(({ skill_id }) => skill_id)).size).toBe(1);
-  expect(ladders.map(({ escalation_level }) => escalation_level).sort()).toEqual([...Array(9).fill(0), 1]);
-  expect(await skillOf(ladders[0] as Escalation)).toMatchObject({ success_count: 10, uses: 9 });
+  expect(ladders.map(({ escalation_level }) => escalation_level).sort()).toEqual([...Array(49).fill(0), 1]);
+  expect(await skillOf(ladders[0] as Escalation)).toMatchObject({ success_count: 50, uses: 49 });
 }, 120_000);
