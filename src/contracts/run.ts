@@ -18,6 +18,7 @@ import {
   VersionText,
 } from './primitives.ts';
 import { Problem } from './problem.ts';
+import { checkAll, needsOneOf, notBoth, sayAll } from './rules.ts';
 
 export const RunState = z
   .enum(['queued', 'running', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled'])
@@ -48,6 +49,13 @@ export type StepState = z.infer<typeof StepState>;
 export const Awaiting = z.enum(['review', 'budget', 'capability', 'time', 'run']).meta({ id: 'Awaiting' });
 export type Awaiting = z.infer<typeof Awaiting>;
 
+const runRules = [
+  needsOneOf(['pipeline', 'definition']),
+  notBoth('pipeline', 'definition'),
+  notBoth('alias', 'version'),
+  notBoth('job', 'job_id'),
+];
+
 /** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job or the id of one. */
 export const RunRequest = z
   .strictObject({
@@ -62,19 +70,8 @@ export const RunRequest = z
     budget_ceiling_usd: Usd.optional(),
     labels: z.record(z.string().max(64), z.string().max(256)).optional(),
   })
-  .refine((body) => (body.pipeline === undefined) !== (body.definition === undefined), {
-    path: ['pipeline'],
-    error: 'give either pipeline (the name of a stored one) or definition, not both',
-  })
-  .refine((body) => body.version === undefined || body.alias === undefined, {
-    path: ['alias'],
-    error: 'give either version or alias, not both',
-  })
-  .refine((body) => body.job === undefined || body.job_id === undefined, {
-    path: ['job'],
-    error: 'give either job or job_id, not both',
-  })
-  .meta({ id: 'RunRequest' });
+  .check(checkAll(runRules))
+  .meta({ id: 'RunRequest', ...sayAll(runRules) });
 export type RunRequest = z.infer<typeof RunRequest>;
 
 export const RunStep = z

@@ -44,7 +44,8 @@ export function createDefinitionChecks(db: Db, { fleet = nobody, vet = compileHe
      */
     requireSound: async (definition: PipelineDefinition): Promise<void> => {
       const schemaFaultOf = await vetOwnSchemas(vet, definition);
-      const findings = checkDefinition(definition, { knownCapabilities: null, strict: false, schemaFaultOf });
+      const checked = checkDefinition(definition, { knownCapabilities: null, strict: false, schemaFaultOf });
+      const findings = checked.map(toFinding);
       if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings);
     },
 
