@@ -130,7 +130,7 @@ test('a run that a failure may stop ends on both with the same outcome', async (
 
 test('a run whose worker is as after a crash at every event of it ends the same', async () => {
   const pipelines = fc.sample(anySteps(30, { fatal: false }).map(oneByOne), {
-    numRuns: Math.ceil(numRuns / 2),
+    numRuns: Math.ceil(numRuns / 4),
     seed: seed + 1,
   });
   await compare(pipelines, (temporal, mock) => expect(temporal).toEqual(mock), forgetful);

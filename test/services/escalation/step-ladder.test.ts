@@ -238,7 +238,7 @@ test('a worker that dies between its model call and the row repeats the correcti
   expect(await count('skill', { project_id: project })).toBe(1);
 });
 
-test('fifty that fail alike at once ask for one advice', async () => {
+test('fifty that fail alike at once ask for one advice; 49 are repaired at level 0', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
   const from = world.provider.requests.length;
   const failures = await Promise.all(
@@ -252,6 +252,11 @@ test('fifty that fail alike at once ask for one advice', async () => {
     .slice(from)
     .map(({ kind }) => kind);
   expect(kinds).toEqual(['advise', 'correct']);
+  const ladders = await Promise.all(
+    failures.map(({ place }) => world.escalation(project, place.escalation_id)),
+  );
+  const levels = ladders.map(({ escalation_level }) => escalation_level).sort();
+  expect(levels).toEqual([...Array(49).fill(0), 1]);
 }, 60_000);
 
 test('those that fail alike go on waiting for one whose error has changed', async () => {
