@@ -2,12 +2,19 @@
 
 import type { Config } from '../config.ts';
 import { mostValues } from '../contracts/bounds.ts';
+import type { JsonLimits } from '../core/json-scan.ts';
 import type { BodySize } from './body-kind.ts';
 import type { RateConfig } from './rate-limits.ts';
-import type { JsonLimits } from './scan-json.ts';
 
 export type ApiConfig = RateConfig &
-  Pick<Config, 'BODY_LIMIT_BYTES' | 'DEFINITION_LIMIT_BYTES' | 'MEDIA_LIMIT_BYTES' | 'PUBLIC_URL'>;
+  Pick<
+    Config,
+    | 'BODY_LIMIT_BYTES'
+    | 'DEFINITION_LIMIT_BYTES'
+    | 'MEDIA_LIMIT_BYTES'
+    | 'OPEN_RUNS_PER_PROJECT'
+    | 'PUBLIC_URL'
+  >;
 
 export interface BodyLimits extends JsonLimits {
   readonly bytes: number;

@@ -24,6 +24,8 @@ export const Limits = z
     body_timeout_ms: Count,
     wait_seconds: Count,
     list_items: Count,
+    /** Of the project at once. */
+    open_runs: z.number().int(),
     pipeline_steps: Count,
     idempotency_hours: Count,
     /** The rates of a key, in each process; null: none. */

@@ -81,6 +81,7 @@ function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
       'job_invalid',
       'media_unknown',
       'concurrency_limit',
+      'open_runs_limit',
       'idempotency_key_reuse',
       'idempotency_in_progress',
       'not_found',

@@ -66,7 +66,7 @@ async function create(dependencies: PrepareDependencies, order: SubRunOrder): Pr
       depth,
     },
   });
-  return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared))).run_id;
+  return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared, null))).run_id;
 }
 
 export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSubRun {
