@@ -1,7 +1,8 @@
 /** Decisions to look at: what would be chosen now, and what was chosen and why, made again from what was known. */
 import type { Decision, DecisionDetail, RouteRequestBody } from '../../contracts/decision.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { replayChoice } from '../../core/routing/replay.ts';
+import { toHeadroom } from '../../core/routing/headroom.ts';
+import { replayChoice, showInputs } from '../../core/routing/replay.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
 import { type DecisionRow, findDecision } from '../../db/attempt/decision.ts';
 import { readHeadroom } from '../../db/money/budget-headroom.ts';
@@ -29,7 +30,7 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
   return {
     preview: async (projectId, { capability, input, ...wish }) => {
       await requireCapability(dependencies, capability, '/capability');
-      const headroom = await readHeadroom(db, projectId);
+      const headroom = toHeadroom(await readHeadroom(db, projectId));
       const { instances } = fleet.of(capability);
       const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
       const route: RouteConstraints = {
@@ -40,8 +41,7 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
         versionRange: wish.version ?? null,
         ceilingUsd: wish.budget_ceiling_usd ?? null,
       };
-      const headroomUsd = headroom === null ? null : Math.max(0, fromNanoUsd(headroom));
-      return previewChoice(fleet, route, { headroomUsd, ruledOut }).decision;
+      return previewChoice(fleet, route, { ...headroom, ruledOut }).decision;
     },
 
     get: async (projectId, decisionId) => {
@@ -63,7 +63,7 @@ function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: Decisi
     attempt_id,
     run_id: row.run_id,
     step_id: row.step_id,
-    inputs: inputs ?? {},
+    inputs: inputs === null ? {} : showInputs(inputs),
     replay: { chosen, same: chosen !== null && chosen === decision.chosen },
   };
 }

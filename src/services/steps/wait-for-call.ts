@@ -9,6 +9,7 @@ import type { Failure } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import { describeFigures } from '../../core/money/shortage.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { hasRoomFor } from '../../db/money/budget-headroom.ts';
@@ -58,8 +59,8 @@ const nameOf = {
 
 async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject: string) {
   const { context, step, key } = work;
-  const { scope, limit_usd, spent_usd, reserved_usd, minimum_usd, resets_at } = refusal;
-  const seen = `limit ${limit_usd} USD, spent ${spent_usd}, reserved ${reserved_usd}`;
+  const { run_id: _, ...details } = refusal;
+  const { scope, minimum_usd, resets_at } = refusal;
   const reset = resets_at === null ? '' : `; it resets at ${resets_at}`;
   const left = resets_at === null ? longestAskMs : Date.parse(resets_at) - (await readUnixTime(trx)) * 1_000;
   return openReview(trx, {
@@ -67,19 +68,10 @@ async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject:
     kind: 'budget',
     subject,
     ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
-    reason: `the budget of ${nameOf[scope]} is used up: ${seen}; step ${key.step_id} needs ${minimum_usd}${reset}`,
+    reason: `the budget of ${nameOf[scope]} is used up${describeFigures(refusal)}; step ${key.step_id} needs ${minimum_usd}${reset}`,
     payload: {
       optional: step.definition.optional ?? false,
-      details: {
-        scope,
-        limit_usd,
-        spent_usd,
-        reserved_usd,
-        minimum_usd,
-        resets_at,
-        run_id: key.run_id,
-        step_id: key.step_id,
-      },
+      details: { ...details, run_id: key.run_id, step_id: key.step_id },
     },
     due_in_ms: Math.max(shortestAskMs, left),
   });
