@@ -47,7 +47,7 @@ function list<Item>(length: number, item: (at: number) => Item): Item[] {
 }
 
 const emptyLists: Attack = {
-  name: '8 MiB of empty lists',
+  name: '12 times 8 MiB of empty lists',
   play: (target) => {
     const job = `{"a":[${'[],'.repeat((8 * mebibyte - 2_000) / 3)}[]]}`;
     const wanted = `{"definition":${JSON.stringify(definition)},"job":${job}}`;
@@ -58,7 +58,7 @@ const emptyLists: Attack = {
       ['/v1/pipelines/validate', job],
     ];
     const attack = ([path, body]: [string, string]) => send(target, path, { method: 'POST', body });
-    return count(bodies.map(attack));
+    return count([...bodies, ...bodies, ...bodies].map(attack));
   },
 };
 
