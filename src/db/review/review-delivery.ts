@@ -40,7 +40,7 @@ export async function markReviewDelivered(db: Db, reviewId: string, version: num
 
 /**
  * Ends reviews that nobody answered in time. A decision that comes first wins.
- * @param reviewId only this one; null = any
+ * @param reviewId only this one, waiting for whoever is at it; null = any that nobody is at
  */
 export async function expireReviews(
   db: Db,
@@ -51,7 +51,7 @@ export async function expireReviews(
     `with due as (
        select review_id from review where state in ('open', 'claimed') and due_at <= clock_timestamp()
          ${reviewId === null ? '' : 'and review_id = :reviewId'}
-       order by due_at limit :limit for update skip locked
+       order by due_at limit :limit for update ${reviewId === null ? 'skip locked' : ''}
      )
      update review r set state = 'expired', decided_at = clock_timestamp(), version = r.version + 1,
        claim_expires_at = null, delivered_at = case when r.kind = 'skill'

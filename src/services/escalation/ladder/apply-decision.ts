@@ -42,8 +42,8 @@ export async function applyDecision(
 async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
   if (review.state !== 'open' && review.state !== 'claimed') return review;
   const { review_id } = review;
-  const count = await expireOverdueReviews(db, { limit: 1, review_id });
-  return count === 0 ? review : ((await readReview(db, review_id)) ?? review);
+  await expireOverdueReviews(db, { limit: 1, review_id });
+  return (await readReview(db, review_id)) ?? review; // somebody else may have ended it just now
 }
 
 /** Null while it is open. */
