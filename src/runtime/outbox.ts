@@ -3,6 +3,7 @@ import { createMediaStore } from '../clients/media/create-media-store.ts';
 import type { Config } from '../config.ts';
 import type { Db } from '../db/connect.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
+import { createRestartForgottenLadders } from '../services/escalation/ladder/restart-forgotten-ladders.ts';
 import { createDuties, createPromptDuties } from '../services/maintenance/duties.ts';
 import { createMaintenance } from '../services/maintenance/maintenance.ts';
 import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
@@ -76,6 +77,12 @@ export function createKeeping(config: Config, { db, workflows, logger, registry,
     dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
     restartForgottenRuns: createRestartForgottenRuns({ db, workflows, delivery: outbox.runs, logger }),
+    restartForgottenLadders: createRestartForgottenLadders({
+      db,
+      workflows,
+      delivery: outbox.escalations,
+      logger,
+    }),
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, logger }),
     media: createMediaStore(config.MEDIA_URL),

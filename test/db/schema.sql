@@ -214,6 +214,7 @@ CREATE INDEX escalation_leader ON public.escalation USING btree (project_id, job
 CREATE UNIQUE INDEX escalation_open_by_step ON public.escalation USING btree (run_id, step_id, item) WHERE ((run_id IS NOT NULL) AND (state = ANY (ARRAY['running'::text, 'in_review'::text])));
 CREATE INDEX escalation_recent ON public.escalation USING btree (project_id, job_type, escalation_id DESC);
 CREATE INDEX escalation_undelivered ON public.escalation USING btree (created_at) WHERE ((run_id IS NULL) AND (start_delivered_at IS NULL) AND (finished_at IS NULL));
+CREATE INDEX escalation_with_workflow ON public.escalation USING btree (escalation_id) WHERE ((run_id IS NULL) AND (start_delivered_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE TRIGGER escalation_append_only BEFORE UPDATE OF escalation_history, escalation_advice ON public.escalation FOR EACH ROW EXECUTE FUNCTION refuse_shrinking();
 
 create table event (
@@ -466,7 +467,7 @@ CREATE INDEX run_cancel_undelivered ON public.run USING btree (cancel_requested_
 CREATE INDEX run_control_undelivered ON public.run USING btree (run_id) WHERE ((control_version > control_delivered) AND (finished_at IS NULL));
 CREATE INDEX run_ended_unstarted ON public.run USING btree (finished_at) WHERE ((finished_at IS NOT NULL) AND (start_delivered_at IS NULL) AND (cancel_mode = 'terminate'::text) AND (cancel_delivered_at IS NULL));
 CREATE INDEX run_listed ON public.run USING btree (project_id, run_id DESC);
-CREATE INDEX run_open ON public.run USING btree (run_id) WHERE (finished_at IS NULL);
+CREATE INDEX run_open ON public.run USING btree (project_id, run_id) WHERE (finished_at IS NULL);
 CREATE INDEX run_unadmitted ON public.run USING btree (project_id, concurrency_key, created_at, run_id) WHERE ((concurrency_key IS NOT NULL) AND (finished_at IS NULL) AND (admitted_at IS NULL));
 CREATE INDEX run_undelivered ON public.run USING btree (created_at) WHERE ((start_delivered_at IS NULL) AND (finished_at IS NULL) AND ((concurrency_key IS NULL) OR (admitted_at IS NOT NULL)));
 CREATE INDEX run_untold ON public.run USING btree (finished_at) WHERE ((parent_workflow_id IS NOT NULL) AND (parent_told_at IS NULL) AND (finished_at IS NOT NULL));

@@ -10,6 +10,7 @@ export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   delivery: { deliverOverdue: nothing },
   reconcileRuns: nothing,
   restartForgottenRuns: nothing,
+  restartForgottenLadders: nothing,
   watchCapabilities: nothing,
   escalations: { deliverOverdue: nothing },
   reviews: { deliverOverdue: nothing, expireDue: nothing },
