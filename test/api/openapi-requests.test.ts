@@ -106,7 +106,7 @@ test('what the document does not allow in a query is refused there', async () =>
     const body = method === 'GET' ? undefined : { pipeline: 'p', version: '1', steps: [] };
     const answer = await api.call(`${path}?${query}`, { method, body });
     const { errors = [] } = (await answer.json()) as Problem;
-    const told = [method, path, answer.status, errors.map(({ pointer }) => pointer)];
+    const told = [method, path, answer.status, [...new Set(errors.map(({ pointer }) => pointer))]];
     expect(told).toEqual([method, path, 422, [`/query/${name}`]]);
   }
 });
