@@ -62,6 +62,17 @@ const emptyLists: Attack = {
   },
 };
 
+/** As many values as are allowed, and as many bytes: each is read, parsed and only then refused. */
+const fullBodies: Attack = {
+  name: '12 times 8 MiB of allowed values',
+  play: (target) => {
+    const values = 199_000;
+    const job = { a: list(values, () => 'x'.repeat((8 * mebibyte - 2_000) / values - 3)) };
+    const body = JSON.stringify({ definition, job });
+    return count(list(12, (at) => send(target, at % 2 ? '/v1/plan' : '/v1/runs', { method: 'POST', body })));
+  },
+};
+
 /** As long as a string may be. */
 const longest = 262_000;
 
@@ -114,4 +125,4 @@ const stoppedPostgres: Attack = {
   },
 };
 
-export const attacks: readonly Attack[] = [emptyLists, longTexts, heads, stoppedPostgres, flood];
+export const attacks: readonly Attack[] = [emptyLists, fullBodies, longTexts, heads, stoppedPostgres, flood];
