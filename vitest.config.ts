@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { Interleaved } from './test/support/interleaved.ts';
+import { ProjectByProject } from './test/support/project-by-project.ts';
 
 const testTimeout = 30_000;
 const hookTimeout = 120_000;
@@ -37,7 +37,7 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     // Half of them wait for processes and clocks while the others compute.
     maxWorkers: 3,
-    sequence: { sequencer: Interleaved },
+    sequence: { sequencer: ProjectByProject },
     // A project has a transformer of its own; without this each would transform all of src.
     experimental: { fsModuleCache: true },
     projects: [

@@ -73,6 +73,10 @@ export const ConfigSchema = z.object({
   INSTANCES_PER_PROJECT: integer(1_000, 1, 100_000).meta({
     description: 'Instances that a project may have registered at once; every process keeps all in memory.',
   }),
+  OPEN_RUNS_PER_PROJECT: integer(1_000, 1, 1_000_000).meta({
+    description:
+      'Runs of a project that may be open at once, those counted that steps have started; further ones are answered 429. Requests of the same moment may pass it, by a run for each connection to the database.',
+  }),
   BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({ description: 'Largest JSON request body.' }),
   DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
     description: 'Largest pipeline definition.',

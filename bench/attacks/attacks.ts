@@ -47,7 +47,7 @@ function list<Item>(length: number, item: (at: number) => Item): Item[] {
 }
 
 const emptyLists: Attack = {
-  name: '8 MiB of empty lists',
+  name: '12 times 8 MiB of empty lists',
   play: (target) => {
     const job = `{"a":[${'[],'.repeat((8 * mebibyte - 2_000) / 3)}[]]}`;
     const wanted = `{"definition":${JSON.stringify(definition)},"job":${job}}`;
@@ -58,7 +58,18 @@ const emptyLists: Attack = {
       ['/v1/pipelines/validate', job],
     ];
     const attack = ([path, body]: [string, string]) => send(target, path, { method: 'POST', body });
-    return count(bodies.map(attack));
+    return count([...bodies, ...bodies, ...bodies].map(attack));
+  },
+};
+
+/** As many values as are allowed, and as many bytes: each is read, parsed and only then refused. */
+const fullBodies: Attack = {
+  name: '12 times 8 MiB of allowed values',
+  play: (target) => {
+    const values = 199_000;
+    const job = { a: list(values, () => 'x'.repeat((8 * mebibyte - 2_000) / values - 3)) };
+    const body = JSON.stringify({ definition, job });
+    return count(list(12, (at) => send(target, at % 2 ? '/v1/plan' : '/v1/runs', { method: 'POST', body })));
   },
 };
 
@@ -114,4 +125,4 @@ const stoppedPostgres: Attack = {
   },
 };
 
-export const attacks: readonly Attack[] = [emptyLists, longTexts, heads, stoppedPostgres, flood];
+export const attacks: readonly Attack[] = [emptyLists, fullBodies, longTexts, heads, stoppedPostgres, flood];

@@ -1,14 +1,22 @@
-/** That one key cannot exhaust a server: `npm run bench:attacks [-- --rounds 5]`. Linux only. */
+/** That one key cannot exhaust a server: `npm run bench:attacks [-- --rounds 5 --only WORDS]`. Linux only. */
 import { parseArgs } from 'node:util';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import { startTcpProxy } from '../../test/support/tcp-proxy.ts';
 import { type Place, runBench } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
-import type { Target } from './attacks.ts';
+import { attacks, type Target } from './attacks.ts';
 import { type AttackFigures, isAsLarge, livezMs, playRounds } from './rounds.ts';
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } });
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '5' }, only: { type: 'string', default: '' } },
+});
+const some = attacks.filter(({ name }) => name.includes(values.only));
+if (some.length === 0) {
+  throw new Error(
+    `no attack's name has "${values.only}" in it: ${attacks.map(({ name }) => name).join(', ')}`,
+  );
+}
 
 async function startTarget(place: Place): Promise<{ target: Target; pid: number }> {
   const { databaseUrl, apiKey: key } = await startDatabase(place);
@@ -50,7 +58,7 @@ function show({ name, longestMs, count, answers }: AttackFigures): string {
 
 await runBench(async (place) => {
   const { target, pid } = await startTarget(place);
-  const { figures, before, after } = await playRounds(target, pid, Number(values.rounds));
+  const { figures, before, after } = await playRounds(target, pid, { rounds: Number(values.rounds), some });
   for (const figure of figures) console.log(show(figure));
   const longestMs = Math.max(...figures.map((figure) => figure.longestMs));
   const isPrompt = longestMs <= livezMs;

@@ -1,6 +1,6 @@
 /** Attacks in rounds, with `/livez` and the size of the process beside them. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answers, attacks, type Target } from './attacks.ts';
+import { type Answers, type Attack, attacks, type Target } from './attacks.ts';
 import { measureProcess, type ProcessSize, settleProcess } from './process-size.ts';
 import { type LivezFigures, watchLivez } from './watch-livez.ts';
 
@@ -31,9 +31,13 @@ export function isAsLarge(before: ProcessSize, after: ProcessSize): boolean {
 /** The flood has used up what the key may send at once. */
 const refillMs = 5_000;
 
-async function playAll(target: Target, livez: ReturnType<typeof watchLivez>): Promise<AttackFigures[]> {
+async function playAll(
+  target: Target,
+  livez: ReturnType<typeof watchLivez>,
+  some: readonly Attack[],
+): Promise<AttackFigures[]> {
   const figures: AttackFigures[] = [];
-  for (const { name, play } of attacks) {
+  for (const { name, play } of some) {
     await livez.read();
     const answers = await play(target);
     figures.push({ name, answers, ...(await livez.read()) });
@@ -43,13 +47,17 @@ async function playAll(target: Target, livez: ReturnType<typeof watchLivez>): Pr
 }
 
 /** The first round is not counted: it loads and compiles what every request needs, and makes the heap as large as it gets. */
-export async function playRounds(target: Target, pid: number, rounds: number): Promise<RoundFigures> {
+export async function playRounds(
+  target: Target,
+  pid: number,
+  { rounds, some = attacks }: { readonly rounds: number; readonly some?: readonly Attack[] },
+): Promise<RoundFigures> {
   const livez = watchLivez(target.url);
   try {
-    await playAll(target, livez);
+    await playAll(target, livez, some);
     const before = measureProcess(pid);
     const figures: AttackFigures[] = [];
-    for (let round = 0; round < rounds; round++) figures.push(...(await playAll(target, livez)));
+    for (let round = 0; round < rounds; round++) figures.push(...(await playAll(target, livez, some)));
     const after = await settleProcess(pid, (size) => isAsLarge(before, size), 30_000);
     return { figures, before, after };
   } finally {

@@ -7,7 +7,7 @@ import { describeServer, describeWorker } from '../../src/dev/service-processes.
 import { type Checkout, describeOther, sourceProgram, startOtherServer } from '../shared/other-checkout.ts';
 import type { Place } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';
-import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
+import { addSearchAttributes, createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
 import { findScript } from './bench-process.ts';
 import { startCapability } from './capability-process.ts';
 import { type DbosAddresses, startDbos } from './dbos-process.ts';
@@ -54,7 +54,15 @@ async function startCapstan(
   return { apiUrl, apiKey, databaseUrl, processes: ['server', 'worker'] };
 }
 
-async function startBeside(place: Place, base: Base, checkout: Checkout): Promise<CapstanAddresses> {
+/** Checkouts that know these write no search attribute at all where one of them is missing, and would save the event. */
+const formerSearchAttributes = { EscalationLevel: 'Int', CostUsd: 'Double' } as const;
+
+async function startBeside(
+  place: Place,
+  base: Base & { readonly temporalAddress: string },
+  checkout: Checkout,
+): Promise<CapstanAddresses> {
+  await addSearchAttributes(base.temporalAddress, formerSearchAttributes);
   const program = sourceProgram(checkout, 'server');
   const server = await startOtherServer(place, { ...base, checkout, program });
   const worker = describeWorker({ dataDir: place.dataDir, environment: server.environment });
@@ -93,7 +101,7 @@ export async function startStack(
   await startBareWorker(place, base, endpoint);
   return {
     capstan,
-    beside: beside === null ? null : await startBeside(place, base, beside),
+    beside: beside === null ? null : await startBeside(place, { ...base, temporalAddress }, beside),
     temporalAddress,
     bareTaskQueue,
     endpoint,

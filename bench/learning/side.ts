@@ -74,19 +74,21 @@ async function insertFailingRun(db: Db, project_id: string, failure: Failure): P
   const body = JSON.stringify(definitionOf(failure));
   await db('definition').insert({ digest: run_id, body });
   await db('job').insert({ job_id, project_id, body: '{}' });
-  await insertRuns(db, [
-    {
-      run_id,
-      project_id,
-      job_id,
-      pipeline: 'replay',
-      version: '1.0.0',
-      digest: run_id,
-      priority: 'standard',
-      budget_ceiling_usd: null,
-      labels: {},
-    },
-  ]);
+  await insertRuns(db, {
+    runs: [
+      {
+        run_id,
+        project_id,
+        job_id,
+        pipeline: 'replay',
+        version: '1.0.0',
+        digest: run_id,
+        priority: 'standard',
+        budget_ceiling_usd: null,
+        labels: {},
+      },
+    ],
+  });
   return run_id;
 }
 

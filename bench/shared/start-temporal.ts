@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Connection } from '@temporalio/client';
 import { createPartReport } from '../../src/dev/progress.ts';
 import { embeddedTemporalEnvironment, withoutTemporal } from '../../src/dev/temporal/environment.ts';
 import { startTemporal } from '../../src/dev/temporal/server.ts';
@@ -21,6 +22,25 @@ export async function startTemporalServer(place: Place): Promise<string> {
     port: await place.nextPort(),
     uiPort: await place.nextPort(),
   });
+}
+
+/** `IndexedValueType` of the Temporal API. */
+const valueTypes = { Int: 3, Double: 4 } as const;
+
+/** Beside those that this checkout asks for. */
+export async function addSearchAttributes(
+  address: string,
+  types: Readonly<Record<string, keyof typeof valueTypes>>,
+): Promise<void> {
+  const connection = await Connection.connect({ address });
+  try {
+    const searchAttributes = Object.fromEntries(
+      Object.entries(types).map(([name, type]) => [name, valueTypes[type]]),
+    );
+    await connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes });
+  } finally {
+    await connection.close();
+  }
 }
 
 interface Ends {

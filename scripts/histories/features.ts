@@ -33,6 +33,8 @@ export const features: Readonly<Record<string, string>> = {
   asked: 'a step asks a person',
   nested: 'a step starts a run',
   paused: 'a run is paused and resumed',
+  held: 'a step is refused its input in a paused run, and climbs when that goes on',
+  'held-ladder': 'that ladder, which asks a person',
   raised: 'a run waits for money, and its ceiling is raised',
   appeared: 'a step waits until a capability is offered',
   'cancelled-in-waits': 'a run is cancelled while its steps wait',

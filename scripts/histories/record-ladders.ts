@@ -153,6 +153,32 @@ async function recordTwoReviews(recording: Recording): Promise<void> {
   instance.handle = echo;
 }
 
+/** The workflow knows of the pause when the step fails, and of the failure when it goes on. */
+async function recordHeld(recording: Recording): Promise<void> {
+  const { submit, keepBoth, request, instance, rested, databaseUrl } = recording;
+  const before = instance.execs.length;
+  let refuse: () => void = () => undefined;
+  instance.handle = (exec, response) => {
+    refuse = () => void refused(exec, response);
+  };
+  const run = await submit([step('first', { input: { n: 13 } })]);
+  await waitFor('the call to arrive', () => instance.execs.length > before);
+  await request('POST', `/v1/runs/${run.run_id}/pause`, {});
+  const db = connectDatabase(databaseUrl, 1);
+  await waitFor('the workflow to know', () =>
+    db('run').where({ run_id: run.run_id }).whereRaw('control_delivered = control_version').first('run_id'),
+  );
+  instance.handle = refused;
+  refuse();
+  await waitFor('its ladder', () => db('escalation').where({ run_id: run.run_id }).first('escalation_id'));
+  await db.destroy();
+  await rested(run);
+  await request('POST', `/v1/runs/${run.run_id}/resume`, {});
+  await decide(recording, await reviewOf(recording, run.run_id, 'first'), corrected);
+  await keepBoth('held', run);
+  instance.handle = echo;
+}
+
 /** `advised` is last: from then on there is a model. */
 export const ladderRecorders: FeatureRecorders = {
   repaired: recordRepaired,
@@ -162,6 +188,7 @@ export const ladderRecorders: FeatureRecorders = {
   'cancelled-in-review': recordCancelledInReview,
   'cancelled-in-ladder': recordCancelledInLadder,
   expired: recordExpired,
+  held: recordHeld,
   alone: recordAlone,
   'two-reviews': recordTwoReviews,
   advised: recordAdvised,

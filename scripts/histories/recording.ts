@@ -33,6 +33,8 @@ export interface Recording {
   /** Keeps every history of a run that continued as new: `<name>`, `<name>-2`, … */
   readonly keepAll: (name: string, runId: string) => Promise<void>;
   readonly keepWorkflow: (name: string, workflowId: string) => Promise<void>;
+  /** Resolves when the workflow of a run has taken all that it was told, and nothing of it is under way. */
+  readonly rested: (run: Run) => Promise<unknown>;
   /** Keeps the history of a run and of the ladder of its step `first`. */
   readonly keepBoth: (name: string, run: Run) => Promise<void>;
 }
@@ -111,7 +113,7 @@ function createApi({ api_url, api_key }: StackFile): Api {
   };
 }
 
-type Keeper = Pick<Recording, 'keep' | 'keepAll' | 'keepWorkflow' | 'keepBoth'>;
+type Keeper = Pick<Recording, 'keep' | 'keepAll' | 'keepWorkflow' | 'keepBoth' | 'rested'>;
 
 function createKeeper({ workflow }: Client, ended: Api['ended']): Keeper {
   const write = async (name: string, workflowId: string, runId?: string): Promise<void> => {
@@ -129,6 +131,11 @@ function createKeeper({ workflow }: Client, ended: Api['ended']): Keeper {
   };
   return {
     keep,
+    rested: (run) =>
+      waitFor('the workflow to rest', async () => {
+        const { raw } = await workflow.getHandle(runWorkflowId(run)).describe();
+        return raw.pendingActivities?.length === 0 && !raw.pendingWorkflowTask;
+      }),
     keepWorkflow: (name, workflowId) => write(name, workflowId),
     keepBoth: async (name, run) => {
       await keep(name, run.run_id);

@@ -2,13 +2,14 @@
 import { Context } from '@temporalio/activity';
 import type { LadderService } from '../services/escalation/ladder/ladder-service.ts';
 import type { StopRequest } from '../services/escalation/ladder/stop-ladder.ts';
-import type { CloseRun, RunClosing } from '../services/runs/close-run.ts';
+import type { CloseRun } from '../services/runs/close-run.ts';
 import type { CancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
 import type { SubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
 import type { DecideSteps } from '../services/steps/decide-steps.ts';
 import type { ExecuteStep } from '../services/steps/execute-step.ts';
 import type { RecordProgress } from '../services/steps/record-progress.ts';
 import { isHopeless, toApplicationFailure } from './failures.ts';
+import { createFinishRun } from './finish-run.ts';
 import { createLadderActivities } from './ladder-activities.ts';
 import { createStepActivity } from './step-activity.ts';
 
@@ -53,7 +54,7 @@ export function createActivities(
     /** Writes ends of steps that the workflow decided. */
     recordProgress: bounded(services.recordProgress),
     /** Closes the run's row. */
-    finishRun: translated((closing: RunClosing) => services.closeRun(closing)),
+    finishRun: createFinishRun(services.closeRun),
     /** Takes the run of a start of a schedule, or says why there is none. */
     submitRun: translated(services.submitScheduledRun),
     /** Asks the run of a start of a schedule to stop. */

@@ -2,14 +2,19 @@
 
 import type { Config } from '../config.ts';
 import { mostValues } from '../contracts/bounds.ts';
+import type { JsonLimits } from '../core/json-scan.ts';
 import type { BodySize } from './body-kind.ts';
 import type { RateConfig } from './rate-limits.ts';
-import type { JsonLimits } from './scan-json.ts';
 
 export type ApiConfig = RateConfig &
   Pick<
     Config,
-    'BODY_LIMIT_BYTES' | 'DEFINITION_LIMIT_BYTES' | 'MEDIA_LIMIT_BYTES' | 'PUBLIC_URL' | 'TEMPORAL_UI_URL'
+    | 'BODY_LIMIT_BYTES'
+    | 'DEFINITION_LIMIT_BYTES'
+    | 'MEDIA_LIMIT_BYTES'
+    | 'OPEN_RUNS_PER_PROJECT'
+    | 'PUBLIC_URL'
+    | 'TEMPORAL_UI_URL'
   >;
 
 export interface BodyLimits extends JsonLimits {
@@ -31,11 +36,11 @@ export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
 }
 
 export const httpLimits = {
-  /** Of a JSON or YAML body as a whole. */
+  /** The time that a JSON or YAML body may take as a whole. */
   bodyTimeoutMs: 30_000,
   /** Between two pieces of a media file. */
   mediaIdleMs: 60_000,
-  /** Of a connection on which nothing moves while a request is handled. */
+  /** How long a connection may stay on which nothing moves while a request is handled. */
   idleMs: 120_000,
   keepAliveMs: 65_000,
   headerBytes: 16_384,

@@ -9,7 +9,7 @@ import type { ApiConfig } from './limits.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { type ApiMiddleware, type RequestState, sentPath } from './middleware/request-state.ts';
 import type { RateLimits } from './rate-limits.ts';
-import { readBody } from './read-body.ts';
+import { createReadBody, type ReadBody } from './read-body.ts';
 import type { Route } from './route.ts';
 import { sendAnswer } from './send-answer.ts';
 
@@ -23,9 +23,10 @@ export interface MountOptions {
 export function mountRoutes(routes: readonly Route[], options: MountOptions): Router<RequestState> {
   // The methods that Node knows: for each of them a path that is there answers 405, none is "not implemented".
   const router = new Router<RequestState>({ methods: METHODS });
+  const readBody = createReadBody(options.config);
   for (const route of routes) {
     const guards = route.scope === null ? [] : [authenticate(options, route.scope)];
-    const stack = [enter(route), ...guards, answer(route, options)];
+    const stack = [enter(route), ...guards, answer(route, readBody, options)];
     router.register(toRouterPath(route.path), [route.method], stack, { sensitive: true });
   }
   return router;
@@ -59,10 +60,10 @@ async function within(answer: Promise<unknown>, ms: number): Promise<void> {
   }
 }
 
-function answer(route: Route, { config, limits, closing }: MountOptions): ApiMiddleware {
+function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOptions): ApiMiddleware {
   return async (ctx) => {
     const { req, state } = ctx;
-    const { bytes, body } = await readBody(req, route.body, config);
+    const { bytes, body } = await readBody(req, route.body);
     if (route.isLong) allowSilence(req.socket);
     else if (closing.aborted) state.gone.abort('gone');
     const ready = await route.handle({

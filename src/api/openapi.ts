@@ -8,8 +8,10 @@ import {
 } from 'zod-openapi';
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
+import { JsonObject } from '../contracts/primitives.ts';
 import { Problem } from '../contracts/problem.ts';
 import type { BodyKind } from './body-kind.ts';
+import { httpLimits } from './limits.ts';
 import type { Route } from './route.ts';
 
 const bodyErrors: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
@@ -48,8 +50,13 @@ function problemResponses(route: Route): ZodOpenApiResponsesObject {
     const description = ofStatus.map((other) => `\`${other}\`: ${errorTable[other].meaning}`).join('\n\n');
     return [status, { description, content: { 'application/problem+json': { schema: Problem } } }];
   });
-  return Object.fromEntries(entries);
+  return { ...Object.fromEntries(entries), 431: tooLargeHead };
 }
+
+/** Answered by Node, before there is a request that a problem could be about. */
+const tooLargeHead = {
+  description: `Address and headers are larger than ${httpLimits.headerBytes} bytes together. The body is empty.`,
+};
 
 const binary = z.any().meta({ override: { type: 'string', format: 'binary' } });
 
@@ -61,7 +68,8 @@ function successResponses({ responses }: Route): ZodOpenApiResponsesObject {
       return [status, { description, content: { 'application/json': { schema: response } } }];
     const { content, schema } = response;
     const json = schema === undefined ? {} : { 'application/json': { schema } };
-    return [status, { description, content: { ...json, [content]: { schema: binary } } }];
+    const bytes = content.endsWith('+json') ? JsonObject : binary;
+    return [status, { description, content: { ...json, [content]: { schema: bytes } } }];
   });
   return Object.fromEntries(entries);
 }

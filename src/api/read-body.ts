@@ -1,13 +1,15 @@
 /**
  * Receives a body of a known size class: media type first, then size while it arrives, then characters, then one
- * linear scan, and only then `JSON.parse`.
+ * linear scan, and only then `JSON.parse`. Large bodies take turns.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
+import { findJsonFault } from '../core/json-scan.ts';
+import { createTurns, largeTextBytes, type Turns } from '../core/turns.ts';
 import { AppError } from '../errors/app-error.ts';
 import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from './body-kind.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
-import { scanJson } from './scan-json.ts';
 
 export interface ReceivedBody {
   readonly bytes: Buffer;
@@ -36,8 +38,26 @@ function refuseSize(limit: number): AppError {
   return new AppError('body_too_large', `the body has more than the allowed ${limit} bytes`);
 }
 
+interface ReceivedChunks {
+  readonly chunks: readonly Buffer[];
+  readonly size: number;
+}
+
+interface BodyReading {
+  readonly request: IncomingMessage;
+  readonly limits: BodyLimits;
+  readonly takeTurn: Turns;
+}
+
+/** While a large body is checked, and what its handler does at once, no other one is. */
+async function receive({ request, limits, takeTurn }: BodyReading): Promise<Buffer> {
+  const { chunks, size } = await receiveChunks(request, limits.bytes);
+  if (size >= largeTextBytes) await takeTurn();
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+}
+
 /** By events: an iterator over the stream takes several times as long for a small body. */
-function receive(request: IncomingMessage, limit: number): Promise<Buffer> {
+function receiveChunks(request: IncomingMessage, limit: number): Promise<ReceivedChunks> {
   return new Promise((resolve, reject) => {
     const { bodyTimeoutMs } = httpLimits;
     const chunks: Buffer[] = [];
@@ -58,7 +78,7 @@ function receive(request: IncomingMessage, limit: number): Promise<Buffer> {
     };
     const onEnd = (): void => {
       end();
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+      resolve({ chunks, size });
     };
     const onClose = (): void =>
       refuse(new AppError('malformed_json', 'the connection ended before the body did'));
@@ -76,6 +96,12 @@ function requireText(bytes: Buffer): void {
   if (bytes.includes(0)) throw new AppError('malformed_json', 'the body holds NUL');
 }
 
+/** @throws AppError `json_too_deep`, `proto_key` or `malformed_json` */
+function scan(bytes: Buffer, limits: BodyLimits): void {
+  const fault = findJsonFault(bytes, limits);
+  if (fault !== null) throw new AppError(fault.code, `the body ${fault.message}`);
+}
+
 function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
@@ -85,17 +111,14 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-async function readJsonBody(
-  request: IncomingMessage,
-  { optional }: JsonBody,
-  limits: BodyLimits,
-): Promise<ReceivedBody> {
+async function readJsonBody(reading: BodyReading, { optional }: JsonBody): Promise<ReceivedBody> {
+  const { request, limits } = reading;
   const isAbsent = request.headers['content-length'] === '0' || !hasBody(request);
   if (optional && isAbsent) return { bytes: nothing, body: {} };
   requireType(request, jsonTypes);
-  const bytes = await receive(request, limits.bytes);
+  const bytes = await receive(reading);
   requireText(bytes);
-  scanJson(bytes, limits);
+  scan(bytes, limits);
   return { bytes, body: parse(bytes) };
 }
 
@@ -104,11 +127,12 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** The text is not parsed here: its reader names every mistake with line and column. */
-async function readDefinitionBody(request: IncomingMessage, limits: BodyLimits): Promise<ReceivedBody> {
+async function readDefinitionBody(reading: BodyReading): Promise<ReceivedBody> {
+  const { request, limits } = reading;
   const contentType = requireType(request, definitionTypes);
-  const bytes = await receive(request, limits.bytes);
+  const bytes = await receive(reading);
   requireText(bytes);
-  if (contentType === 'application/json') scanJson(bytes, limits);
+  if (contentType === 'application/json') scan(bytes, limits);
   const body: ReceivedText = { text: bytes.toString('utf8'), contentType };
   return { bytes, body };
 }
@@ -123,19 +147,20 @@ function takeStream(request: IncomingMessage): ReceivedBody {
 }
 
 /** @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key` */
-export async function readBody(
-  request: IncomingMessage,
-  kind: BodyKind,
-  config: ApiConfig,
-): Promise<ReceivedBody> {
-  switch (kind.kind) {
-    case 'json':
-      return readJsonBody(request, kind, bodyLimits(config, kind.size));
-    case 'definition':
-      return readDefinitionBody(request, bodyLimits(config, 'definition'));
-    case 'stream':
-      return takeStream(request);
-    case 'none':
-      return { bytes: nothing, body: undefined };
-  }
+export type ReadBody = (request: IncomingMessage, kind: BodyKind) => Promise<ReceivedBody>;
+
+export function createReadBody(config: ApiConfig): ReadBody {
+  const takeTurn = createTurns(setImmediate); // of all large bodies
+  return async (request, kind) => {
+    switch (kind.kind) {
+      case 'json':
+        return readJsonBody({ request, limits: bodyLimits(config, kind.size), takeTurn }, kind);
+      case 'definition':
+        return readDefinitionBody({ request, limits: bodyLimits(config, 'definition'), takeTurn });
+      case 'stream':
+        return takeStream(request);
+      case 'none':
+        return { bytes: nothing, body: undefined };
+    }
+  };
 }

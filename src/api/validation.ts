@@ -15,7 +15,7 @@ export interface RawInput {
   readonly body: unknown;
 }
 
-/** Of a part that is not looked at. */
+/** The schema of a part that is not looked at. */
 export const Nothing = z.object({});
 export type Nothing = typeof Nothing;
 

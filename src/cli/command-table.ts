@@ -40,6 +40,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   ledger: async () => (await import('./commands/ledger.ts')).registerLedgerCommand,
   budgets: async () => (await import('./commands/budgets.ts')).registerBudgetsCommand,
   skills: async () => (await import('./commands/skills.ts')).registerSkillsCommand,
+  publishers: async () => (await import('./commands/publishers.ts')).registerPublishersCommand,
   webhooks: async () => (await import('./commands/webhooks.ts')).registerWebhooksCommand,
   keys: async () => (await import('./commands/keys.ts')).registerKeysCommand,
   completion: async () => {

@@ -3,11 +3,13 @@
  * `CallOutcome`. While a call is open, only refused or unanswered TCP connects end it early: a healthy
  * single-threaded capability answers nothing else while it works.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { CallOutcome } from '../core/call/outcome.ts';
 import type { CallProgress } from '../core/call/progress.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
+import { createTurns, largeTextBytes, type Turns } from '../core/turns.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { createProgressLines, isProgressive, toOrdinaryAnswer } from './progress-lines.ts';
 import { answerLimit, readAnswer } from './read-answer.ts';
@@ -64,14 +66,21 @@ export function createCapabilityClient(options: CapabilityClientOptions): Capabi
     connectTimeoutMs: 5_000,
     keepAliveTimeout: 1_000,
   });
+  const takeTurn = createTurns(setImmediate);
   return {
-    call: (call) => exec(agent, call, options),
+    call: (call) => exec({ agent, takeTurn }, call, options),
     close: () => agent.close(),
   };
 }
 
+interface Wire {
+  readonly agent: Dispatcher;
+  /** Of all large answers. */
+  readonly takeTurn: Turns;
+}
+
 async function exec(
-  agent: Dispatcher,
+  { agent, takeTurn }: Wire,
   call: CapabilityCall,
   options: CapabilityClientOptions,
 ): Promise<CallOutcome> {
@@ -89,7 +98,9 @@ async function exec(
       limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
       linesOf: (head) => (isProgressive(head) ? createProgressLines(tell) : null),
     });
-    return readAnswer(isProgressive(answer) ? toOrdinaryAnswer(answer) : answer, limitBytes);
+    const ordinary = isProgressive(answer) ? toOrdinaryAnswer(answer) : answer;
+    if (ordinary.body !== null && ordinary.body.length >= largeTextBytes) await takeTurn();
+    return readAnswer(ordinary, limitBytes);
   } catch (error) {
     return explainFailure(error, stop, call.timeoutMs);
   } finally {

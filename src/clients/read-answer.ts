@@ -1,12 +1,24 @@
 /** What an instance's answer to `/exec` says: bounded, JSON only, redirects are failures. */
 import { isUtf8 } from 'node:buffer';
+import { mostValues } from '../contracts/bounds.ts';
 import { findAnswerFault } from '../core/call/answer-fault.ts';
 import { type CallOutcome, kindOfStatus } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
+import { findJsonFault, type JsonLimits } from '../core/json-scan.ts';
 import { isPlainObject } from '../core/json-type.ts';
+import { largeTextBytes } from '../core/turns.ts';
 import type { InstanceAnswer, InstanceAnswerHead } from './send-request.ts';
 
 const errorTextLimit = 65_536;
+
+/** Its depth is counted when it is parsed, and a smaller one cannot hold too many values. What it says is its own. */
+const answerLimits: JsonLimits = {
+  depth: Number.POSITIVE_INFINITY,
+  keys: Number.POSITIVE_INFINITY,
+  values: mostValues,
+  stringBytes: Number.POSITIVE_INFINITY,
+  anyText: true,
+};
 
 function isJson({ headers }: InstanceAnswerHead): boolean {
   return /^application\/([\w.+-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
@@ -47,6 +59,8 @@ function parseObject(body: Buffer, status: number): CallOutcome {
   if (body.length === 0) return { kind: 'invalid', message: `HTTP ${status} with an empty body` };
   if (!isUtf8(body))
     return { kind: 'malformed', message: 'the answer is not UTF-8, which JSON is written in' };
+  const fault = body.length < largeTextBytes ? null : findJsonFault(body, answerLimits);
+  if (fault !== null) return { kind: 'malformed', message: `the answer ${fault.message}` };
   try {
     return readObject(JSON.parse(body.toString('utf8')));
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Projects, API keys and what a key may do. */
 import { z } from 'zod';
-import { Instant, listOf, Usd } from './primitives.ts';
+import { Instant, listOf, Timezone, Usd } from './primitives.ts';
 
 /** What routes ask for. `admin` includes all but `operator`, which is for what all projects share. */
 export const Scope = z
@@ -38,7 +38,7 @@ export type KeyScope = z.infer<typeof KeyScope>;
 export const ProjectRequest = z
   .strictObject({
     name: z.string().min(1).max(128),
-    timezone: z.string().max(64).default('UTC'),
+    timezone: Timezone.default('UTC'),
     daily_limit_usd: Usd.default(0),
   })
   .meta({ id: 'ProjectRequest' });

@@ -15,10 +15,19 @@ export const CostModel = z
     path: ['rate_usd'],
     error: 'a free capability has rate_usd 0',
   })
-  .meta({ id: 'CostModel' });
+  .meta({
+    id: 'CostModel',
+    anyOf: [{ properties: { type: { not: { const: 'free' } } } }, { properties: { rate_usd: { const: 0 } } }],
+  });
 export type CostModel = z.infer<typeof CostModel>;
 
-const HttpUrl = z.url({ protocol: /^https?$/ }).max(2_048);
+const HttpUrl = z
+  .url({ protocol: /^https?$/ })
+  .max(2_048)
+  .meta({
+    description:
+      'http or https without user, query and fragment, where `ALLOWED_CIDRS` lets instances be; those of one instance have one origin.',
+  });
 
 /** Body of `POST /v1/capabilities`. Unknown fields are ignored. */
 export const Registration = z
@@ -42,8 +51,7 @@ export type Registration = z.infer<typeof Registration>;
 
 export const HeartbeatRequest = z
   .object({
-    /** That of the path, if given. */
-    name: CapabilityName.optional(),
+    name: CapabilityName.optional().meta({ description: 'That of the path, if given.' }),
     endpoint: HttpUrl,
     queue_depth: z.number().int().min(0).max(1_000_000).optional(),
   })
@@ -62,10 +70,9 @@ export type HeartbeatAnswer = z.infer<typeof HeartbeatAnswer>;
 
 export const DeregisterRequest = z
   .object({
-    /** That of the path, if given. */
-    name: CapabilityName.optional(),
+    name: CapabilityName.optional().meta({ description: 'That of the path, if given.' }),
     endpoint: HttpUrl,
-    /** Of the registration that is taken back; a newer one makes the request stale. */
+    /** The number of the registration that is taken back; a newer one makes the request stale. */
     generation: z.number().int().min(1).optional(),
   })
   .meta({ id: 'DeregisterRequest' });
@@ -145,7 +152,13 @@ export type Instance = z.infer<typeof Instance>;
 
 /** Body of `PUT /v1/publishers/{name}`. */
 export const PublisherRequest = z
-  .strictObject({ projects: z.array(z.string().min(1).max(128)).min(1).max(100) })
+  .strictObject({
+    projects: z
+      .array(z.string().min(1).max(128))
+      .min(1)
+      .max(100)
+      .meta({ description: 'Ids of projects that exist.' }),
+  })
   .meta({ id: 'PublisherRequest' });
 
 /** Who may register under a name. */

@@ -69,7 +69,7 @@ const routeFields = {
   version: VersionText.optional(),
   /** Tags that the instance must all carry. */
   tags: Tags.default([]),
-  /** Of one attempt. */
+  /** How long one attempt may take. */
   timeout_ms: z.number().int().min(1).max(86_400_000).default(300_000),
 };
 

@@ -64,6 +64,11 @@ export const errorTable = {
     true,
     'As many runs with this concurrency key are under way as the pipeline allows.',
   ),
+  open_runs_limit: row(
+    429,
+    true,
+    'The project has as many open runs as it may have; there is room when one of them has ended.',
+  ),
   rate_limited: row(
     429,
     true,

@@ -123,7 +123,7 @@ export const EscalationRequest = z
     context: Json.optional(),
     repo_context: z.string().optional(),
     signals: Signals.default([]),
-    /** Of the first execution. */
+    /** The level of the first execution. */
     escalation_level: EscalationLevel.default(0),
     /** What was tried before, by whom ever: the ladder goes on from it. */
     escalation_history: History.default([]),
@@ -152,7 +152,7 @@ const EscalationPayload = z.strictObject({
   repo_context: z.string(),
   escalation_history: z.array(EscalationAttempt),
   escalation_advice: z.array(EscalationAdvice),
-  /** Of the current or last attempt. */
+  /** The model of the current or last attempt. */
   model_spec: ModelSpec,
   /** Ids of the skills injected for that attempt. */
   active_skills: z.array(z.string()),

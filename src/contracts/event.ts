@@ -45,7 +45,7 @@ export const RunEvent = z
     run_id: z.string(),
     type: EventType,
     step_id: StepId.optional(),
-    /** Of a step with `for_each`; absent for the step as a whole. */
+    /** The item of a step with `for_each`; absent for the step as a whole. */
     item: z.number().int().optional(),
     attempt: z.number().int().optional(),
     data: Json,

@@ -16,7 +16,7 @@ const Rate = z.strictObject({ per_second: z.number(), burst: Count });
 export const Limits = z
   .strictObject({
     request: BodyLimits,
-    /** Of a body that carries a job or another input. */
+    /** A body that carries a job or another input. */
     data: BodyLimits,
     definition: BodyLimits,
     media_bytes: Count,
@@ -24,9 +24,11 @@ export const Limits = z
     body_timeout_ms: Count,
     wait_seconds: Count,
     list_items: Count,
+    /** Of the project at once. */
+    open_runs: z.number().int(),
     pipeline_steps: Count,
     idempotency_hours: Count,
-    /** Of a key, in each process; null: none. */
+    /** The rates of a key, in each process; null: none. */
     rates: z
       .strictObject({ request: Rate, start: Rate, escalation: Rate, heartbeat: Rate, wrong_key: Rate })
       .nullable(),

@@ -5,7 +5,19 @@
 import { z } from 'zod';
 import { Instant, JsonObject } from './primitives.ts';
 
-const segment = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/;
+/** Neither `.` nor `..`; without look-ahead, which not every reader of a JSON Schema knows. */
+const segment =
+  '(?:[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}|\\.[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}|\\.\\.[A-Za-z0-9._-]{1,126})';
+const wholeSegment = new RegExp(`^${segment}$`);
+
+/** Of a path below `/v1/media/`: the job, and the file in it. */
+export const MediaJobId = z.string().regex(wholeSegment);
+export const MediaFile = z
+  .string()
+  .regex(new RegExp(`^${segment}(?:/${segment}){0,6}$`), {
+    error: 'a file is one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
+  })
+  .meta({ description: 'One to seven segments joined by /, which is not encoded.' });
 
 export interface MediaPath {
   readonly job_id: string;
@@ -22,7 +34,7 @@ export function parseMediaReference(text: string): MediaPath | null {
 export function parseMediaPath(text: string): MediaPath | null {
   const segments = text.split('/');
   if (segments.length < 2 || segments.length > 8) return null;
-  if (!segments.every((part) => segment.test(part))) return null;
+  if (!segments.every((part) => wholeSegment.test(part))) return null;
   const [job_id = '', ...rest] = segments;
   return { job_id, file: rest.join('/') };
 }

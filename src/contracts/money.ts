@@ -128,11 +128,12 @@ export type BudgetRequest = z.infer<typeof BudgetRequest>;
 /** What a refusal for want of money says beside the problem. */
 export const BudgetRefusal = z.strictObject({
   scope: z.enum(['call', 'run', 'project', 'global']),
-  /** Of scope run: the run of the call, or one above it whose step started it. */
+  /** The run of the call, or one above it whose step started it, where the scope is a run's. */
   run_id: z.string().optional(),
-  limit_usd: z.number(),
-  spent_usd: z.number(),
-  reserved_usd: z.number(),
+  /** Absent, with the next two, of scope global: a project does not learn what others spend. */
+  limit_usd: z.number().optional(),
+  spent_usd: z.number().optional(),
+  reserved_usd: z.number().optional(),
   /** Null where nothing resets it: a run's or a call's ceiling. */
   resets_at: Instant.nullable(),
   /** The least that a ceiling or a limit must leave for this call. */

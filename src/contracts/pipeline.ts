@@ -144,6 +144,7 @@ export const StepDefinition = z
       .optional()
       .meta({
         description: 'Ids of steps that end first; those that its expressions mention are added.',
+        uniqueItems: true,
       }),
     when: z.string().min(1).max(65_536).optional().meta({
       description: 'A condition, without {{ }}; when it is false, the step is skipped.',

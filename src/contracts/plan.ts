@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Candidate } from './decision.ts';
 import { Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { JsonObject, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
+import { checkAll, notBoth, sayAll } from './rules.ts';
 
 /** A run that is only planned. Without a job, what depends on it is not known. */
 const plannedRun = {
@@ -12,10 +13,8 @@ const plannedRun = {
   budget_ceiling_usd: Usd.optional(),
 };
 
-function hasOneJob({ job, job_id }: { readonly job?: unknown; readonly job_id?: unknown }): boolean {
-  return job === undefined || job_id === undefined;
-}
-const oneJob = { path: ['job'], error: 'give either job or job_id, not both' };
+const oneJob = notBoth('job', 'job_id');
+const planRules = [oneJob, notBoth('alias', 'version')];
 
 /** Body of `POST /v1/pipelines/{name}/plan`. */
 export const PlanRequest = z
@@ -25,19 +24,15 @@ export const PlanRequest = z
     alias: PipelineName.optional(),
     ...plannedRun,
   })
-  .refine(hasOneJob, oneJob)
-  .refine((body) => body.version === undefined || body.alias === undefined, {
-    path: ['alias'],
-    error: 'give either version or alias, not both',
-  })
-  .meta({ id: 'PlanRequest' });
+  .check(checkAll(planRules))
+  .meta({ id: 'PlanRequest', ...sayAll(planRules) });
 export type PlanRequest = z.infer<typeof PlanRequest>;
 
 /** Body of `POST /v1/plan`. */
 export const PlanDefinitionRequest = z
   .strictObject({ definition: PipelineDefinition, ...plannedRun })
-  .refine(hasOneJob, oneJob)
-  .meta({ id: 'PlanDefinitionRequest' });
+  .check(oneJob.check)
+  .meta({ id: 'PlanDefinitionRequest', ...oneJob.schema });
 export type PlanDefinitionRequest = z.infer<typeof PlanDefinitionRequest>;
 
 /**
@@ -55,7 +50,7 @@ export const PlannedStepView = z
     ...stepKindFields,
     /** If nothing fails. unknown: it depends on what earlier steps answer, or it happens when one of them fails. */
     happens: z.enum(['yes', 'no', 'unknown']),
-    /** Of a step with `for_each`; null when it depends on what earlier steps answer: cost and time are then of one. */
+    /** How many items a step with `for_each` has; null when it depends on what earlier steps answer: cost and time are then of one. */
     items: z.number().int().nullable().optional(),
     /** Endpoint, of the first item; null when no instance could take it now, and for steps that call none. */
     chosen: z.string().nullable(),

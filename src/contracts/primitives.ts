@@ -36,7 +36,14 @@ export const Usd = z.number().nonnegative().max(1_000_000);
 /** A moment on the wire: RFC 3339 in UTC. The database knows no year 0. */
 export const Instant = z.iso
   .datetime()
-  .refine((text) => !text.startsWith('0000'), { error: 'years begin with 0001' });
+  .refine((text) => !text.startsWith('0000'), { error: 'years begin with 0001' })
+  .meta({ not: { pattern: '^0000' } });
+
+export const Timezone = z
+  .string()
+  .min(1)
+  .max(64)
+  .meta({ description: 'An IANA name that the database knows, such as Europe/Berlin.' });
 
 /** A duration as authors write it: `500ms`, `30s`, `5m`, `2h`, `1d`. */
 export const Duration = z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, {
@@ -85,5 +92,5 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 
 export const ListQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: z.string().max(256).optional(),
+  cursor: z.string().max(256).optional().meta({ description: 'The `next_cursor` of the page before.' }),
 });

@@ -27,9 +27,9 @@ export const Problem = z
     request_id: z.string(),
     // Of refusals for want of money.
     ...BudgetRefusal.partial().shape,
-    /** Of routed calls: who was considered, and why none could take it or the last one failed. */
+    /** Who was considered for a routed call, and why none could take it or the last one failed. */
     decision: Decision.optional(),
-    /** Of a review that is not to be had: how it is now. */
+    /** How a review is now that is not to be had. */
     review: ReviewStanding.optional(),
   })
   .meta({ id: 'Problem' });

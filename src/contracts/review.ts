@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { EscalationAdvice, EscalationAttempt } from './escalation.ts';
 import { Instant, Json, JsonObject, ListQuery, listOf, StepId, Usd } from './primitives.ts';
+import { checkAll, needsOneOf, sayAll } from './rules.ts';
 import { SkillPatch } from './skill.ts';
 
 /** escalation: a ladder ended. skill: confidence fell. budget, ops: what only they can change. step: asked for. */
@@ -53,7 +54,7 @@ export const ReviewPayload = z
     /** What the step says about its own review. */
     allow_output: z.boolean().optional(),
     optional: z.boolean().optional(),
-    /** Of kind budget, and what else a kind needs to show. */
+    /** What a review of kind budget needs to show, and what else a kind does. */
     details: JsonObject.optional(),
   })
   .meta({ id: 'ReviewPayload' });
@@ -79,16 +80,20 @@ export const ReviewAction = z
   .meta({ id: 'ReviewAction' });
 export type ReviewAction = z.infer<typeof ReviewAction>;
 
-type DecisionField = 'instructions' | 'output' | 'budget_ceiling_usd' | 'into' | 'skill';
+type DecisionField = 'input' | 'instructions' | 'output' | 'budget_ceiling_usd' | 'into' | 'skill';
 
-/** Fields without which an action says nothing; of `edit` one of two, see below. */
-const neededField: Partial<Record<ReviewAction, DecisionField>> = {
-  advise: 'instructions',
-  output: 'output',
-  raise: 'budget_ceiling_usd',
-  merge: 'into',
-  narrow: 'skill',
+/** Fields without one of which an action says nothing. `edit` needs `skill` in a review of a skill, else `input`. */
+const neededFields: Partial<Record<ReviewAction, readonly DecisionField[]>> = {
+  advise: ['instructions'],
+  output: ['output'],
+  raise: ['budget_ceiling_usd'],
+  merge: ['into'],
+  narrow: ['skill'],
+  edit: ['input', 'skill'],
 };
+const decisionRules = Object.entries(neededFields).map(([action, fields]) =>
+  needsOneOf(fields, ['action', action]),
+);
 
 /** Body of `POST /v1/reviews/{id}/decision`. */
 export const ReviewDecision = z
@@ -114,18 +119,8 @@ export const ReviewDecision = z
     /** Whether a correction that works becomes a skill. Default: yes. */
     remember: z.boolean().optional(),
   })
-  .check(({ value, issues }) => {
-    const field = neededField[value.action];
-    if (field !== undefined && value[field] === undefined) {
-      const message = `the action ${value.action} needs ${field}`;
-      issues.push({ code: 'custom', path: [field], message, input: value });
-    }
-    if (value.action === 'edit' && value.input === undefined && value.skill === undefined) {
-      const message = 'the action edit needs input, or skill in a review of a skill';
-      issues.push({ code: 'custom', path: ['input'], message, input: value });
-    }
-  })
-  .meta({ id: 'ReviewDecision' });
+  .check(checkAll(decisionRules))
+  .meta({ id: 'ReviewDecision', ...sayAll(decisionRules) });
 export type ReviewDecision = z.infer<typeof ReviewDecision>;
 
 export const Review = z
@@ -160,7 +155,7 @@ export const Review = z
   .meta({ id: 'Review' });
 export type Review = z.infer<typeof Review>;
 
-/** Of a refusal, because somebody else was faster: how the review is now, and who won. */
+/** What a refusal says because somebody else was faster: how the review is now, and who won. */
 export const ReviewStanding = Review.pick({
   review_id: true,
   state: true,
@@ -173,7 +168,7 @@ export const ReviewStanding = Review.pick({
 }).meta({ id: 'ReviewStanding' });
 export type ReviewStanding = z.infer<typeof ReviewStanding>;
 
-/** Of a list: without what may be large and only the decision needs. */
+/** A review in a list: without what may be large and only the decision needs. */
 export const ReviewSummary = Review.extend({
   payload: ReviewPayload.omit({ input: true, proposals: true, history: true, advice: true, schema: true }),
 }).meta({ id: 'ReviewSummary' });
@@ -186,7 +181,10 @@ export const ReviewQuery = ListQuery.extend({
   kind: ReviewKind.optional(),
   assignee: z.string().max(128).optional(),
   run_id: z.string().max(128).optional(),
-  overdue: z.stringbool().optional(),
+  overdue: z
+    .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive' })
+    .meta({ enum: ['true', 'false'] })
+    .optional(),
   /** The newest first by default, or what is due first. */
   order: z.enum(['newest', 'due_at']).default('newest'),
 }).meta({ id: 'ReviewQuery' });

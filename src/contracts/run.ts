@@ -18,6 +18,7 @@ import {
   VersionText,
 } from './primitives.ts';
 import { Problem } from './problem.ts';
+import { checkAll, needsOneOf, notBoth, sayAll } from './rules.ts';
 
 export const RunState = z
   .enum(['queued', 'running', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled'])
@@ -48,6 +49,13 @@ export type StepState = z.infer<typeof StepState>;
 export const Awaiting = z.enum(['review', 'budget', 'capability', 'time', 'run']).meta({ id: 'Awaiting' });
 export type Awaiting = z.infer<typeof Awaiting>;
 
+const runRules = [
+  needsOneOf(['pipeline', 'definition']),
+  notBoth('pipeline', 'definition'),
+  notBoth('alias', 'version'),
+  notBoth('job', 'job_id'),
+];
+
 /** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job or the id of one. */
 export const RunRequest = z
   .strictObject({
@@ -62,31 +70,20 @@ export const RunRequest = z
     budget_ceiling_usd: Usd.optional(),
     labels: z.record(z.string().max(64), z.string().max(256)).optional(),
   })
-  .refine((body) => (body.pipeline === undefined) !== (body.definition === undefined), {
-    path: ['pipeline'],
-    error: 'give either pipeline (the name of a stored one) or definition, not both',
-  })
-  .refine((body) => body.version === undefined || body.alias === undefined, {
-    path: ['alias'],
-    error: 'give either version or alias, not both',
-  })
-  .refine((body) => body.job === undefined || body.job_id === undefined, {
-    path: ['job'],
-    error: 'give either job or job_id, not both',
-  })
-  .meta({ id: 'RunRequest' });
+  .check(checkAll(runRules))
+  .meta({ id: 'RunRequest', ...sayAll(runRules) });
 export type RunRequest = z.infer<typeof RunRequest>;
 
 export const RunStep = z
   .strictObject({
     id: StepId,
-    /** Of a step with `for_each`: which of its items; absent for the step as a whole. */
+    /** Which item of a step with `for_each` it is; absent for the step as a whole. */
     item: z.number().int().optional(),
     state: StepState,
     ...stepKindFields,
     /** While it is waiting. */
     awaiting: Awaiting.optional(),
-    /** Of a step with `for_each` as a whole: how many of its items are in which state. */
+    /** How many items of a step with `for_each` are in which state. */
     items: z.record(z.string(), z.number().int()).optional(),
     endpoint: z.string().optional(),
     attempts: z.number().int(),
@@ -113,7 +110,7 @@ export type RunStep = z.infer<typeof RunStep>;
 export const RunStepItem = z
   .strictObject({
     ...RunStep.shape,
-    /** Of an item that succeeded; a larger one than 64 KiB is on the item's own page alone. */
+    /** The output of an item that succeeded; a larger one than 64 KiB is on the item's own page alone. */
     output: Json.optional(),
   })
   .meta({ id: 'RunStepItem' });
@@ -214,7 +211,7 @@ export const StepDetail = z
     ...stepFields,
     run_id: z.string(),
     depends_on: z.array(StepId),
-    /** Of the first execution, as the definition gives it. */
+    /** The input of the first execution, as the definition gives it. */
     input: Json.optional(),
     /** Oldest first; absent when its input was never corrected. */
     revisions: z.array(StepRevision).optional(),
@@ -226,7 +223,10 @@ export const StepDetail = z
         escalation_advice: z.array(EscalationAdvice),
       })
       .optional(),
+    /** Of a step with `for_each` as a whole: a page of what its items have yielded, in their order; null for nothing. */
     output: Json.optional(),
+    /** Where that list goes on; null after its last item, absent where `output` is no such list. */
+    next_cursor: z.string().nullable().optional(),
     /** Every one of them, oldest first; in a run's list of steps it is their number. */
     attempts: z.array(Attempt),
   })

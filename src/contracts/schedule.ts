@@ -1,5 +1,6 @@
 /** Runs that start by the calendar. Temporal's schedules are underneath; the row here is the truth. */
 import { z } from 'zod';
+import { cronPattern } from './cron-pattern.ts';
 import {
   Duration,
   Instant,
@@ -7,9 +8,11 @@ import {
   listOf,
   PipelineName,
   Priority,
+  Timezone,
   Usd,
   VersionText,
 } from './primitives.ts';
+import { notBoth } from './rules.ts';
 
 /** What happens when the run of before is still under way. */
 export const OverlapPolicy = z
@@ -17,37 +20,37 @@ export const OverlapPolicy = z
   .meta({ id: 'OverlapPolicy' });
 export type OverlapPolicy = z.infer<typeof OverlapPolicy>;
 
+const oneChoice = notBoth('alias', 'version');
+
 const scheduleFields = {
   name: PipelineName,
   pipeline: PipelineName,
   version: VersionText.optional(),
   /** Instead of a version; looked up at every start. Default: latest. */
   alias: PipelineName.optional(),
-  /**
-   * Five fields (minute, hour, day, month, weekday) or @hourly, @daily, @midnight,
-   * @weekly, @monthly, @yearly, @annually. Where day and weekday are both given, either is enough.
-   */
-  cron: z.string().min(1).max(256),
-  /** IANA name. Default UTC. */
-  timezone: z.string().min(1).max(64).default('UTC'),
+  cron: z.string().min(1).max(256).meta({
+    description:
+      'Five fields (minute, hour, day, month, weekday) or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. A range does not end before it begins, and the day exists in one of the months. Where day and weekday are both given, either is enough.',
+    pattern: cronPattern,
+  }),
+  timezone: Timezone.default('UTC'),
   job: JsonObject.default({}),
   priority: Priority.optional(),
   budget_ceiling_usd: Usd.optional(),
   labels: z.record(z.string().max(64), z.string().max(256)).optional(),
   overlap: OverlapPolicy.default('skip'),
-  /** Starts that were missed, because Temporal was away, are made up for when not older than this: 10s to 365d. */
-  catch_up: Duration.default('1m'),
+  catch_up: Duration.default('1m').meta({
+    description:
+      'Starts that were missed, because Temporal was away, are made up for when not older than this: 10s to 365d.',
+  }),
   paused: z.boolean().default(false),
 };
 
 /** Body of `POST /v1/schedules` and `PUT /v1/schedules/{id}`. */
 export const ScheduleRequest = z
   .strictObject(scheduleFields)
-  .refine((body) => body.version === undefined || body.alias === undefined, {
-    path: ['alias'],
-    error: 'give either version or alias, not both',
-  })
-  .meta({ id: 'ScheduleRequest' });
+  .check(oneChoice.check)
+  .meta({ id: 'ScheduleRequest', ...oneChoice.schema });
 export type ScheduleRequest = z.infer<typeof ScheduleRequest>;
 
 export const Schedule = z

@@ -4,9 +4,14 @@ import { Instant, Json, listOf } from './primitives.ts';
 
 const Signal = z.string().min(1).max(256);
 const JobType = z.string().min(1).max(128);
-const ErrorPatterns = z.array(z.string().min(1).max(500)).max(5);
+const ErrorPatterns = z
+  .array(z.string().min(1).max(500).meta({ format: 'regex' }))
+  .max(5)
+  .meta({ description: 'RE2: no look-around, no back references, nothing that matches every text.' });
 const Instructions = z.string().min(1).max(4_000);
 const Template = z.string().min(1).max(4_000);
+const textsOfSkills =
+  'No text holds hidden characters. A template that begins with [ or { is a JSON Patch or a merge patch.';
 const UnixSeconds = z.number().nonnegative().max(8_640_000_000_000);
 const Count = z.number().int().min(0).max(1_000_000_000);
 
@@ -71,7 +76,7 @@ export const SkillRequest = z
     last_used: UnixSeconds.optional(),
     created_at: UnixSeconds.optional(),
   })
-  .meta({ id: 'SkillRequest' });
+  .meta({ id: 'SkillRequest', description: textsOfSkills });
 export type SkillRequest = z.infer<typeof SkillRequest>;
 
 export const SkillCreated = z.strictObject({ id: z.string() }).meta({ id: 'SkillCreated' });
@@ -93,7 +98,7 @@ export const SkillPatch = z
     trust: SkillTrust.optional(),
   })
   .refine((patch) => Object.keys(patch).length > 0, { error: 'nothing to change' })
-  .meta({ id: 'SkillPatch' });
+  .meta({ id: 'SkillPatch', minProperties: 1, description: textsOfSkills });
 export type SkillPatch = z.infer<typeof SkillPatch>;
 
 /** neutral: it was shown, and the outcome says nothing about it. */

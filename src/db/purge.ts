@@ -3,13 +3,13 @@ import type { Db } from './connect.ts';
 
 export interface Purge {
   readonly table: 'idempotency' | 'advice_answer' | 'session' | 'login_code' | 'webhook_delivery';
-  /** Of rows older than this. */
+  /** The age from which rows are deleted. */
   readonly hours: number;
   /** Rows of one statement. */
   readonly batch?: number;
 }
 
-/** Of one call; what is left is for the next. */
+/** How much one call deletes; what is left is for the next. */
 const mostBatches = 200;
 
 /** @returns how many */

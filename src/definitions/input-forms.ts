@@ -1,5 +1,4 @@
 /** What takes an input, and answers: schemas read as types once, compiled only when a literal has to be judged. */
-import { LRUCache } from 'lru-cache';
 import type { CapabilitySpec } from '../contracts/capability.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type {
@@ -17,6 +16,7 @@ import {
   createSchemaCompiler,
   type SchemaCompiler,
 } from '../schemas/schema-compiler.ts';
+import { createTextCache } from './text-cache.ts';
 
 type FoundPipeline = Extract<PipelineForm, { kind: 'found' }>;
 
@@ -34,12 +34,10 @@ export interface InputForms {
   ofPipeline(row: ReferencedPipeline): FoundPipeline;
 }
 
-const maxForms = 1_000;
-
 export function createInputForms(): InputForms {
   const compiler = createSchemaCompiler();
-  const specs = new LRUCache<string, CapabilityForm>({ max: maxForms });
-  const pipelines = new LRUCache<string, FoundPipeline>({ max: maxForms });
+  const specs = createTextCache<CapabilityForm>();
+  const pipelines = createTextCache<FoundPipeline>();
 
   return {
     ofSpec: (digest) => specs.get(digest),
@@ -50,14 +48,14 @@ export function createInputForms(): InputForms {
         output: typeOfSchema(output),
         findInputFaults: createFaultFinder(compiler, input),
       };
-      specs.set(digest, form);
+      specs.set(digest, form, [input, output]);
       return form;
     },
     ofPipeline: (row) => {
       const known = pipelines.get(row.digest);
       if (known !== undefined) return known;
       const form = readPipeline(compiler, row);
-      pipelines.set(row.digest, form);
+      pipelines.set(row.digest, form, row);
       return form;
     },
   };
@@ -73,7 +71,7 @@ function readPipeline(compiler: SchemaCompiler, row: ReferencedPipeline): FoundP
   };
 }
 
-/** Of the template of an output: its keys and literals; what its expressions yield is not known here. */
+/** The type of an output's template: its keys and literals; what its expressions yield is not known here. */
 function typeOfOutput(output: Json): ValueType {
   const { root } = readTemplate(output).template;
   const types = typeTemplate(root, {

@@ -29,7 +29,7 @@ export interface DefinitionReading {
   readonly definition: PipelineDefinition | null;
   /** By position, each once; at most 1,000 and a note on the rest. */
   readonly findings: Finding[];
-  /** Of the definition. */
+  /** The analysis of the definition. */
   readonly analysis: AnalysedDefinition | null;
 }
 

@@ -19,7 +19,7 @@ import { findWatchedFolder, type WatchedCapability, watchCapability } from './wa
 export interface StackOptions {
   /** Not used when ephemeral. */
   readonly dataDir: string;
-  /** Of the API; null = the last one or 7400. A taken port is replaced by a free one. */
+  /** The port of the API; null = the last one or 7400. A taken port is replaced by a free one. */
   readonly port: number | null;
   /** Data in a temporary folder that goes away with the stack. */
   readonly ephemeral: boolean;

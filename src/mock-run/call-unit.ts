@@ -15,7 +15,7 @@ export type Executed = UnitEnd | UnitWaiting | { readonly state: 'escalated' };
 
 export interface CallUnits {
   execute(unit: UnitRecord, input: JsonObject, escalates: boolean): Promise<Executed>;
-  /** Of a step that escalated. */
+  /** Climbs the ladder of a step that escalated. */
   climb(unit: UnitName): Promise<UnitEnd | UnitWaiting>;
   /** Its review is over. */
   follow(unit: UnitName): Promise<UnitEnd | UnitWaiting>;

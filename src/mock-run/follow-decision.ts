@@ -79,6 +79,7 @@ function matterOf(context: LocalContext, climbing: ClimbingStep, { kind }: Asked
     kind,
     run_id: context.runId,
     subject: null,
+    escalation_id: null,
     payload: { proposals, allow_output, optional },
   };
 }

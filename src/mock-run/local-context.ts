@@ -27,7 +27,7 @@ export interface SubRunOrder {
   readonly priority: Priority;
   /** Null = only its own definition's. */
   readonly ceilingUsd: number | null;
-  /** Of the run whose step started it; null = none did. */
+  /** The budget of the run whose step started it; null = none did. */
   readonly above: RunBudget | null;
   /** Told when it has ended. */
   readonly onEnd: () => void;
@@ -60,9 +60,9 @@ export interface LocalContext {
   readonly journal: RunJournal;
   readonly budget: RunBudget;
   readonly reviewer: MockReviewer;
-  /** Of every step that is under way. */
+  /** Stops every step that is under way. */
   readonly stop: CancelSource;
-  /** Of the ladders among them. */
+  /** Stops the ladders among them. */
   readonly climbing: CancelSource;
   /** Whether somebody has cancelled the run. */
   isCancelled(): boolean;

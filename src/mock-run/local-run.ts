@@ -26,7 +26,7 @@ export interface LocalRunRequest {
   readonly depth: number;
   readonly priority: Priority;
   readonly ceilingUsd: number | null;
-  /** Of the run whose step started it; null = none did. */
+  /** The budget of the run whose step started it; null = none did. */
   readonly above: RunBudget | null;
   readonly reviewer: MockReviewer;
   /** Told once. */
@@ -127,7 +127,7 @@ function closeRun(context: LocalContext, { outcome, error }: Awaited<DrivenRun['
     : { outcome, error, output: output.value };
 }
 
-/** Of the run, and of the steps that it has left out. */
+/** Writes the end of the run, and of the steps that it has left out. */
 function writeEnd(
   { journal, definition }: LocalContext,
   run: DrivenRun | null,

@@ -38,7 +38,7 @@ export function preparePipeline(
   };
 }
 
-/** Of a file that may hold anything: a definition that may be run, else null. */
+/** Reads a file that may hold anything: a definition that may be run, else null. */
 export function readSubPipeline({ text, type }: SourceText): PipelineDefinition | null {
   return readDefinition({ text, contentType: type }, { knownCapabilities: null, strict: false }).definition;
 }

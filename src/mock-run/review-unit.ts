@@ -32,7 +32,11 @@ export function createReviewUnits(
   const follow = (unit: UnitRecord, step: StepDefinition, decision: MockDecision): Executed => {
     journal.log('step.reviewed', unit, { action: decision.action });
     const payload = { optional: step.optional ?? false };
-    requireAction(unit.id, { kind: 'step', run_id: context.runId, subject: null, payload }, decision);
+    requireAction(
+      unit.id,
+      { kind: 'step', run_id: context.runId, subject: null, escalation_id: null, payload },
+      decision,
+    );
     if (decision.action === 'reject') {
       return results.end(unit, { state: 'failed', error: rejectedByPerson(decision.note) });
     }

@@ -13,7 +13,7 @@ export interface RunBudget {
   settle(reserved: bigint, amount: bigint): void;
   /** @param ceilingUsd null = none */
   raise(ceilingUsd: number | null): void;
-  /** Of the run itself, or of one above it. */
+  /** Listens for a raise of the run's own ceiling, or of one above it. */
   onRaise(listener: () => void): void;
   /** The one that refused last: its own, or that of a run above. */
   scarce(): RunBudget;

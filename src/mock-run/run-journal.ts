@@ -23,7 +23,7 @@ export interface UnitRecord extends UnitName {
   costNano: bigint;
   startedAt: number | null;
   finishedAt: number | null;
-  /** Of a step with `for_each`. */
+  /** The items of a step with `for_each`. */
   items?: readonly Json[];
   /** When it began to wait for an instance. */
   missingSince?: number;
@@ -71,7 +71,7 @@ export interface RunJournal {
   log(type: EventType, unit: UnitName | null, data?: Json): void;
   /** Those of a step by number, from 1; the ones that never began are missing. */
   itemsOf(id: string): ReadonlyMap<number, UnitRecord>;
-  /** Of a step with `for_each`, the list of its items' outputs; null for one that has none. */
+  /** The output of the unit; for a step with `for_each` the list of its items' outputs, null for one that has none. */
   outputOf(record: UnitRecord): Json;
   steps(ids: readonly string[]): LocalStep[];
   readonly events: readonly LocalEvent[];

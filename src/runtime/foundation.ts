@@ -65,6 +65,7 @@ export async function createFoundation(config: Config, logger: Logger) {
     results,
     registry,
     vetter,
+    mostOpenRuns: config.OPEN_RUNS_PER_PROJECT,
     close: async (): Promise<void> => {
       await registry.close();
       await probe.close();
@@ -75,8 +76,11 @@ export async function createFoundation(config: Config, logger: Logger) {
 }
 
 /** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
-export function createIntake({ db, ownMedia }: Pick<Foundation, 'db' | 'ownMedia'>, tools: CheckTools) {
+export function createIntake(
+  { db, ownMedia, mostOpenRuns }: Pick<Foundation, 'db' | 'ownMedia' | 'mostOpenRuns'>,
+  tools: CheckTools,
+) {
   const pipelines = createPipelineService(db, tools);
   const definitions = createKnownDefinitions({ db, pipelines });
-  return { db, ownMedia, pipelines, definitions, checkForRun: pipelines.checkForRun };
+  return { db, ownMedia, mostOpenRuns, pipelines, definitions, checkForRun: pipelines.checkForRun };
 }

@@ -4,6 +4,7 @@ import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { Db } from '../db/connect.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
+import { createRestartForgottenLadders } from '../services/escalation/ladder/restart-forgotten-ladders.ts';
 import { createDuties, createPromptDuties } from '../services/maintenance/duties.ts';
 import { createMaintenance } from '../services/maintenance/maintenance.ts';
 import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
@@ -82,6 +83,12 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
     restartForgottenRuns: createRestartForgottenRuns({ db, workflows, delivery: outbox.runs, logger }),
+    restartForgottenLadders: createRestartForgottenLadders({
+      db,
+      workflows,
+      delivery: outbox.escalations,
+      logger,
+    }),
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, logger }),
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),

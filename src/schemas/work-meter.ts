@@ -15,7 +15,7 @@ export interface WorkMeter {
   reset(budget: number): void;
   /** @throws TooMuchWork */
   spend(units: number): void;
-  /** Of the budget; negative where it did not suffice. */
+  /** What is left of the budget; negative where it did not suffice. */
   left(): number;
 }
 
@@ -37,7 +37,7 @@ const units = {
   /** For every schema that a value passes through. */
   schema: 5,
   keyword: 3,
-  /** Of anyOf and oneOf, and references: what fails there makes an error object. */
+  /** The price of anyOf and oneOf, and of references: what fails there makes an error object. */
   branch: 120,
   division: 20,
   /** Each value in an enum or const, where values are compared part by part. */

@@ -23,7 +23,7 @@ export function decodeCursor(cursor: string): string {
   throw refuseCursor();
 }
 
-/** Of a list whose key is a number (bigint). @throws AppError `request_invalid` */
+/** Reads the cursor of a list whose key is a number (bigint). @throws AppError `request_invalid` */
 export function decodeNumberCursor(cursor: string): string {
   const key = decodeCursor(cursor);
   if (/^\d{1,18}$/.test(key)) return key;

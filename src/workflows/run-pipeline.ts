@@ -26,6 +26,7 @@ import { createRunProgress, type RunProgress } from './run-progress.ts';
 import { decideAll } from './step-decisions.ts';
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 
+/** Tried without end: what cannot be written is left out by the activity. */
 const { finishRun } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',
   cancellationType: ActivityCancellationType.ABANDON,

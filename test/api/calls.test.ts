@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApi, type TestApi } from '../support/api.ts';
+import type { z } from 'zod';
+import type { BudgetList } from '../../src/contracts/money.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject, type ExecOptions, execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, type Handler, type Instance } from '../support/fleet.ts';
 import { waitFor } from '../support/wait.ts';
@@ -43,7 +45,7 @@ describe('a direct call', () => {
       200,
       { ok: true, output: { n: 1 }, routing: { chosen: instance.endpoint, reserved_usd: 0, settled_usd: 0 } },
     ]);
-    expect(instance.execs[0]?.headers['idempotency-key']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f-]{21}$/);
+    expect(instance.execs[0]?.headers['idempotency-key']).toMatch(/^[\w-]{43}$/);
     const attempts = (): Promise<{ state: string }[]> => api.db('attempt').where({ capability: 'echo' });
     await waitFor('its end to be written', async () => (await attempts())[0]?.state === 'settled');
     expect(await attempts()).toMatchObject([{ run_id: null, project_id: api.projectId }]);
@@ -215,6 +217,43 @@ describe('money', () => {
     const free = await register({ name: 'paid' });
     const served = await exec('paid', { headers });
     expect([served.status, served.body.routing?.chosen]).toEqual([200, free.endpoint]);
+  });
+
+  test('of the budget of all projects a project learns that it has no room, and no figure', async () => {
+    const far = await aLimitedProject(api, 0);
+    await register({ name: 'shared', ...perCall(0.7) });
+    const ask = () => exec('shared', { headers: far.headers });
+    expect((await ask()).status).toBe(200);
+    const limit = (daily_limit_usd: number) =>
+      api.call('/v1/budgets', { method: 'PUT', body: { scope: 'global', daily_limit_usd } });
+    const [, { items }] = await readJson<z.infer<typeof BudgetList>>(api.call('/v1/budgets'));
+    const spent = items.find(({ scope }) => scope === 'global')?.spent_usd ?? 0;
+    const secret = String(spent + 0.123);
+    await limit(spent + 0.123);
+    const route = { capability: 'shared' };
+    const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'shared' }] };
+    const refused = await ask();
+    const asked = [
+      JSON.stringify(refused.body),
+      await (await api.call('/v1/route', { body: route, headers: far.headers })).text(),
+      await (await api.call('/v1/plan', { body: { definition }, headers: far.headers })).text(),
+    ];
+    const free = await register({ name: 'shared' });
+    const served = await ask();
+    await limit(0);
+    expect([refused.status, refused.body]).toMatchObject([
+      402,
+      { code: 'budget_exhausted', scope: 'global', minimum_usd: 0.7, resets_at: expect.any(String) },
+    ]);
+    expect(served.body.routing?.chosen).toBe(free.endpoint);
+    const kept = `/v1/decisions/${served.body.routing?.decision_id}`;
+    asked.push(await (await api.call(kept, { headers: far.headers })).text());
+    for (const text of asked) {
+      expect(text).not.toMatch(/"(limit|spent)_usd"|"headroom_usd":0/);
+      for (const figure of [secret, '0.123']) expect(text).not.toContain(figure);
+    }
+    expect(asked[1]).toContain('the day of all projects has less left');
+    expect(asked[2]).toContain('the day of all projects');
   });
 
   test('a budget that calls under way hold is 429 with Retry-After', async () => {

@@ -287,6 +287,21 @@ test('a failure at level 4 opens the review and answers the text of the specific
   ]);
 });
 
+test('lists as long as they may be are taken, and the ladder reads all of them', async () => {
+  world.answer(() => fails);
+  const escalation_history = Array.from({ length: 1_000 }, (_, n) => attemptOf(0, `failure ${n}`));
+  const escalation_advice = Array.from({ length: 1_000 }, (_, n) => ({
+    from_level: 1,
+    label: 'mine',
+    instructions: `try ${n}`,
+  }));
+  const answer = await execute({ ...job, level: 4, escalation_history, escalation_advice });
+  const [, { payload }] = await readJson<{ payload: { history: object[]; advice: object[] } }>(
+    world.call(project, `/v1/reviews/${answer.review_id}`),
+  );
+  expect([payload.history.length, payload.advice.length]).toEqual([1_001, 1_000]);
+});
+
 test('advice that costs more than the caller allows is not asked for', async () => {
   world.answer(() => advice);
   const request = {

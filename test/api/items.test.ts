@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Json } from '../../src/contracts/primitives.ts';
 import type { Run, RunStep } from '../../src/contracts/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
@@ -77,7 +78,49 @@ test('an item has a page of its own, with the input that its place in the list g
   const [, item] = await readJson(api.call(`/v1/runs/${run.run_id}/steps/each?item=2`));
   expect(item).toMatchObject({ id: 'each', item: 2, state: 'succeeded', input: { n: 'two' }, output: 2 });
   const [, whole] = await readJson<RunStep>(api.call(`/v1/runs/${run.run_id}/steps/each`));
-  expect([whole.item, 'input' in whole, 'output' in whole]).toEqual([undefined, false, false]);
+  expect([whole.item, 'input' in whole]).toEqual([undefined, false]);
+});
+
+function showWhole(query: string) {
+  type Whole = { output?: Json[]; next_cursor?: string | null };
+  return readJson<Whole>(api.call(`/v1/runs/${run.run_id}/steps/each${query}`));
+}
+
+test('the page of a step with items shows what they have yielded, in their order, page by page', async () => {
+  await api.db('step').where({ run_id: run.run_id, step_id: 'each', item: 4 }).update({ output: null });
+  const [, { output, next_cursor }] = await showWhole('?limit=6');
+  const [, next] = await showWhole(`?limit=3&cursor=${next_cursor}`);
+  await api.db('step').where({ run_id: run.run_id, step_id: 'each', item: 4 }).update({ output: '4' });
+  expect([output, next.output]).toEqual([
+    [1, 2, 3, null, 5, 6],
+    [7, 8, 9],
+  ]);
+  const [, last] = await showWhole(`?cursor=${Buffer.from(String(all - 1)).toString('base64url')}`);
+  expect(last).toMatchObject({ output: [all, null, null, null, null, null], next_cursor: null });
+  expect((await showWhole('?cursor=x'))[0]).toBe(422);
+  const [, other] = await readJson<object>(api.call(`/v1/runs/${run.run_id}/steps/other`));
+  expect('output' in other || 'next_cursor' in other).toBe(false);
+});
+
+test('such a page ends with the item that brings it to 1 MiB, and leaves none out', async () => {
+  const large = 'x'.repeat(700_000);
+  const update = (item: number, output: Json) =>
+    api
+      .db('step')
+      .where({ run_id: run.run_id, step_id: 'each', item })
+      .update({ output: JSON.stringify(output) });
+  await Promise.all([2, 3, 4].map((item) => update(item, large)));
+  const sizes: number[] = [];
+  const items: Json[] = [];
+  for (let cursor = ''; items.length < 6; ) {
+    const [, { output = [], next_cursor }] = await showWhole(`?limit=6${cursor}`);
+    sizes.push(output.length);
+    items.push(...output);
+    cursor = `&cursor=${next_cursor}`;
+  }
+  await Promise.all([2, 3, 4].map((item) => update(item, item)));
+  expect(sizes).toEqual([3, 6]);
+  expect(items.slice(0, 6)).toEqual([1, large, large, large, 5, 6]);
 });
 
 test.each([

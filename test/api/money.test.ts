@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Budget, CostSummary, LedgerEntry } from '../../src/contracts/money.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
 import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { passMidnight } from '../support/budgets.ts';
@@ -67,6 +68,21 @@ describe('GET /v1/costs', () => {
     ]);
     const foreign = { ...headers, 'x-project-id': api.projectId };
     expect((await api.call('/v1/costs?period=day', { headers: foreign })).status).toBe(403);
+  });
+
+  test('of a key of several projects needs to know which one is meant', async () => {
+    const { projectId } = await api.createProject('another');
+    const costsOf = async (projects: string[], headers: Record<string, string> = {}) => {
+      const key = await api.createKey({ scopes: ['cost:read'], projects });
+      const asked = { headers: { authorization: `Bearer ${key}`, ...headers } };
+      const answer = await api.call('/v1/costs', asked);
+      const { errors } = (await answer.json()) as Problem;
+      return [answer.status, errors?.[0]?.pointer];
+    };
+    const both = [api.projectId, projectId];
+    expect(await costsOf(both)).toEqual([422, '/headers/x-project-id']);
+    expect(await costsOf(both, { 'x-project-id': projectId })).toEqual([200, undefined]);
+    expect(await costsOf([projectId])).toEqual([200, undefined]);
   });
 
   test('tells today, what is reserved, and each capability of the period, the most expensive first', async () => {

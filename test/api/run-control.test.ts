@@ -148,25 +148,27 @@ describe('cancel', () => {
     await delivered(run);
     const child = { ...run, run_id: `${run.run_id}-child` };
     const row = await api.db('run').where({ run_id: run.run_id }).first('digest');
-    await insertRuns(api.db, [
-      {
-        run_id: child.run_id,
-        project_id: api.projectId,
-        job_id: run.job_id,
-        pipeline: 'stored',
-        version: '1',
-        digest: row?.digest ?? '',
-        priority: 'standard',
-        budget_ceiling_usd: null,
-        labels: {},
-        parent_run_id: run.run_id,
-        parent_step_id: 'a',
-        parent_item: 0,
-        parent_revision: 0,
-        depth: 1,
-        parent_workflow_id: runWorkflowId(run),
-      },
-    ]);
+    await insertRuns(api.db, {
+      runs: [
+        {
+          run_id: child.run_id,
+          project_id: api.projectId,
+          job_id: run.job_id,
+          pipeline: 'stored',
+          version: '1',
+          digest: row?.digest ?? '',
+          priority: 'standard',
+          budget_ceiling_usd: null,
+          labels: {},
+          parent_run_id: run.run_id,
+          parent_step_id: 'a',
+          parent_item: 0,
+          parent_revision: 0,
+          depth: 1,
+          parent_workflow_id: runWorkflowId(run),
+        },
+      ],
+    });
     await delivered(child); // nobody but maintenance does it
     expect(await read(child)).toMatchObject({ parent: { run_id: run.run_id, step_id: 'a', item: 0 } });
 

@@ -184,15 +184,15 @@ describe('bind', () => {
 
 describe('readiness', () => {
   const startHealth = async (readyAt: number) => {
-    let asked = 0;
+    const asked: number[] = [];
     const server = createServer((_request, response) => {
-      asked += 1;
-      response.writeHead(asked >= readyAt ? 200 : 503).end('{"status":"ok"}');
+      asked.push(performance.now());
+      response.writeHead(asked.length >= readyAt ? 200 : 503).end('{"status":"ok"}');
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/health`;
-    return { url, asked: () => asked, close: () => server.close() };
+    return { url, asked, close: () => server.close() };
   };
 
   it('polls until it is answered', async () => {
@@ -201,10 +201,20 @@ describe('readiness', () => {
     server.close();
   });
 
+  it('polls every second when nobody says otherwise', async () => {
+    const server = await startHealth(3);
+    expect(await waitUntilReady(server.url)).toBe(3);
+    const [first = 0, second = 0, third = 0] = server.asked;
+    const shorter = Math.min(second - first, third - second);
+    expect(shorter).toBeGreaterThan(900);
+    expect(shorter).toBeLessThan(1_900);
+    server.close();
+  });
+
   it('gives up after 10 attempts', async () => {
     const server = await startHealth(11);
     await expect(waitUntilReady(server.url, 100)).rejects.toThrow('10 attempts');
-    expect(server.asked()).toBe(10);
+    expect(server.asked).toHaveLength(10);
     server.close();
   });
 });

@@ -37,6 +37,12 @@ it('starts a ladder by itself once, and tells it of its review under that id', a
   await Promise.all([workflows.startEscalation('prj_1', input), workflows.startEscalation('prj_1', input)]);
   expect(await workflows.signalReviewed(waiting, review)).toBe('sent');
   const handle = client.workflow.getHandle(aloneWorkflowId(escalation_id));
+  expect(await workflows.isForgotten(waiting)).toBe(false);
+  expect(await workflows.isForgotten({ escalation_id: newId('escalation') })).toBe(true);
+  await waitFor('it to be listed', async () => {
+    for await (const id of workflows.listRunningLadders()) if (id === escalation_id) return true;
+    return false;
+  });
   const { events } = await handle.fetchHistory();
   const signals = (events ?? []).flatMap(
     ({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName ?? [],

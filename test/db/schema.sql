@@ -214,6 +214,7 @@ CREATE INDEX escalation_leader ON public.escalation USING btree (project_id, job
 CREATE UNIQUE INDEX escalation_open_by_step ON public.escalation USING btree (run_id, step_id, item) WHERE ((run_id IS NOT NULL) AND (state = ANY (ARRAY['running'::text, 'in_review'::text])));
 CREATE INDEX escalation_recent ON public.escalation USING btree (project_id, job_type, escalation_id DESC);
 CREATE INDEX escalation_undelivered ON public.escalation USING btree (created_at) WHERE ((run_id IS NULL) AND (start_delivered_at IS NULL) AND (finished_at IS NULL));
+CREATE INDEX escalation_with_workflow ON public.escalation USING btree (escalation_id) WHERE ((run_id IS NULL) AND (start_delivered_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE TRIGGER escalation_append_only BEFORE UPDATE OF escalation_history, escalation_advice ON public.escalation FOR EACH ROW EXECUTE FUNCTION refuse_shrinking();
 
 create table event (
@@ -418,7 +419,7 @@ CREATE INDEX review_listed ON public.review USING btree (project_id, review_id D
 CREATE UNIQUE INDEX review_open_by_escalation ON public.review USING btree (escalation_id) WHERE ((escalation_id IS NOT NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
 CREATE UNIQUE INDEX review_open_by_skill ON public.review USING btree (skill_id) WHERE ((kind = 'skill'::text) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
 CREATE UNIQUE INDEX review_open_by_step ON public.review USING btree (run_id, step_id, item) WHERE ((kind = 'step'::text) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
-CREATE UNIQUE INDEX review_open_by_subject ON public.review USING btree (project_id, subject) WHERE ((kind = 'budget'::text) AND (subject IS NOT NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
+CREATE UNIQUE INDEX review_open_by_subject ON public.review USING btree (project_id, subject) WHERE ((kind = 'budget'::text) AND (subject IS NOT NULL) AND (escalation_id IS NULL) AND (state = ANY (ARRAY['open'::text, 'claimed'::text])));
 CREATE INDEX review_undelivered ON public.review USING btree (decided_at) WHERE ((state = ANY (ARRAY['resolved'::text, 'expired'::text])) AND (delivered_at IS NULL));
 CREATE INDEX review_waiting ON public.review USING btree (project_id, review_id DESC) WHERE (state = ANY (ARRAY['open'::text, 'claimed'::text]));
 
@@ -480,7 +481,7 @@ CREATE INDEX run_control_undelivered ON public.run USING btree (run_id) WHERE ((
 CREATE INDEX run_ended ON public.run USING btree (project_id, finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX run_ended_unstarted ON public.run USING btree (finished_at) WHERE ((finished_at IS NOT NULL) AND (start_delivered_at IS NULL) AND (cancel_mode = 'terminate'::text) AND (cancel_delivered_at IS NULL));
 CREATE INDEX run_listed ON public.run USING btree (project_id, run_id DESC);
-CREATE INDEX run_open ON public.run USING btree (run_id) WHERE (finished_at IS NULL);
+CREATE INDEX run_open ON public.run USING btree (project_id, run_id) WHERE (finished_at IS NULL);
 CREATE INDEX run_unadmitted ON public.run USING btree (project_id, concurrency_key, created_at, run_id) WHERE ((concurrency_key IS NOT NULL) AND (finished_at IS NULL) AND (admitted_at IS NULL));
 CREATE INDEX run_undelivered ON public.run USING btree (created_at) WHERE ((start_delivered_at IS NULL) AND (finished_at IS NULL) AND ((concurrency_key IS NULL) OR (admitted_at IS NOT NULL)));
 CREATE INDEX run_untold ON public.run USING btree (finished_at) WHERE ((parent_workflow_id IS NOT NULL) AND (parent_told_at IS NULL) AND (finished_at IS NOT NULL));

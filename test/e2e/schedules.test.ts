@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: Capstan;
-let temporal: TcpProxy;
 let instance: Instance;
 const held: { exec: Exec; release: () => void }[] = [];
 
 beforeAll(async () => {
-  temporal = await startTcpProxy(inject('temporalAddress'));
-  capstan = await startCapstan({ TEMPORAL_ADDRESS: temporal.address });
+  capstan = await startCapstan();
   instance = await startInstance(capstan, { name: 'hold' });
   instance.handle = (exec, response) =>
     void held.push({ exec, release: () => answer(response, 200, { ok: true, output: exec.input }) });
@@ -23,7 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await instance?.stop();
   await capstan?.stop();
-  await temporal?.cut();
 });
 
 /** At a time that does not come during a test. */
@@ -87,24 +83,3 @@ test('a start cancels the run before it, and begins when that has ended: cancel_
   const [second] = await runsOf(schedule);
   expect(await capstan.ended(second?.run_id ?? '')).toMatchObject({ state: 'succeeded' });
 }, 60_000);
-
-test('a schedule is taken while Temporal is away, and works when it is back', async () => {
-  await temporal.cut();
-  const schedule = await add({ name: 'later' });
-  expect(schedule).toMatchObject({ delivered: false, next_at: [] });
-  expect(await trigger(schedule)).toBe(503);
-  await temporal.restore();
-  const path = `/v1/schedules/${schedule.schedule_id}`;
-  const shown = await waitFor(
-    'the delivery',
-    async () => {
-      const { body } = await capstan.request<Schedule>('GET', path);
-      return body.delivered && body.next_at.length > 0 ? body : undefined;
-    },
-    30_000,
-  );
-  expect(shown.next_at.every((at) => at.slice(4, 16) === '-02-29T00:00')).toBe(true);
-  const before = held.length;
-  await waitFor('a start', async () => (await trigger(schedule)) === 202, 30_000);
-  (await nextCall(before + 1)).release();
-}, 90_000);

@@ -96,9 +96,9 @@ export async function aRun(db: Db, overrides: RunOverrides = {}): Promise<Stored
   await db('definition').insert({ digest, body: JSON.stringify(definition) });
   await db('job').insert({ job_id, project_id, body: JSON.stringify(job) });
   const run = { run_id, job_id, pipeline: definition.pipeline, version: definition.version, digest };
-  await insertRuns(db, [
-    { ...run, priority: 'standard', budget_ceiling_usd: null, labels: {}, ...rest, project_id },
-  ]);
+  await insertRuns(db, {
+    runs: [{ ...run, priority: 'standard', budget_ceiling_usd: null, labels: {}, ...rest, project_id }],
+  });
   return { run_id, project_id, job_id, digest, definition };
 }
 

@@ -57,6 +57,8 @@ export interface FailingStep {
   /** Of the run. */
   readonly budget_ceiling_usd?: number;
   readonly priority?: Priority;
+  /** The run whose step started this one. */
+  readonly parent_run_id?: string;
 }
 
 export interface FailedRun {
@@ -64,7 +66,7 @@ export interface FailedRun {
   readonly place: Advanced;
 }
 
-const transcode = {
+export const transcode = {
   name: 'transcode',
   input: {
     type: 'object',
@@ -164,9 +166,11 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
       keys.set(projectId, apiKey);
       return projectId;
     },
-    failStep: async ({ project_id, input, step = {}, ...repeated }) => {
+    failStep: async ({ input, step = {}, parent_run_id, ...run }) => {
       const definition = definitionOf(step, input);
-      const { run_id } = await aRun(api.db, { project_id, definition, ...repeated });
+      const parent =
+        parent_run_id === undefined ? {} : { parent_run_id, parent_step_id: 'a', parent_item: 0 };
+      const { run_id } = await aRun(api.db, { definition, ...parent, ...run });
       return escalate(run_id, 1);
     },
     repeatStep: (runId) => escalate(runId, 2),

@@ -10,6 +10,7 @@ export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   delivery: { deliverOverdue: nothing },
   reconcileRuns: nothing,
   restartForgottenRuns: nothing,
+  restartForgottenLadders: nothing,
   webhooks: { deliverDue: async () => 0 },
   watchCapabilities: nothing,
   escalations: { deliverOverdue: nothing },

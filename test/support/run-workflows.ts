@@ -10,6 +10,7 @@ export function fakeWorkflows(known: Partial<RunWorkflows> = {}): RunWorkflows {
     signalWoken: async () => 'gone',
     listClosed: async function* () {},
     listRunning: async function* () {},
+    listRunningLadders: async function* () {},
     isForgotten: async () => false,
     isOpen: async () => false,
     startEscalation: async () => undefined,

@@ -67,7 +67,8 @@ export interface ScriptedRuns {
 
 export const succeeded: StepActivityDone = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
 
-export async function startScriptedRuns(): Promise<ScriptedRuns> {
+/** @param remembered of how many runs a worker remembers where they stand; the others are replayed from their beginning, as after a crash */
+export async function startScriptedRuns(remembered?: number): Promise<ScriptedRuns> {
   const taskQueue = `scripted-${randomBytes(6).toString('hex')}`;
   const environment = await connectTestEnvironment();
   const { client, nativeConnection: connection } = environment;
@@ -78,7 +79,8 @@ export async function startScriptedRuns(): Promise<ScriptedRuns> {
     return known;
   };
   const startWorker = async (workflowBundle: WorkflowBundleOption) => {
-    const worker = await Worker.create({ connection, taskQueue, workflowBundle, activities });
+    const memory = remembered === undefined ? {} : { maxCachedWorkflows: remembered };
+    const worker = await Worker.create({ connection, taskQueue, workflowBundle, activities, ...memory });
     const working = worker.run();
     return async (): Promise<void> => {
       worker.shutdown();

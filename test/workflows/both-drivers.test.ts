@@ -18,11 +18,12 @@ const seed = Number(process.env.BOTH_DRIVERS_SEED ?? 20_261_122);
 /** As many at once as the workers of one process take well. */
 const batch = 12;
 
-let runs: ScriptedRuns;
+let remembering: ScriptedRuns;
+let forgetful: ScriptedRuns;
 beforeAll(async () => {
-  runs = await startScriptedRuns();
+  [remembering, forgetful] = await Promise.all([startScriptedRuns(), startScriptedRuns(0)]);
 });
-afterAll(() => runs?.stop());
+afterAll(() => Promise.all([remembering?.stop(), forgetful?.stop()]));
 
 interface EndedRun {
   readonly outcome: string;
@@ -70,7 +71,11 @@ function scriptOf(
   };
 }
 
-async function onTemporal(steps: readonly RandomStep[], history_events: number): Promise<EndedRun> {
+async function onTemporal(
+  runs: ScriptedRuns,
+  steps: readonly RandomStep[],
+  history_events: number,
+): Promise<EndedRun> {
   const units = new Map<string, { state: string; output?: unknown }>();
   const plan = planRun(toPipeline(steps));
   const run = await runs.start(plan, scriptOf(steps, units), { history_events });
@@ -99,13 +104,14 @@ async function mocked(steps: readonly RandomStep[]): Promise<EndedRun> {
 async function compare(
   pipelines: readonly RandomStep[][],
   check: (temporal: EndedRun, mock: EndedRun) => void,
+  runs = remembering,
 ): Promise<void> {
   for (let at = 0; at < pipelines.length; at += batch) {
     const some = pipelines.slice(at, at + batch);
     const ended = await Promise.all(
       some.map(
         async (steps, index) =>
-          [await onTemporal(steps, index % 2 ? 60 : 4_096), await mocked(steps)] as const,
+          [await onTemporal(runs, steps, index % 2 ? 60 : 4_096), await mocked(steps)] as const,
       ),
     );
     for (const [temporal, mock] of ended) check(temporal, mock);
@@ -120,4 +126,12 @@ test('a run that nothing stops ends on both with the same states, outputs and st
 test('a run that a failure may stop ends on both with the same outcome', async () => {
   const pipelines = fc.sample(anySteps(30, { fatal: true }), { numRuns, seed });
   await compare(pipelines, (temporal, mock) => expect(temporal.outcome).toBe(mock.outcome));
+}, 600_000);
+
+test('a run whose worker is as after a crash at every event of it ends the same', async () => {
+  const pipelines = fc.sample(anySteps(30, { fatal: false }).map(oneByOne), {
+    numRuns: Math.ceil(numRuns / 4),
+    seed: seed + 1,
+  });
+  await compare(pipelines, (temporal, mock) => expect(temporal).toEqual(mock), forgetful);
 }, 600_000);

@@ -18,8 +18,17 @@ beforeAll(() => {
   quietRuntime();
 });
 
-function replay(history: unknown) {
-  return Worker.runReplayHistory({ workflowBundle: { code } }, history, 'run/prj/run');
+interface RecordedHistory {
+  readonly events: readonly [
+    { readonly workflowExecutionStartedEventAttributes: { readonly workflowId: string } },
+    ...object[],
+  ];
+}
+
+/** Under the name that it had: ladders are named by it. */
+function replay(history: RecordedHistory) {
+  const { workflowId } = history.events[0].workflowExecutionStartedEventAttributes;
+  return Worker.runReplayHistory({ workflowBundle: { code } }, history, workflowId);
 }
 
 test('there is a history of every feature in the newest version, and none of anything else', () => {

@@ -1,5 +1,6 @@
 /** Path parameters that several resources share. */
 import { z } from 'zod';
+import { MediaFile, MediaJobId } from '../../contracts/media.ts';
 import { CapabilityName, PipelineName, StepId, VersionText } from '../../contracts/primitives.ts';
 
 const Id = z.string().min(1).max(128);
@@ -20,9 +21,10 @@ export const WebhookPath = z.object({ id: Id });
 export const SkillPath = z.object({ id: Id });
 export const CapabilityPath = z.object({ name: CapabilityName });
 export const PipelinePath = z.object({ name: PipelineName });
-export const AliasPath = z.object({ name: PipelineName, alias: PipelineName });
+/** `latest` is kept by Capstan. */
+const SetAlias = PipelineName.refine((name) => name !== 'latest', {
+  error: 'latest always is the version that was stored last; choose another name',
+}).meta({ not: { const: 'latest' } });
+export const AliasPath = z.object({ name: PipelineName, alias: SetAlias });
 export const VersionPath = z.object({ name: PipelineName, version: VersionText });
-export const MediaFilePath = z.object({
-  job_id: Id,
-  file: z.string().min(1).meta({ description: 'one to seven segments joined by /' }),
-});
+export const MediaFilePath = z.object({ job_id: MediaJobId, file: MediaFile });

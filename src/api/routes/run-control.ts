@@ -85,6 +85,7 @@ function repeatRun({ runs }: Runs): Route {
       'job_invalid',
       'media_unknown',
       'concurrency_limit',
+      'open_runs_limit',
       'idempotency_key_reuse',
       'idempotency_in_progress',
     ],

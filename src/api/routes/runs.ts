@@ -54,11 +54,11 @@ const RunQuery = ListQuery.extend({
     .meta({ description: 'none: only runs that no step of another one has started' }),
 }).strict();
 
-const StepQuery = z.strictObject({
+const StepQuery = ListQuery.extend({
   item: z.coerce.number().int().min(0).max(mostItems).default(0).meta({
     description: 'From 1 on; 0 is the step as a whole.',
   }),
-});
+}).strict();
 
 const ItemQuery = ListQuery.extend({ state: StepState.optional() }).strict();
 
@@ -91,6 +91,7 @@ function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
       'job_invalid',
       'media_unknown',
       'concurrency_limit',
+      'open_runs_limit',
       'idempotency_key_reuse',
       'idempotency_in_progress',
       'not_found',
@@ -183,7 +184,8 @@ function showStep({ runs }: Pick<Services, 'runs'>): Route {
     path: '/v1/runs/{id}/steps/{step}',
     tag: 'runs',
     summary: 'Show a step: its input, output, attempts and why each went where it went',
-    description: 'Of a step with `for_each`, `item` says which of its items; without it the step as a whole.',
+    description:
+      'Of a step with `for_each`, `item` says which of its items; without it the step as a whole, whose `output` is the list of its items’ outputs in their order, null for an item that has none (yet). `limit` and `cursor` page that list: `next_cursor` answers where it goes on, null after the last item. A page ends early with the item that brings it to 1 MiB, so that large outputs come whole, one by one. Steps without `for_each` have no pages.',
     auth: 'key',
     scope: 'run:read',
     params: StepPath,
@@ -191,7 +193,7 @@ function showStep({ runs }: Pick<Services, 'runs'>): Route {
     responses: { 200: StepDetail },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await runs.getStep({ project_id: caller.project_id, run_id: params.id }, params.step, query.item),
+      body: await runs.getStep({ project_id: caller.project_id, run_id: params.id }, params.step, query),
     }),
   });
 }

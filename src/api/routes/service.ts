@@ -38,6 +38,7 @@ function showLimits(config: ApiConfig): Limits {
     body_timeout_ms: httpLimits.bodyTimeoutMs,
     wait_seconds: httpLimits.waitSeconds,
     list_items: 200,
+    open_runs: config.OPEN_RUNS_PER_PROJECT,
     pipeline_steps: mostSteps,
     idempotency_hours: 24,
     rates: config.RATE_LIMITS === 'off' ? null : showRates(config),

@@ -17,7 +17,11 @@ import { SkillPath } from './parameters.ts';
 
 const SkillQuery = z.strictObject({
   job_type: z.string().max(128).optional(),
-  signals: z.string().max(16_384).optional().meta({ description: 'separated by commas' }),
+  signals: z
+    .string()
+    .max(8_192)
+    .optional()
+    .meta({ description: 'Separated by commas, without hidden characters.' }),
   state: SkillState.default('active'),
 });
 

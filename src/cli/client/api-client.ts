@@ -95,9 +95,9 @@ export function toUnreachable(url: string, thrown: unknown, timeoutMs = requestT
   if (code === 'ECONNREFUSED') {
     return new UnreachableError(`no Capstan at ${url}; start one with \`capstan dev\``);
   }
-  if (code === undefined && thrown.message !== 'fetch failed') return thrown;
-  const reason = code ?? (thrown.cause instanceof Error ? thrown.cause.message : thrown.message);
-  return new UnreachableError(`cannot talk to ${url}: ${reason}`);
+  // fetch hides what went wrong on the way behind an error of its own.
+  const reason = code ?? (thrown.cause instanceof Error ? thrown.cause.message : undefined);
+  return reason === undefined ? thrown : new UnreachableError(`cannot talk to ${url}: ${reason}`);
 }
 
 function parseJson(text: string): unknown {

@@ -52,7 +52,7 @@ export interface DemoRun {
   readonly run: Run;
   /** Whether a step waited for a person. */
   readonly wasAsked: boolean;
-  /** Of the step with the mistake. */
+  /** The escalation of the step with the mistake. */
   readonly escalation: Escalation | null;
 }
 

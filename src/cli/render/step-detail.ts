@@ -48,6 +48,17 @@ function renderLinks({ sub_run_id, reused_from, review_id, items }: StepDetail):
   ];
 }
 
+/** Of a step with items, the first ones. */
+function renderOutput({ output, next_cursor }: StepDetail, style: StepLayout['style']): string[] {
+  if (output === undefined) return [];
+  const isPart = typeof next_cursor === 'string';
+  return [
+    style.bold('output'),
+    ...indentJson(output),
+    ...(isPart ? ['  … and those of more items: --item shows any of them'] : []),
+  ];
+}
+
 export function renderStepDetail(step: StepDetail, layout: StepLayout): string[] {
   const { style, now } = layout;
   const head = [
@@ -65,7 +76,7 @@ export function renderStepDetail(step: StepDetail, layout: StepLayout): string[]
     ...(details === undefined || details === null ? [] : indentJson(details)),
     ...renderLinks(step),
     ...(step.input === undefined ? [] : [style.bold('input'), ...indentJson(step.input)]),
-    ...(step.output === undefined ? [] : [style.bold('output'), ...indentJson(step.output)]),
+    ...renderOutput(step, style),
     ...step.attempts.flatMap((attempt, index) => renderAttempt(attempt, index + 1, layout)),
   ];
 }

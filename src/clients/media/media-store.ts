@@ -18,7 +18,7 @@ export interface OpenObject {
   readonly object: StoredObject;
   /** Bytes `start` to `end`, both inclusive, or all that `object` has; to be called once, and closes at its end. */
   read(range?: { readonly start: number; readonly end: number }): Readable;
-  /** Of one that is not read. */
+  /** Lets go of a file that is not read. */
   close(): Promise<void>;
 }
 

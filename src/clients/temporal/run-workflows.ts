@@ -18,7 +18,7 @@ import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/wo
 import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
-import { listClosedRuns, listRunningRuns } from './closed-runs.ts';
+import { listClosedRuns, listRunningLadders, listRunningRuns } from './closed-runs.ts';
 import { toSummary } from './summary.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
@@ -39,11 +39,13 @@ export interface RunWorkflows {
   listClosed(since: Date): AsyncIterable<string>;
   /** Ids of runs whose workflows go on, as far as the visibility store knows. */
   listRunning(): AsyncIterable<string>;
-  /** Whether Temporal knows no workflow of the run, neither one that goes on nor one that has ended. */
-  isForgotten(run: RunRef): Promise<boolean>;
+  /** The same of ladders by themselves. */
+  listRunningLadders(): AsyncIterable<string>;
+  /** Whether Temporal knows no workflow of it, neither one that goes on nor one that has ended. */
+  isForgotten(work: WaitingWorkflow): Promise<boolean>;
   /** Whether the run has a workflow that goes on. */
   isOpen(run: RunRef): Promise<boolean>;
-  /** Of a ladder by itself; that of a step is started by its run. */
+  /** Starts a ladder by itself; that of a step is started by its run. */
   startEscalation(projectId: string, input: EscalateInput): Promise<void>;
   /** gone: there is no workflow that waits. */
   signalReviewed(waiting: WaitingWorkflow, review: ReviewedSignal): Promise<'sent' | 'gone'>;
@@ -169,6 +171,7 @@ async function isThere(call: () => Promise<unknown>): Promise<boolean> {
 type Questions =
   | 'listClosed'
   | 'listRunning'
+  | 'listRunningLadders'
   | 'isForgotten'
   | 'isOpen'
   | 'hasSearchAttributes'
@@ -179,8 +182,9 @@ function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<R
   return {
     listClosed: (since) => listClosedRuns({ client, bounded, taskQueue }, since),
     listRunning: () => listRunningRuns({ client, bounded, taskQueue }),
-    isForgotten: async (run) =>
-      !(await isThere(() => bounded(() => client.workflow.getHandle(runWorkflowId(run)).describe()))),
+    listRunningLadders: () => listRunningLadders({ client, bounded, taskQueue }),
+    isForgotten: async (work) =>
+      !(await isThere(() => bounded(() => client.workflow.getHandle(waitingId(work)).describe()))),
     isOpen: async (run) => {
       let status = '';
       const handle = client.workflow.getHandle(runWorkflowId(run));

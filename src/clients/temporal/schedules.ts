@@ -10,7 +10,7 @@ import type { Bounded } from './bounded-calls.ts';
 export interface ScheduleOrder {
   readonly project_id: string;
   readonly schedule_id: string;
-  /** Of the schedule and of its starts. */
+  /** The workflow id of the schedule and of its starts. */
   readonly workflow_id: string;
   readonly name: string;
   readonly pipeline: string;

@@ -85,7 +85,8 @@ function chooseNow(
   const nowMs = fleet.nowMs();
   const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
   const trials = findDue?.(instances, nowMs) ?? none;
-  const now = { headroomUsd, ruledOut, busy, failedBefore, priorMs, nowMs, trials, waiting };
+  const hidesHeadroom = shortage?.scope === 'global';
+  const now = { headroomUsd, hidesHeadroom, ruledOut, busy, failedBefore, priorMs, nowMs, trials, waiting };
   const request = Object.assign(now, route);
   return { request, choice: choose(instances, request, seed) };
 }

@@ -1,7 +1,8 @@
 /** What it means for a call that no instance took it. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import { type Shortage, toRefusal } from '../money/shortage.ts';
+import { fromNanoUsd } from '../money/nano-usd.ts';
+import { describeFigures, type Shortage, toRefusal } from '../money/shortage.ts';
 import type { Choice, InstanceSnapshot } from '../routing/types.ts';
 import type { SchemaError } from './claim-search.ts';
 import { shortestWaitMs, uncountedDelay } from './limits.ts';
@@ -92,9 +93,9 @@ const nameOf = { run: 'the run', project: 'the project’s day', global: 'the da
 /** 429 when it would fit once calls under way have settled for nothing; else 402. */
 function explainShortage(shortage: Shortage, minimumUsd: number): NoClaim {
   const refusal = toRefusal(shortage, minimumUsd);
-  const { limit_usd, spent_usd, reserved_usd } = refusal;
-  const message = `the budget of ${nameOf[shortage.scope]} has no room for ${minimumUsd} USD: limit ${limit_usd}, spent ${spent_usd}, reserved ${reserved_usd}`;
-  if (spent_usd + minimumUsd > limit_usd) return never('budget_exhausted', message, refusal);
+  const message = `the budget of ${nameOf[shortage.scope]} has no room for ${minimumUsd} USD${describeFigures(refusal)}`;
+  if (fromNanoUsd(shortage.spent) + minimumUsd > fromNanoUsd(shortage.limit))
+    return never('budget_exhausted', message, refusal);
   return {
     error: { code: 'budget_reserved', message, details: refusal as unknown as Json },
     isFinal: false,

@@ -5,7 +5,7 @@ export type StepKind = 'call' | 'run' | 'wait' | 'review';
 
 type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review'>;
 
-/** Of a checked definition, in which exactly one of the keys is there. */
+/** The kind of a step in a checked definition, in which exactly one of the keys is there. */
 export function stepKindOf({ pipeline, wait, review }: KindFields): StepKind {
   if (pipeline !== undefined) return 'run';
   if (wait !== undefined) return 'wait';
@@ -26,7 +26,7 @@ export function describeStep(step: KindFields): string {
   }
 }
 
-/** Of a step that is a call. */
+/** The capability of a step that is a call. */
 export function capabilityOf({ capability }: Pick<StepDefinition, 'capability'>): string {
   return capability ?? '';
 }

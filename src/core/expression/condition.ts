@@ -37,7 +37,7 @@ export function readCondition(value: Json, pointer = '', dialect = pipelineDiale
 export function compileCondition(value: Json, pointer = '', dialect = pipelineDialect): CompiledTemplate {
   if (typeof value === 'boolean') return { root: constantNode(value, pointer), expressions: 0 };
   if (typeof value === 'string') return { root: parseText(value, pointer, dialect), expressions: 1 };
-  const message = `when takes a condition, not ${describeValue(value)}`;
+  const message = `a condition is needed, not ${describeValue(value)}`;
   throw new ExpressionSyntaxError({ code: 'expression_syntax', pointer, offset: 0, message });
 }
 
@@ -48,7 +48,7 @@ export function evaluateCondition(condition: CompiledTemplate, scope: Expression
   const pointer = 'pointer' in condition.root ? condition.root.pointer : '';
   throw new ExpressionError({
     pointer,
-    message: `when takes a boolean, not ${describeValue(value)}; compare instead`,
+    message: `a boolean is needed, not ${describeValue(value)}; compare instead`,
     suggestion: 'write a == b',
   });
 }

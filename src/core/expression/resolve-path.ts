@@ -105,7 +105,7 @@ function missingAt(place: PathStop, segment: string | number, path: Path): Outco
   });
 }
 
-/** Of how many keys the nearest is looked for. */
+/** Among how many keys the nearest is looked for. */
 const consideredKeys = 1_000;
 
 function suggestKey(value: unknown, segment: string | number): string | undefined {

@@ -4,6 +4,7 @@
  * person who can raise it).
  */
 import { type ErrorCode, errorTable } from '../../contracts/errors.ts';
+import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { errorCodeOf } from '../call/http-failure.ts';
 
@@ -57,6 +58,11 @@ export function classOfModelCall(error: Failure): FailureClass {
 /** The class of a failed execution of a corrected input. */
 export function classOfCorrection(error: Failure): FailureClass {
   return classifyFailure(factsOf(error));
+}
+
+/** The budget that had no room: of a run, or of a day. Undefined where it was the call's own ceiling. */
+export function refusalOf({ code, details }: Failure): BudgetRefusal | undefined {
+  return code === 'budget_exhausted' ? (details as unknown as BudgetRefusal) : undefined;
 }
 
 function factsOf({ code, status }: Failure): FailureFacts {

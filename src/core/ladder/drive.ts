@@ -6,11 +6,12 @@
  * L9 A ladder goes back for what another one has learnt once, before its first advice.
  * L10 A transition that is made again, because its worker died, runs what it had corrected before under the same choice.
  * L11 An input that has failed is not executed again, unless a person wants it.
- * L12 What a person decided is executed before anything else; when it does not help, a person is asked again.
+ * L12 What a person decided is executed before anything else; when it does not help, a person is asked again. What only
+ *     money kept from being executed is executed when there is some.
  */
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { backoffMs, defaultRetry } from '../call/retry-policy.ts';
-import type { FailureClass } from './classify-failure.ts';
+import { type FailureClass, refusalOf } from './classify-failure.ts';
 import {
   type CorrectionPorts,
   executeCorrection,
@@ -27,7 +28,7 @@ import {
   type Ladder,
   restartLadder,
 } from './ladder.ts';
-import { createAttempt } from './machine.ts';
+import { createAttempt, stopForMoney } from './machine.ts';
 import type { AdviseCommand, ExecuteCommand, LadderEvent, Lesson, StopReason } from './types.ts';
 
 /** What a level's model advises. */
@@ -197,6 +198,10 @@ async function runDecided(
     return { next: { ...ladder, decided: null }, execution, event, outcome };
   }
   const attempt = failedAt(end.error, ports);
+  if (end.class === 'budget') {
+    const next = { ...ladder, command: stopForMoney({ ...attempt, refusal: refusalOf(end.error) }) };
+    return { next, execution, event, outcome: outcomeOf(next) };
+  }
   const next: Ladder = {
     ...ladder,
     decided: null,

@@ -1,7 +1,7 @@
 /** How one execution at a level ended, in the ladder's terms, and which skills took part. */
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { RankedSkill } from '../skills/match.ts';
-import type { FailureClass } from './classify-failure.ts';
+import { type FailureClass, refusalOf } from './classify-failure.ts';
 import { type ErrorContext, failedAt } from './ladder.ts';
 import type { LadderEvent } from './types.ts';
 
@@ -52,7 +52,10 @@ export function toLadderEvent(
     case 'no_template':
     case 'gave_up':
       return { type: end.kind, ...failedAt(end.error, context) };
-    case 'failed':
-      return { type: 'failed', class: end.class, ...failedAt(end.error, context) };
+    case 'failed': {
+      const refusal = refusalOf(end.error);
+      const failed = { type: 'failed', class: end.class, ...failedAt(end.error, context) } as const;
+      return refusal === undefined ? failed : { ...failed, refusal };
+    }
   }
 }

@@ -19,11 +19,11 @@ import type {
   ExecuteCommand,
   LadderAdvice,
   LadderAttempt,
-  LadderCommand,
   LadderEvent,
   LadderStart,
   LadderState,
   Lesson,
+  StopCommand,
   StopReason,
 } from './types.ts';
 
@@ -104,7 +104,7 @@ function applyFailure(state: LadderState, command: Pending, event: Event<'failed
     case 'config':
       return { ...state, command: stop('ops', event.error) };
     case 'budget':
-      return { ...state, command: stop('budget', event.error) };
+      return { ...state, command: stopForMoney(event) };
   }
 }
 
@@ -225,6 +225,11 @@ function advise(from_level: number, error: string, fingerprint: string): AdviseC
   };
 }
 
-function stop(reason: StopReason, error: string | null): LadderCommand {
+function stop(reason: StopReason, error: string | null): StopCommand {
   return { type: 'stop', reason, error };
+}
+
+/** @param refusal the budget that had no room, where it was one */
+export function stopForMoney({ error, refusal }: Pick<Event<'failed'>, 'error' | 'refusal'>): StopCommand {
+  return { ...stop('budget', error), ...(refusal === undefined ? {} : { refusal }) };
 }

@@ -1,4 +1,5 @@
 /** What the ladder holds, is told and asks for: plain JSON, kept in a workflow and on the escalation's row. */
+import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { FailureClass } from './classify-failure.ts';
 
 /** An element of `escalation_history` with the fingerprint of its error. */
@@ -92,8 +93,17 @@ export type LadderCommand =
   | ExecuteCommand
   | AdviseCommand
   | { readonly type: 'succeed'; readonly level: number; readonly lesson: Lesson | null }
-  /** A person goes on, except after `cancelled`. `error` is what the last call said. */
-  | { readonly type: 'stop'; readonly reason: StopReason; readonly error: string | null };
+  | StopCommand;
+
+/** A person goes on, except after `cancelled`. */
+export interface StopCommand {
+  readonly type: 'stop';
+  readonly reason: StopReason;
+  /** What the last call said. */
+  readonly error: string | null;
+  /** The budget that had no room; absent where it was the ladder's own limit, or no budget at all. */
+  readonly refusal?: BudgetRefusal;
+}
 
 interface Failed {
   readonly attempted_at: number;
@@ -104,7 +114,11 @@ interface Failed {
 export type LadderEvent =
   | { readonly type: 'succeeded' }
   /** The execution, or the call for advice, failed. */
-  | ({ readonly type: 'failed'; readonly class: FailureClass } & Failed)
+  | ({
+      readonly type: 'failed';
+      readonly class: FailureClass;
+      readonly refusal?: BudgetRefusal;
+    } & Failed)
   /** Level 0 had nothing to apply. */
   | ({ readonly type: 'no_template' } & Failed)
   /** The executor says it cannot do it. */

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { JsonPatchOperation } from './operation.ts';
 
-export type RepairKind = 'rename' | 'coerce' | 'wrap' | 'clamp' | 'respell' | 'drop' | 'fill';
+export type RepairKind = 'rename' | 'move' | 'coerce' | 'wrap' | 'clamp' | 'respell' | 'drop' | 'fill';
 
 /** One operation that may repair something; whether it does, only the schema can say. */
 export interface Candidate {

@@ -7,6 +7,7 @@
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Candidate, RepairKind } from './candidate.ts';
 import { type Fault, findRoots, groupFaults } from './fault-groups.ts';
+import { moveKeys } from './move-key.ts';
 import { applyRepair, type JsonPatchOperation } from './operation.ts';
 import { proposeCandidates } from './propose-candidates.ts';
 import { isProtectedChange } from './protection.ts';
@@ -65,7 +66,8 @@ export function proposeRepairs(question: RepairQuestion): Repairs {
 function listCandidates(question: RepairQuestion, findings: readonly SchemaFinding[]): readonly Candidate[] {
   const { isProtected = () => false } = question;
   const found = new Map<string, Candidate>();
-  for (const candidate of findings.flatMap((finding) => proposeCandidates(question, finding))) {
+  const single = findings.flatMap((finding) => proposeCandidates(question, finding));
+  for (const candidate of [...single, ...moveKeys(question, findings)]) {
     const { pointer, oldValue, newValue } = candidate.change;
     if (isProtectedChange(candidate.change) || isProtected(pointer, oldValue, newValue)) continue;
     const key = identify(candidate);

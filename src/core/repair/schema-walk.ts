@@ -82,6 +82,12 @@ export function haveNamePatterns(schemas: readonly JsonObject[]): boolean {
   return schemas.some(({ patternProperties }) => isPlainObject(patternProperties));
 }
 
+/** Whether these schemas of an object know a key: by its name, by a pattern, or as one of many of a kind. */
+export function knowsKey(schemas: readonly JsonObject[], name: string): boolean {
+  const isMap = schemas.some((schema) => memberKeywords.some((keyword) => isPlainObject(schema[keyword])));
+  return isMap || haveNamePatterns(schemas) || namesIn(schemas).includes(name);
+}
+
 /** Whether a value of this kind may stand where these schemas apply, by their types alone. */
 export function mayHold(schemas: readonly JsonObject[], value: Json): boolean {
   const types = schemas.flatMap(({ type }) => (type === undefined ? [] : [type]));

@@ -12,14 +12,17 @@ export interface ReviewMatter {
   readonly kind: ReviewKind;
   /** Null: of no step. */
   readonly run_id: string | null;
-  /** The budget that has no room; null when it is about one ladder, skill or step. */
+  /** The budget that has no room; null when it is about something else. */
   readonly subject: string | null;
+  /** Null: of no ladder. */
+  readonly escalation_id: string | null;
   readonly payload: Pick<ReviewPayload, 'proposals' | 'allow_output' | 'optional'>;
 }
 
 /** Many steps may wait for a budget, some of which may be skipped, or one ladder does. */
-function actionsOnBudget({ subject, payload }: ReviewMatter): readonly ReviewAction[] {
-  return subject !== null || payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
+function actionsOnBudget({ subject, escalation_id, payload }: ReviewMatter): readonly ReviewAction[] {
+  const isOfMany = subject !== null && escalation_id === null;
+  return isOfMany || payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
 }
 
 function actionsOnLadder({ run_id, payload }: ReviewMatter): readonly ReviewAction[] {

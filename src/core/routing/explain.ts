@@ -88,13 +88,19 @@ function listVerdicts(verdicts: Choice['verdicts']): string {
   return list;
 }
 
-function describeLimits({ minimumUsd, reopensAtMs }: Choice, request: RouteRequest): string {
-  const { ceilingUsd, headroomUsd, nowMs } = request;
+function describeAllowed({ ceilingUsd, headroomUsd, hidesHeadroom = false }: RouteRequest): string {
   const allowed = [ceilingUsd, headroomUsd].filter((usd) => usd !== null);
+  const least = Math.min(...allowed);
+  const isHidden = hidesHeadroom && headroomUsd === least && ceilingUsd !== least;
+  return isHidden ? 'the day of all projects has less left' : `${describeUsd(Math.max(0, least))} is allowed`;
+}
+
+function describeLimits({ minimumUsd, reopensAtMs }: Choice, request: RouteRequest): string {
+  const { nowMs } = request;
   return [
     minimumUsd === null
       ? ''
-      : `; the cheapest needs ${describeUsd(minimumUsd)}, and ${describeUsd(Math.max(0, Math.min(...allowed)))} is allowed`,
+      : `; the cheapest needs ${describeUsd(minimumUsd)}, and ${describeAllowed(request)}`,
     reopensAtMs === null
       ? ''
       : `; the first that rests is tried again in ${Math.ceil(reopensAtMs - nowMs)} ms`,

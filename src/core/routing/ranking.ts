@@ -82,7 +82,7 @@ export interface Tie {
   readonly soonest: RankedInstance;
 }
 
-/** Of those within 1 % of the least score, and then of the least wait, the seed's. Null when nothing was offered. */
+/** Takes those within 1 % of the least score, then of the least wait, and lets the seed decide. Null when nothing was offered. */
 export function settleTie({ first: [head], near }: Ranking, seed: number): Tie | null {
   if (head === undefined) return null;
   const tied = near.filter(({ place, score }) => isTiedWith(head, place, score));

@@ -22,6 +22,8 @@ interface Inputs {
     readonly ceiling_usd: number | null;
     readonly timeout_ms: number;
     readonly headroom_usd: number | null;
+    /** Its figure is not the project's to see. */
+    readonly hides_headroom?: true;
     readonly now_ms: number;
     readonly prior_ms: number;
     readonly ruled_out: readonly (readonly [instanceId: string, why: RuledOut])[];
@@ -46,6 +48,7 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       ceiling_usd: request.ceilingUsd,
       timeout_ms: request.timeoutMs,
       headroom_usd: request.headroomUsd,
+      ...(request.hidesHeadroom ? { hides_headroom: true } : {}),
       now_ms: request.nowMs,
       prior_ms: request.priorMs,
       ruled_out: [...request.ruledOut],
@@ -59,6 +62,13 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
     instances: shown.map(({ instance }) => columns.map((column) => instance[column])),
   };
   return inputs as unknown as JsonObject;
+}
+
+/** @param inputs of a stored decision @returns as the project may see them */
+export function showInputs(inputs: JsonObject): JsonObject {
+  const { request, ...others } = inputs as unknown as Inputs;
+  if (request.hides_headroom === undefined) return inputs;
+  return { request: { ...request, headroom_usd: null }, ...others } as unknown as JsonObject;
 }
 
 function toRequest({ request }: Inputs): RouteRequest {

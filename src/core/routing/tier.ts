@@ -10,7 +10,7 @@ export function isLocal({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'end
   return tags.includes('local') || loopback.test(endpoint);
 }
 
-/** Of an instance whose breaker is half-open; one whose breaker is open is no candidate. */
+/** The tier of an instance whose breaker is half-open; one whose breaker is open is no candidate. */
 export const halfOpenTier = 3;
 
 const tiers = halfOpenTier + 1;

@@ -49,6 +49,8 @@ export interface RouteRequest {
   readonly timeoutMs: number;
   /** The most that the tightest budget lets it reserve, USD; null = unlimited, or not known yet. */
   readonly headroomUsd: number | null;
+  /** It is the day's of all projects: a project does not learn the figure. */
+  readonly hidesHeadroom?: boolean;
   /** The database's clock. */
   readonly nowMs: number;
   /** Duration assumed for an instance without a call of its own. */

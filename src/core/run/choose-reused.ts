@@ -30,7 +30,7 @@ export interface Repetition {
   readonly from: readonly string[] | null;
   /** Steps that succeeded keep their results. */
   readonly onlyFailed: boolean;
-  /** Of the old run, as a whole; a step without one never began. */
+  /** The states of the old run's steps, as a whole; a step without one never began. */
   readonly states: ReadonlyMap<string, StepState>;
   /** A file that the result names and that is gone, by step. */
   readonly missing: ReadonlyMap<string, string>;

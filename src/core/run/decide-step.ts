@@ -22,6 +22,5 @@ export function refuseStep(
   where: 'when' | 'for_each.items',
   { code, message }: Failure,
 ): { readonly type: 'fail'; readonly error: Failure } {
-  const isSaid = message.startsWith(where);
-  return { type: 'fail', error: { code, message: isSaid ? message : `${where}: ${message}` } };
+  return { type: 'fail', error: { code, message: `${where}: ${message}` } };
 }

@@ -72,6 +72,8 @@ export interface MachineState {
   readonly waits: Map<string, UnitWait>;
   /** Those of them that are over, in order. */
   readonly woken: Set<string>;
+  /** Those whose ladder begins when the run goes on, by `keyOf`; they keep their room (M9). */
+  readonly held: Map<string, UnitKey>;
   /** Waits for people. */
   reviews: number;
   /** Units that take room. */
@@ -108,6 +110,7 @@ export function createMachineState(plan: RunPlan): MachineState {
     openFans: new Set(),
     waits: new Map(),
     woken: new Set(),
+    held: new Map(),
     reviews: 0,
     inFlight: 0,
     deciding: 0,

@@ -11,6 +11,7 @@
  *    `continue_as_new` comes only when nothing is under way.
  * M7 `finish` comes exactly once, when nothing runs and nothing waits; what happens afterwards is no event.
  * M8 What is said of a unit that is not under way, or a second time, changes nothing.
+ * M9 While a run is paused nothing begins, no ladder either: what is under way ends, and the rest begins with the resume.
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
@@ -108,7 +109,7 @@ export function applyEvent(state: MachineState, event: RunMachineEvent): RunComm
     case 'paused':
     case 'resumed':
       state.isPaused = event.type === 'paused';
-      return advance(state);
+      return [...beginHeld(state), ...advance(state)];
     case 'history_grew':
       state.historyPressure = event.pressure;
       return advance(state);
@@ -136,7 +137,19 @@ function escalateUnit(state: MachineState, { step, item }: UnitKey): RunCommand[
   const key = { step, item };
   if (unitState(state, key) !== 'running') return [];
   setUnitState(state, key, 'escalating');
-  return isWanted(state, key) ? [{ type: 'escalate', ...key }] : [{ type: 'give_up', ...key, wait: null }];
+  if (!isWanted(state, key)) return [{ type: 'give_up', ...key, wait: null }];
+  state.held.set(keyOf(key), key);
+  return beginHeld(state);
+}
+
+function beginHeld(state: MachineState): RunCommand[] {
+  return state.isPaused ? [] : takeHeld(state, () => true).map((key) => ({ type: 'escalate', ...key }));
+}
+
+function takeHeld({ held }: MachineState, which: (key: UnitKey) => boolean): UnitKey[] {
+  const taken = [...held.values()].filter(which);
+  for (const key of taken) held.delete(keyOf(key));
+  return taken;
 }
 
 /** Lets a unit wait, which takes no room any more (M5). */
@@ -155,8 +168,10 @@ function parkUnit(
   return [{ type: 'listen', ...key, wait }];
 }
 
+/** What waits, and what would have climbed after the pause. */
 function giveUpWaits(state: MachineState, which: (key: UnitKey) => boolean): RunCommand[] {
-  return takeWaits(state, which).map((unit) => ({ type: 'give_up', ...unit }));
+  const held = takeHeld(state, which).map((key) => ({ ...key, wait: null }));
+  return [...held, ...takeWaits(state, which)].map((unit) => ({ type: 'give_up', ...unit }));
 }
 
 function takeVerdicts(

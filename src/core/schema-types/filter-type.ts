@@ -18,7 +18,7 @@ import {
 interface FilterType {
   readonly takes: number;
   readonly words: string;
-  /** Of a value that it takes. */
+  /** What it yields for a value that it takes. */
   readonly yields: (type: ValueType) => TypedValue;
 }
 

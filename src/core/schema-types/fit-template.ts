@@ -189,7 +189,7 @@ function describeExpression(expression: Expression): string {
   return expression.kind === 'path' ? formatPath(expression.root, expression.segments).slice(0, 200) : 'this';
 }
 
-/** Of objects and lists, whose kind alone does not tell them apart. */
+/** Says what differs between objects or lists, whose kind alone does not tell them apart. */
 function describeDifference(type: ValueType, expected: ValueType): string {
   const isObject = (type.kinds & expected.kinds & kinds.object) !== 0;
   if (!isObject) return '';

@@ -27,7 +27,7 @@ export function typeOfValue(value: Json): ValueType {
   }
 }
 
-/** Of a list of just these items. */
+/** The type of a list of just these items. */
 export function typeOfItems(items: readonly (() => ValueType)[]): ValueType {
   return aType({
     kinds: kinds.list,
@@ -41,7 +41,7 @@ export function typeOfItems(items: readonly (() => ValueType)[]): ValueType {
   });
 }
 
-/** Of an object of just these fields. */
+/** The type of an object of just these fields. */
 export function typeOfFields(fields: ReadonlyMap<string, () => ValueType>): ValueType {
   return aType({
     kinds: kinds.object,
@@ -55,7 +55,7 @@ export function typeOfFields(fields: ReadonlyMap<string, () => ValueType>): Valu
   });
 }
 
-/** Of all items of its lists. */
+/** The type of all items of its lists. */
 export function itemTypeOf({ list }: ValueType): ValueType {
   const positions = Math.min(list.positions, list.most);
   if (positions > toldPositions) return anyType;

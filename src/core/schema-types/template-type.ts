@@ -10,7 +10,7 @@ export interface TemplateContext extends Omit<TypeContext, 'report'> {
   readonly report: (pointer: string, fault: TypeFault) => void;
 }
 
-/** Of each string with expressions. */
+/** The type of each string with expressions. */
 export type TemplateTypes = ReadonlyMap<TemplateNode, ValueType>;
 
 export function typeTemplate(root: TemplateNode, context: TemplateContext): TemplateTypes {
@@ -56,7 +56,7 @@ function checkText({ parts }: Extract<TemplateNode, { kind: 'text' }>, context: 
   }
 }
 
-/** Of what any part of the template evaluates to. */
+/** The type of what any part of the template evaluates to. */
 export function typeOfNode(node: TemplateNode, types: TemplateTypes): ValueType {
   switch (node.kind) {
     case 'literal':

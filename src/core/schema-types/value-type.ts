@@ -31,7 +31,7 @@ export interface ListType {
   /** How many items have a type of their own. */
   readonly positions: number;
   readonly item: (index: number) => ValueType;
-  /** Of the items after those. */
+  /** The type of the items after those. */
   readonly rest: () => ValueType;
 }
 
@@ -47,7 +47,7 @@ export interface ObjectType {
   readonly names: () => ReadonlySet<string>;
   readonly required: ReadonlySet<string>;
   readonly property: (name: string) => Property;
-  /** Of every key without a name here. */
+  /** The property of every key without a name here. */
   readonly other: () => Property;
   /** False: nothing is known about its keys, not even that nothing is said about them. */
   readonly isDescribed: boolean;

@@ -47,6 +47,6 @@ export interface EscalateInput {
 /** Payload of the signal `reviewed`, which may come more than once, and before anybody waits. */
 export interface ReviewedSignal {
   readonly review_id: string;
-  /** Of the review when it ended. */
+  /** The review's version when it ended. */
   readonly version: number;
 }

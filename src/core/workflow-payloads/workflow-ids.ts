@@ -27,12 +27,12 @@ export function ladderWorkflowId(run: RunRef, { step_id, item, round }: LadderRe
   return `${runWorkflowId(run)}/${unit}/ladder${round === 1 ? '' : `/r${round}`}`;
 }
 
-/** Of a ladder by itself: `ladder/esc_01…` */
+/** The workflow id of a ladder by itself: `ladder/esc_01…` */
 export function aloneWorkflowId(escalationId: string): string {
   return `ladder/${escalationId}`;
 }
 
-/** Of a schedule and of its starts, to which Temporal adds their time: `trailer/sch_01…`. */
+/** The workflow id of a schedule and of its starts, to which Temporal adds their time: `trailer/sch_01…`. */
 export function scheduleWorkflowId(pipeline: string, scheduleId: string): string {
   return `${pipeline}/${scheduleId}`;
 }

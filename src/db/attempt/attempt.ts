@@ -46,7 +46,7 @@ export interface Claim {
 /** The scope that has no room for a reservation. */
 export interface BudgetShortage {
   readonly scope: 'run' | 'project' | 'global';
-  /** Of scope run: the run of the call, or one above it. */
+  /** The run of the call, or one above it, where the scope is a run's. */
   readonly run_id: string | null;
   readonly limit_nano: string;
   readonly spent_nano: string;

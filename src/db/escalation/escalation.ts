@@ -240,6 +240,8 @@ export async function findLeader(
     `select escalation_id, state from escalation
      where project_id = ? and job_type = ? and fingerprint = ? and escalation_id < ? and state in ${open}
        and created_at > clock_timestamp() - ? * interval '1 second'
+       and not (transition = 0 and exists (
+         select from run where run.run_id = escalation.run_id and run.state = 'paused'))
      order by escalation_id limit 1`,
     [project_id, job_type, fingerprint, escalation_id, younger_than_s],
   );

@@ -1,23 +1,27 @@
 import type { Db } from '../connect.ts';
 
-/** What the budgets of today, the project's and the global one, leave to be reserved. @returns null = no limit */
-export async function readHeadroom(db: Db, projectId: string): Promise<bigint | null> {
-  const { rows } = await db.raw<{ rows: [{ headroom: string | null }] }>(
-    `select least(
+/** What the budgets of today, the project's and the global one, leave to be reserved; null = there is no limit. */
+export interface HeadroomRow {
+  readonly project_nano: string | null;
+  readonly global_nano: string | null;
+}
+
+export async function readHeadroom(db: Db, projectId: string): Promise<HeadroomRow> {
+  const { rows } = await db.raw<{ rows: [HeadroomRow] }>(
+    `select
        (select case when day.scope is null then standing.limit_nano
            else day.limit_nano - day.spent_nano - day.reserved_nano end
          from budget standing left join budget day
            on day.scope = 'global' and day.window_start = (now() at time zone 'UTC')::date
-         where standing.scope = 'global' and standing.window_start = '-infinity'),
+         where standing.scope = 'global' and standing.window_start = '-infinity')::text as global_nano,
        (select case when day.scope is null then nullif(p.daily_limit_nano, 0)
            else day.limit_nano - day.spent_nano - day.reserved_nano end
          from project p left join budget day
            on day.scope = 'project:' || p.project_id and day.window_start = (now() at time zone p.timezone)::date
-         where p.project_id = ?))::text as headroom`,
+         where p.project_id = ?)::text as project_nano`,
     [projectId],
   );
-  const [{ headroom }] = rows;
-  return headroom === null ? null : BigInt(headroom);
+  return rows[0];
 }
 
 /**

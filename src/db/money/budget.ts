@@ -86,7 +86,7 @@ export function setGlobalLimit(db: Db, limitNano: bigint | null): Promise<void> 
   });
 }
 
-/** Of a run whose row has its new ceiling already. @param limitNano null = none */
+/** Sets the limit of a run whose row has its new ceiling already. @param limitNano null = none */
 export async function setRunLimit(trx: Db, runId: string, limitNano: bigint | null): Promise<void> {
   const scope = `run:${runId}`;
   // A first claim that is just adding the row, with the old ceiling, is waited for.
@@ -104,7 +104,10 @@ export interface NewMarks {
   readonly spent_nano: string;
 }
 
-/** Marks that nobody was told of yet; each is answered once, and told to the logs of the runs under way that it is about. */
+/**
+ * Marks that nobody was told of yet; each is answered once, and told to the logs of the runs under way that it is about,
+ * with its figures where they are the project's own.
+ */
 export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
   const { rows } = await db.raw<{ rows: NewMarks[] }>(
     `with told as (
@@ -123,8 +126,9 @@ export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
      ), logged as (
        insert into event (run_id, type, data)
        select r.run_id, 'run.budget_reached', jsonb_build_object('scope', split_part(m.scope, ':', 1),
-         'day', m.window_start::text, 'percent', percent, 'limit_usd', m.limit_nano / 1000000000.0,
-         'spent_usd', m.spent_nano / 1000000000.0)
+           'day', m.window_start::text, 'percent', percent)
+         || case when m.scope = 'global' then '{}' else jsonb_build_object(
+           'limit_usd', m.limit_nano / 1000000000.0, 'spent_usd', m.spent_nano / 1000000000.0) end
        from marked m cross join lateral unnest(m.percents) percent
        join run r on r.finished_at is null and (m.scope = 'global' or m.scope = 'project:' || r.project_id)
        order by m.scope, percent

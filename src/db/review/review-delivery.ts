@@ -40,7 +40,7 @@ export async function markReviewDelivered(db: Db, reviewId: string, version: num
 
 /**
  * Ends reviews that nobody answered in time. A decision that comes first wins.
- * @param reviewId only this one; null = any
+ * @param reviewId only this one, waiting for whoever is at it; null = any that nobody is at
  */
 export async function expireReviews(
   db: Db,
@@ -51,7 +51,7 @@ export async function expireReviews(
     `with due as (
        select review_id from review where state in ('open', 'claimed') and due_at <= clock_timestamp()
          ${reviewId === null ? '' : 'and review_id = :reviewId'}
-       order by due_at limit :limit for update skip locked
+       order by due_at limit :limit for update ${reviewId === null ? 'skip locked' : ''}
      )
      update review r set state = 'expired', decided_at = clock_timestamp(), version = r.version + 1,
        claim_expires_at = null, delivered_at = case when r.kind = 'skill'
@@ -65,7 +65,7 @@ export async function expireReviews(
 
 const cancelled = `state = 'cancelled', decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null`;
 
-/** Of a run that ends. @returns how many */
+/** Cancels the reviews of a run that ends. @returns how many */
 export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.run_id = ? and r.state in ('open', 'claimed') returning 1`,
@@ -74,7 +74,7 @@ export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
   return rows.length;
 }
 
-/** Of an escalation that ends. @returns how many */
+/** Cancels the reviews of an escalation that ends. @returns how many */
 export async function cancelEscalationReviews(db: Db, escalationId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.escalation_id = ? and r.state in ('open', 'claimed') returning 1`,
@@ -83,7 +83,7 @@ export async function cancelEscalationReviews(db: Db, escalationId: string): Pro
   return rows.length;
 }
 
-/** Of a skill that was changed or retired meanwhile. @returns how many */
+/** Cancels the reviews of a skill that was changed or retired meanwhile. @returns how many */
 export async function cancelSkillReviews(db: Db, skillId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
@@ -93,7 +93,7 @@ export async function cancelSkillReviews(db: Db, skillId: string): Promise<numbe
   return rows.length;
 }
 
-/** Of runs that ended while nobody could cancel them. @returns how many */
+/** Cancels the reviews of runs that ended while nobody could cancel them. @returns how many */
 export async function cancelOrphanedReviews(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} from run

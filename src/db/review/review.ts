@@ -15,7 +15,7 @@ export interface NewReview {
   readonly item: number | null;
   readonly escalation_id: string | null;
   readonly skill_id: string | null;
-  /** Of kind budget: the scope that has no room. */
+  /** The scope that has no room, of a review of kind budget. */
   readonly subject?: string | null;
   readonly due_in_ms: number;
   readonly payload: ReviewPayload;
@@ -96,16 +96,19 @@ export async function readReview(db: Db, reviewId: string): Promise<ReviewRow | 
 export type ReviewSubject =
   | { readonly escalation_id: string }
   | { readonly skill_id: string }
-  /** Of a budget. */
+  /** The review of a budget. */
   | { readonly project_id: string; readonly subject: string }
-  /** Of a step that is a review. */
+  /** The review of a step that is one. */
   | { readonly run_id: string; readonly step_id: string; readonly item: number };
 
 function conditionOf(about: ReviewSubject): readonly [string, readonly (string | number)[]] {
   if ('escalation_id' in about) return ['r.escalation_id = ?', [about.escalation_id]];
   if ('skill_id' in about) return [`r.kind = 'skill' and r.skill_id = ?`, [about.skill_id]];
   if ('subject' in about) {
-    return [`r.kind = 'budget' and r.project_id = ? and r.subject = ?`, [about.project_id, about.subject]];
+    return [
+      `r.kind = 'budget' and r.escalation_id is null and r.project_id = ? and r.subject = ?`,
+      [about.project_id, about.subject],
+    ];
   }
   return [
     `r.kind = 'step' and r.run_id = ? and r.step_id = ? and r.item = ?`,
@@ -203,21 +206,25 @@ export async function decideReview(
 
 export interface ReopenRequest {
   readonly review_id: string;
-  /** Of the round that did not help. */
+  /** The number of the round that did not help. */
   readonly round: number;
   readonly reason: string;
+  readonly subject?: string | null | undefined;
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
 }
 
 /** Asks again after a decision that did not help. @returns false when that round was reopened before, or not resolved */
-export async function reopenReview(db: Db, { payload, ...request }: ReopenRequest): Promise<boolean> {
+export async function reopenReview(
+  db: Db,
+  { payload, subject = null, ...request }: ReopenRequest,
+): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
-    `update review set state = 'open', round = round + 1, version = version + 1, reason = :reason,
+    `update review set state = 'open', round = round + 1, version = version + 1, reason = :reason, subject = :subject,
        payload = :payload, due_at = clock_timestamp() + :due_in_ms * interval '1 millisecond', assignee = null,
        claim_expires_at = null, decision = null, decided_by = null, decided_at = null, delivered_at = null
      where review_id = :review_id and round = :round and state = 'resolved' returning 1`,
-    { ...request, payload: JSON.stringify(payload) },
+    { ...request, subject, payload: JSON.stringify(payload) },
   );
   return rows.length === 1;
 }

@@ -74,7 +74,7 @@ export async function requestCancel(
   return rows.length > 0;
 }
 
-/** Of the runs that steps of an ended run have started; graceful cancels too become terminations. @returns how many were asked now */
+/** Cancels the runs that steps of an ended run have started; graceful cancels too become terminations. @returns how many were asked now */
 export async function requestCancelOfChildren(
   db: Db,
   parentRunId: string,

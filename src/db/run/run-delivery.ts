@@ -25,7 +25,7 @@ export function listUndeliveredStarts(db: Db, olderThanMs: number, limit: number
   );
 }
 
-/** Of runs that no request started: whoever wrote the row cannot deliver it. */
+/** Holds for runs that no request started: whoever wrote the row cannot deliver it. */
 const startedByOthers = `${isUnstarted} and parent_workflow_id is not null`;
 
 export function listStartedByOthers(db: Db, limit: number): Promise<string[]> {
@@ -53,7 +53,7 @@ export async function markStartDelivered(db: Db, runId: string, version: number)
   return row ?? { is_cancelled: false, is_terminated: false, is_changed: false };
 }
 
-/** Of runs whose start was delivered, or never will be; the others are started first. */
+/** Holds for runs whose start was delivered, or never will be; the others are started first. */
 const cancelUndelivered = `cancel_requested_at is not null and cancel_delivered_at is null
   and finished_at is null and (start_delivered_at is not null or cancel_mode = 'terminate' or not ${hasTurn})`;
 
@@ -91,7 +91,7 @@ export async function listEndedUnstarted(
   return rows;
 }
 
-/** Of runs whose start was delivered: that of another one takes them along. */
+/** Holds for runs whose start was delivered: that of another one takes its control along. */
 const controlUndelivered = `control_version > control_delivered and finished_at is null
   and start_delivered_at is not null`;
 

@@ -32,7 +32,7 @@ export async function readRepeatedRun(
   return rows[0];
 }
 
-/** Of every step that has begun, as a whole. */
+/** Reads the state of every step that has begun, as a whole. */
 export async function readStepStates(db: Db, runId: string): Promise<ReadonlyMap<string, StepState>> {
   const { rows } = await db.raw<{ rows: { step_id: string; state: StepState }[] }>(
     'select step_id, state from step where run_id = ? and item = 0',

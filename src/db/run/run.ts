@@ -49,50 +49,80 @@ export interface NewJob {
   readonly body: JsonObject;
 }
 
+/** One writer of many runs of a project at a time; taken before the locks on keys. */
+export async function lockOpenRuns(trx: Db, projectId: string): Promise<void> {
+  await trx.raw(`select pg_advisory_xact_lock(hashtextextended('open runs ' || ?::text, 0))`, [projectId]);
+}
+
+export interface NewRuns {
+  /** All of one project. */
+  readonly runs: readonly NewRun[];
+  /** Those of them that are new. */
+  readonly jobs?: readonly NewJob[];
+  /** As many of the project may be open; null = any number. What comes last is left out. */
+  readonly mostOpen?: number | null;
+}
+
+export interface InsertedRuns {
+  /** Left out are also those that were there before: a step, or a schedule at its time, starts one run. */
+  readonly run_ids: ReadonlySet<string>;
+  /** Runs of the project that were open before, counted as far as it matters. */
+  readonly open: number;
+}
+
+const insertAll = `with open as materialized (
+   select count(*)::int as count from (
+     select 1 from run where $5::int is not null and project_id = $6 and finished_at is null limit $5) one
+ ), asked as materialized (
+   select * from jsonb_populate_recordset(null::run, $1::jsonb) limit (select $5 - count from open)
+ ), new_job as (
+   insert into job (job_id, project_id, body)
+   select j.job_id, j.project_id, j.body::json
+   from unnest($2::text[], $3::text[], $4::text[]) j (job_id, project_id, body)
+   where j.job_id in (select job_id from asked)
+ ), taken as (
+   insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
+     specs, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
+     ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at)
+   select r.run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
+     coalesce(specs, '{}'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id, parent_item,
+     parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
+     admitted_at
+   from asked r
+   left join lateral (select p.ancestors || p.run_id as line from run p
+     where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
+   where parent_run_id is null or parent.line is not null
+   on conflict do nothing returning run_id, pipeline, version, job_id
+ ), logged as (
+   insert into event (run_id, type, data) select run_id, 'run.queued',
+     jsonb_build_object('pipeline', pipeline, 'version', version, 'job_id', job_id) from taken
+ )
+ select array(select run_id from taken) as run_ids, (select count from open) as open`;
+
 /**
  * A run that has ended starts none: its row is held, so that whoever ends it then sees the runs that it has started.
- * @param jobs those of them that are new
- * @returns how many runs were new: a step, or a schedule at its time, starts one run
+ * What is open is counted by the statement that writes, in an index that holds nothing else; two statements at the same
+ * moment do not see each other's runs. Whoever writes many locks first.
  */
 export async function insertRuns(
   db: Db,
-  runs: readonly NewRun[],
-  jobs: readonly NewJob[] = [],
-): Promise<number> {
+  { runs, jobs = [], mostOpen = null }: NewRuns,
+): Promise<InsertedRuns> {
   // now: of the database
   const rows = runs.map(({ is_admitted, ...run }) => (is_admitted ? { ...run, admitted_at: 'now' } : run));
-  const [written] = await runPrepared<{ count: number }>(db, {
+  const [written] = await runPrepared<{ run_ids: string[]; open: number }>(db, {
     name: 'insert_runs',
-    text: `with new_job as (
-       insert into job (job_id, project_id, body)
-       select j.job_id, j.project_id, j.body::json
-       from unnest($2::text[], $3::text[], $4::text[]) j (job_id, project_id, body)
-     ), taken as (
-       insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
-         specs, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
-         ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at)
-       select r.run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
-         coalesce(specs, '{}'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id, parent_item,
-         parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
-         admitted_at
-       from jsonb_populate_recordset(null::run, $1::jsonb) r
-       left join lateral (select p.ancestors || p.run_id as line from run p
-         where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
-       where parent_run_id is null or parent.line is not null
-       on conflict do nothing returning run_id, pipeline, version, job_id
-     ), logged as (
-       insert into event (run_id, type, data) select run_id, 'run.queued',
-         jsonb_build_object('pipeline', pipeline, 'version', version, 'job_id', job_id) from taken
-     )
-     select count(*)::int as count from taken`,
+    text: insertAll,
     values: [
       toJsonb(rows),
       jobs.map(({ job_id }) => job_id),
       jobs.map(({ project_id }) => project_id),
       jobs.map(({ body }) => JSON.stringify(body)),
+      mostOpen,
+      runs[0]?.project_id ?? '',
     ],
   });
-  return written?.count ?? 0;
+  return { run_ids: new Set(written?.run_ids), open: written?.open ?? 0 };
 }
 
 /** Everything that a worker needs of a run; of it only the ceiling changes. */
@@ -133,6 +163,12 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
     values: [runId],
   });
   return rows[0];
+}
+
+/** Of the last change of a ceiling that holds for the run; 0 where there is no such run. */
+export async function readBudgetVersion(db: Db, runId: string): Promise<number> {
+  const row = await db('run').where({ run_id: runId }).first<{ budget_version: number }>('budget_version');
+  return row?.budget_version ?? 0;
 }
 
 export interface EndedRun {

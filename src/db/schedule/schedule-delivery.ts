@@ -34,7 +34,7 @@ export async function readUndeliveredSchedule(db: Db, scheduleId: string): Promi
   return rows[0];
 }
 
-/** Of a deleted one the row goes too. */
+/** Marks a schedule as delivered; the row of a deleted one goes. */
 export async function markScheduleDelivered(
   db: Db,
   { schedule_id, version, deleted_at }: ScheduleRow,

@@ -44,6 +44,8 @@ create index escalation_leader on escalation (project_id, job_type, fingerprint,
 create index escalation_recent on escalation (project_id, job_type, escalation_id desc); -- recent errors of a job type
 create index escalation_undelivered on escalation (created_at)
   where run_id is null and start_delivered_at is null and finished_at is null; -- maintenance: starts
+create index escalation_with_workflow on escalation (escalation_id)
+  where run_id is null and start_delivered_at is not null and finished_at is null; -- those that Temporal may have forgotten
 create trigger escalation_append_only before update of escalation_history, escalation_advice on escalation
   for each row execute function refuse_shrinking();
 `;

@@ -12,7 +12,7 @@ create table review (
   item int,
   escalation_id text,
   skill_id text references skill,
-  subject text, -- of kind budget: the scope
+  subject text, -- of kind budget: the scope, but for a ladder's own limit
   assignee text,
   claim_expires_at timestamptz,
   due_at timestamptz not null,
@@ -42,7 +42,8 @@ create index review_due on review (due_at) where state in ('open', 'claimed'); -
 create index review_undelivered on review (decided_at)
   where state in ('resolved', 'expired') and delivered_at is null; -- maintenance: deliveries
 create unique index review_open_by_subject on review (project_id, subject)
-  where kind = 'budget' and subject is not null and state in ('open', 'claimed'); -- one question per scope
+  where kind = 'budget' and subject is not null and escalation_id is null
+    and state in ('open', 'claimed'); -- one question per scope; a ladder asks its own
 create unique index review_open_by_step on review (run_id, step_id, item)
   where kind = 'step' and state in ('open', 'claimed'); -- one question per step
 `;

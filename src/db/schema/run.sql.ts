@@ -47,7 +47,7 @@ create table run (
 create index run_listed on run (project_id, run_id desc); -- GET /v1/runs
 create index run_by_job on run (job_id); -- GET /v1/jobs/{id}
 create index run_ended on run (project_id, finished_at) where finished_at is not null; -- followers of a project
-create index run_open on run (run_id) where finished_at is null; -- maintenance: sums of runs
+create index run_open on run (project_id, run_id) where finished_at is null; -- how many a project has; maintenance: sums of runs
 create unique index run_by_parent on run (parent_run_id, parent_step_id, parent_item, parent_revision)
   where parent_run_id is not null; -- a repeated step meets its run
 create unique index run_by_schedule on run (schedule_id, scheduled_at)

@@ -9,7 +9,7 @@ export interface SkillText {
   readonly error_patterns: readonly string[];
   readonly instructions: string;
   readonly template: string | null;
-  /** Of all of it; equal skills of a job type have equal ones. */
+  /** The digest of all of it; equal skills of a job type have equal ones. */
   readonly content_sha256: Buffer;
   /** A key, or what made it. */
   readonly author: string;
@@ -50,7 +50,7 @@ export interface SkillRow {
   readonly failure_count: number;
   /** Uses here that counted; imported counts are none. */
   readonly uses: number;
-  /** Of those, since somebody last looked at it. */
+  /** How many of those came since somebody last looked at it. */
   readonly uses_since_keep: number;
   readonly flagged_at: Date | null;
   readonly escalation_id: string | null;

@@ -4,7 +4,7 @@ import type { Db } from '../connect.ts';
 import { toJsonb } from '../jsonb.ts';
 import { openSteps, waitOver } from './step.ts';
 
-/** Of a step that is due: it does not happen, happens once per item, or cannot be said. */
+/** What is decided of a step that is due: it does not happen, happens once per item, or cannot be said. */
 export type StepDecision =
   | { readonly step_id: string; readonly state: 'skipped' }
   | { readonly step_id: string; readonly state: 'running'; readonly items: number }

@@ -56,12 +56,25 @@ export async function findRevisionFailure(
   return last?.state === 'settled' && !last.counted ? (last.error ?? undefined) : undefined;
 }
 
+export interface ListedRevision extends StepRevisionRow {
+  /** An instance was given it, or may have been. */
+  readonly was_claimed: boolean;
+}
+
 /** Oldest first. */
-export function listStepRevisions(
+export async function listStepRevisions(
   db: Db,
   { run_id, step_id, item }: EscalatedStep,
-): Promise<readonly StepRevisionRow[]> {
-  return db('step_revision').where({ run_id, step_id, item }).orderBy('revision').select('*');
+): Promise<readonly ListedRevision[]> {
+  const { rows } = await db.raw<{ rows: ListedRevision[] }>(
+    `select r.*, exists (
+       select from attempt a where a.run_id = r.run_id and a.step_id = r.step_id and a.item = r.item
+         and a.key = concat_ws('.', r.run_id, r.step_id, r.item, r.revision)
+     ) as was_claimed
+     from step_revision r where r.run_id = ? and r.step_id = ? and r.item = ? order by r.revision`,
+    [run_id, step_id, item],
+  );
+  return rows;
 }
 
 /** What a transition has corrected already, by choice. */

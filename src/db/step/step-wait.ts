@@ -13,7 +13,7 @@ export interface WaitingUnit {
 
 export interface WaitingRow extends WaitingUnit {
   readonly project_id: string;
-  /** Of the definition of its run. */
+  /** The digest of its run's definition. */
   readonly digest: string;
 }
 

@@ -5,7 +5,7 @@ import type { StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../jsonb.ts';
 
-/** Of a step that has not ended. */
+/** The states of a step that has not ended. */
 export const openSteps = `('ready', 'running', 'retrying', 'waiting', 'in_review')`;
 
 /** Left by a step that waits no more. */
@@ -19,7 +19,7 @@ export interface StepResultRow {
   readonly error: Failure | null;
   /** With all its items, and all runs that it has started. */
   readonly cost_nano: string;
-  /** Of a step with `for_each`: how many it has; its own output is null then. */
+  /** How many items a step with `for_each` has; its own output is null then. */
   readonly items: number | null;
 }
 
@@ -143,7 +143,7 @@ export interface RunStepRow {
   readonly attempts: number;
   /** With all its items, and all runs that it has started. */
   readonly cost_nano: string;
-  /** Of its last ladder. */
+  /** Its last ladder. */
   readonly escalation_id: string | null;
   /** That it waits for, or the last one. */
   readonly review_id: string | null;
@@ -151,7 +151,7 @@ export interface RunStepRow {
   readonly skill_id: string | null;
   readonly sub_run_id: string | null;
   readonly reused_from: string | null;
-  /** Of a step with `for_each` as a whole: how many of its items are in which state, `pending` ones too. */
+  /** How many items of a step with `for_each` are in which state, `pending` ones too. */
   readonly item_states: Readonly<Record<string, number>> | null;
 }
 
@@ -165,7 +165,7 @@ const itemStates = `(select jsonb_object_agg(g.state, g.count) from (
 
 const budgetReviewOf = `(select r.review_id from review r join run on run.run_id = s.run_id
       where r.project_id = run.project_id and r.kind = 'budget' and r.subject = s.budget_scope
-        and r.state in ('open', 'claimed'))`;
+        and r.escalation_id is null and r.state in ('open', 'claimed'))`;
 
 /** @param which of `step s`; the whole of a step has the attempts of all its items */
 function selectSteps(which: string, by: string): string {
@@ -227,7 +227,7 @@ export async function listStepItems(
   return rows;
 }
 
-/** Of a step without items, or of one item. Undefined: there is none. */
+/** Reads the output of a step without items, or of one item. Undefined: there is none. */
 export async function readStepOutput(
   db: Db,
   runId: string,
@@ -238,7 +238,7 @@ export async function readStepOutput(
   return row?.output ?? undefined;
 }
 
-/** Of items of a step, by item; those that are larger are left out. */
+/** Reads the outputs of a step's items, by item; those that are larger are left out. */
 export async function readItemOutputs(
   db: Db,
   {

@@ -18,7 +18,7 @@ export interface PostgresOptions {
 }
 
 export interface PostgresServer {
-  /** Of the maintenance database `postgres`. */
+  /** The address of the maintenance database `postgres`. */
   readonly url: string;
   readonly version: string;
   readonly isNew: boolean;

@@ -20,7 +20,7 @@ export interface TemporalProgram {
   readonly path: string;
   /** "PATH", "cache", … for people. */
   readonly origin: string;
-  /** Of the server inside, such as "1.29.1". */
+  /** The version of the server inside, such as "1.29.1". */
   readonly version: string;
 }
 

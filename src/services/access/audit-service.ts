@@ -18,7 +18,7 @@ function toEntry({ entry, at, actor, action, subject, data }: AuditRow): AuditEn
 export function createAuditService(db: Db) {
   return {
     /**
-     * Of the caller's project, newest first; an operator also sees what concerns all projects.
+     * Lists the entries of the caller's project, newest first; an operator also sees what concerns all projects.
      * @throws AppError `request_invalid` for a cursor that is none
      */
     list: async (caller: Caller, { subject, limit, cursor }: AuditQuery) => {

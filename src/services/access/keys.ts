@@ -67,7 +67,7 @@ export async function createKey(
 }
 
 /**
- * Of a key and all below it. Revoking again changes nothing.
+ * Revokes a key and all below it. Revoking again changes nothing.
  *
  * @returns the keys that it revoked
  * @throws AppError `not_found` when the caller shares no project with it, `forbidden` for an operator's key

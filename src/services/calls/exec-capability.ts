@@ -17,7 +17,7 @@ export interface ExecCall {
   readonly projectId: string;
   readonly capability: string;
   readonly request: ExecRequest;
-  /** Of its attempts; null makes one that nobody has used. */
+  /** The key of its attempts; null makes one that nobody has used. */
   readonly key: string | null;
   /** What is stored under the caller's Idempotency-Key by the statement that settles the last attempt. */
   readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;

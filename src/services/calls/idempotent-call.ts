@@ -65,7 +65,7 @@ interface StoredProblem {
 }
 
 export function createIdempotentCall({ db, keeper, logger }: IdempotentDependencies): IdempotentCall {
-  /** Of a call that was refused before anything was sent; for others it is there already. */
+  /** Keeps the answer of a call that was refused before anything was sent; that of others is there already. */
   const keep = (kept: KeptAnswer): Promise<void> =>
     answerKey(db, kept).catch((error: unknown) =>
       logger.error({ err: error }, 'an answer was not kept; its key becomes free'),

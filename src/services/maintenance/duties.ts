@@ -34,6 +34,7 @@ export interface DutyDependencies {
   readonly dueWork: DueWorkDuty;
   readonly reconcileRuns: () => Promise<number>;
   readonly restartForgottenRuns: () => Promise<number>;
+  readonly restartForgottenLadders: () => Promise<number>;
   readonly watchCapabilities: () => Promise<number>;
   readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
   readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
@@ -84,6 +85,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
     { name: 'lost runs', everyMs: 10_000, work: () => dependencies.reconcileRuns() },
     { name: 'forgotten runs', everyMs: 5 * minuteMs, work: () => dependencies.restartForgottenRuns() },
+    { name: 'forgotten ladders', everyMs: 5 * minuteMs, work: () => dependencies.restartForgottenLadders() },
     { name: 'budgets', everyMs: minuteMs, work: () => budgets.reconcile() },
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
     { name: 'old sessions', everyMs: purgeMs, isRoutine: true, work: () => purgeSessions(db) },

@@ -24,12 +24,12 @@ function toBudget(row: BudgetRow): Budget {
   };
 }
 
-/** Of the project and of all projects. */
+/** Reads the project's budget and that of all projects. */
 export async function readAllBudgets(db: Db, projectId: string): Promise<Budget[]> {
   return (await listBudgets(db, projectId)).map(toBudget);
 }
 
-/** Of the project; for an operator also that of all projects. */
+/** Reads the project's budget; an operator also sees that of all projects. */
 export async function readBudgets(db: Db, caller: Caller): Promise<Budget[]> {
   const budgets = await readAllBudgets(db, caller.project_id);
   return budgets.filter(({ scope }) => scope === 'project' || isOperator(caller));
@@ -51,7 +51,7 @@ export async function setBudget(
     (await readBudgets(db, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
   const isRaise = before !== 0 && (daily_limit_usd === 0 || daily_limit_usd > before);
   const day = scope === 'global' ? { scope } : { scope, project_id: caller.project_id };
-  const limit = { limitUsd: daily_limit_usd, by: caller.key_id, isRaise, isAnswered: false };
+  const limit = { limitUsd: daily_limit_usd, by: caller.key_id, isRaise };
   await setDayLimit(db, day, limit);
   const budgets = await readBudgets(db, caller);
   return budgets.find((budget) => budget.scope === scope) as Budget;

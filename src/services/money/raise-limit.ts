@@ -13,18 +13,26 @@ import { type RunKey, setRunCeiling } from '../../db/run/run-control.ts';
 import { wakeScope } from '../../db/step/step-wait.ts';
 import { AppError } from '../../errors/app-error.ts';
 
-/** Who gave the limit; null: the question about it is answered already. */
-type Actor = string | null;
+interface GivenLimit {
+  /** The key that gave it. */
+  readonly by: string;
+  /** Null = none. */
+  readonly limitUsd: number | null;
+}
 
-async function answerQuestions(trx: Db, scope: string, by: Actor, limitUsd: number | null): Promise<void> {
-  if (by === null) return;
+/** Those that are open: of steps, of ladders, of other projects. */
+async function answerQuestions(trx: Db, scope: string, { by, limitUsd }: GivenLimit): Promise<void> {
   const note = limitUsd === null ? 'no ceiling any more' : 'by the budget itself';
   const decision: ReviewDecision = {
     action: 'raise',
     note,
     ...(limitUsd === null ? {} : { budget_ceiling_usd: limitUsd }),
   };
-  for (const { review_id, project_id } of await resolveBudgetReviews(trx, scope, { by, decision })) {
+  for (const { review_id, project_id } of await resolveBudgetReviews(trx, scope, {
+    by,
+    decision,
+    limitUsd,
+  })) {
     await insertAudit(trx, {
       project_id,
       actor: by,
@@ -39,11 +47,11 @@ async function answerQuestions(trx: Db, scope: string, by: Actor, limitUsd: numb
 export function raiseRun(
   db: Db,
   key: RunKey,
-  { ceilingUsd, by }: { readonly ceilingUsd: number | null; readonly by: Actor },
+  { ceilingUsd, by }: { readonly ceilingUsd: number | null; readonly by: string },
 ): Promise<void> {
   return db.transaction(async (trx) => {
     const scope = `run:${key.run_id}`;
-    await answerQuestions(trx, scope, by, ceilingUsd);
+    await answerQuestions(trx, scope, { by, limitUsd: ceilingUsd });
     if (!(await setRunCeiling(trx, key, ceilingUsd))) {
       throw new AppError('state_conflict', `run ${key.run_id} is not under way`);
     }
@@ -61,13 +69,11 @@ function nameOf(day: DayScope): string {
 }
 
 interface DayLimit {
-  /** Of every day from today on; 0 = none. */
+  /** What every day from today on may cost; 0 = nothing. */
   readonly limitUsd: number;
   readonly isRaise: boolean;
   /** The key that gave it. */
   readonly by: string;
-  /** The question about it is answered already. */
-  readonly isAnswered: boolean;
 }
 
 function noteLimit(trx: Db, day: DayScope, { limitUsd, by }: DayLimit): Promise<void> {
@@ -82,10 +88,10 @@ function noteLimit(trx: Db, day: DayScope, { limitUsd, by }: DayLimit): Promise<
 }
 
 export function setDayLimit(db: Db, day: DayScope, limit: DayLimit): Promise<void> {
-  const { limitUsd, isRaise, by, isAnswered } = limit;
+  const { limitUsd, isRaise, by } = limit;
   return db.transaction(async (trx) => {
     const limitNano = limitUsd === 0 ? null : toNanoUsd(limitUsd);
-    if (isRaise) await answerQuestions(trx, nameOf(day), isAnswered ? null : by, limitUsd);
+    if (isRaise) await answerQuestions(trx, nameOf(day), { by, limitUsd: limitUsd === 0 ? null : limitUsd });
     if (day.scope === 'global') await setGlobalLimit(trx, limitNano);
     else await setProjectLimit(trx, day.project_id, limitNano);
     await noteLimit(trx, day, limit);

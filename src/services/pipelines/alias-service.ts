@@ -16,14 +16,8 @@ function toAlias({ alias, version, updated_at }: AliasRow): Alias {
 
 export function createAliasService(db: Db) {
   return {
-    /** Repeated, it changes nothing but the audit log. @param actor the key @throws AppError `not_found`, `request_invalid` for `latest` */
+    /** Repeated, it changes nothing but the audit log. @param actor the key @throws AppError `not_found` */
     set: async (key: VersionKey, alias: string, actor: string): Promise<Alias> => {
-      if (alias === 'latest') {
-        const message = 'latest always is the version that was stored last; choose another name';
-        throw new AppError('request_invalid', message, {
-          errors: [{ pointer: '/path/alias', code: 'reserved', message }],
-        });
-      }
       return db.transaction(async (trx) => {
         const row = await setAlias(trx, key, alias);
         const { project_id, pipeline, version } = key;

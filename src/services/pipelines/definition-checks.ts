@@ -2,7 +2,6 @@
  * The checks of definitions that have no text: inside requests, and again when a run starts. What a definition says never
  * changes and is checked once; what is around it is looked at every time, from memory where that knows it.
  */
-import { LRUCache } from 'lru-cache';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { checkRunnable } from '../../core/definition/checks/check-capabilities.ts';
@@ -12,6 +11,7 @@ import type { DefinitionFinding } from '../../core/definition/checks/finding.ts'
 import type { Db } from '../../db/connect.ts';
 import { type VetSchema, vetOwnSchemas } from '../../definitions/own-schemas.ts';
 import { refuseFindings } from '../../definitions/refuse-findings.ts';
+import { createTextCache } from '../../definitions/text-cache.ts';
 import { createSchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
 import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 import { createFactGatherer } from './definition-facts.ts';
@@ -28,11 +28,9 @@ export interface RunCheck {
   readonly specs: Readonly<Record<string, string>>;
 }
 
-const keptChecks = 1_000;
-
 export function createDefinitionChecks(db: Db, { fleet = nobody, vet = compileHere() }: CheckTools) {
   const { gather } = createFactGatherer({ db, fleet, vet });
-  const known = new LRUCache<string, readonly Finding[]>({ max: keptChecks });
+  const known = createTextCache<readonly Finding[]>();
 
   return {
     readFacts: async (projectId: string, definition: PipelineDefinition): Promise<DefinitionFacts> =>
@@ -44,7 +42,8 @@ export function createDefinitionChecks(db: Db, { fleet = nobody, vet = compileHe
      */
     requireSound: async (definition: PipelineDefinition): Promise<void> => {
       const schemaFaultOf = await vetOwnSchemas(vet, definition);
-      const findings = checkDefinition(definition, { knownCapabilities: null, strict: false, schemaFaultOf });
+      const checked = checkDefinition(definition, { knownCapabilities: null, strict: false, schemaFaultOf });
+      const findings = checked.map(toFinding);
       if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings);
     },
 
@@ -65,7 +64,7 @@ export function createDefinitionChecks(db: Db, { fleet = nobody, vet = compileHe
       if (findings === undefined) {
         const checked = checkDefinition(definition, { ...(await present.read()), knownCapabilities: null });
         findings = [...checked, ...checkRunnable(definition, present.knownCapabilities)].map(toFinding);
-        known.set(name, findings);
+        known.set(name, findings, findings);
       }
       if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings);
       return { findings, specs: present.specs };

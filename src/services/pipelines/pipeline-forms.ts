@@ -12,7 +12,7 @@ import type { InputForms } from '../../definitions/input-forms.ts';
 export interface PipelineForms {
   /** By reference. */
   readonly forms: ReadonlyMap<string, PipelineForm>;
-  /** Of the pipelines found, in the order of their references: what the forms depend on. */
+  /** The digests of the pipelines found, in the order of their references: what the forms depend on. */
   readonly digests: readonly string[];
 }
 

@@ -12,7 +12,7 @@ import { isWanted, pickPresentSpecs, type SpecTarget } from '../registry/present
 import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 
 export interface SpecDigests {
-  /** Of each kind of call, by `callOf`. */
+  /** The digests of each kind of call, by `callOf`. */
   readonly byCall: ReadonlyMap<string, readonly string[]>;
   /** The first of each capability. */
   readonly byCapability: Readonly<Record<string, string>>;

@@ -8,6 +8,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { explainNoClaim } from '../../core/call/no-claim.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Headroom } from '../../core/routing/headroom.ts';
 import { findPriceRange } from '../../core/routing/price-range.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
@@ -53,17 +54,14 @@ export interface CallDependencies {
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
 }
 
-/** For one plan. @param headroomUsd what the budgets of the day leave; null = no limit */
-export function createForecastCall(
-  { fleet, validator }: CallDependencies,
-  headroomUsd: number | null,
-): ForecastCall {
+/** For one plan. */
+export function createForecastCall({ fleet, validator }: CallDependencies, headroom: Headroom): ForecastCall {
   const known = new Map<string, CallForecast>();
   return async ({ route, retryMax, input }) => {
     const { instances } = fleet.of(route.capability);
     const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
     const key = JSON.stringify([route, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
-    const forecast = known.get(key) ?? forecastCall(fleet, { route, retryMax, refusals, headroomUsd });
+    const forecast = known.get(key) ?? forecastCall(fleet, { route, retryMax, refusals, headroom });
     known.set(key, forecast);
     return forecast;
   };
@@ -75,11 +73,11 @@ function forecastCall(
     route,
     retryMax,
     refusals,
-    headroomUsd,
-  }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroomUsd: number | null },
+    headroom,
+  }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroom: Headroom },
 ): CallForecast {
   const { ruledOut } = refusals;
-  const preview = previewChoice(fleet, route, { headroomUsd, ruledOut });
+  const preview = previewChoice(fleet, route, { ...headroom, ruledOut });
   const { request, choice, decision } = preview;
   const { chosen, reason, candidates } = decision;
   const prices = findPriceRange(fleet.of(route.capability).instances, request);

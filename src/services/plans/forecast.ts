@@ -43,7 +43,7 @@ export interface RunForecast {
   readonly findings: readonly Finding[];
 }
 
-/** Of one plan, with the runs that its steps start. */
+/** What the forecast of one plan needs; the runs that its steps start share it. */
 export interface PlanContext {
   readonly forecastCall: ForecastCall;
   readonly forecastRun: (task: RunTask) => Promise<RunForecast>;

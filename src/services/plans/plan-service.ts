@@ -7,7 +7,7 @@ import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { checkRunnable } from '../../core/definition/checks/check-capabilities.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { type Headroom, toHeadroom } from '../../core/routing/headroom.ts';
 import type { Db } from '../../db/connect.ts';
 import { readHeadroom } from '../../db/money/budget-headroom.ts';
 import { findJob } from '../../db/run/job.ts';
@@ -47,12 +47,11 @@ export function createPlanService(dependencies: PlanDependencies): PlanService {
   const { definitions } = dependencies;
   const make = async (projectId: string, known: KnownDefinition, wish: Wish): Promise<Plan> => {
     const task = await readTask(dependencies, projectId, known, wish);
-    const headroom = await readHeadroom(dependencies.db, projectId);
-    const headroomUsd = headroom === null ? null : Math.max(0, fromNanoUsd(headroom));
-    const context = await createContext(dependencies, projectId, headroomUsd);
+    const headroom = toHeadroom(await readHeadroom(dependencies.db, projectId));
+    const context = await createContext(dependencies, projectId, headroom);
     const forecast = await forecastRun(context, task);
     const checks = await readChecks(dependencies.pipelines, projectId, known.definition, context.registered);
-    return showPlan({ context, task, forecast, headroomUsd, checks });
+    return showPlan({ context, task, forecast, headroom, checks });
   };
   return {
     plan: async (projectId, pipeline, { version, alias, ...wish }) => {
@@ -114,12 +113,12 @@ async function readJob(
 async function createContext(
   { db, fleet, validator, definitions }: PlanDependencies,
   projectId: string,
-  headroomUsd: number | null,
+  headroom: Headroom,
 ): Promise<PlanContext> {
   const runs = new Map<string, Promise<RunForecast>>();
   const pipelines = new Map<string, Promise<KnownDefinition>>();
   const context: PlanContext = {
-    forecastCall: createForecastCall({ fleet, validator }, headroomUsd),
+    forecastCall: createForecastCall({ fleet, validator }, headroom),
     registered: await listCapabilityNames(db),
     missing: new Set(),
     inputBudget: { left: mostInputs, isShort: false },

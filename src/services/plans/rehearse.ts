@@ -49,7 +49,7 @@ function forgetItems({ each: _, ...step }: PlannedStep): PlannedStep {
   return step;
 }
 
-/** Of failures. */
+/** Whether the step is there for failures alone. */
 function isHandler({ run_if, dependencies }: PlannedStep): boolean {
   return run_if === 'any_failed' && dependencies.length > 0;
 }

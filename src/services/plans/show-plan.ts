@@ -2,6 +2,7 @@
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlannedStepView } from '../../contracts/plan.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Headroom } from '../../core/routing/headroom.ts';
 import { showCost } from './cost-range.ts';
 import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
 
@@ -11,8 +12,7 @@ export interface PlannedRun {
   readonly context: Pick<PlanContext, 'missing' | 'inputBudget'>;
   readonly task: RunTask;
   readonly forecast: RunForecast;
-  /** What the budgets of the day leave; null = no limit. */
-  readonly headroomUsd: number | null;
+  readonly headroom: Headroom;
   /** Findings of the definition's checks. */
   readonly checks: readonly Finding[];
 }
@@ -44,7 +44,7 @@ function isWithin({ cost }: RunForecast, limitUsd: number | null): boolean {
   return limitUsd === null || cost.limit <= toNanoUsd(limitUsd);
 }
 
-function judge({ context, task: { ceilingUsd }, forecast, headroomUsd }: PlannedRun): Finding[] {
+function judge({ context, task: { ceilingUsd }, forecast, headroom }: PlannedRun): Finding[] {
   const findings: Finding[] = [];
   const say = (severity: Finding['severity'], code: string, message: string): void => {
     findings.push({ severity, code, pointer: '', message });
@@ -53,8 +53,10 @@ function judge({ context, task: { ceilingUsd }, forecast, headroomUsd }: Planned
   if (!isWithin(forecast, ceilingUsd)) {
     say('warning', 'ceiling_exceeded', `${worst}; the ceiling of the run is ${ceilingUsd} USD`);
   }
+  const { headroomUsd, hidesHeadroom = false } = headroom;
   if (!isWithin(forecast, headroomUsd)) {
-    say('warning', 'budget_low', `${worst}; the budgets of today leave ${headroomUsd} USD`);
+    const left = hidesHeadroom ? 'the day of all projects leaves less' : `today leaves ${headroomUsd} USD`;
+    say('warning', 'budget_low', `${worst}; the budget of ${left}`);
   }
   if (context.inputBudget.isShort) {
     const message = 'not every input of so many items was looked at; the others are taken to be like them';

@@ -32,7 +32,7 @@ export async function listPresentSpecs(
   return { specs: known, arePresent: false };
 }
 
-/** Of the instances that are up, each once. */
+/** Picks the specs of the instances that are up, each once. */
 export function pickPresentSpecs(fleet: Pick<FleetPoller, 'of'>, target: SpecTarget): readonly KnownSpec[] {
   const present = new Map<string, KnownSpec>();
   for (const { state, version, spec_digest, tags } of fleet.of(target.capability).instances) {

@@ -1,8 +1,10 @@
 /**
  * Does what a person decided about a budget without room: raise it, skip the steps that wait for it and may be skipped,
- * or cancel the runs that wait for it.
+ * or cancel the runs that wait for it. Of a ladder's question the rest is the ladder's: only the raise is done here.
  */
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
+import { listBudgets } from '../../db/money/budget.ts';
 import { readDefinition } from '../../db/pipeline/definition.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
@@ -18,6 +20,7 @@ import { raiseRun, setDayLimit } from '../money/raise-limit.ts';
 export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Caller): Promise<void> {
   const { subject, decision } = row;
   if (subject === null || decision === null) throw new AppError('internal', 'no budget was decided about');
+  if (row.escalation_id !== null && decision.action !== 'raise') return;
   switch (decision.action) {
     case 'raise':
       return raise(trx, { row, subject, limitUsd: decision.budget_ceiling_usd ?? 0 }, caller);
@@ -34,10 +37,15 @@ function refuse(pointer: string, message: string): AppError {
   return new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
 }
 
-/** What the question showed; undefined when it did not. */
-function seenLimit({ payload }: ReviewRow): number | undefined {
+/** What the question showed; of the day of all projects, which no question shows, how it is. */
+async function limitBefore(
+  trx: Db,
+  { payload, subject, project_id }: ReviewRow,
+): Promise<number | undefined> {
   const limit = payload.details?.limit_usd;
-  return typeof limit === 'number' ? limit : undefined;
+  if (subject !== 'global') return typeof limit === 'number' ? limit : undefined;
+  const day = (await listBudgets(trx, project_id)).find(({ name }) => name === 'global');
+  return fromNanoUsd(BigInt(day?.limit_nano ?? 0));
 }
 
 async function raise(
@@ -50,19 +58,20 @@ async function raise(
   caller: Caller,
 ): Promise<void> {
   const [scope = '', id = ''] = subject.split(':');
-  const before = seenLimit(row);
+  if (scope === 'global') requireScope(caller, 'operator');
+  const before = await limitBefore(trx, row);
   const isNone = scope !== 'run' && limitUsd === 0;
   if (before !== undefined && limitUsd <= before && !isNone) {
     throw refuse('/budget_ceiling_usd', `the limit was ${before} USD; to raise it, give more than that`);
   }
   if (scope === 'run') {
-    return raiseRun(trx, { project_id: row.project_id, run_id: id }, { ceilingUsd: limitUsd, by: null });
+    const limit = { ceilingUsd: limitUsd, by: caller.key_id };
+    return raiseRun(trx, { project_id: row.project_id, run_id: id }, limit);
   }
-  requireScope(caller, scope === 'global' ? 'operator' : 'budget:write');
+  if (scope !== 'global') requireScope(caller, 'budget:write');
   const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);
-  // Of all projects' questions about the day of all, this one is answered; the others are by it.
-  const isAnswered = scope !== 'global';
-  await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true, isAnswered });
+  // This question is answered; the others about the budget are by it.
+  await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true });
 }
 
 /** Steps of the definition that a person may skip. */

@@ -26,7 +26,7 @@ export interface ReviewOpening {
   readonly item?: number | undefined;
   readonly escalation_id?: string | undefined;
   readonly skill_id?: string | undefined;
-  /** The scope that has no room, for a review of kind budget. */
+  /** The scope that has no room, for a review of kind budget; a ladder's own limit is none. */
   readonly subject?: string | undefined;
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
@@ -77,6 +77,7 @@ export interface ReviewReopening {
   /** The round of the decision that did not help. */
   readonly round: number;
   readonly reason: string;
+  readonly subject?: string | undefined;
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
 }

@@ -7,7 +7,8 @@ import type {
   RouteRequestBody,
 } from '../../contracts/decision.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { replayChoice } from '../../core/routing/replay.ts';
+import { toHeadroom } from '../../core/routing/headroom.ts';
+import { replayChoice, showInputs } from '../../core/routing/replay.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
 import {
   type DecisionRow,
@@ -49,7 +50,7 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
   return {
     preview: async (projectId, { capability, input, ...wish }) => {
       await requireCapability(dependencies, capability, '/capability');
-      const headroom = await readHeadroom(db, projectId);
+      const headroom = toHeadroom(await readHeadroom(db, projectId));
       const { instances } = fleet.of(capability);
       const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
       const route: RouteConstraints = {
@@ -60,8 +61,7 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
         versionRange: wish.version ?? null,
         ceilingUsd: wish.budget_ceiling_usd ?? null,
       };
-      const headroomUsd = headroom === null ? null : Math.max(0, fromNanoUsd(headroom));
-      return previewChoice(fleet, route, { headroomUsd, ruledOut }).decision;
+      return previewChoice(fleet, route, { ...headroom, ruledOut }).decision;
     },
 
     get: async (projectId, decisionId) => {
@@ -122,7 +122,7 @@ function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: Decisi
     attempt_id,
     run_id: row.run_id,
     step_id: row.step_id,
-    inputs: inputs ?? {},
+    inputs: inputs === null ? {} : showInputs(inputs),
     replay: { chosen, same: chosen !== null && chosen === decision.chosen },
   };
 }

@@ -4,6 +4,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import type { SchemaError } from '../../core/call/claim-search.ts';
 import { choose } from '../../core/routing/choose.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
+import type { Headroom } from '../../core/routing/headroom.ts';
 import type {
   Choice,
   InstanceSnapshot,
@@ -52,14 +53,18 @@ export interface ChoicePreview {
   readonly decision: Decision;
 }
 
-/** @param headroomUsd what the budgets of the day leave; null = no limit */
 export function previewChoice(
   fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
   route: RouteConstraints,
-  { headroomUsd, ruledOut }: Pick<RouteRequest, 'headroomUsd' | 'ruledOut'>,
+  { headroomUsd, hidesHeadroom, ruledOut }: Headroom & Pick<RouteRequest, 'ruledOut'>,
 ): ChoicePreview {
   const { instances, priorMs } = fleet.of(route.capability);
-  const request = { ...route, priorMs, headroomUsd, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() };
+  const budget = { headroomUsd, hidesHeadroom };
+  const request = Object.assign(
+    { priorMs, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() },
+    route,
+    budget,
+  );
   const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
   const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
   return { request, choice, decision };

@@ -2,7 +2,7 @@
 import type { AttemptEnd, Claim } from '../../db/attempt/attempt.ts';
 import { type AttemptWriter, hasDurableEnd } from './attempt-writer.ts';
 
-/** Of a claim that was made. */
+/** Gives back a claim that was made. */
 export async function releaseClaim(
   attemptWriter: Pick<AttemptWriter, 'settle'>,
   claim: Claim,
@@ -11,7 +11,7 @@ export async function releaseClaim(
   await attemptWriter.settle(toRelease(claim, why), hasDurableEnd(claim), false).catch(() => undefined);
 }
 
-/** Of a claim whose answer was lost: it may have been made, may still be under way, or may never be made. */
+/** Gives back a claim whose answer was lost: it may have been made, may still be under way, or may never be made. */
 export async function withdrawClaim(
   attemptWriter: Pick<AttemptWriter, 'withdraw'>,
   claim: Claim,

@@ -11,6 +11,7 @@ import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import { references } from '../../core/expression/references.ts';
 import type { Db } from '../../db/connect.ts';
 import { countReruns, openRun, type RunContextRow } from '../../db/run/run.ts';
+import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { createItemLists, type ItemLists } from './item-lists.ts';
 
@@ -21,7 +22,7 @@ export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
   readonly indexOf: ReadonlyMap<string, number>;
   /** The roots `job` and `run` of expressions. */
   readonly scope: Pick<ExpressionScope, 'job' | 'run'>;
-  /** Of its steps with `for_each`, by id. */
+  /** The lists of its steps with `for_each`, by id. */
   readonly lists: ItemLists;
 }
 
@@ -48,11 +49,11 @@ function countsReruns({ steps, output }: CompiledDefinition): boolean {
   );
 }
 
-/** Of the jobs of all that are kept: one may have a mebibyte. */
+/** Bounds the jobs of all that are kept: one may have a mebibyte. */
 const mostCharacters = 128 * 1_048_576;
 
 export function createRunContexts(db: Db): RunContexts {
-  const definitions = new LRUCache<string, CompiledEntry>({ max: 200 });
+  const definitions = createTextCache<CompiledEntry>();
   const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000, maxSize: mostCharacters });
   const lists = createItemLists();
 
@@ -62,7 +63,7 @@ export function createRunContexts(db: Db): RunContexts {
     const compiled = compileDefinition(definition);
     const indexOf = new Map(compiled.steps.map((step, index) => [step.definition.id, index]));
     const entry = { definition, compiled, indexOf, countsReruns: countsReruns(compiled) };
-    definitions.set(digest, entry);
+    definitions.set(digest, entry, definition);
     return entry;
   };
 

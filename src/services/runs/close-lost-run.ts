@@ -19,7 +19,7 @@ export interface LostRun {
 export interface LostEnd {
   readonly state: 'failed' | 'cancelled';
   readonly error: Failure;
-  /** Of the runs below it. */
+  /** How the runs below it are cancelled. */
   readonly mode: CancelRequest['mode'];
 }
 

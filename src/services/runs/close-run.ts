@@ -57,9 +57,9 @@ interface RunResult {
   readonly error?: Failure;
 }
 
-/** Of the run's output. */
+/** The largest output of a run, bytes. */
 const largestOutput = 16 * 1_048_576;
-/** Of all results that it mentions: they are in memory at once. */
+/** The most bytes of all results that an output mentions: they are in memory at once. */
 const largestSources = 128 * 1_048_576;
 
 function tooLarge(what: string, bytes: number, limit: number): RunResult {

@@ -1,10 +1,12 @@
 /**
  * Writes prepared runs, in the transaction of whoever takes them. A run whose concurrency key has no room waits to be
  * admitted or is refused, as its definition says; decisions on a key are made one at a time. A run that another one
- * with its key has started, at whatever depth, counts as part of that one: they would wait for each other.
+ * with its key has started, at whatever depth, counts as part of that one: they would wait for each other. Runs beyond
+ * what a project may have open are refused, the last ones first; one that a step starts is not, because a run that has
+ * begun may go on.
  */
 import type { Db } from '../../db/connect.ts';
-import { insertRuns, type NewRun } from '../../db/run/run.ts';
+import { type InsertedRuns, insertRuns, lockOpenRuns, type NewRun } from '../../db/run/run.ts';
 import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { storeDefinition } from '../pipelines/store-definition.ts';
@@ -12,6 +14,12 @@ import type { PreparedRun } from './prepare-run.ts';
 
 /** Its row as it was written, or why there is none. */
 export type AdmissionResult = NewRun | AppError;
+
+export interface Intake {
+  readonly project_id: string;
+  /** Runs of the project that may be open; null = any number. */
+  readonly mostOpen: number | null;
+}
 
 interface Admissions {
   admitted: number;
@@ -68,15 +76,32 @@ function admitOne(run: PreparedRun, admissions: ReadonlyMap<string, Admissions>)
   return run.row.concurrency_key === undefined || counted === undefined ? run.row : admit(run, counted);
 }
 
+/** @throws AppError `state_conflict` when a step, or a schedule at its time, has started a run before */
+function findRefusals(
+  rows: readonly NewRun[],
+  { run_ids, open }: InsertedRuns,
+  { mostOpen }: Intake,
+): ReadonlyMap<string, AppError> {
+  const left = rows.filter(({ run_id }) => !run_ids.has(run_id));
+  if (left.length > 0 && (mostOpen === null || open + rows.length <= mostOpen)) {
+    throw new AppError('state_conflict', 'the run that was to be started has been started before');
+  }
+  const message = `the project has ${open + run_ids.size} open runs; allowed are ${mostOpen}`;
+  const refusal = new AppError('open_runs_limit', message, { retryAfterS: 1 });
+  return new Map(left.map(({ run_id }) => [run_id, refusal]));
+}
+
 /**
  * @param runs of one project, in their order
  * @throws AppError `state_conflict` when a step, or a schedule at its time, has started a run before
  */
 export async function insertAdmittedRuns(
   trx: Db,
-  projectId: string,
+  intake: Intake,
   runs: readonly PreparedRun[],
 ): Promise<readonly AdmissionResult[]> {
+  const { project_id: projectId, mostOpen } = intake;
+  if (runs.length > 1) await lockOpenRuns(trx, projectId);
   const prepared: PreparedRun[] = [];
   for (const run of runs) prepared.push(await joinRunAbove(trx, run));
   const admissions = await lockAdmissions(trx, projectId, prepared);
@@ -90,15 +115,19 @@ export async function insertAdmittedRuns(
     isNew ? [{ job_id, project_id: projectId, body: body ?? {} }] : [],
   );
   const rows = results.filter((row): row is NewRun => !(row instanceof AppError));
-  if (rows.length > 0 && (await insertRuns(trx, rows, jobs)) < rows.length) {
-    throw new AppError('state_conflict', 'the run that was to be started has been started before');
-  }
-  return results;
+  if (rows.length === 0) return results;
+  const refusals = findRefusals(rows, await insertRuns(trx, { runs: rows, jobs, mostOpen }), intake);
+  return results.map((row) => (row instanceof AppError ? row : (refusals.get(row.run_id) ?? row)));
 }
 
-/** Writes one run by itself. @throws AppError `concurrency_limit`, `state_conflict` */
-export async function insertAdmittedRun(trx: Db, prepared: PreparedRun): Promise<NewRun> {
-  const [results] = await insertAdmittedRuns(trx, prepared.row.project_id, [prepared]);
+/** Writes one run by itself. @throws AppError `concurrency_limit`, `open_runs_limit`, `state_conflict` */
+export async function insertAdmittedRun(
+  trx: Db,
+  prepared: PreparedRun,
+  mostOpen: number | null,
+): Promise<NewRun> {
+  const intake = { project_id: prepared.row.project_id, mostOpen };
+  const [results] = await insertAdmittedRuns(trx, intake, [prepared]);
   if (results === undefined || results instanceof AppError) throw results;
   return results;
 }

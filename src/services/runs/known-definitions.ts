@@ -3,7 +3,6 @@
  * changes. What changes, the capabilities that are there, is checked for every run. A schema is compiled when a job is
  * checked against it, and not before it was vetted: stored definitions were.
  */
-import { LRUCache } from 'lru-cache';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
@@ -17,6 +16,7 @@ import { readDefinition } from '../../db/pipeline/definition.ts';
 import { findDigest, type VersionChoice } from '../../db/pipeline/pipeline.ts';
 import { digestDefinition } from '../../definitions/definition-digest.ts';
 import { findUnstorableText } from '../../definitions/storable-text.ts';
+import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { createSchemaCompiler, type SchemaCheck, SchemaRefused } from '../../schemas/schema-compiler.ts';
 import type { PipelineService } from '../pipelines/pipeline-service.ts';
@@ -44,7 +44,7 @@ export interface KnownDefinitions {
   ofBody(definition: PipelineDefinition): Promise<KnownDefinition>;
 }
 
-/** Of a request, or of a schedule. */
+/** The version that a request, or a schedule, asks for. */
 export function choiceOf({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null {
   if (version !== undefined) return { version };
   return alias === undefined ? null : { alias };
@@ -64,7 +64,7 @@ export function createKnownDefinitions({
   readonly db: Db;
   readonly pipelines: Pick<PipelineService, 'requireSound'>;
 }): KnownDefinitions {
-  const known = new LRUCache<string, KnownDefinition>({ max: 200 });
+  const known = createTextCache<KnownDefinition>();
   const compiler = createSchemaCompiler();
 
   const compileSchema = (schema: JsonObject): SchemaCheck => {
@@ -92,7 +92,7 @@ export function createKnownDefinitions({
       mediaJobs: findWrittenMedia(definition),
       concurrencyKey: createKeyReader(definition),
     };
-    known.set(digest, prepared);
+    known.set(digest, prepared, definition);
     return prepared;
   };
 

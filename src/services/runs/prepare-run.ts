@@ -48,6 +48,8 @@ export interface PrepareDependencies {
   readonly definitions: KnownDefinitions;
   readonly checkForRun: CheckForRun;
   readonly ownMedia: OwnMedia;
+  /** Runs of a project that may be open. */
+  readonly mostOpenRuns: number;
 }
 
 export function newJob(job: JsonObject): RunJob {

@@ -145,7 +145,7 @@ async function start(dependencies: RerunDependencies, order: RerunOrder, keep: K
   const run = newRunView(prepared.row, known.definition, choice.reused);
   await dependencies.db.transaction(async (trx) => {
     await keep(trx, 202, run);
-    const { run_id: to } = await insertAdmittedRun(trx, prepared);
+    const { run_id: to } = await insertAdmittedRun(trx, prepared, dependencies.mostOpenRuns);
     if (choice.reused.length > 0) await copySteps(trx, { from, to, step_ids: choice.reused });
   });
   return run;
@@ -159,7 +159,7 @@ export function createRerunRun(dependencies: RerunDependencies) {
       return { reused: [...reused], executed: [...executed] };
     },
 
-    /** @throws AppError `not_found`, `state_conflict` before it has ended, `request_invalid`, `job_invalid` */
+    /** @throws AppError `not_found`, `state_conflict` before it has ended, `open_runs_limit`, `request_invalid`, `job_invalid` */
     rerun: async (order: RerunOrder): Promise<Submission> => {
       const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
         project_id: order.project_id,

@@ -16,7 +16,7 @@ import type { EventFeed } from './event-feed.ts';
 import { createFollowRun } from './follow-run.ts';
 import { toRun, toRunSummary } from './run-view.ts';
 import { readRunsSummary, readTimeline, requirePictured, toRunGraph } from './show-pictures.ts';
-import { createStepPages, type ItemQuery, type StepPageDependencies } from './step-pages.ts';
+import { createStepPages, type ItemQuery, type StepPageDependencies, type StepQuery } from './step-pages.ts';
 
 export interface RunQuery {
   readonly pipeline?: string | undefined;
@@ -74,8 +74,8 @@ export function createRunService(dependencies: RunDependencies) {
     get,
 
     /** The step's own page, or that of one of its items. @throws AppError `not_found` */
-    getStep: async (key: RunKey, stepId: string, item: number): Promise<StepDetail> =>
-      pages.getStep(await require(key), stepId, item),
+    getStep: async (key: RunKey, stepId: string, query: StepQuery): Promise<StepDetail> =>
+      pages.getStep(await require(key), stepId, query),
 
     /** @throws AppError `not_found` */
     listItems: async (key: RunKey, stepId: string, query: ItemQuery) =>

@@ -6,6 +6,7 @@ import { listStepAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { RunDetailRow } from '../../db/run/run-list.ts';
+import { listItemOutputs } from '../../db/step/item-outputs.ts';
 import {
   listRunSteps,
   listStepItems,
@@ -15,7 +16,7 @@ import {
 } from '../../db/step/step.ts';
 import { listStepRevisions } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { decodeNumberCursor, toPage } from '../cursor.ts';
+import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { RunContexts } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { resolveInput } from '../run-data/step-unit.ts';
@@ -30,6 +31,15 @@ export interface StepPageDependencies {
   readonly results: StepResults;
 }
 
+/** Bytes that end a page of the outputs of a step's items. */
+const pageBytes = 1_048_576;
+
+/** `limit` and `cursor` page the outputs of a step's items. */
+export interface StepQuery extends PageRequest {
+  /** 0 = the step as a whole */
+  readonly item: number;
+}
+
 export interface ItemQuery {
   readonly state?: StepState | undefined;
   readonly limit: number;
@@ -41,6 +51,23 @@ function requireStep({ run_id, definition }: RunDetailRow, stepId: string): Step
   const step = definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${run_id} has no step ${stepId}`);
   return step;
+}
+
+async function readItemList(
+  db: Db,
+  { run_id, step_id, count }: { readonly run_id: string; readonly step_id: string; readonly count: number },
+  { limit, cursor }: PageRequest,
+): Promise<{ output: Json[]; next_cursor: string | null }> {
+  const after = cursor === undefined ? 0 : Math.min(Number(decodeNumberCursor(cursor)), count);
+  const rows = await listItemOutputs(db, { run_id, step_id, after, limit, bytes: pageBytes });
+  const outputs = new Map(rows.map(({ item, output }) => [item, output]));
+  const next = rows.find(({ is_on_page }) => !is_on_page)?.item ?? after + limit + 1;
+  const places = Array.from({ length: Math.min(next, count) - after }, (_, index) => after + index + 1);
+  const { items, next_cursor } = toPage(places, next - after - 1, {
+    key: String,
+    item: (place) => outputs.get(place) ?? null,
+  });
+  return { output: items, next_cursor };
 }
 
 export function createStepPages({ db, contexts, results }: StepPageDependencies) {
@@ -58,20 +85,34 @@ export function createStepPages({ db, contexts, results }: StepPageDependencies)
     return (await listRunSteps(db, runId)).find(({ step_id }) => step_id === stepId);
   };
 
+  /** Of a step with items as a whole, a page of theirs. */
+  const outputOf = async (
+    { run_id }: RunDetailRow,
+    stepId: string,
+    { row, query }: { readonly row: RunStepRow | undefined; readonly query: StepQuery },
+  ): Promise<Pick<StepDetail, 'output' | 'next_cursor'>> => {
+    const states = row?.item_states;
+    if (states) {
+      const count = Object.values(states).reduce((sum, some) => sum + some, 0);
+      return readItemList(db, { run_id, step_id: stepId, count }, query);
+    }
+    const output = await readStepOutput(db, run_id, stepId, query.item);
+    return output === undefined ? {} : { output };
+  };
+
   return {
     /**
      * Resolved input, output, every attempt with its decision.
-     * @param item 0 = the step as a whole
-     * @throws AppError `not_found`
+     * @throws AppError `not_found`, `request_invalid` for a cursor of another list
      */
-    getStep: async (run: RunDetailRow, stepId: string, item: number): Promise<StepDetail> => {
+    getStep: async (run: RunDetailRow, stepId: string, query: StepQuery): Promise<StepDetail> => {
       const { run_id } = run;
+      const { item } = query;
       const definition = requireStep(run, stepId);
-      const [row, attempts, revisions, output] = await Promise.all([
+      const [row, attempts, revisions] = await Promise.all([
         readRow(run_id, stepId, item),
         listStepAttempts(db, run_id, stepId, item),
         listStepRevisions(db, { run_id, step_id: stepId, item }),
-        readStepOutput(db, run_id, stepId, item),
       ]);
       if (item > 0 && row === undefined) {
         throw new AppError('not_found', `step ${stepId} of run ${run_id} has no item ${item} that has begun`);
@@ -87,7 +128,7 @@ export function createStepPages({ db, contexts, results }: StepPageDependencies)
         ...(input === undefined ? {} : { input }),
         ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
         ...(ladder === undefined ? {} : { escalation: toStepEscalation(ladder) }),
-        ...(output === undefined ? {} : { output }),
+        ...(await outputOf(run, stepId, { row, query })),
         attempts: attempts.map(toAttempt),
       };
     },

@@ -9,6 +9,7 @@ export function createSubmitOriginatedRun(dependencies: PrepareDependencies) {
   return async (projectId: string, request: RunRequest, origin: RunOrigin): Promise<string> => {
     const order = await readRequest(dependencies, projectId, request);
     const prepared = await prepareRun(dependencies, projectId, { ...order, origin });
-    return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared))).run_id;
+    const { db, mostOpenRuns } = dependencies;
+    return (await db.transaction((trx) => insertAdmittedRun(trx, prepared, mostOpenRuns))).run_id;
   };
 }

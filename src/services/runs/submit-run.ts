@@ -75,7 +75,7 @@ export function createSubmitRun(dependencies: PrepareDependencies): SubmitRun {
         const run = newRunView(prepared.row, prepared.known.definition);
         const write = async (trx: Db): Promise<NewRun> => {
           await keep(trx, 202, run);
-          return insertAdmittedRun(trx, prepared);
+          return insertAdmittedRun(trx, prepared, dependencies.mostOpenRuns);
         };
         const placed = await (isOneStatement(prepared, idempotency) ? write(db) : db.transaction(write));
         if (!waitsItsTurn(placed)) start = toStart(prepared);
@@ -141,7 +141,7 @@ function rememberChecks(checkForRun: CheckForRun): CheckForRun {
 /** Each run is taken or refused by itself, and all that are taken are written at once. */
 export function createSubmitRuns(dependencies: PrepareDependencies): SubmitRuns {
   return async ({ projectId, requests, idempotency, toProblem }) => {
-    const { db } = dependencies;
+    const { db, mostOpenRuns: mostOpen } = dependencies;
     const within = {
       ...dependencies,
       definitions: rememberFinds(dependencies.definitions),
@@ -170,7 +170,7 @@ export function createSubmitRuns(dependencies: PrepareDependencies): SubmitRuns 
       for (const request of requests) prepared.push(await prepare(request));
       const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
       return db.transaction(async (trx) => {
-        const placed = await insertAdmittedRuns(trx, projectId, sound);
+        const placed = await insertAdmittedRuns(trx, { project_id: projectId, mostOpen }, sound);
         const ends = new Map(sound.map((run, index) => [run, placed[index]]));
         const answer = {
           items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),

@@ -2,6 +2,7 @@
  * A start of a schedule becomes a run, by the same door as the API. The row decides: what was deleted or paused in the
  * meantime starts nothing. A repeated start meets the first one's run.
  */
+import type { ErrorCode } from '../../contracts/errors.ts';
 import type { RunRequest } from '../../contracts/run.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import type { ScheduledStart, ScheduledSubmission } from '../../core/workflow-payloads/scheduled-input.ts';
@@ -30,9 +31,11 @@ async function requireActive(db: Db, scheduleId: string) {
   return row;
 }
 
+const limitCodes: ReadonlySet<ErrorCode> = new Set(['concurrency_limit', 'open_runs_limit']);
+
 /** A limit that is reached is an answer; other passing troubles are not. */
 function isRefusal(error: unknown): error is AppError {
-  return error instanceof AppError && (!error.retryable || error.code === 'concurrency_limit');
+  return error instanceof AppError && (!error.retryable || limitCodes.has(error.code));
 }
 
 async function findSubmitted(db: Db, start: ScheduledStart): Promise<ScheduledSubmission | undefined> {

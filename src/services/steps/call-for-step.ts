@@ -199,7 +199,7 @@ async function forAMoment<End>(control: StepControl, call: (own: StepControl) =>
   }
 }
 
-/** Of a failure that no attempt has written. @returns false when the step had ended: by an attempt whose end was not told */
+/** Writes a failure that no attempt has written. @returns false when the step had ended: by an attempt whose end was not told */
 async function recordFailure(
   db: Db,
   { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,

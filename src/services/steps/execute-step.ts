@@ -15,6 +15,7 @@ import { isCorrectable } from '../../core/ladder/correctable.ts';
 import type { LadderPosition } from '../../core/workflow-payloads/escalate-input.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
+import { readBudgetVersion } from '../../db/run/run.ts';
 import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -44,7 +45,7 @@ export interface StepRequest {
   readonly inline?: boolean;
   /** From the queue, after it was tried inline. */
   readonly again?: boolean;
-  /** Of the last change of the run's ceiling that its workflow was told of. */
+  /** The number of the last change of the run's ceiling that its workflow was told of. */
   readonly budget_version?: number;
 }
 
@@ -156,7 +157,8 @@ export type ExecuteRevision = (request: RevisionRequest, control: StepControl) =
 export function createExecuteRevision(dependencies: StepDependencies): ExecuteRevision {
   return async ({ run_id, step_id, item, revision }, control) => {
     const { db, contexts, results } = dependencies;
-    const context = await contexts.open(run_id);
+    // A ladder may go on because the ceiling was raised.
+    const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
     const step = stepOf(context, step_id);
     const key: StepKey = { run_id, step_id, item, revision };
     const resolved =

@@ -23,7 +23,7 @@ export interface SubRunOrder {
   readonly reference: string;
   readonly job: JsonObject;
   readonly priority: Priority;
-  /** Of the step; null = only its own definition's. What the runs above may cost holds in any case. */
+  /** The step's ceiling; null = only its own definition's. What the runs above may cost holds in any case. */
   readonly ceilingUsd: number | null;
   /** Runs above the new one. */
   readonly depth: number;
@@ -66,7 +66,7 @@ async function create(dependencies: PrepareDependencies, order: SubRunOrder): Pr
       depth,
     },
   });
-  return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared))).run_id;
+  return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared, null))).run_id;
 }
 
 export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSubRun {

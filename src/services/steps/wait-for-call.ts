@@ -9,11 +9,13 @@ import type { Failure } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import { describeFigures } from '../../core/money/shortage.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { hasRoomFor } from '../../db/money/budget-headroom.ts';
 import { isRegistered } from '../../db/spec/capability-names.ts';
 import { isUnderWay, keepWaiting } from '../../db/step/step-open.ts';
+import { budgetScopeOf } from '../reviews/budget-scope.ts';
 import { openReview } from '../reviews/open-review.ts';
 import { callKeyOf, type StepWork } from './call-for-step.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
@@ -48,12 +50,6 @@ function runOf({ run_id }: BudgetRefusal, { context }: Work): string {
   return run_id ?? context.run_id;
 }
 
-function scopeOf(refusal: BudgetRefusal, work: Work): string {
-  const { scope } = refusal;
-  if (scope === 'project') return `project:${work.context.project_id}`;
-  return scope === 'global' ? 'global' : `run:${runOf(refusal, work)}`;
-}
-
 const nameOf = {
   call: 'the call',
   run: 'the run',
@@ -63,8 +59,8 @@ const nameOf = {
 
 async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject: string) {
   const { context, step, key } = work;
-  const { scope, limit_usd, spent_usd, reserved_usd, minimum_usd, resets_at } = refusal;
-  const seen = `limit ${limit_usd} USD, spent ${spent_usd}, reserved ${reserved_usd}`;
+  const { run_id: _, ...details } = refusal;
+  const { scope, minimum_usd, resets_at } = refusal;
   const reset = resets_at === null ? '' : `; it resets at ${resets_at}`;
   const left = resets_at === null ? longestAskMs : Date.parse(resets_at) - (await readUnixTime(trx)) * 1_000;
   return openReview(trx, {
@@ -72,19 +68,10 @@ async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject:
     kind: 'budget',
     subject,
     ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
-    reason: `the budget of ${nameOf[scope]} is used up: ${seen}; step ${key.step_id} needs ${minimum_usd}${reset}`,
+    reason: `the budget of ${nameOf[scope]} is used up${describeFigures(refusal)}; step ${key.step_id} needs ${minimum_usd}${reset}`,
     payload: {
       optional: step.definition.optional ?? false,
-      details: {
-        scope,
-        limit_usd,
-        spent_usd,
-        reserved_usd,
-        minimum_usd,
-        resets_at,
-        run_id: key.run_id,
-        step_id: key.step_id,
-      },
+      details: { ...details, run_id: key.run_id, step_id: key.step_id },
     },
     due_in_ms: Math.max(shortestAskMs, left),
   });
@@ -103,7 +90,7 @@ class NoWait extends Error {
 
 /** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
 async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
-  const scope = scopeOf(refusal, work);
+  const scope = budgetScopeOf(refusal, work.context);
   const { review_id } = await askForMoney(trx, work, refusal, scope);
   if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) throw new NoWait('room');
   const held = await keepWaiting(trx, work.key, {

@@ -200,7 +200,7 @@ const interrupted: readonly ConformanceCase[] = [
         { id: 'asks', review: { title: 'Go on?' } },
         { id: 'waits', wait: '1h' },
         { id: 'refused', capability: 'picky' },
-        { id: 'later', wait: '1500ms' },
+        { id: 'later', wait: '5s' },
         { ...failing, depends_on: ['later'] },
       ],
     },

@@ -62,6 +62,22 @@ export const escalationCases: readonly ConformanceCase[] = [
     script: corrected,
     expected: { ...succeeded, steps: { a: { output: { n: 6 } } } },
   }),
+  unhappy(
+    'step.escalate',
+    'the ladder of a step that is refused while the run is paused does not begin',
+    step({ on_exhausted: 'fail' }),
+    {
+      script: {
+        capabilities: { x: { replies: [{ delay: '800ms', error: { status: 422, message: 'n is wrong' } }] } },
+        control: [
+          { at: '200ms', action: 'pause' },
+          { at: '2s', action: 'cancel' },
+        ],
+      },
+      job,
+      expected: { outcome: 'cancelled', steps: { a: 'cancelled' }, calls: { x: 1 } },
+    },
+  ),
   unhappy('escalate.enabled', 'switched off, the step fails with what was said', step({ enabled: false }), {
     job,
     script: { capabilities: { x: rejects } },

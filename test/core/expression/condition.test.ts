@@ -30,9 +30,9 @@ const refused: (readonly [value: Json, offset: number, message: RegExp, code?: s
   ['job.constructor == 1', 4, /not allowed/, 'name_forbidden'],
   [parenthesised(65), 64, /nests deeper than 64/, 'expression_limit'],
   [`"${'x'.repeat(65_535)}"`, 0, /at most 65536 bytes/, 'expression_limit'],
-  [1, 0, /when takes a condition, not a number/],
-  [null, 0, /when takes a condition, not null/],
-  [['job.a'], 0, /when takes a condition, not a list of 1/],
+  [1, 0, /a condition is needed, not a number/],
+  [null, 0, /a condition is needed, not null/],
+  [['job.a'], 0, /a condition is needed, not a list of 1/],
 ];
 
 describe('a when value', () => {
@@ -70,9 +70,9 @@ describe('a when value', () => {
   );
 
   it.each([
-    ['job.a', 'when takes a boolean, not a string; compare instead'],
-    ['job', 'when takes a boolean, not an object with the keys a; compare instead'],
-    ['null', 'when takes a boolean, not null; compare instead'],
+    ['job.a', 'a boolean is needed, not a string; compare instead'],
+    ['job', 'a boolean is needed, not an object with the keys a; compare instead'],
+    ['null', 'a boolean is needed, not null; compare instead'],
   ])('%s is no boolean', (text, message) => {
     const condition = compileCondition(text, '/steps/3/when');
     const evaluate = () => evaluateCondition(condition, aJob({ a: 'true' }));

@@ -176,7 +176,7 @@ export const brokenConditions: readonly BrokenExample[] = [
   {
     template: 'job.title',
     found: 'run',
-    error: 'when takes a boolean, not a string; compare instead',
+    error: 'a boolean is needed, not a string; compare instead',
   },
 ];
 

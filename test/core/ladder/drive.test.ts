@@ -9,7 +9,7 @@ import {
 } from '../../../src/core/ladder/drive.ts';
 import type { CorrectionAnswer } from '../../../src/core/ladder/execute-correction.ts';
 import type { ExecutionEnd } from '../../../src/core/ladder/execution.ts';
-import type { Ladder } from '../../../src/core/ladder/ladder.ts';
+import { type Ladder, restartLadder } from '../../../src/core/ladder/ladder.ts';
 import { applyLadder } from '../../../src/core/ladder/machine.ts';
 import { aSkill } from '../skills/a-skill.ts';
 import { aFailedStep, createFakePorts, type FakePorts, refusal, type Script } from './fake-ports.ts';
@@ -186,6 +186,51 @@ describe('other ladders with the same failure', () => {
       history: next.history,
       command: { type: 'execute' },
     });
+  });
+});
+
+describe('what had no money', () => {
+  const details = {
+    scope: 'run',
+    run_id: 'run_1',
+    limit_usd: 1,
+    spent_usd: 0.9,
+    reserved_usd: 0,
+    resets_at: null,
+    minimum_usd: 0.5,
+  } as const;
+  const error = { code: 'budget_exhausted', message: 'the run has no room', details };
+  const short: ExecutionEnd = { kind: 'failed', class: 'budget', error };
+
+  it('stops the ladder with the budget that had none', async () => {
+    const ports = createFakePorts({ task: { original: { rate: '44100' } }, run: () => short });
+    const { next, outcome } = await drive(ports, aFailedStep());
+    expect(outcome).toMatchObject({ kind: 'stopped', reason: 'budget' });
+    expect(next.command).toMatchObject({ type: 'stop', refusal: details });
+    expect(next.history).toHaveLength(1);
+  });
+
+  it('names no budget where it was the limit of the call itself', async () => {
+    const own = {
+      ...short,
+      error: { code: 'ceiling_too_low', message: 'costs more', details: { minimum_usd: 1 } },
+    };
+    const ports = createFakePorts({ task: { original: { rate: '44100' } }, run: () => own });
+    expect((await drive(ports, aFailedStep())).next.command).not.toHaveProperty('refusal');
+  });
+
+  it('keeps what a person decided until there is some', async () => {
+    const ends = [short, solved];
+    const ports = createFakePorts({ run: () => ends.shift() ?? short });
+    const decided = decide(aFailedStep(), { rate: 9_000 });
+    const { next, outcome } = await drive(ports, decided);
+    expect(outcome).toMatchObject({ kind: 'stopped', reason: 'budget' });
+    expect(next).toMatchObject({ decided: decided.decided, history: decided.history });
+    expect((await drive(ports, restartLadder(next, 4))).outcome).toMatchObject({
+      kind: 'succeeded',
+      teaches: true,
+    });
+    expect(ports.told).toEqual(['run {"rate":9000} by review:rev_1', 'run {"rate":9000} by review:rev_1']);
   });
 });
 

@@ -196,7 +196,7 @@ describe('what has ended', () => {
     const row = { job_id: other.job_id, digest: other.digest, pipeline: 'p', version: '1', labels: {} };
     const late = { ...row, run_id: `${other.run_id}_late`, parent_run_id: run.run_id, parent_step_id: 'a' };
     const more = { project_id: other.project_id, priority: 'standard', budget_ceiling_usd: null } as const;
-    expect(await insertRuns(db, [{ ...late, ...more }])).toBe(0);
+    expect((await insertRuns(db, { runs: [{ ...late, ...more }] })).run_ids.size).toBe(0);
   });
 
   it('asks a run to cancel that was being started as it ended', async () => {

@@ -1,8 +1,10 @@
 /** The ladder of a step where no model is there: rules, and people. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
+import { expireReviews } from '../../../src/db/review/review-delivery.ts';
 import type { Advanced } from '../../../src/services/escalation/ladder/ladder-position.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
+import { untilLocked } from '../../support/locks.ts';
 
 let world: LadderWorld;
 let project: string;
@@ -151,4 +153,17 @@ test('an overdue question is over although nobody has expired it, and one that i
   expect(review).toEqual({ state: 'expired', version: 2 });
   const audit = await world.api.db('audit').where({ subject: review_id }).select('action', 'data');
   expect(audit).toEqual([{ action: 'review.expired', data: { version: 2, round: 1 } }]);
+});
+
+test('an overdue question is over too for whoever comes while maintenance is at it', async () => {
+  const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const review_id = reviewOf(await world.climb(place));
+  const { db } = world.api;
+  await db.raw(`update review set due_at = clock_timestamp() where review_id = ?`, [review_id]);
+  const maintenance = await db.transaction();
+  await expireReviews(maintenance, 1, review_id);
+  const coming = world.decided(review_id);
+  await Promise.race([untilLocked(db, 'review'), coming]);
+  await maintenance.commit();
+  expect((await coming).command).toMatchObject({ outcome: 'failed', error: { code: 'ladder_exhausted' } });
 });

@@ -1,10 +1,13 @@
 /** The ladder of a step, by the real router, with models that answer as the test says. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { SkillCreated } from '../../../src/contracts/skill.ts';
 import type { EscalationRow } from '../../../src/db/escalation/escalation.ts';
 import type { Advanced } from '../../../src/services/escalation/ladder/ladder-position.ts';
+import { registerInstance } from '../../support/direct-calls.ts';
+import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
-import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
+import { type LadderWorld, startLadderWorld, transcode } from '../../support/ladders.ts';
 
 let world: LadderWorld;
 let project: string;
@@ -235,7 +238,7 @@ test('a worker that dies between its model call and the row repeats the correcti
   expect(await count('skill', { project_id: project })).toBe(1);
 });
 
-test('fifty that fail alike at once ask for one advice', async () => {
+test('fifty that fail alike at once ask for one advice; 49 are repaired at level 0', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
   const from = world.provider.requests.length;
   const failures = await Promise.all(
@@ -249,6 +252,11 @@ test('fifty that fail alike at once ask for one advice', async () => {
     .slice(from)
     .map(({ kind }) => kind);
   expect(kinds).toEqual(['advise', 'correct']);
+  const ladders = await Promise.all(
+    failures.map(({ place }) => world.escalation(project, place.escalation_id)),
+  );
+  const levels = ladders.map(({ escalation_level }) => escalation_level).sort();
+  expect(levels).toEqual([...Array(49).fill(0), 1]);
 }, 60_000);
 
 test('those that fail alike go on waiting for one whose error has changed', async () => {
@@ -315,26 +323,131 @@ test('models cost the run that they are asked for', async () => {
   });
 });
 
-test("a ladder spends no more than its run's ceiling allows; then a person is asked about money", async () => {
-  needsTheSecondAdvisor();
-  const { run_id, place } = await world.failStep({
-    project_id: project,
-    input: { rate: 44_101 },
-    budget_ceiling_usd: 0.005,
-  });
-  const end = await world.climb(place);
-  expect(end.command).toMatchObject({ type: 'end', outcome: 'review' });
-  const { review_id, cost_usd } = await world.escalation(project, end.escalation_id);
-  expect(cost_usd).toBe(0);
-  expect(await world.api.db('review').where({ review_id }).first('kind')).toEqual({ kind: 'budget' });
+interface BudgetQuestion {
+  readonly review_id: string;
+  readonly subject: string | null;
+  readonly state: string;
+  readonly payload: { readonly details: JsonObject };
+}
 
-  const raise = { body: { budget_ceiling_usd: 1 } };
-  expect((await world.call(project, `/v1/runs/${run_id}/budget`, raise)).status).toBe(200);
-  const decision = { body: { action: 'raise', budget_ceiling_usd: 1 }, headers: { 'if-match': '"1"' } };
-  expect((await world.call(project, `/v1/reviews/${review_id}/decision`, decision)).status).toBe(200);
-  expect((await world.climb(await world.decided(review_id as string))).command).toMatchObject({
-    outcome: 'succeeded',
+/** The question about money that the ladder stands at. */
+async function moneyQuestion(place: Advanced): Promise<BudgetQuestion> {
+  expect(place.command).toMatchObject({ type: 'end', outcome: 'review' });
+  const { review_id } = await world.escalation(project, place.escalation_id);
+  const row = await world.api.db('review').where({ review_id }).first('*');
+  expect(row).toMatchObject({ kind: 'budget' });
+  return row;
+}
+
+async function raise({ review_id }: BudgetQuestion, budget_ceiling_usd: number): Promise<number> {
+  const [{ version }] = await world.api.db('review').where({ review_id }).select('version');
+  const decision = { body: { action: 'raise', budget_ceiling_usd }, headers: { 'if-match': `"${version}"` } };
+  return (await world.call(project, `/v1/reviews/${review_id}/decision`, decision)).status;
+}
+
+async function ceilingOf(run_id: string): Promise<number> {
+  const run = await world.call(project, `/v1/runs/${run_id}`);
+  return ((await run.json()) as { budget_ceiling_usd: number }).budget_ceiling_usd;
+}
+
+const poor = { input: { rate: 44_101 }, budget_ceiling_usd: 0.005 };
+
+test("a ladder spends no more than its run's ceiling allows; who raises that lets it go on", async () => {
+  needsTheSecondAdvisor();
+  const step = { escalate: { max_usd: 0.5 } };
+  const { run_id, place } = await world.failStep({ project_id: project, step, ...poor });
+  const end = await world.climb(place);
+  const asked = await moneyQuestion(end);
+  expect(asked).toMatchObject({
+    subject: `run:${run_id}`,
+    payload: { details: { scope: 'run', run_id, limit_usd: 0.005, minimum_usd: 0.01, max_usd: 0.5 } },
   });
+  expect((await world.escalation(project, end.escalation_id)).cost_usd).toBe(0);
+
+  expect(await raise(asked, 0.005)).toBe(422);
+  expect(await raise(asked, 1)).toBe(200);
+  expect(await ceilingOf(run_id)).toBe(1);
+  const raised = await world.climb(await world.decided(asked.review_id));
+  expect(raised.command).toMatchObject({ outcome: 'succeeded' });
+  expect(await world.escalation(project, end.escalation_id)).toMatchObject({ max_usd: 0.5, cost_usd: 0.01 });
+});
+
+test('the ceiling of the run itself, raised, answers its ladders; one that is no higher does not', async () => {
+  needsTheSecondAdvisor();
+  const { run_id, place } = await world.failStep({ project_id: project, ...poor });
+  const { review_id } = await moneyQuestion(await world.climb(place));
+  const set = async (budget_ceiling_usd: number) => {
+    await world.call(project, `/v1/runs/${run_id}/budget`, { body: { budget_ceiling_usd } });
+    return world.api.db('review').where({ review_id }).first('state', 'delivered_at');
+  };
+  expect(await set(0.004)).toEqual({ state: 'open', delivered_at: null });
+  expect(await set(1)).toEqual({ state: 'resolved', delivered_at: null });
+  expect((await world.climb(await world.decided(review_id))).command).toMatchObject({ outcome: 'succeeded' });
+});
+
+test('ladders that lack the same money ask each for itself, and one raise answers all of them', async () => {
+  needsTheSecondAdvisor();
+  const above = await aRun(world.api.db, { project_id: project, budget_ceiling_usd: 0.005 });
+  const parent_run_id = above.run_id;
+  // Of another capability: of two ladders with one failure the second waits for the first.
+  const other = await registerInstance(world.api, { ...transcode, name: 'transcode-other' });
+  other.handle = world.capability.handle;
+  const asked: BudgetQuestion[] = [];
+  for (const capability of ['transcode', 'transcode-other']) {
+    const options = { project_id: project, input: { rate: 44_101 }, step: { capability }, parent_run_id };
+    asked.push(await moneyQuestion(await world.climb((await world.failStep(options)).place)));
+  }
+  expect(asked.map(({ subject }) => subject)).toEqual([`run:${parent_run_id}`, `run:${parent_run_id}`]);
+  expect(await raise(asked[0] as BudgetQuestion, 1)).toBe(200);
+  expect(await ceilingOf(parent_run_id)).toBe(1);
+  for (const { review_id } of asked) {
+    const end = await world.climb(await world.decided(review_id));
+    expect(end.command).toMatchObject({ outcome: 'succeeded' });
+  }
+  await other.stop();
+});
+
+test('a correction that only money kept from being executed has not failed', async () => {
+  needsTheSecondAdvisor();
+  const paid = await registerInstance(world.api, {
+    ...transcode,
+    name: 'transcode-paid',
+    cost_model: { type: 'per_call', rate_usd: 0.6 },
+  });
+  paid.handle = world.capability.handle;
+  const step = { capability: 'transcode-paid' };
+  const run = { project_id: project, input: { rate: 44_101 }, step, budget_ceiling_usd: 0.605 };
+  const { run_id, place } = await world.failStep(run);
+  const asked = await moneyQuestion(await world.climb(place));
+  expect(asked).toMatchObject({ subject: `run:${run_id}`, payload: { details: { minimum_usd: 0.6 } } });
+  expect(await raise(asked, 2)).toBe(200);
+  const end = await world.climb(await world.decided(asked.review_id));
+  expect(end.command).toMatchObject({ outcome: 'succeeded' });
+  await paid.stop();
+});
+
+test('an input that a person decided on is executed when there is money for it', async () => {
+  const paid = await registerInstance(world.api, {
+    ...transcode,
+    name: 'transcode-dear',
+    cost_model: { type: 'per_call', rate_usd: 0.6 },
+  });
+  paid.handle = world.capability.handle;
+  const step = { capability: 'transcode-dear', escalate: { max_level: 0 } };
+  const run = { project_id: project, input: { rate: 44_101 }, step, budget_ceiling_usd: 0.7 };
+  const { run_id, place } = await world.failStep(run);
+  const { review_id = '' } = await world.escalation(project, (await world.climb(place)).escalation_id);
+  await world.api
+    .db('budget')
+    .where({ scope: `run:${run_id}` })
+    .update({ spent_nano: '200000000' });
+  const edit = { body: { action: 'edit', input: { rate: 44_100 } }, headers: { 'if-match': '"1"' } };
+  expect((await world.call(project, `/v1/reviews/${review_id}/decision`, edit)).status).toBe(200);
+  const asked = await moneyQuestion(await world.climb(await world.decided(review_id)));
+  expect(await raise(asked, 2)).toBe(200);
+  const end = await world.climb(await world.decided(asked.review_id));
+  expect(end.command).toMatchObject({ outcome: 'succeeded', skill_id: expect.any(String) });
+  await paid.stop();
 });
 
 test('a malformed answer is asked for once more, with what was wrong with it', async () => {

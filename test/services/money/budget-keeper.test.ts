@@ -80,6 +80,21 @@ describe('the marks of a budget', () => {
     expect(await announce()).toEqual([]);
   });
 
+  it('of all projects are told to the runs of each without figures: what others spend is not theirs to know', async () => {
+    const run = await aRun(db);
+    await spend(run, 'a', 1n * usd);
+    const day = { scope: 'global', window_start: new Date().toISOString().slice(0, 10) };
+    await db('budget')
+      .where(day)
+      .update({ limit_nano: db.raw('spent_nano * 2'), reached_50_at: new Date() });
+    const { keeper, told } = aKeeper();
+    await keeper.announceMarks();
+    expect(told()).toMatchObject([{ scope: 'global', percent: 50, spent_usd: expect.any(Number) }]);
+    const events = await db('event').where({ run_id: run.run_id, type: 'run.budget_reached' }).pluck('data');
+    expect(events).toEqual([{ scope: 'global', day: day.window_start, percent: 50 }]);
+    await db('budget').where(day).update({ limit_nano: null });
+  });
+
   it('say the run instead of a day', async () => {
     const run = await aRun(db, { budget_ceiling_usd: 1 });
     await spend(run, 'a', usd / 2n);

@@ -71,7 +71,7 @@ it('an outage of ours of five minutes loses none of 500, and maintenance does no
     db,
     duties: createDuties({ ...idleParts, db, registry, budgets }),
     promptDuties: [],
-    intervalMs: 3_000,
+    intervalMs: 30_000,
     logger: silentLogger,
   });
   maintenance.start();
@@ -87,14 +87,14 @@ it('an outage of ours of five minutes loses none of 500, and maintenance does no
           .where('next_probe_at', '<', bench.db.raw(`now() + interval '60 s'`));
         return now.up === count && seen.has('suspect') && waiting.length === 0;
       },
-      25_000,
+      100_000,
     );
   } finally {
     await maintenance.stop();
   }
   expect([...seen].sort()).toEqual(['suspect', 'up']);
   expect(await states()).toEqual({ up: count });
-});
+}, 120_000);
 
 it('60 % that send no heartbeats but answer are not removed', async () => {
   for (let minutes = 0; minutes < 10; minutes++) {

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { insertRuns } from '../../../src/db/run/run.ts';
+import { newId } from '../../../src/services/ids.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
@@ -31,6 +33,35 @@ describe('the context of a run', () => {
     });
     expect(reads).toBe(1);
     expect(await countReads(() => Promise.all([open(), open(2), open(3)]))).toBe(0);
+  });
+
+  it('is not kept with any number of long definitions: those of runs before make room', async () => {
+    const contexts = createRunContexts(db);
+    const input = { text: 'x'.repeat(7 * 1_048_576) };
+    const ids: string[] = [];
+    for (let n = 0; n < 6; n++) {
+      const { run_id } = await aRun(db, stepsOf([{ id: `s${n}`, capability: 'x', input }]));
+      ids.push(run_id);
+      await contexts.open(run_id);
+    }
+    const [first = '', , , , , last = ''] = ids;
+    // Another run of the same definition, which is compiled again or not.
+    const compiledOf = async (like: string) => {
+      const { digest, project_id, job_id } = await db('run').where({ run_id: like }).first('*');
+      const run = {
+        run_id: newId('run'),
+        digest,
+        project_id,
+        job_id,
+        pipeline: 'p',
+        version: '1',
+        labels: {},
+      };
+      await insertRuns(db, { runs: [{ ...run, priority: 'standard', budget_ceiling_usd: null }] });
+      return (await contexts.open(run.run_id)).compiled;
+    };
+    expect(await compiledOf(last)).toBe((await contexts.open(last)).compiled);
+    expect(await compiledOf(first)).not.toBe((await contexts.open(first)).compiled);
   });
 
   it('counts the runs that it repeats only where an expression asks for it', async () => {

@@ -36,7 +36,7 @@ test('a run that Temporal has forgotten is started again; one that runs, ended t
       listRunning: async function* () {
         yield running.run_id;
       },
-      isForgotten: async ({ run_id }) => run_id !== ended.run_id,
+      isForgotten: async (work) => !('run_id' in work) || work.run_id !== ended.run_id,
     }),
     delivery: { startSoon: (runId) => void started.push(runId) },
     logger: pino({ level: 'silent' }),

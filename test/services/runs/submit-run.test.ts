@@ -21,6 +21,7 @@ const pipelines = createPipelineService(db, { vet: async () => null });
 const submitRun = createSubmitRun({
   db,
   ownMedia: createOwnMedia(db),
+  mostOpenRuns: 1_000,
   definitions: createKnownDefinitions({ db, pipelines }),
   checkForRun: async () => ({ specs: {} }),
 });

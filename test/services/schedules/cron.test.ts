@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { cronPattern } from '../../../src/contracts/cron-pattern.ts';
 import { readCron } from '../../../src/services/schedules/cron.ts';
 
 it.each([
@@ -38,4 +40,47 @@ it.each([
 
 it('refuses an unknown macro with the list of those there are', () => {
   expect(() => readCron('@every 5m')).toThrow(/"@every 5m" is no calendar; allowed are @hourly, @daily/);
+});
+
+function isTaken(text: string): boolean {
+  try {
+    return readCron(text).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+it('takes nothing that the documented pattern forbids', () => {
+  const isPart = (text: string, at: number): boolean =>
+    isTaken(['*', '*', '*', '*', '*'].map((star, index) => (index === at ? text : star)).join(' '));
+  const numbers = ['0', '5', '09', '0031', '31', '60', '7', 'jan', 'DEC', 'sUn', 'L', '', '00000', '12', '1'];
+  const value = fc.constantFrom(...numbers);
+  const range = fc.oneof(
+    value,
+    fc.constant('*'),
+    fc.tuple(value, value).map((ends) => ends.join('-')),
+  );
+  const step = fc.constantFrom('', '', '/2', '/0', '/010', '/12345', '/');
+  const part = fc.tuple(range, step).map((texts) => texts.join(''));
+  const fields = [0, 1, 2, 3, 4].map((at) => part.filter((text) => isPart(text, at)));
+  const line = fc
+    .tuple(...fields.map((field) => fc.array(field, { minLength: 1, maxLength: 2 })))
+    .map((found) => found.map((parts) => parts.join(',')).join(' '));
+  const pattern = new RegExp(cronPattern, 'u');
+  fc.assert(
+    fc.property(line, (text) => {
+      fc.pre(isTaken(text));
+      expect(text).toMatch(pattern);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it('refuses of what the documented pattern allows only ranges in the wrong order and days that never come', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(new RegExp(cronPattern, 'u')), (text) => {
+      if (!isTaken(text)) expect(() => readCron(text)).toThrow(/ends before it begins|would never start/);
+    }),
+    { numRuns: 300 },
+  );
 });

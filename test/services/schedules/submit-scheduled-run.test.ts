@@ -27,6 +27,7 @@ const submit = createSubmitScheduledRun({
   createRun: createSubmitOriginatedRun({
     db,
     ownMedia: createOwnMedia(db),
+    mostOpenRuns: 3,
     definitions: createKnownDefinitions({ db, pipelines: createPipelineService(db) }),
     checkForRun: async () => ({ specs: {} }),
   }),
@@ -130,6 +131,16 @@ it('refuses what the pipeline no longer takes: its job, or one more run', async 
   expect(await submit(aStart(single))).toHaveProperty('run_id');
   const second = await submit(aStart(single, '2026-03-02T04:30:00.000Z'));
   expect(second).toMatchObject({ refused: { code: 'concurrency_limit' } });
+});
+
+it('refuses one more run than the project may have open', async () => {
+  const key = await aSchedule();
+  const answers: object[] = [];
+  for (const day of [1, 2, 3, 4]) answers.push(await submit(aStart(key, `2026-03-0${day}T04:30:00.000Z`)));
+  expect(answers.at(-1)).toEqual({
+    refused: { code: 'open_runs_limit', message: 'the project has 3 open runs; allowed are 3' },
+  });
+  expect(await runsOf(key)).toHaveLength(3);
 });
 
 it('says of a run that it meets whether it will be told of its end: not when it has ended, nor of another start’s', async () => {

@@ -53,7 +53,7 @@ it('steps are decided in the order asked for, each by itself, from what is store
     { type: 'go' },
     unresolved('when: steps.left.output'),
     { type: 'go' },
-    unresolved('when takes a boolean, not a number'),
+    unresolved('when: a boolean is needed, not a number'),
     { type: 'skip' },
   ];
   for (const worker of [world.newWorker(), world.newWorker()]) {

@@ -38,7 +38,8 @@ function submit(order: Partial<SubRunOrder> = {}) {
   const pipelines = createPipelineService(db);
   const definitions = createKnownDefinitions({ db, pipelines });
   const ownMedia = createOwnMedia(db);
-  return createSubmitSubRun({ db, definitions, ownMedia, checkForRun: pipelines.checkForRun })({
+  const { checkForRun } = pipelines;
+  return createSubmitSubRun({ db, definitions, ownMedia, checkForRun, mostOpenRuns: 1 })({
     parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
     project_id: parent.project_id,
     reference: 'below@1',

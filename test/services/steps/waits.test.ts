@@ -209,6 +209,9 @@ describe('a step without money', () => {
     expect(second).toMatchObject({ ref: 'ref' in end ? end.ref : null });
     const [review] = await db('review').where({ subject, project_id });
     expect(review).toMatchObject({ run_id: null, reason: expect.stringContaining('it resets at') });
+    const shows = scope === 'project'; // what others spend is not the project's to know
+    expect(/limit|spent|reserved/.test(review.reason)).toBe(shows);
+    expect('limit_usd' in review.payload.details || 'spent_usd' in review.payload.details).toBe(shows);
     const row = await rowOf(run.run_id);
     expect(row?.wait_until).toEqual('until' in end ? end.until : null);
     expect(Math.abs(review.due_at - row?.wait_until)).toBeLessThan(61_000);

@@ -18,7 +18,7 @@ export interface InputCheck {
     readonly root: TemplateNode;
     readonly types: TemplateTypes;
   };
-  /** Of the input in the definition. */
+  /** Where the input stands in the definition. */
   readonly pointer: string;
   /** For comparing types. */
   readonly effort: Effort;

@@ -162,7 +162,7 @@ function checkWhen(
   if (reading === null) return;
   const type = typeOf(reading, scope, checking);
   if (type.kinds === 0 || isKind(type, booleanKinds)) return;
-  const message = `when takes a boolean, not ${describeType(type)}`;
+  const message = `a boolean is needed, not ${describeType(type)}`;
   const suggestion = 'compare instead: a == b';
   checking.report({
     severity: 'error',

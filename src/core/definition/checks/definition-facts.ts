@@ -44,7 +44,7 @@ export interface CapabilityForm {
 export type PipelineForm =
   | {
       readonly kind: 'found';
-      /** Of the job that a run of it takes. */
+      /** The type of the job that a run of it takes. */
       readonly job: ValueType;
       readonly output: ValueType;
       readonly findInputFaults: FindInputFaults;

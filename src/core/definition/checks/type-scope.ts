@@ -18,7 +18,7 @@ import {
 
 export interface TypeScope {
   readonly job: ValueType;
-  /** Of the steps known by then. */
+  /** The outputs of the steps known by then. */
   readonly outputs: ReadonlyMap<string, ValueType>;
   /** Why the output of a step may be missing here; undefined = it is there. */
   readonly whyMissing: (stepId: string) => string | undefined;

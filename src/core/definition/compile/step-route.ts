@@ -28,7 +28,7 @@ export function routeOfStep(
   };
 }
 
-/** Of two ceilings, of which null is none. */
+/** The lower of two ceilings, of which null is none. */
 export function lowestCeiling(one: number | null, other: number | null): number | null {
   return one === null ? other : other === null ? one : Math.min(one, other);
 }

@@ -10,7 +10,7 @@ import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import { createLadderPorts, type TransitionDependencies } from './ladder-ports.ts';
 import { type Advanced, readPosition } from './ladder-position.ts';
-import { storeProgress } from './store-progress.ts';
+import { MoneyCame, storeProgress } from './store-progress.ts';
 import { readLadder } from './stored-ladder.ts';
 
 export interface AdvanceRequest {
@@ -19,6 +19,9 @@ export interface AdvanceRequest {
   readonly transition: number;
   readonly signal: CancelSignal;
 }
+
+/** The limit was raised while a call was refused: the same transition again after this. */
+const moneyCameMs = 500;
 
 /** @throws AppError `not_found` */
 export async function requireEscalation(
@@ -43,7 +46,12 @@ export async function advance(
   if ('delay_ms' in made) return { ...(await readPosition(db, row)), ...made };
   const task = readTask();
   const { signals, spec } = task ?? { signals: row.signals, spec: null };
-  await storeProgress(dependencies, row, { ...made, signals, spec });
+  try {
+    await storeProgress(dependencies, row, { ...made, signals, spec });
+  } catch (fault) {
+    if (!(fault instanceof MoneyCame)) throw fault;
+    return { ...(await readPosition(db, row)), delay_ms: moneyCameMs };
+  }
   const position = await readPosition(db, await requireEscalation(dependencies, escalation_id));
   const delay_ms = transientDelayMs(made.next, Math.random());
   return delay_ms === 0 ? position : { ...position, delay_ms };

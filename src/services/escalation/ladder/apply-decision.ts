@@ -42,8 +42,8 @@ export async function applyDecision(
 async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
   if (review.state !== 'open' && review.state !== 'claimed') return review;
   const { review_id } = review;
-  const count = await expireOverdueReviews(db, { limit: 1, review_id });
-  return count === 0 ? review : ((await readReview(db, review_id)) ?? review);
+  await expireOverdueReviews(db, { limit: 1, review_id });
+  return (await readReview(db, review_id)) ?? review; // somebody else may have ended it just now
 }
 
 /** Null while it is open. */
@@ -107,7 +107,8 @@ function goOn(
   { next, raiseUsd }: Extract<DecisionOutcome, { kind: 'goes_on' }>,
 ): Progress {
   const progress: Progress = { next, event: told(review), outcome: { kind: 'goes_on' } };
-  if (raiseUsd === undefined || max_usd === null) return progress;
+  const isOwnLimit = review.subject === null && max_usd !== null; // else the decision has raised the budget
+  if (raiseUsd === undefined || !isOwnLimit) return progress;
   return { ...progress, also: (trx) => raiseEscalationLimit(trx, escalation_id, raiseUsd) };
 }
 

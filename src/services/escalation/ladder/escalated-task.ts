@@ -1,13 +1,13 @@
 /** What an execution for an escalated step works with: the step as its pipeline has it, its inputs so far, and what is known. */
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
-import type { Priority } from '../../../contracts/primitives.ts';
+import type { Json, Priority } from '../../../contracts/primitives.ts';
 import { capabilityOf } from '../../../core/definition/step-kind.ts';
 import type { CorrectionTask } from '../../../core/ladder/correction.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { signalsOfStep } from '../../../core/skills/signals.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalatedStep, EscalationRow } from '../../../db/escalation/escalation.ts';
-import { listStepRevisions } from '../../../db/step/step-revision.ts';
+import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import type { SpecTarget } from '../../registry/present-specs.ts';
 import type { RunContexts } from '../../run-data/run-context.ts';
@@ -19,7 +19,7 @@ export interface EscalatedTask extends CorrectionTask {
   readonly ladder: Ladder;
   readonly step: EscalatedStep;
   readonly definition: StepDefinition;
-  /** Of its calls. */
+  /** The priority of its calls. */
   readonly priority: Priority;
   readonly spec: PresentSpec | null;
   readonly signals: readonly string[];
@@ -45,6 +45,11 @@ function specTargetOf({ capability_version, tags, ...step }: StepDefinition): Sp
     versionRange: capability_version ?? null,
     tags: tags ?? [],
   };
+}
+
+/** A correction that nobody could be paid for has not failed. */
+function listClaimed(revisions: readonly ListedRevision[]): readonly Json[] {
+  return revisions.filter(({ was_claimed }) => was_claimed).map(({ input }) => input);
 }
 
 /** @param transition whose own corrections have not failed yet */
@@ -84,7 +89,7 @@ export async function readStepTask(
     original,
     current: earlier.at(-1)?.input ?? original,
     signals: [...new Set([...row.signals, ...signals])],
-    failed: [original, ...earlier.map(({ input }) => input)],
+    failed: [original, ...listClaimed(earlier)],
     error: ladder.history.at(-1)?.error ?? null,
   };
 }

@@ -1,4 +1,5 @@
 /** What a person is shown of a ladder that needs one: everything that a decision can be made from. */
+import type { BudgetRefusal } from '../../../contracts/money.ts';
 import type { JsonObject } from '../../../contracts/primitives.ts';
 import type { ReviewPayload } from '../../../contracts/review.ts';
 import { proposeCorrections } from '../../../core/ladder/correction.ts';
@@ -6,12 +7,39 @@ import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { reviewDueMs } from '../../../core/ladder/limits.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
+import { budgetScopeOf } from '../../reviews/budget-scope.ts';
 import { readStepTask, type TaskDependencies } from './escalated-task.ts';
 import { stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
 
 export interface ReviewQuestion {
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
+  /** The budget that has no room; a raise raises it, not the ladder's own limit. */
+  readonly shortage?: { readonly subject: string; readonly minimum_usd: number };
+}
+
+function shortageOf({ project_id, run_id }: EscalationRow, refusal: BudgetRefusal | undefined) {
+  if (refusal === undefined) return {};
+  const subject = budgetScopeOf(refusal, { project_id, run_id: run_id ?? '' });
+  return { shortage: { subject, minimum_usd: refusal.minimum_usd } };
+}
+
+/** What is shown of any ladder. */
+function showLadder(row: EscalationRow, { command, history, advice }: Ladder): ReviewPayload {
+  const last = command.type === 'stop' ? command.error : null;
+  const details: JsonObject = {
+    escalation_id: row.escalation_id,
+    ...(command.type === 'stop' ? { reason: command.reason, ...command.refusal } : {}),
+    ...(row.max_usd === null ? {} : { max_usd: Number(row.max_usd) }),
+    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+  };
+  return {
+    job_type: row.job_type,
+    error: last ?? history.at(-1)?.error ?? '',
+    history: history.map(toWireAttempt),
+    advice: advice.map(toWireAdvice),
+    details,
+  };
 }
 
 /** @param next the ladder that stopped, with its lists */
@@ -20,25 +48,17 @@ export async function writeQuestion(
   row: EscalationRow,
   next: Ladder,
 ): Promise<ReviewQuestion> {
-  const { command, history, advice } = next;
-  const details: JsonObject = {
-    escalation_id: row.escalation_id,
-    ...(command.type === 'stop' ? { reason: command.reason } : {}),
-    ...(row.max_usd === null ? {} : { max_usd: Number(row.max_usd) }),
-    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
-  };
-  const last = command.type === 'stop' ? command.error : null;
-  const common = {
-    job_type: row.job_type,
-    error: last ?? history.at(-1)?.error ?? '',
-    history: history.map(toWireAttempt),
-    advice: advice.map(toWireAdvice),
-    details,
-  };
+  const common = showLadder(row, next);
+  const { command } = next;
+  const shortage = shortageOf(row, command.type === 'stop' ? command.refusal : undefined);
   if (stepOf(row) === null) {
     const { prompt, context, has_context, repo_context } = row;
     const input = { prompt, ...(has_context ? { context } : {}), repo_context };
-    return { payload: { ...common, input, allow_output: true }, due_in_ms: reviewDueMs('standard') };
+    return {
+      payload: { ...common, input, allow_output: true },
+      due_in_ms: reviewDueMs('standard'),
+      ...shortage,
+    };
   }
   // What the transition itself has corrected has failed by now.
   const task = await readStepTask(dependencies, { ...row, transition: row.transition + 1 });
@@ -53,5 +73,5 @@ export async function writeQuestion(
     allow_output: definition.allow_output ?? false,
     optional: definition.optional ?? false,
   };
-  return { payload, due_in_ms: reviewDueMs(priority) };
+  return { payload, due_in_ms: reviewDueMs(priority), ...shortage };
 }

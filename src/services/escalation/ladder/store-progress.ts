@@ -13,9 +13,11 @@ import {
   type StoppedLadder,
 } from '../../../core/ladder/ask-person.ts';
 import type { LadderTransition } from '../../../core/ladder/drive.ts';
+import { toNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, storeTransition } from '../../../db/escalation/escalation.ts';
 import { lockTransition } from '../../../db/escalation/escalation-transition.ts';
+import { hasRoomFor } from '../../../db/money/budget-headroom.ts';
 import { readReview } from '../../../db/review/review.ts';
 import { cancelEscalationReviews } from '../../../db/review/review-delivery.ts';
 import { endStep } from '../../../db/step/step.ts';
@@ -47,7 +49,7 @@ interface StoredOutcome {
   readonly skill_id?: string | undefined;
 }
 
-/** @returns false when another transition was stored, or it has ended; nothing was written */
+/** @returns false when another transition was stored, or it has ended; nothing was written @throws MoneyCame likewise */
 export async function storeProgress(
   dependencies: TaskDependencies,
   row: EscalationRow,
@@ -140,6 +142,11 @@ function withReview(error: Failure, { review_id }: OpenedReview): Failure {
   };
 }
 
+/** Takes back a question about money: somebody has given some meanwhile. */
+export class MoneyCame extends Error {
+  override readonly name = 'MoneyCame';
+}
+
 interface Asking {
   readonly consequence: Exclude<StopConsequence, { kind: 'end' }>;
   readonly question: ReviewQuestion;
@@ -153,19 +160,26 @@ async function askPerson(
 ): Promise<OpenedReview | null> {
   const { reason } = consequence;
   const { project_id, escalation_id, review_id } = row;
-  if (consequence.kind === 'ask') {
-    const step = stepOf(row) ?? {};
-    return openReview(trx, {
-      project_id,
-      escalation_id,
-      kind: consequence.review,
-      reason,
-      ...step,
-      ...question,
-    });
-  }
-  const { round } = consequence;
-  return review_id === null ? null : reopenReview(trx, { review_id, round, reason, ...question });
+  const { shortage, ...shown } = question;
+  const asked = { reason, subject: shortage?.subject, ...shown };
+  const { kind } = consequence;
+  const review =
+    kind === 'ask'
+      ? await openReview(trx, {
+          project_id,
+          escalation_id,
+          kind: consequence.review,
+          ...(stepOf(row) ?? {}),
+          ...asked,
+        })
+      : review_id === null
+        ? null
+        : await reopenReview(trx, { review_id, round: consequence.round, ...asked });
+  // The question, then the budget: whoever raises it takes them in the same order.
+  const { subject, minimum_usd } = shortage ?? {};
+  const isOver = subject !== undefined && (await hasRoomFor(trx, subject, toNanoUsd(minimum_usd ?? 0)));
+  if (isOver) throw new MoneyCame();
+  return review;
 }
 
 function changeOf(row: EscalationRow, { next, execution }: Progress) {

@@ -27,7 +27,7 @@ export interface ModelCall {
   readonly runId?: string | null;
   /** The key of its attempts begins with the id of the escalation, so that they are found as its costs. */
   readonly key: string;
-  /** Of the run and step that the answer is for. Default: standard. */
+  /** The priority of the run and step that the answer is for. Default: standard. */
   readonly priority?: Priority;
   /** What may still be spent, USD; null = only the budgets say. */
   readonly leftUsd: number | null;

@@ -1,7 +1,7 @@
 /** What the capability of a step takes as its input now: of the first instance; while there is none, the last one known. */
-import { LRUCache } from 'lru-cache';
 import type { InputSpec } from '../../../core/ladder/correction.ts';
 import type { Db } from '../../../db/connect.ts';
+import { createTextCache } from '../../../definitions/text-cache.ts';
 import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import { listPresentSpecs, type SpecTarget } from '../../registry/present-specs.ts';
 import type { SchemaValidator } from '../../registry/schema-validator.ts';
@@ -24,7 +24,7 @@ export interface SpecDependencies {
 
 export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
   const compiler = createSchemaCompiler();
-  const compiled = new LRUCache<string, PresentSpec>({ max: 200 });
+  const compiled = createTextCache<PresentSpec>();
 
   return {
     read: async (target) => {
@@ -36,7 +36,7 @@ export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): 
       if (known !== undefined) return known;
       const { input: schema } = await validator.spec(digest);
       const spec: PresentSpec = { version, schema, find: compiler.compile(schema).find };
-      compiled.set(digest, spec);
+      compiled.set(digest, spec, schema);
       return spec;
     },
   };

@@ -254,7 +254,7 @@ test('a condition is a boolean, a concurrency key is text', () => {
   });
   expect(findingsOf(definition)).toEqual(
     show([
-      ['error', 'operand_invalid', /when takes a boolean, not a string/],
+      ['error', 'operand_invalid', /a boolean is needed, not a string/],
       ['error', 'type_mismatch', /concurrency\.key .* not an object/],
     ]),
   );

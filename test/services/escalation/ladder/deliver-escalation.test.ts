@@ -8,9 +8,11 @@ import type { EscalateInput } from '../../../../src/core/workflow-payloads/escal
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
 import { createEscalationDelivery } from '../../../../src/services/escalation/ladder/deliver-escalation.ts';
+import { createRestartForgottenLadders } from '../../../../src/services/escalation/ladder/restart-forgotten-ladders.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aProject, aRun } from '../../../support/factories.ts';
+import { fakeWorkflows } from '../../../support/run-workflows.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -46,6 +48,54 @@ async function anEscalation(run_id: string | null = null): Promise<{ id: string;
   });
   return { id, projectId };
 }
+
+it('starts a ladder by itself again that Temporal has forgotten; not one that runs, ended there or began just now', async () => {
+  const ids: string[] = [];
+  for (const age of ['1 hour', '1 hour', '1 hour', '1 second']) {
+    const { id } = await anEscalation();
+    const began = { start_delivered_at: db.raw(`clock_timestamp() - ?::interval`, [age]) };
+    await db('escalation').where({ escalation_id: id }).update(began);
+    ids.push(id);
+  }
+  const [forgotten = '', running = '', ended = ''] = ids;
+  const review = { review_id: newId('review'), reason: 'r', payload: '{}', due_at: new Date() };
+  const { project_id } = await db('escalation').where({ escalation_id: forgotten }).first('project_id');
+  const decided = { state: 'resolved', decision: '{}', decided_by: 'ann', decided_at: new Date() };
+  await db('review').insert({
+    ...review,
+    ...decided,
+    project_id,
+    kind: 'escalation',
+    delivered_at: new Date(),
+  });
+  await db('escalation')
+    .where({ escalation_id: forgotten })
+    .update({ state: 'in_review', review_id: review.review_id });
+  const started: string[] = [];
+  const restart = createRestartForgottenLadders({
+    db,
+    workflows: fakeWorkflows({
+      listRunningLadders: async function* () {
+        yield running;
+      },
+      isForgotten: async (work) => 'escalation_id' in work && work.escalation_id !== ended,
+    }),
+    delivery: { startSoon: (id) => void started.push(id) },
+    logger: pino({ level: 'silent' }),
+  });
+  expect(await restart()).toBe(1);
+  expect(started).toEqual([forgotten]);
+  const isDelivered = async (id: string) =>
+    (await db('escalation').where({ escalation_id: id }).first('start_delivered_at')).start_delivered_at !==
+    null;
+  expect(await Promise.all(ids.map(isDelivered))).toEqual([false, true, true, true]);
+  // What the person decided is told to the new workflow.
+  expect(await db('review').where({ review_id: review.review_id }).first('delivered_at')).toEqual({
+    delivered_at: null,
+  });
+  expect(await restart()).toBe(0);
+  await db('escalation').update({ start_delivered_at: new Date() });
+});
 
 it('starts a ladder by itself once, also when Temporal was away, and leaves those of steps to their runs', async () => {
   const started: [string, EscalateInput][] = [];

@@ -3,6 +3,7 @@ import { newLadder } from '../../../../src/core/ladder/ladder.ts';
 import { createAttempt, startLadder } from '../../../../src/core/ladder/machine.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import {
+  type EscalatedStep,
   type EscalationRow,
   insertEscalation,
   readEscalation,
@@ -12,7 +13,7 @@ import { waitForLeader } from '../../../../src/services/escalation/ladder/follow
 import { readLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
-import { aProject } from '../../../support/factories.ts';
+import { aProject, aRun } from '../../../support/factories.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -25,7 +26,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function fail(project_id: string): Promise<string> {
+async function fail(project_id: string, step: EscalatedStep | null = null): Promise<string> {
   const escalation_id = newId('escalation');
   const attempt = createAttempt({ level: 0, attempted_at: 1, error: 'odd', fingerprint: 'f' });
   await insertEscalation(db, {
@@ -34,7 +35,7 @@ async function fail(project_id: string): Promise<string> {
     job_type: 'summary',
     prompt: 'p',
     context: undefined,
-    step: null,
+    step,
     repo_context: '',
     signals: [],
     result_schema: null,
@@ -82,4 +83,18 @@ it('does not look at the same moment as the others', async () => {
 
 it('goes on by itself after ten minutes', async () => {
   expect(await delayAt(601)).toBeNull();
+});
+
+it('does not wait for a ladder that begins only when a paused run goes on', async () => {
+  const { project_id } = await aProject(db);
+  const { run_id } = await aRun(db, { project_id });
+  const leader = await fail(project_id, { run_id, step_id: 'a', item: 0 });
+  const row = (await readEscalation(db, await fail(project_id))) as EscalationRow;
+  const now = await readUnixTime(db);
+  const look = () => waitForLeader(db, { row, ladder: readLadder(row), now });
+  expect(await look()).not.toBeNull();
+  await db('run').where({ run_id }).update({ state: 'paused' });
+  expect(await look()).toBeNull();
+  await db('escalation').where({ escalation_id: leader }).update({ transition: 1 });
+  expect(await look()).not.toBeNull();
 });

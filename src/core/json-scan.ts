@@ -1,10 +1,10 @@
 /**
- * One linear pass over a JSON text before anything parses it, so that no body can exhaust the parser, the
- * validator or the database: depth, number of keys and of values, length of strings, names that reach a prototype, and characters
- * that Postgres cannot hold. It is no grammar check; `JSON.parse` does that afterwards.
+ * One linear pass over a JSON text before anything parses it, so that no text of a stranger can exhaust the parser, the
+ * validator or the database: depth, number of keys and of values, length of strings, names that reach a prototype, and
+ * characters that Postgres cannot hold. It is no grammar check; `JSON.parse` does that afterwards.
  */
-import { isForbiddenName } from '../core/forbidden-names.ts';
-import { AppError } from '../errors/app-error.ts';
+import type { ErrorCode } from '../contracts/errors.ts';
+import { isForbiddenName } from './forbidden-names.ts';
 
 export interface JsonLimits {
   readonly depth: number;
@@ -14,6 +14,24 @@ export interface JsonLimits {
   readonly values: number;
   /** Bytes of one string as written, escapes included. */
   readonly stringBytes: number;
+  /** Whether what strings say is left alone: names, and characters that cannot be stored. */
+  readonly anyText?: boolean;
+}
+
+export interface JsonTextFault {
+  readonly code: Extract<ErrorCode, 'json_too_deep' | 'proto_key' | 'malformed_json'>;
+  /** A predicate of the whole text: what was seen and what is allowed. */
+  readonly message: string;
+}
+
+/** Ends the scan where the fault is. */
+class FaultFound extends Error {
+  readonly fault: JsonTextFault;
+
+  constructor(code: JsonTextFault['code'], message: string) {
+    super(message);
+    this.fault = { code, message };
+  }
 }
 
 interface Scan {
@@ -41,8 +59,18 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-/** @throws AppError `json_too_deep`, `proto_key` or `malformed_json` */
-export function scanJson(bytes: Buffer, limits: JsonLimits): void {
+/** The first fault; null when there is none. */
+export function findJsonFault(bytes: Buffer, limits: JsonLimits): JsonTextFault | null {
+  try {
+    scanJson(bytes, limits);
+    return null;
+  } catch (error) {
+    if (error instanceof FaultFound) return error.fault;
+    throw error;
+  }
+}
+
+function scanJson(bytes: Buffer, limits: JsonLimits): void {
   const scan: Scan = { bytes, limits, at: 0, depth: 0, keys: 0, values: 1 };
   while (scan.at < bytes.length) {
     const byte = bytes[scan.at];
@@ -60,7 +88,10 @@ export function scanJson(bytes: Buffer, limits: JsonLimits): void {
 function open(scan: Scan): void {
   scan.depth++;
   if (scan.depth > scan.limits.depth)
-    throw new AppError('json_too_deep', `the body nests deeper than ${scan.limits.depth}`);
+    throw new FaultFound(
+      'json_too_deep',
+      `nests deeper than the ${scan.limits.depth} levels that are allowed`,
+    );
   if (!isClosing(scan.bytes[skipSpace(scan.bytes, scan.at + 1)])) countValue(scan);
 }
 
@@ -68,23 +99,28 @@ function open(scan: Scan): void {
 function countValue(scan: Scan): void {
   scan.values++;
   if (scan.values > scan.limits.values)
-    throw new AppError('json_too_deep', `the body holds more than ${scan.limits.values} values`);
+    throw new FaultFound(
+      'json_too_deep',
+      `holds more than the ${scan.limits.values} values that are allowed`,
+    );
 }
 
 function scanString(scan: Scan): void {
   const { bytes, limits } = scan;
   const start = scan.at + 1;
-  const { end, hasEscapes } = findEnd(bytes, start);
+  const { end, hasEscapes } = findEnd(bytes, start, limits.anyText ?? false);
   if (end - start > limits.stringBytes)
-    throw new AppError(
+    throw new FaultFound(
       'json_too_deep',
-      `a string of ${end - start} bytes; allowed are ${limits.stringBytes}`,
+      `holds a string of ${end - start} bytes; allowed are ${limits.stringBytes}`,
     );
   scan.at = end + 1;
-  if (isKey(bytes, scan.at)) checkKey(scan, bytes.toString('utf8', start, end), hasEscapes);
+  if (!isKey(bytes, scan.at)) return;
+  countKey(scan);
+  if (limits.anyText !== true) checkName(bytes.toString('utf8', start, end), hasEscapes);
 }
 
-function findEnd(bytes: Buffer, start: number): { end: number; hasEscapes: boolean } {
+function findEnd(bytes: Buffer, start: number, anyText: boolean): { end: number; hasEscapes: boolean } {
   let at = start;
   let hasEscapes = false;
   while (at < bytes.length && bytes[at] !== quote) {
@@ -93,7 +129,7 @@ function findEnd(bytes: Buffer, start: number): { end: number; hasEscapes: boole
       continue;
     }
     hasEscapes = true;
-    at += bytes[at + 1] === letterU ? checkUnit(bytes, at) : 2;
+    at += !anyText && bytes[at + 1] === letterU ? checkUnit(bytes, at) : 2;
   }
   return { end: Math.min(at, bytes.length), hasEscapes };
 }
@@ -115,10 +151,10 @@ function isLow(unit: number): boolean {
 function checkUnit(bytes: Buffer, at: number): number {
   const unit = unitAt(bytes, at);
   if (unit === 0)
-    throw new AppError('malformed_json', 'a string holds NUL (\\u0000), which cannot be stored');
+    throw new FaultFound('malformed_json', 'has a string that holds NUL (\\u0000), which cannot be stored');
   const isPair = isHigh(unit) && isLow(unitAt(bytes, at + 6));
   if (!isPair && (isHigh(unit) || isLow(unit)))
-    throw new AppError('malformed_json', 'a string holds half of a surrogate pair');
+    throw new FaultFound('malformed_json', 'has a string that holds half of a surrogate pair');
   return isPair ? 12 : 6;
 }
 
@@ -132,18 +168,21 @@ function skipSpace(bytes: Buffer, from: number): number {
   return at;
 }
 
-function checkKey(scan: Scan, written: string, hasEscapes: boolean): void {
+function countKey(scan: Scan): void {
   scan.keys++;
   if (scan.keys > scan.limits.keys)
-    throw new AppError('json_too_deep', `the body holds more than ${scan.limits.keys} keys`);
+    throw new FaultFound('json_too_deep', `holds more than the ${scan.limits.keys} keys that are allowed`);
+}
+
+function checkName(written: string, hasEscapes: boolean): void {
   const name = hasEscapes ? unescapeName(written) : written;
-  if (isForbiddenName(name)) throw new AppError('proto_key', `a key is named ${name}`);
+  if (isForbiddenName(name)) throw new FaultFound('proto_key', `has a key named ${name}`);
 }
 
 function unescapeName(written: string): string {
   try {
     return String(JSON.parse(`"${written}"`));
-  } catch (cause) {
-    throw new AppError('malformed_json', 'a key holds a wrong escape', { cause });
+  } catch {
+    throw new FaultFound('malformed_json', 'has a key with a wrong escape');
   }
 }

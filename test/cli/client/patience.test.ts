@@ -1,0 +1,25 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { createApiClient } from '../../../src/cli/client/api-client.ts';
+import { UnreachableError } from '../../../src/cli/errors.ts';
+import { CostSummary } from '../../../src/contracts/money.ts';
+
+async function aSilentServer(): Promise<string> {
+  const server = createServer(() => undefined);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it('waits 4 s for costs, which nobody should be kept from a decision by', async () => {
+  const url = await aSilentServer();
+  const client = createApiClient({ url, key: 'a-key', project: 'a-project' });
+  const start = performance.now();
+  const asked = client.get('/v1/costs', CostSummary, { period: 'day' });
+  await expect(asked).rejects.toThrow(new UnreachableError(`${url} did not answer within 4s`));
+  expect(performance.now() - start).toBeGreaterThan(3_900);
+});

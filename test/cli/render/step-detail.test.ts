@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { renderStepDetail } from '../../../src/cli/render/step-detail.ts';
+import { createStyle } from '../../../src/cli/render/style.ts';
+import type { StepDetail } from '../../../src/contracts/run.ts';
+
+const step: StepDetail = {
+  id: 'each',
+  state: 'succeeded',
+  capability: 'x',
+  attempts: [],
+  revision: 0,
+  cost_usd: 0,
+  started_at: null,
+  finished_at: null,
+  run_id: 'run_1',
+  depends_on: [],
+  output: [1, 2],
+};
+const layout = { width: Infinity, style: createStyle(false), now: 0 };
+const more = '  … and those of more items: --item shows any of them';
+
+it.each<[StepDetail['next_cursor'], boolean]>([
+  ['Mg', true],
+  [null, false],
+  [undefined, false],
+])('says whether the outputs of its items go on: %s', (next_cursor, isSaid) => {
+  const paged = next_cursor === undefined ? step : { ...step, next_cursor };
+  expect(renderStepDetail(paged, layout).includes(more)).toBe(isSaid);
+});
