@@ -63,6 +63,23 @@ test('a link signs in once, and its code is gone from the address', async () => 
   await Promise.all([opened.close(), second.close()]);
 });
 
+test('a link may lead to a run, and to nowhere else', async () => {
+  const { url, request } = studio.capstan;
+  for (const [next, path] of [
+    [`/runs/${studio.done}`, `/ui/runs/${studio.done}`],
+    ['//evil.example', '/ui/'],
+  ] as const) {
+    const { body } = await request<LoginLink>('POST', '/v1/login-links');
+    const link = new URL(body.url);
+    link.searchParams.set('next', next);
+    const opened = await openPage(browser, url, {}, /401/);
+    await opened.page.goto(link.href);
+    await opened.page.waitForURL((at) => at.pathname === path);
+    opened.expectQuiet();
+    await opened.close();
+  }
+});
+
 test('who is not signed in is asked to, and comes back to where they wanted to go', async () => {
   const { url, key } = studio.capstan;
   const opened = await openPage(browser, url, {}, /401/);
