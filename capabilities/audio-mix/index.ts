@@ -1,11 +1,11 @@
 /** Lays music under a video and normalises the loudness of the whole: two steps that always go together. */
 import { z } from 'zod';
-import { defineCapability, MediaReference } from '../../src/capability/index.ts';
+import { defineCapability, type ExecContext, MediaReference } from '../../src/capability/index.ts';
 import { asMp4, encodeAudio, encodeVideo } from '../media-tools/encoding.ts';
 import { locateMediaTools, type MediaTools } from '../media-tools/locate.ts';
 import { mediaTools } from '../media-tools/prerequisite.ts';
 import { probeDurationMs, probeMedia } from '../media-tools/probe.ts';
-import { inputFile, runFfmpeg } from '../media-tools/run-tool.ts';
+import { inputFile, runFfmpeg, runWatchedFfmpeg } from '../media-tools/run-tool.ts';
 import { mixTracks } from './filter-graph.ts';
 import { correctLoudness, type Measurement, measureLoudness, readMeasurement } from './loudness.ts';
 
@@ -17,7 +17,10 @@ interface Sources {
   readonly musicGainDb: number;
 }
 
-async function mix(tools: MediaTools, sources: Sources, result: string, signal: AbortSignal): Promise<void> {
+type MixWork = Pick<ExecContext, 'signal' | 'progress'>;
+
+async function mix(tools: MediaTools, sources: Sources, result: string, work: MixWork): Promise<void> {
+  const { signal, progress } = work;
   const facts = await probeMedia(tools, sources.video, signal);
   if (facts.video === null) throw new Error('the video has no picture');
   if (facts.durationS === 0) throw new Error('the video has no duration');
@@ -25,18 +28,18 @@ async function mix(tools: MediaTools, sources: Sources, result: string, signal: 
   const inputs = [...inputFile(sources.video), ...inputFile(sources.music, ['-stream_loop', '-1'])];
   const graph = (finish: string) => ['-filter_complex', mixTracks(facts, sources.musicGainDb, finish)];
   const sound = ['-map', '[a]'];
-  const printed = await runFfmpeg(
-    tools,
-    [...inputs, ...graph(measureLoudness), ...sound, ...nowhere],
+  const measured = [...inputs, ...graph(measureLoudness), ...sound, ...nowhere];
+  const printed = await runWatchedFfmpeg(tools, measured, {
     signal,
-  );
+    onSeconds: (done) => progress((0.4 * done) / facts.durationS, 'measuring'),
+  });
   const corrected = graph(correctLoudness(readMeasurement(printed)));
   const picture = ['-map', '0:v:0', ...(facts.video.codec === 'h264' ? ['-c:v', 'copy'] : encodeVideo)];
-  await runFfmpeg(
-    tools,
-    [...inputs, ...corrected, ...picture, ...sound, ...encodeAudio, ...asMp4, result],
+  const mixed = [...inputs, ...corrected, ...picture, ...sound, ...encodeAudio, ...asMp4, result];
+  await runWatchedFfmpeg(tools, mixed, {
     signal,
-  );
+    onSeconds: (done) => progress(0.4 + (0.6 * done) / facts.durationS, 'mixing'),
+  });
 }
 
 async function measure(tools: MediaTools, path: string, signal: AbortSignal): Promise<Measurement> {
@@ -64,7 +67,7 @@ export const capability = defineCapability({
   cost_model: { type: 'free', rate_usd: 0 },
   tags: ['local', 'media'],
   prerequisites: [mediaTools],
-  exec: async ({ video, music, music_gain_db, output_path }, { signal, media, cacheDir }) => {
+  exec: async ({ video, music, music_gain_db, output_path }, { signal, media, cacheDir, progress }) => {
     const tools = await locateMediaTools(cacheDir);
     const sources = {
       video: await media.download(video.media_store_path),
@@ -72,7 +75,7 @@ export const capability = defineCapability({
       musicGainDb: music_gain_db,
     };
     const result = await media.temporaryPath('mixed.mp4');
-    await mix(tools, sources, result, signal);
+    await mix(tools, sources, result, { signal, progress });
     const { input_i, input_tp } = await measure(tools, result, signal);
     const duration_ms = await probeDurationMs(tools, result, signal);
     await media.upload(result, output_path, 'video/mp4');

@@ -5,7 +5,7 @@ import { asMp4, encodeAudio, encodeVideo } from '../media-tools/encoding.ts';
 import { locateMediaTools, type MediaTools } from '../media-tools/locate.ts';
 import { mediaTools } from '../media-tools/prerequisite.ts';
 import { probeDurationMs, probeMedia } from '../media-tools/probe.ts';
-import { inputFile, runFfmpeg } from '../media-tools/run-tool.ts';
+import { inputFile, runWatchedFfmpeg } from '../media-tools/run-tool.ts';
 import { type Clip, joinClips } from './filter-graph.ts';
 
 async function readClip(
@@ -35,7 +35,7 @@ export const capability = defineCapability({
   cost_model: { type: 'free', rate_usd: 0 },
   tags: ['local', 'media'],
   prerequisites: [mediaTools],
-  exec: async ({ clips, output_path }, { signal, media, cacheDir }) => {
+  exec: async ({ clips, output_path }, { signal, media, cacheDir, progress }) => {
     const tools = await locateMediaTools(cacheDir);
     const paths: string[] = [];
     const read: Clip[] = [];
@@ -49,7 +49,10 @@ export const capability = defineCapability({
     const result = await media.temporaryPath('joined.mp4');
     const inputs = paths.flatMap((path) => inputFile(path));
     const graph = ['-filter_complex', joinClips([first, ...others]), '-map', '[v]', '-map', '[a]'];
-    await runFfmpeg(tools, [...inputs, ...graph, ...encodeVideo, ...encodeAudio, ...asMp4, result], signal);
+    const seconds = read.reduce((sum, { durationS }) => sum + durationS, 0);
+    const onSeconds = (done: number): void => progress(done / seconds, 'joining');
+    const encode = [...inputs, ...graph, ...encodeVideo, ...encodeAudio, ...asMp4, result];
+    await runWatchedFfmpeg(tools, encode, { signal, onSeconds });
     const duration_ms = await probeDurationMs(tools, result, signal);
     await media.upload(result, output_path, 'video/mp4');
     return { output_path, duration_ms };

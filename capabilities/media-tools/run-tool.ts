@@ -15,7 +15,7 @@ function describeExit(tool: string, code: number | null, stderr: string): Error 
 function run(
   tool: string,
   args: readonly string[],
-  signal: AbortSignal,
+  { signal, onStdout = () => undefined }: { signal: AbortSignal; onStdout?: (text: string) => void },
 ): Promise<{ readonly stdout: string; readonly stderr: string }> {
   return new Promise((resolve, reject) => {
     const printed = { stdout: '', stderr: '' };
@@ -24,6 +24,7 @@ function run(
     for (const name of ['stdout', 'stderr'] as const) {
       child[name].setEncoding('utf8').on('data', (text: string) => {
         printed[name] = (printed[name] + text).slice(-keptCharacters);
+        if (name === 'stdout') onStdout(text);
       });
     }
     child.once('error', (error) => {
@@ -51,18 +52,39 @@ export function inputFile(path: string, options: readonly string[] = []): readon
   return [...untrusted, ...options, '-i', path];
 }
 
+const common = ['-hide_banner', '-nostdin', '-nostats', '-y', '-threads', '2'];
+
 /** @returns what ffmpeg printed on stderr @throws Error with the end of it */
 export async function runFfmpeg(
   tools: MediaTools,
   args: readonly string[],
   signal: AbortSignal,
 ): Promise<string> {
-  const common = ['-hide_banner', '-nostdin', '-nostats', '-y', '-threads', '2'];
-  return (await run(tools.ffmpeg, [...common, ...args], signal)).stderr;
+  return (await run(tools.ffmpeg, [...common, ...args], { signal })).stderr;
+}
+
+export interface EncodingWatch {
+  readonly signal: AbortSignal;
+  /** Told twice a second how many seconds of the result there are. */
+  readonly onSeconds: (seconds: number) => void;
+}
+
+/** As `runFfmpeg`, of what takes long. */
+export async function runWatchedFfmpeg(
+  tools: MediaTools,
+  args: readonly string[],
+  { signal, onSeconds }: EncodingWatch,
+): Promise<string> {
+  const onStdout = (text: string): void => {
+    const last = [...text.matchAll(/^out_time_us=(\d+)$/gm)].at(-1)?.[1];
+    if (last !== undefined) onSeconds(Number(last) / 1_000_000);
+  };
+  const report = ['-progress', 'pipe:1'];
+  return (await run(tools.ffmpeg, [...common, ...report, ...args], { signal, onStdout })).stderr;
 }
 
 /** @returns what ffprobe printed, parsed */
 export async function runFfprobe(tools: MediaTools, path: string, signal: AbortSignal): Promise<unknown> {
   const args = ['-v', 'error', '-print_format', 'json', '-show_format', '-show_streams', ...inputFile(path)];
-  return JSON.parse((await run(tools.ffprobe, args, signal)).stdout);
+  return JSON.parse((await run(tools.ffprobe, args, { signal })).stdout);
 }

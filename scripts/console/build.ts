@@ -25,6 +25,8 @@ function compress(file: string): void {
   writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
 }
 
+// Whoever starts it may be a test, for which libraries would bring what only developers need.
+process.env.NODE_ENV = 'production';
 // Read before the build: what changes meanwhile makes the next start build again.
 const hash = hashConsoleSources(root);
 await build({ configFile: join(root, 'console', 'vite.config.ts'), logLevel: 'warn' });

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, it, vi } from 'vitest';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
-import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
+import { runFfmpeg, runWatchedFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 import { aFolder } from '../capability/support/folders.ts';
 
 it('kills ffmpeg when the signal aborts', async () => {
@@ -25,4 +25,14 @@ it('shows the end of what ffmpeg said when it fails', async () => {
   const { signal } = new AbortController();
   const run = runFfmpeg(tools, ['-i', '/no/such/file', '-f', 'null', '-'], signal);
   await expect(run).rejects.toThrow(/ffmpeg exited with 1: .*No such file/);
+});
+
+it('of what takes long it is told how many seconds there are', async () => {
+  const tools = await locateMediaTools(await aFolder());
+  const seconds: number[] = [];
+  const args = ['-f', 'lavfi', '-i', 'testsrc=duration=2', '-f', 'null', '-'];
+  const signal = new AbortController().signal;
+  await runWatchedFfmpeg(tools, args, { signal, onSeconds: (one) => seconds.push(one) });
+  expect(seconds.at(-1)).toBeCloseTo(2, 0);
+  expect(seconds).toEqual(seconds.toSorted((a, b) => a - b));
 });

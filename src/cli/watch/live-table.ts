@@ -3,11 +3,11 @@
  * table cannot drift from the truth. Fetches at most every quarter second, and slower when they are slow.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RunEvent } from '../../contracts/event.ts';
 import { type Run, terminalRunStates } from '../../contracts/run.ts';
 import type { Session } from '../client/session.ts';
 import { UnreachableError } from '../errors.ts';
 import { getRun } from '../input/run-reference.ts';
+import { createProgressBoard, type ProgressBoard } from './call-progress.ts';
 import { followEvents } from './follow-events.ts';
 import { createLiveBlock } from './live-block.ts';
 import { renderRunHead, renderSteps } from './run-table.ts';
@@ -19,14 +19,15 @@ interface View {
   changed: boolean;
   contact: boolean;
   ended: boolean;
-  /** What was told last, by step. */
-  readonly progress: Map<string, string>;
+  readonly board: ProgressBoard;
 }
 
-function renderView({ run, contact, progress }: View, { print, shell }: Session): string[] {
+function renderView({ run, contact, board }: View, { print, shell }: Session): string[] {
   const width = shell.stdout.columns || 80;
   const height = (shell.stdout.rows || 24) - 4;
-  const layout = { style: print.style, width, height, now: shell.now(), progress };
+  const now = shell.now();
+  const progressOf = (stepId: string): string => board.describe(stepId, now);
+  const layout = { style: print.style, width, height, now, progressOf };
   const trouble = contact ? [] : [print.style.yellow('contact lost, trying again')];
   return [renderRunHead(run, layout), '', ...renderSteps(run.steps, layout), ...trouble];
 }
@@ -57,19 +58,11 @@ async function draw(view: View, session: Session, signal: AbortSignal): Promise<
   }
 }
 
-/** `40%  encoding` */
-function noteProgress({ progress }: View, { type, step_id, item, data }: RunEvent): void {
-  if (type !== 'step.progress' || step_id === undefined || item !== undefined) return;
-  const told = data as { readonly progress: number; readonly message?: string };
-  const percent = `${Math.round(told.progress * 100)}%`;
-  progress.set(step_id, told.message === undefined ? percent : `${percent} ${told.message}`);
-}
-
 /** Returns when the run has ended or `signal` is aborted. */
 export async function showLiveTable(session: Session, runId: string, signal: AbortSignal): Promise<void> {
   const { value: run } = await getRun(session.client, runId);
   if (terminalRunStates.has(run.state)) return;
-  const view: View = { run, changed: false, contact: true, ended: false, progress: new Map() };
+  const view: View = { run, changed: false, contact: true, ended: false, board: createProgressBoard() };
   const over = new AbortController();
   const stop = AbortSignal.any([signal, over.signal]);
   const listen = async (): Promise<void> => {
@@ -77,7 +70,7 @@ export async function showLiveTable(session: Session, runId: string, signal: Abo
       view.contact = state === 'back';
     };
     for await (const event of followEvents(session.client, runId, { signal: stop, onContact })) {
-      noteProgress(view, event);
+      view.board.note(event, session.shell.now());
       view.changed = true;
     }
     view.ended = true;

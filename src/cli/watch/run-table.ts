@@ -9,7 +9,7 @@ export interface RunTableLayout extends TableLayout {
   readonly height: number;
   readonly now: number;
   /** How far calls under way have come, by step. */
-  readonly progress?: ReadonlyMap<string, string>;
+  readonly progressOf?: (stepId: string) => string;
 }
 
 const columns: readonly Column[] = [
@@ -69,8 +69,8 @@ function describeItems(items: NonNullable<RunStep['items']>): string {
   return `${done} of ${all} items done${named.join('')}`;
 }
 
-function renderStep(step: RunStep, { style, now, progress }: RunTableLayout): string[] {
-  const told = step.state === 'running' ? progress?.get(step.id) : undefined;
+function renderStep(step: RunStep, { style, now, progressOf }: RunTableLayout): string[] {
+  const told = step.state === 'running' ? progressOf?.(step.id) : undefined;
   return [
     step.id,
     `${formatState(step.state, style)}${step.awaiting === undefined ? '' : ` (${step.awaiting})`}`,

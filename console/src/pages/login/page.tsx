@@ -25,6 +25,8 @@ export function LoginPage(): ReactElement {
     const code = readCode(location.hash);
     if (code === null || tried.current) return;
     tried.current = true;
+    const wanted = new URLSearchParams(location.search).get('next');
+    if (wanted !== null) sessionStorage.setItem('capstan.next', wanted);
     history.replaceState(null, '', location.pathname);
     void tryProof({ code });
   }, []);

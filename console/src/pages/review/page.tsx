@@ -84,7 +84,7 @@ function ToDecide({ review }: { readonly review: Review }): ReactElement {
           <Button
             look="primary"
             className="h-9 px-4"
-            disabled={missing !== null || decide.isPending}
+            disabled={missing !== null || decide.isPending || !claim.isSettled}
             onClick={() => decide.mutate()}
           >
             {decide.isPending ? 'Sending …' : 'Decide'}

@@ -120,7 +120,7 @@ function NewKey(): ReactElement {
             name="scopes"
             required
             defaultValue="run:read run:write pipeline:read"
-            className={`${fieldClass} font-mono`}
+            className={`${fieldClass} w-full min-w-0 font-mono`}
           />
         </label>
         <Button type="submit" look="primary" disabled={create.isPending}>

@@ -47,7 +47,7 @@ export function SkillsPage(): ReactElement {
             );
             if (shown.length === 0) {
               return (
-                <EmptyState title="No skills yet" command="npx capstan demo --learning">
+                <EmptyState title="No skills yet" command="npm run demo -- learning">
                   A skill is learnt when a correction works: from a model, or from a person who leaves
                   "remember as a skill" on.
                 </EmptyState>
@@ -87,7 +87,9 @@ function SkillTable({ skills }: { readonly skills: readonly Skill[] }): ReactEle
               {skill.flagged ? (
                 <span className="ml-2 rounded bg-waiting-soft px-1.5 text-xs text-waiting">wants a look</span>
               ) : null}
-              <div className="line-clamp-1 max-w-xl text-xs text-muted">{skill.instructions}</div>
+              <div className="line-clamp-1 max-w-36 break-all text-xs sm:max-w-xl text-muted">
+                {skill.instructions}
+              </div>
             </td>
             <td>
               <ConfidenceBar skill={skill} />

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { createProgressBoard } from '../../../src/cli/watch/call-progress.ts';
+import type { RunEvent } from '../../../src/contracts/event.ts';
+
+function anEvent(type: RunEvent['type'], data: object = {}): RunEvent {
+  return { seq: 1, at: '2026-01-01T00:00:00Z', run_id: 'run_1', type, step_id: 'a', data } as RunEvent;
+}
+
+function progress(fraction: number): RunEvent {
+  return anEvent('step.progress', { progress: fraction, message: 'encoding' });
+}
+
+test('what an instance has said last stands until the step goes on', () => {
+  const board = createProgressBoard();
+  expect(board.describe('a', 0)).toBe('');
+  board.note(progress(0.123), 0);
+  expect(board.describe('a', 100)).toBe('12 % encoding');
+  board.note(anEvent('step.succeeded'), 200);
+  expect(board.describe('a', 200)).toBe('');
+});
+
+test('silence is shown when it is unusual for the instance', () => {
+  const board = createProgressBoard();
+  board.note(progress(0.1), 0);
+  board.note(progress(0.2), 4_000);
+  expect(board.describe('a', 16_000)).toBe('20 % encoding');
+  expect(board.describe('a', 16_001)).toBe('20 % encoding, silent for 12.0s');
+});
