@@ -4,6 +4,7 @@
  */
 import { type CallProgress, readProgress } from '../core/call/progress.ts';
 import { isPlainObject } from '../core/json-type.ts';
+import { largeTextBytes } from '../core/turns.ts';
 import type { InstanceAnswer, InstanceAnswerHead, LineFilter } from './send-request.ts';
 
 /** A longer line is no progress. */
@@ -55,9 +56,13 @@ export function createProgressLines(tell: (progress: CallProgress) => void): Lin
   };
 }
 
-function parseBody(body: Buffer | null): Readonly<Record<string, unknown>> {
+/** A longer answer is no refusal; its values are counted before it is parsed, which is not done here. */
+const longestRefusal = largeTextBytes;
+
+function readRefusal(body: Buffer | null): Readonly<Record<string, unknown>> {
+  if (body === null || body.length >= longestRefusal) return {};
   try {
-    const value: unknown = JSON.parse(body?.toString('utf8') ?? '');
+    const value: unknown = JSON.parse(body.toString('utf8'));
     return isPlainObject(value as never) ? (value as Record<string, unknown>) : {};
   } catch {
     return {};
@@ -66,7 +71,7 @@ function parseBody(body: Buffer | null): Readonly<Record<string, unknown>> {
 
 /** What would have been answered without progress. */
 export function toOrdinaryAnswer({ status, headers, body }: InstanceAnswer): InstanceAnswer {
-  const { ok, status: said, retry_after_s, error_code } = parseBody(body);
+  const { ok, status: said, retry_after_s, error_code } = readRefusal(body);
   const isRefusal = ok === false && typeof said === 'number' && said >= 400 && said <= 599;
   return {
     status: isRefusal ? Math.trunc(said) : status,

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createProgressLines, isProgressive, toOrdinaryAnswer } from '../../src/clients/progress-lines.ts';
 import type { CallProgress } from '../../src/core/call/progress.ts';
+import { countProcessorMs } from '../support/processor-time.ts';
 
 /** What is told, and what stays, of a text that comes in these pieces. */
 function read(pieces: readonly Buffer[]) {
@@ -44,6 +45,18 @@ test.each([
 test('a message is one short line', () => {
   const { told } = read([Buffer.from(`{"progress":0,"message":"a\\nb${'x'.repeat(300)}"}\n`)]);
   expect(told[0]?.message).toMatch(/^a bx{197}$/);
+});
+
+test('half a character in a message is replaced, also where the message is cut', () => {
+  const { told } = read([Buffer.from(`{"progress":0,"message":"\\ud800${'x'.repeat(198)}😀"}\n`)]);
+  expect(told[0]?.message).toBe(`\ufffd${'x'.repeat(198)}\ufffd`);
+});
+
+test('an answer of many values is left to whoever counts them', () => {
+  const body = Buffer.from(`{"ok":false,"status":503,"a":[${'[],'.repeat(4_000_000)}[]]}`);
+  const spentMs = countProcessorMs();
+  expect(toOrdinaryAnswer({ status: 200, headers: {}, body })).toMatchObject({ status: 200, body });
+  expect(spentMs()).toBeLessThan(100);
 });
 
 test('what fails in the end says its status there', () => {

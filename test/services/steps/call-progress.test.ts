@@ -1,6 +1,7 @@
 /** Progress that an instance tells while it works: in the log of the run, for whoever executes the step, and no more. */
 import { expect, test } from 'vitest';
 import type { CallProgress } from '../../../src/core/call/progress.ts';
+import { insertProgressNote } from '../../../src/db/step/step-progress-note.ts';
 import { createCallProgressLog } from '../../../src/services/steps/call-progress.ts';
 import { aRun } from '../../support/factories.ts';
 import type { Handler } from '../../support/fleet.ts';
@@ -45,6 +46,7 @@ test('is a line of the log, and the answer is as ever', async () => {
 test('is written at most twice a second, the last one always, and not after the end', async () => {
   const run = await aRun(world.db, { project_id: world.projectId() });
   await world.db('event').where({ type: 'step.progress' }).delete();
+  await world.db('step').insert({ run_id: run.run_id, step_id: 'b', state: 'running' });
   const told: number[] = [];
   const key = { run_id: run.run_id, step_id: 'b', item: 0, revision: 0 };
   const log = createCallProgressLog(world.db, key, ({ progress }) => told.push(progress));
@@ -59,4 +61,15 @@ test('is written at most twice a second, the last one always, and not after the 
   log.stop();
   log.note({ progress: 1 });
   expect((await notes()).length).toBe(2);
+});
+
+test('of a step that has ended nothing is written any more', async () => {
+  const { run_id } = await aRun(world.db, { project_id: world.projectId() });
+  await world.db('step').insert({ run_id, step_id: 'c', state: 'running' });
+  const before = (await notes()).length;
+  const note = () => insertProgressNote(world.db, { run_id, step_id: 'c', item: 0 }, { progress: 0.5 });
+  await note();
+  await world.db('step').where({ run_id }).update({ state: 'cancelled', finished_at: new Date() });
+  await note();
+  expect((await notes()).length).toBe(before + 1);
 });
