@@ -94,7 +94,7 @@ function requestBody(body: BodyKind): ZodOpenApiOperationObject['requestBody'] {
 }
 
 const ProjectChoice = z.object({
-  project_id: z.string().max(128).optional().meta({ description: 'Instead of `X-Project-ID`.' }),
+  project_id: z.string().optional().meta({ description: 'Instead of `X-Project-ID`.' }),
 });
 
 /** What is read takes `project_id` too, where a header cannot be sent. */

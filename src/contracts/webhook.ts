@@ -12,9 +12,9 @@ export const WebhookEvent = z
 export type WebhookEvent = z.infer<typeof WebhookEvent>;
 
 const WebhookUrl = z
-  .string()
+  .url({ protocol: /^https?$/ })
   .max(2_048)
-  .refine((text) => URL.canParse(text), { error: 'is no URL' });
+  .meta({ description: 'http or https without user and fragment, where `ALLOWED_CIDRS` lets instances be.' });
 
 /** Body of `POST /v1/webhooks`. */
 export const WebhookRequest = z
