@@ -13,6 +13,9 @@ export function readProgress(value: unknown): CallProgress | null {
   const { progress, message, ...rest } = value as Record<string, unknown>;
   if (typeof progress !== 'number' || !(progress >= 0 && progress <= 1)) return null;
   if (Object.keys(rest).length > 0 || (message !== undefined && typeof message !== 'string')) return null;
-  const shown = message?.slice(0, longestMessage).replace(/\p{Cc}/gu, ' ').replace(/\p{Cs}/gu, '\uFFFD');
+  const shown = message
+    ?.slice(0, longestMessage)
+    .replace(/\p{Cc}/gu, ' ')
+    .replace(/\p{Cs}/gu, '\uFFFD');
   return shown === undefined ? { progress } : { progress, message: shown };
 }
