@@ -210,6 +210,21 @@ describe('the log of a run', () => {
     expect(rest).toEqual(all.slice(1));
   });
 
+  test('is told to its end although another transaction holds it back', async () => {
+    const other = await api.db.transaction();
+    await other.raw('select pg_current_xact_id()');
+    const run = await submitted();
+    await end(run);
+    const frames = readFrames(await stream(run));
+    const first = frames.next();
+    // Meanwhile the stream looks for what there is.
+    for (let n = 0; n < 5; n++) await api.call(`/v1/runs/${run.run_id}/events`);
+    await other.commit();
+    const told = [(await first).value?.event];
+    for await (const { event } of frames) told.push(event);
+    expect(told).toEqual(['run.queued', 'run.succeeded']);
+  });
+
   test('is not followed for a request that wants no body', async () => {
     const run = await submitted();
     const queries = () => api.log.filter((line) => line.includes('"method":"HEAD"')).length;

@@ -49,6 +49,15 @@ export async function findPosition(db: Db, runId: string, seq: number): Promise<
   return { seq, ...(rows[0] ?? logEnd) };
 }
 
+/** Whether the log goes on behind a number, readable already or not yet. */
+export async function hasEventsBehind(db: Db, runId: string, seq: number): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    'select 1 from event where run_id = ? offset ? limit 1',
+    [runId, seq],
+  );
+  return rows.length > 0;
+}
+
 /** Behind everything. */
 const logEnd = { xid: '18446744073709551615', id: '9223372036854775807' };
 

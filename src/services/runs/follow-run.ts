@@ -3,7 +3,7 @@ import { type EventPage, type RunEvent, terminalEvents } from '../../contracts/e
 import { type RunState, terminalRunStates } from '../../contracts/run.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import { confirmPosition, type LogPosition, listEvents } from '../../db/run/event.ts';
+import { confirmPosition, hasEventsBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import { decodeCursor, type PageRequest, refuseCursor, toPage } from '../cursor.ts';
 import { type EventFeed, toRunEvent } from './event-feed.ts';
@@ -41,11 +41,9 @@ async function readPage(db: Db, runId: string, { after, cursor, limit }: EventQu
 export function createFollowRun({ db, feed, readState }: FollowDependencies) {
   /** Ends after the run's last event. */
   async function* watch(key: RunKey, after: number, signal: CancelSignal): AsyncGenerator<RunEvent> {
-    const state = await readState(key);
-    if (terminalRunStates.has(state)) {
-      const [next] = await listEvents(db, key.run_id, { before: null, after, limit: 1 });
-      if (next === undefined) return;
-    }
+    const hasEnded = terminalRunStates.has(await readState(key));
+    // What another transaction still holds back comes soon.
+    if (hasEnded && !(await hasEventsBehind(db, key.run_id, after))) return;
     for await (const event of feed.watch(key.run_id, after, signal)) {
       yield event;
       if (terminalEvents.has(event.type)) return;
