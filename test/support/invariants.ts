@@ -75,6 +75,7 @@ async function findChangedDecisions(db: Db): Promise<string[]> {
   for (let after = ''; ; ) {
     const rows: { attempt_id: string; endpoint: string; inputs: JsonObject }[] = await db('attempt')
       .where('attempt_id', '>', after)
+      .whereNotNull('inputs') // a row that only prevents a claim was not chosen
       .orderBy('attempt_id')
       .limit(1_000)
       .select('attempt_id', 'endpoint', 'inputs');
