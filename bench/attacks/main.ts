@@ -6,6 +6,7 @@ import { type Place, runBench } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
 import { attacks, type Target } from './attacks.ts';
+import { collectorEnvironment } from './process-size.ts';
 import { type AttackFigures, isAsLarge, livezMs, playRounds } from './rounds.ts';
 
 const { values } = parseArgs({
@@ -29,6 +30,7 @@ async function startTarget(place: Place): Promise<{ target: Target; pid: number 
     ...createEnvironment(place, { databaseUrl: direct.href, temporalAddress, port }),
     LOG_LEVEL: 'silent',
     RATE_LIMITS: 'on',
+    ...collectorEnvironment,
   };
   const url = `http://127.0.0.1:${port}`;
   const spec = describeServer({ dataDir: place.dataDir, environment }, url);

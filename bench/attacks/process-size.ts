@@ -8,27 +8,36 @@ export interface ProcessSize {
 
 const pageBytes = 4_096;
 
+/** Environment of a process that is told to collect before it is measured. */
+export const collectorEnvironment = {
+  NODE_OPTIONS: `--import=${new URL('collect-on-signal.mjs', import.meta.url)}`,
+};
+
 /** Of a process on Linux. */
-export function measureProcess(pid: number): ProcessSize {
+function measureProcess(pid: number): ProcessSize {
   const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
   return { residentMib: (pages * pageBytes) / 1_048_576, descriptors: readdirSync(`/proc/${pid}/fd`).length };
 }
 
-/** The collector is in no hurry. @returns the least that was seen, at the latest after `waitMs` */
-export async function settleProcess(
+/**
+ * Measures a process of `collectorEnvironment` by what it keeps.
+ * @returns the least that was seen, at the latest after `waitMs`: emptied pages go back to the system a little later
+ */
+export async function measureKept(
   pid: number,
   isEnough: (size: ProcessSize) => boolean,
   waitMs: number,
 ): Promise<ProcessSize> {
   const deadline = performance.now() + waitMs;
   let least = measureProcess(pid);
-  while (!isEnough(least) && performance.now() < deadline) {
-    await sleep(250);
+  do {
+    process.kill(pid, 'SIGUSR2');
+    await sleep(500);
     const { residentMib, descriptors } = measureProcess(pid);
     least = {
       residentMib: Math.min(least.residentMib, residentMib),
       descriptors: Math.min(least.descriptors, descriptors),
     };
-  }
+  } while (!isEnough(least) && performance.now() < deadline);
   return least;
 }

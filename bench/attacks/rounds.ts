@@ -1,7 +1,7 @@
 /** Attacks in rounds, with `/livez` and the size of the process beside them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answers, type Attack, attacks, type Target } from './attacks.ts';
-import { measureProcess, type ProcessSize, settleProcess } from './process-size.ts';
+import { measureKept, type ProcessSize } from './process-size.ts';
 import { type LivezFigures, watchLivez } from './watch-livez.ts';
 
 export interface AttackFigures extends LivezFigures {
@@ -17,7 +17,7 @@ export interface RoundFigures {
 
 /** `/livez` answers within this, whatever is sent. */
 export const livezMs = 300;
-/** What a process may be larger by: the collector leaves pages that it has emptied with the process. */
+/** What a process may be larger by: pages with one object left in them stay with the process. */
 export const growthMib = 64;
 const growthDescriptors = 20;
 
@@ -28,6 +28,7 @@ export function isAsLarge(before: ProcessSize, after: ProcessSize): boolean {
   );
 }
 
+const settleMs = 5_000;
 /** The flood has used up what the key may send at once. */
 const refillMs = 5_000;
 
@@ -55,10 +56,10 @@ export async function playRounds(
   const livez = watchLivez(target.url);
   try {
     await playAll(target, livez, some);
-    const before = measureProcess(pid);
+    const before = await measureKept(pid, () => false, settleMs);
     const figures: AttackFigures[] = [];
     for (let round = 0; round < rounds; round++) figures.push(...(await playAll(target, livez, some)));
-    const after = await settleProcess(pid, (size) => isAsLarge(before, size), 30_000);
+    const after = await measureKept(pid, (size) => isAsLarge(before, size), 6 * settleMs);
     return { figures, before, after };
   } finally {
     await livez.stop();

@@ -1,5 +1,6 @@
 /** The short form of `npm run bench:attacks`: one round, on a server of its own. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { collectorEnvironment } from '../../bench/attacks/process-size.ts';
 import { isAsLarge, livezMs, playRounds } from '../../bench/attacks/rounds.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -13,7 +14,7 @@ beforeAll(async () => {
   await capstan.killServer('SIGKILL');
   const url = new URL(capstan.databaseUrl);
   url.host = database.address;
-  await capstan.startServer({ DATABASE_URL: url.href });
+  await capstan.startServer({ DATABASE_URL: url.href, ...collectorEnvironment });
 });
 afterAll(async () => {
   await capstan?.stop();
