@@ -3,11 +3,10 @@ import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { readInputs } from '../../../src/core/routing/replay.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { fieldClass } from '../shared/parts.tsx';
+import { PriorityField } from '../shared/priority-field.tsx';
 import { DecisionLanes } from './decision-lanes.tsx';
 import { shortEndpoint } from './lanes-model.ts';
 import { changeNothing, chooseWith, type WhatIfChange, winnerOf } from './what-if-model.ts';
-
-const priorities = ['interactive', 'standard', 'batch'] as const;
 
 /** The same decision while what it depends on is moved; `choose` itself answers. */
 export function WhatIf({
@@ -24,20 +23,7 @@ export function WhatIf({
   return (
     <section aria-label="What if" className="rounded-md border border-line bg-ground p-3 text-sm">
       <div className="mb-3 flex flex-wrap items-center gap-3">
-        <label className="flex items-center gap-1.5">
-          Priority
-          <select
-            className={fieldClass}
-            value={change.priority}
-            onChange={({ target }) =>
-              setChange({ ...change, priority: priorities.find((one) => one === target.value) ?? 'standard' })
-            }
-          >
-            {priorities.map((priority) => (
-              <option key={priority}>{priority}</option>
-            ))}
-          </select>
-        </label>
+        <PriorityField value={change.priority} onChange={(priority) => setChange({ ...change, priority })} />
         <label className="flex items-center gap-1.5">
           Ceiling
           <input

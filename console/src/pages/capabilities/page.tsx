@@ -4,7 +4,8 @@ import { type ReactElement, useState } from 'react';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { InstanceTile } from '../../fleet/instance-tile.tsx';
 import { usePolling } from '../../live/live.tsx';
-import { EmptyState, fieldClass, PageHead } from '../../shared/parts.tsx';
+import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
+import { EmptyState, PageHead } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
 /** The fleet: every capability with its instances, live. */
@@ -16,20 +17,12 @@ export function CapabilitiesPage(): ReactElement {
       <PageHead
         title="Capabilities"
         about="What can be called, and who offers it: how many slots are taken, how fast and at which price."
-        actions={
-          <input
-            data-filter
-            aria-label="Filter capabilities"
-            placeholder="Filter …"
-            className={`${fieldClass} w-44`}
-            value={text}
-            onChange={({ target }) => setText(target.value)}
-          />
-        }
+        actions={<FilterField label="Filter capabilities" value={text} onChange={setText} />}
       />
       <QueryView query={query}>
         {({ items }) => {
           const shown = items.filter(({ name }) => name.includes(text));
+          if (shown.length === 0 && text !== '') return <NothingMatches text={text} />;
           if (shown.length === 0) {
             return (
               <EmptyState

@@ -1,15 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactElement, useDeferredValue, useState } from 'react';
 import type { CapabilitySpec } from '../../../../src/contracts/capability.ts';
-import type { Json } from '../../../../src/contracts/primitives.ts';
+import type { Json, Priority } from '../../../../src/contracts/primitives.ts';
 import { askRoute } from '../../api/capabilities.ts';
 import { DecisionLanes } from '../../decision/decision-lanes.tsx';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { createValue } from '../../form/schema-model.ts';
-import { fieldClass, Panel } from '../../shared/parts.tsx';
+import { Panel } from '../../shared/parts.tsx';
+import { PriorityField } from '../../shared/priority-field.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-
-const priorities = ['interactive', 'standard', 'batch'] as const;
 
 /** Where a call with this input would go now, and why not elsewhere; nothing is called. */
 export function WhyTab({
@@ -21,7 +20,7 @@ export function WhyTab({
 }): ReactElement {
   const schema = spec?.input ?? {};
   const [input, setInput] = useState<Json>(() => createValue(schema, schema));
-  const [priority, setPriority] = useState<string>('standard');
+  const [priority, setPriority] = useState<Priority>('standard');
   const asked = useDeferredValue(JSON.stringify(input));
   const query = useQuery({
     queryKey: ['route', name, asked, priority],
@@ -33,18 +32,9 @@ export function WhyTab({
     <div className="grid items-start gap-4 lg:grid-cols-2">
       <Panel title="For this input">
         <SchemaForm label="Input" schema={schema} value={input} onChange={setInput} />
-        <label className="mt-4 flex items-center gap-2 border-t border-line pt-3 text-sm">
-          Priority
-          <select
-            className={fieldClass}
-            value={priority}
-            onChange={({ target }) => setPriority(target.value)}
-          >
-            {priorities.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-        </label>
+        <div className="mt-4 border-t border-line pt-3 text-sm">
+          <PriorityField value={priority} onChange={setPriority} />
+        </div>
       </Panel>
       <Panel title="The router would choose">
         <QueryView query={query}>

@@ -5,17 +5,10 @@ import type { LedgerEntry } from '../../../../src/contracts/money.ts';
 import { ledgerQuery, toLedgerPath } from '../../api/money.ts';
 import { readProject } from '../../api/project.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
+import { CursorPager } from '../../shared/cursor-pager.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { formatAmount } from '../../shared/money.ts';
-import {
-  Button,
-  EmptyState,
-  fieldClass,
-  linkClass,
-  PageHead,
-  Panel,
-  tableClass,
-} from '../../shared/parts.tsx';
+import { EmptyState, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { formatExact } from '../../shared/time.ts';
 
@@ -85,17 +78,7 @@ export function LedgerPage(): ReactElement {
                 <section className="scrolls" tabIndex={0} aria-label="Entries">
                   <Entries entries={items} />
                 </section>
-                <nav aria-label="Pages" className="flex justify-end gap-2 border-t border-line p-2">
-                  <Button disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
-                    Newer
-                  </Button>
-                  <Button
-                    disabled={next_cursor === null}
-                    onClick={() => setCursors([...cursors, next_cursor ?? ''])}
-                  >
-                    Older
-                  </Button>
-                </nav>
+                <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={setCursors} />
               </>
             )
           }

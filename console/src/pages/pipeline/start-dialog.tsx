@@ -2,16 +2,15 @@ import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
-import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
+import type { Json, JsonObject, Priority } from '../../../../src/contracts/primitives.ts';
 import { startRun } from '../../api/runs.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { createValue } from '../../form/schema-model.ts';
 import { Dialog } from '../../shared/dialog.tsx';
 import { Button, fieldClass } from '../../shared/parts.tsx';
+import { PriorityField } from '../../shared/priority-field.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { toPointerErrors } from './problem-errors.ts';
-
-const priorities = ['interactive', 'standard', 'batch'] as const;
 
 /** A run of this version: the job by the fields of its schema. */
 export function StartDialog({
@@ -24,7 +23,7 @@ export function StartDialog({
   const { definition, pipeline, version } = stored;
   const schema: JsonObject = definition.job_schema ?? {};
   const [job, setJob] = useState<Json>(() => createValue(schema, schema));
-  const [priority, setPriority] = useState<string>(definition.priority ?? 'standard');
+  const [priority, setPriority] = useState<Priority>(definition.priority ?? 'standard');
   const [ceiling, setCeiling] = useState('');
   const navigate = useNavigate();
   const start = useMutation({
@@ -58,18 +57,7 @@ export function StartDialog({
           onChange={setJob}
         />
         <div className="flex flex-wrap gap-3 border-t border-line pt-3 text-sm">
-          <label className="flex items-center gap-1.5">
-            Priority
-            <select
-              className={fieldClass}
-              value={priority}
-              onChange={({ target }) => setPriority(target.value)}
-            >
-              {priorities.map((one) => (
-                <option key={one}>{one}</option>
-              ))}
-            </select>
-          </label>
+          <PriorityField value={priority} onChange={setPriority} />
           <label className="flex items-center gap-1.5">
             Ceiling, USD
             <input

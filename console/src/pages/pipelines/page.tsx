@@ -4,8 +4,9 @@ import { type ReactElement, useState } from 'react';
 import type { PipelineSummary } from '../../../../src/contracts/pipeline.ts';
 import { pipelinesQuery } from '../../api/pipelines.ts';
 import { Ago } from '../../shared/ago.tsx';
+import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
 import { Icon } from '../../shared/icon.tsx';
-import { EmptyState, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
+import { EmptyState, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
 export function PipelinesPage(): ReactElement {
@@ -18,14 +19,7 @@ export function PipelinesPage(): ReactElement {
         about="Graphs of steps in versions that never change. A version is written, checked and tried here before it is stored."
         actions={
           <>
-            <input
-              data-filter
-              aria-label="Filter pipelines"
-              placeholder="Filter …"
-              className={`${fieldClass} w-40`}
-              value={text}
-              onChange={({ target }) => setText(target.value)}
-            />
+            <FilterField label="Filter pipelines" value={text} onChange={setText} />
             <Link
               to="/pipelines/$name/edit"
               params={{ name: 'new' }}
@@ -41,7 +35,7 @@ export function PipelinesPage(): ReactElement {
         <QueryView query={query}>
           {({ items }) => {
             const shown = items.filter(({ pipeline }) => pipeline.includes(text));
-            if (shown.length === 0) return <NoPipelines isFiltered={text !== ''} />;
+            if (shown.length === 0) return text === '' ? <NoPipelines /> : <NothingMatches text={text} />;
             return <PipelineTable pipelines={shown} />;
           }}
         </QueryView>
@@ -50,9 +44,7 @@ export function PipelinesPage(): ReactElement {
   );
 }
 
-function NoPipelines({ isFiltered }: { readonly isFiltered: boolean }): ReactElement {
-  if (isFiltered)
-    return <EmptyState title="No pipeline has that name">Another spelling may find it.</EmptyState>;
+function NoPipelines(): ReactElement {
   return (
     <EmptyState title="No pipelines yet" command="npx capstan run examples/concat/pipeline.yaml --watch">
       A pipeline says which capabilities are called, in which order and with what.{' '}

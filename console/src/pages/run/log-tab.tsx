@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactElement, useState } from 'react';
 import { eventsQuery } from '../../api/runs.ts';
-import { fieldClass } from '../../shared/parts.tsx';
+import { FilterField } from '../../shared/filter-field.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { EventList } from './event-list.tsx';
 import { matchesText } from './log-model.ts';
@@ -21,14 +21,7 @@ export function LogTab({ run, search, onSearch }: RunViewProps): ReactElement {
         return (
           <>
             <div className="mb-2 flex items-center gap-3">
-              <input
-                data-filter
-                aria-label="Filter the log"
-                placeholder="Filter …"
-                value={text}
-                onChange={({ target }) => setText(target.value)}
-                className={`${fieldClass} w-56`}
-              />
+              <FilterField label="Filter the log" value={text} onChange={setText} />
               <span className="figure text-sm text-muted">
                 {shown.length} of {events.length} lines
               </span>

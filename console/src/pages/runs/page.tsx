@@ -3,7 +3,8 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { runsQuery } from '../../api/runs.ts';
 import { usePolling } from '../../live/live.tsx';
-import { Button, EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
+import { CursorPager } from '../../shared/cursor-pager.tsx';
+import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { BulkBar } from './bulk-bar.tsx';
 import { RunFilters } from './filters.tsx';
@@ -42,17 +43,7 @@ export function RunsPage(): ReactElement {
             ) : (
               <>
                 <RunTable runs={items} chosen={chosen} onChoose={setChosen} />
-                <nav aria-label="Pages" className="flex justify-end gap-2 border-t border-line p-2">
-                  <Button disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
-                    Newer
-                  </Button>
-                  <Button
-                    disabled={next_cursor === null}
-                    onClick={() => setCursors([...cursors, next_cursor ?? ''])}
-                  >
-                    Older
-                  </Button>
-                </nav>
+                <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={setCursors} />
               </>
             )
           }

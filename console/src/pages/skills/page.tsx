@@ -4,7 +4,8 @@ import { type ReactElement, useState } from 'react';
 import type { Skill } from '../../../../src/contracts/skill.ts';
 import { skillsQuery } from '../../api/skills.ts';
 import { Ago } from '../../shared/ago.tsx';
-import { EmptyState, fieldClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
+import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
+import { EmptyState, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { ConfidenceBar } from './confidence-bar.tsx';
@@ -27,16 +28,7 @@ export function SkillsPage(): ReactElement {
       <PageHead
         title="Skills"
         about="What once cured a failure, kept with its evidence. The next failure like it is corrected without a model or a person."
-        actions={
-          <input
-            data-filter
-            aria-label="Filter skills"
-            placeholder="Filter …"
-            className={`${fieldClass} w-44`}
-            value={text}
-            onChange={({ target }) => setText(target.value)}
-          />
-        }
+        actions={<FilterField label="Filter skills" value={text} onChange={setText} />}
       />
       <Panel isTight>
         <QueryView query={query}>
@@ -45,6 +37,7 @@ export function SkillsPage(): ReactElement {
             const shown = sortSkills(skills).filter(({ pattern, instructions }) =>
               `${pattern.job_type} ${instructions}`.toLowerCase().includes(words),
             );
+            if (shown.length === 0 && text !== '') return <NothingMatches text={text} />;
             if (shown.length === 0) {
               return (
                 <EmptyState title="No skills yet" command="npm run demo -- learning">
