@@ -238,6 +238,17 @@ test('a worker that dies between its model call and the row repeats the correcti
   expect(await count('skill', { project_id: project })).toBe(1);
 });
 
+test('who waits goes on when the skill is there, although others that wait were there before', async () => {
+  world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
+  const fail = () => world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const [first, second, third] = [(await fail()).place, (await fail()).place, (await fail()).place];
+  let waiting: Advanced = third;
+  while (waiting.delay_ms === undefined) waiting = await world.advance(waiting);
+  await world.climb(first);
+  expect(await rowOf(second)).toMatchObject({ state: 'running' });
+  expect(await world.advance(waiting)).toMatchObject({ command: { type: 'execute', level: 0 } });
+});
+
 test('fifty that fail alike at once ask for one advice; 49 are repaired at level 0', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
   const from = world.provider.requests.length;

@@ -1,9 +1,9 @@
 /**
- * Many jobs that fail alike at once learn from one of them. Before the first advice is asked for, a ladder waits for an
- * earlier one of the same project, job type and error; when that one has ended, or a skill was made otherwise, it goes
- * back once to where the skill is of use: level 0 for a template, the first model for instructions alone.
+ * Many jobs that fail alike at once learn from one of them. Before the first advice is asked for, a ladder looks for a
+ * skill that was made since, and goes back once to where it is of use: level 0 for a template, the first model for
+ * instructions alone. While there is none, it waits for an earlier ladder of the same project, job type and error. The
+ * skill comes first: those that wait for the same one would else end one after the other, each waiting for the one before.
  */
-
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { mayApplyAtLevel0 } from '../../../core/skills/confidence.ts';
 import type { Db } from '../../../db/connect.ts';

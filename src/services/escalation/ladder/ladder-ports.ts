@@ -57,11 +57,11 @@ export function createLadderPorts(
         }
       : { kind: 'job', execute: (level) => dependencies.executeJob(toJob(row, ladder), level, call) },
     consultOthers: async () => {
-      const delay_ms = await waitForLeader(dependencies.db, { row, ladder, now });
-      if (delay_ms !== null) return { delay_ms };
       const signals = isStep ? (await readTask()).signals : row.signals;
       const level = await findWayBack(dependencies.matcher, { row, ladder, signals });
-      return level === null ? null : { level };
+      if (level !== null) return { level };
+      const delay_ms = await waitForLeader(dependencies.db, { row, ladder, now });
+      return delay_ms === null ? null : { delay_ms };
     },
     advise: async (command) => {
       const task = isStep ? await readTask() : null;
