@@ -20,7 +20,8 @@ interface RunCommandOptions extends CommonOptions {
   readonly budget?: number;
   readonly idempotencyKey?: string;
   readonly timeout?: number;
-  readonly mock?: string;
+  /** true: the one beside the pipeline. */
+  readonly mock?: string | true;
 }
 
 /** Options that need a server. */
@@ -39,7 +40,7 @@ const ofServer = [
 
 async function runMocked(
   target: string,
-  mock: string,
+  mock: string | true,
   options: RunCommandOptions,
   shell: Shell,
 ): Promise<void> {
@@ -117,7 +118,7 @@ export function registerRunCommand(program: Command, shell: Shell): void {
     .option('--budget <usd>', 'the most that the whole run may cost', readUsd)
     .option('--idempotency-key <key>', 'the same key starts the run once')
     .option('--bulk <file>', 'a run of the stored pipeline for each line, which is a job (JSON); - for stdin')
-    .option('--mock <file>', 'run it here, without a server, against the mocks of a file')
+    .option('--mock [file]', 'run it here, without a server, against mocks (default: mocks.yaml beside it)')
     .addHelpText('after', example)
     .action((target: string, options: RunCommandOptions) => run(target, options, shell));
   addCommonOptions(command);

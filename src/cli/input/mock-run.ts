@@ -16,14 +16,26 @@ import { showMockRun } from '../render/mock-run-view.ts';
 import { createPrinter, type Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 import { readJob } from './run-request.ts';
-import { isFileArgument, readSource, type SourceFile } from './source-file.ts';
+import { isFile, isFileArgument, readSource, type SourceFile } from './source-file.ts';
 
 export interface MockRunArguments {
   /** A file. */
   readonly target: string;
-  readonly mock: string;
+  /** true: the file `mocks.yaml` beside the pipeline. */
+  readonly mock: string | true;
   readonly job?: string;
   readonly json?: boolean;
+}
+
+const usualName = 'mocks.yaml';
+
+/** @throws UsageError when none is named and none lies beside the pipeline */
+async function findMocks({ target, mock }: Pick<MockRunArguments, 'target' | 'mock'>): Promise<string> {
+  if (!(await isFileArgument(target))) throw new UsageError(`--mock goes with a file; ${target} is none`);
+  if (mock !== true) return mock;
+  const beside = join(dirname(target), usualName);
+  if (await isFile(beside)) return beside;
+  throw new UsageError(`there is no ${beside}; --mock names another file, after the pipeline`);
 }
 
 /** @throws UsageError with the findings shown */
@@ -44,13 +56,12 @@ async function readMocksFile(path: string, shell: Shell, print: Printer): Promis
 }
 
 async function readPipelineFile(
-  { target }: MockRunArguments,
+  target: string,
   mocks: Mocks,
   pipelines: readonly PipelineDefinition[],
   shell: Shell,
   print: Printer,
 ): Promise<PipelineDefinition> {
-  if (!(await isFileArgument(target))) throw new UsageError(`--mock goes with a file; ${target} is none`);
   const source = await readSource(target, shell.stdin);
   const { definition, findings } = preparePipeline(source, mocks, pipelines);
   if (definition === null) throw refuseFindings(print, source, findings);
@@ -66,7 +77,7 @@ const mostFiles = 200;
 
 /** Those that the mocks name, and those in the folder of the pipeline. */
 async function readSubPipelines(
-  { target, mock }: MockRunArguments,
+  { target, mock }: { readonly target: string; readonly mock: string },
   { pipelines = [] }: Mocks,
   shell: Shell,
 ): Promise<PipelineDefinition[]> {
@@ -118,9 +129,11 @@ async function run(
 
 export async function runWithMocks(given: MockRunArguments, shell: Shell): Promise<void> {
   const print = createPrinter(shell);
-  const mocks = await readMocksFile(given.mock, shell, print);
-  const pipelines = await readSubPipelines(given, mocks, shell);
-  const definition = await readPipelineFile(given, mocks, pipelines, shell, print);
+  const { target } = given;
+  const mock = await findMocks(given);
+  const mocks = await readMocksFile(mock, shell, print);
+  const pipelines = await readSubPipelines({ target, mock }, mocks, shell);
+  const definition = await readPipelineFile(target, mocks, pipelines, shell, print);
   const job = (given.job === undefined ? (mocks.job ?? {}) : await readJob({ shell }, given)) as JsonObject;
   const result = await run(definition, job, mocks, pipelines);
   const differences = mocks.expect === undefined ? null : findDifferences(mocks.expect, result);

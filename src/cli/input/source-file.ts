@@ -63,9 +63,13 @@ export async function parseSource({ name, text, type }: SourceFile): Promise<unk
   }
 }
 
+export async function isFile(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isFile() ?? false;
+}
+
 /** Whether an argument that may be a file or a name means a file. */
 export async function isFileArgument(argument: string): Promise<boolean> {
   if (argument === '-' || /\.(ya?ml|json)$/i.test(argument)) return true;
-  const found = await stat(argument).catch(() => undefined);
-  return found?.isFile() ?? false;
+  return isFile(argument);
 }

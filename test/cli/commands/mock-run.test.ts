@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
 import { aShell } from '../support/shell.ts';
@@ -37,6 +37,24 @@ describe('capstan run --mock', () => {
     expect(seen.stdout).toContain('"hello ada"');
     expect(seen.exitCode).toBe(0);
     expect((await run(says, { words: ['--job', '{}'] })).exitCode).toBe(1);
+  });
+
+  it('takes mocks.yaml beside the pipeline when no file is named, and says so when there is none', async () => {
+    await run(`job: { name: ada }\n${says}`);
+    const file = join(folder, 'pipeline.yaml');
+    const mocked = async (...words: string[]) => {
+      const { shell, seen } = aShell();
+      await runCapstan(['run', ...words], shell);
+      return seen;
+    };
+    const seen = await mocked(file, '--mock', '--json');
+    expect(JSON.parse(seen.stdout)).toMatchObject({ outcome: 'succeeded', output: 'hello ada' });
+    const alone = join(await mkdtemp(join(folder, 'alone-')), 'pipeline.yaml');
+    await writeFile(alone, pipeline);
+    const missing = await mocked(alone, '--mock');
+    expect(missing.exitCode).toBe(1);
+    expect(missing.stderr).toContain(`there is no ${join(dirname(alone), 'mocks.yaml')}`);
+    expect((await mocked('greet', '--mock')).stderr).toContain('--mock goes with a file; greet is none');
   });
 
   it('answers everything as JSON', async () => {
