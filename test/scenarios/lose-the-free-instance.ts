@@ -11,6 +11,7 @@ import { startLoad } from './load.ts';
 import { countEnds, manyOrders, patient } from './orders.ts';
 import type { Outcome } from './outcome.ts';
 import type { Stage } from './stage.ts';
+import { waitForAnswers } from './wait-for-answer.ts';
 
 export interface Lost extends Outcome {
   /** Calls that were let through to see whether the free instance works again. */
@@ -36,21 +37,6 @@ async function assemble(stage: Stage, capability: string): Promise<Cast> {
 function startCalls(stage: Stage, { projectId, capability }: Cast) {
   const order = { projectId, capability, priority: 'interactive', ...patient } as const;
   return startLoad(stage, () => manyOrders(40, order), 4);
-}
-
-/** Waits until the free instance answers a call that began after now. */
-async function waitForAnswer({ db }: Stage, { free }: Cast): Promise<void> {
-  const { rows } = await db.raw<{ rows: [{ now: Date }] }>('select clock_timestamp() as now');
-  await waitFor(
-    'the free instance to be used',
-    () =>
-      db('attempt')
-        .where({ endpoint: free.endpoint, ambiguity: 'answered', state: 'settled' })
-        .whereNull('error')
-        .where('started_at', '>', rows[0].now)
-        .first(),
-    60_000,
-  );
 }
 
 function waitForInstance({ db }: Stage, { free }: Cast, what: string, condition: string): Promise<unknown> {
@@ -86,13 +72,13 @@ export async function killFreeInstance(stage: Stage, { times }: { readonly times
   const load = startCalls(stage, cast);
   try {
     for (let time = 0; time < times; time++) {
-      await waitForAnswer(stage, cast);
+      await waitForAnswers(stage.db, [cast.free]);
       await cast.fleet.kill();
       await waitForInstance(stage, cast, 'the free instance to be down', "state = 'down'");
       await cast.fleet.restart();
       await stage.register(cast.projectId, cast.free);
     }
-    await waitForAnswer(stage, cast);
+    await waitForAnswers(stage.db, [cast.free]);
   } finally {
     await load.end();
   }
@@ -104,11 +90,11 @@ export async function breakFreeInstance(stage: Stage): Promise<Lost> {
   const cast = await assemble(stage, 'break-the-free-instance');
   const load = startCalls(stage, cast);
   try {
-    await waitForAnswer(stage, cast);
+    await waitForAnswers(stage.db, [cast.free]);
     cast.fleet.setFailing(cast.free.port, true);
     await waitForInstance(stage, cast, 'its breaker to open', 'breaker_until is not null');
     cast.fleet.setFailing(cast.free.port, false);
-    await waitForAnswer(stage, cast);
+    await waitForAnswers(stage.db, [cast.free]);
   } finally {
     await load.end();
   }

@@ -6,6 +6,7 @@ import type { CallOrder, CallReport } from '../support/router-messages.ts';
 export function anOrder(order: Pick<CallOrder, 'projectId' | 'capability'> & Partial<CallOrder>): CallOrder {
   return {
     key: newId('call'),
+    isKeyed: false,
     isKeyNew: true,
     priority: 'standard',
     ceilingUsd: null,

@@ -25,7 +25,7 @@ export async function reviveEvictedInstance(stage: Stage): Promise<Revived> {
   );
   const order = { projectId, capability } as const;
   const refused = await stage.runEverywhere(manyOrders(8, { ...order, maxWaitMs: 0 }), 2);
-  const routers = await Promise.all(Array.from({ length: stage.places }, (_, place) => stage.router(place)));
+  const routers = await stage.routers();
   const startedAt = performance.now();
   await stage.registry.heartbeat(projectId, capability, { endpoint });
   const first = routers.map(async (router) =>

@@ -1,12 +1,23 @@
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
 import { useDatabase } from '../support/database.ts';
+import { askWithOneKey } from './ask-with-one-key.ts';
+import { crowdRouters } from './crowd-the-routers.ts';
 import { doWithoutMoney } from './do-without-money.ts';
+import { loseMostOfFleet } from './lose-most-of-a-fleet.ts';
 import { breakFreeInstance, killFreeInstance } from './lose-the-free-instance.ts';
+import { moveIntoPort } from './move-into-a-port.ts';
+import { passMidnight } from './pass-midnight.ts';
 import { raceForMoney } from './race-for-money.ts';
 import { reviveEvictedInstance } from './revive-an-evicted-instance.ts';
+import { sayGoodbyeLate } from './say-goodbye-late.ts';
+import { sendRouterAway } from './send-a-router-away.ts';
 import { shareIdleInstance } from './share-an-idle-instance.ts';
 import { spendLimit } from './spend-a-limit.ts';
 import { openStage, type Stage } from './stage.ts';
+
+/** The long form: `npm run faults:scenarios -- --times 20`. */
+const times = Number(process.env.TIMES ?? 1);
+vi.setConfig({ testTimeout: 60_000 * times });
 
 const { url } = useDatabase();
 let stage: Stage;
@@ -21,51 +32,65 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
+let startedAt = 0;
+beforeEach(() => {
+  startedAt = performance.now();
+});
+
+/** In the long form what an act came to is printed. */
+function shown<Figures extends object>(figures: Figures): Figures {
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+  const name = expect.getState().currentTestName;
+  if (times > 1) console.log(`${name}\n  ${seconds} s ${JSON.stringify(figures)}`);
+  return figures;
+}
+
 function total(ends: Readonly<Record<string, number>>): number {
   return Object.values(ends).reduce((sum, count) => sum + count, 0);
 }
 
-test('of 1,000 calls over four routers exactly as many succeed as the limit has units', async () => {
-  const { ends, account } = await spendLimit(stage, { calls: 1_000, units: 250 });
+test('of all calls over four routers exactly as many succeed as the limit has units', async () => {
+  const { ends, account } = shown(await spendLimit(stage, { calls: 1_000 * times, units: 250 * times }));
   const { budget_exhausted = 0, budget_reserved = 0, ...others } = ends;
-  expect(others).toEqual({ succeeded: 250 });
-  expect(budget_exhausted + budget_reserved).toBe(750);
-  expect(account).toEqual({ limitUsd: 250, spentUsd: 250, reservedUsd: 0 });
+  const limitUsd = 250 * times;
+  expect(others).toEqual({ succeeded: limitUsd });
+  expect(budget_exhausted + budget_reserved).toBe(3 * limitUsd);
+  expect(account).toEqual({ limitUsd, spentUsd: limitUsd, reservedUsd: 0 });
   expect(await stage.findViolations()).toEqual([]);
 });
 
 test('four routers with 100 calls at once never put two on the one free idle instance', async () => {
-  const { ends, most, free } = await shareIdleInstance(stage, { calls: 100 });
-  expect(ends).toEqual({ succeeded: 100 });
+  const { ends, most, free } = shown(await shareIdleInstance(stage, { calls: 100 * times }));
+  expect(ends).toEqual({ succeeded: 100 * times });
   expect(most).toBe(1);
   expect(free).toBeGreaterThan(0);
   expect(await stage.findViolations()).toEqual([]);
 });
 
 test('the free instance killed at work costs no caller a failure, and is used again after its restart', async () => {
-  const { ends, kills } = await killFreeInstance(stage, { times: 1 });
+  const { ends, kills } = shown(await killFreeInstance(stage, { times }));
   expect(ends).toEqual({ succeeded: total(ends) });
-  expect(kills).toBe(1);
+  expect(kills).toBe(times);
   expect(await stage.findViolations()).toEqual([]);
-}, 90_000);
+});
 
 test('an instance whose breaker opened comes back through one trial at a time', async () => {
-  const { ends, trials } = await breakFreeInstance(stage);
+  const { ends, trials } = shown(await breakFreeInstance(stage));
   expect(ends).toEqual({ succeeded: total(ends) });
   expect(trials).toBeGreaterThan(0);
   expect(await stage.findViolations()).toEqual([]);
-}, 90_000);
+});
 
 test('when the day’s money is gone, the free instance takes every call and nobody gets a 402', async () => {
-  const { before, ends, account } = await doWithoutMoney(stage, { calls: 100 });
+  const { before, ends, account } = shown(await doWithoutMoney(stage, { calls: 100 * times }));
   expect(before).toEqual({ succeeded: 8, budget_exhausted: 4 });
-  expect(ends).toEqual({ succeeded: 100 });
+  expect(ends).toEqual({ succeeded: 100 * times });
   expect(account).toEqual({ limitUsd: 8, spentUsd: 8, reservedUsd: 0 });
   expect(await stage.findViolations()).toEqual([]);
 });
 
 test('an evicted instance that sends a heartbeat is called by every router within 2 s', async () => {
-  const { whileEvicted, ends, afterMs } = await reviveEvictedInstance(stage);
+  const { whileEvicted, ends, afterMs } = shown(await reviveEvictedInstance(stage));
   expect(whileEvicted).toEqual({ no_instance: 8 });
   expect(ends).toEqual({ succeeded: 4 });
   expect(afterMs).toBeLessThan(2_000);
@@ -73,9 +98,15 @@ test('an evicted instance that sends a heartbeat is called by every router withi
 });
 
 test('a race of fixed prices and prices by time for one limit overspends nothing and leaves nothing reserved', async () => {
-  const race = { calls: 600, limitUsd: 6, cancelledShare: 0, unansweredShare: 0, killEvery: null };
-  const { ends, account } = await raceForMoney(stage, race);
-  expect(total(ends)).toBe(600);
+  const race = {
+    calls: 600 * times,
+    limitUsd: 6 * times,
+    cancelledShare: 0,
+    unansweredShare: 0,
+    killEvery: null,
+  };
+  const { ends, account } = shown(await raceForMoney(stage, race));
+  expect(total(ends)).toBe(race.calls);
   expect(Object.keys(ends)).toEqual(expect.arrayContaining(['succeeded', 'budget_reserved']));
   expect(account.spentUsd).toBeLessThanOrEqual(account.limitUsd);
   expect(account.reservedUsd).toBe(0);
@@ -83,11 +114,80 @@ test('a race of fixed prices and prices by time for one limit overspends nothing
 });
 
 test('nor with cancels, time-outs, and routers killed and replaced', async () => {
-  const race = { calls: 800, limitUsd: 12, cancelledShare: 0.1, unansweredShare: 0.1, killEvery: 150 };
-  const { ends, kills, account } = await raceForMoney(stage, race);
-  expect(total(ends)).toBe(800);
+  const race = {
+    calls: 800 * times,
+    limitUsd: 12 * times,
+    cancelledShare: 0.1,
+    unansweredShare: 0.1,
+    killEvery: 150,
+  };
+  const { ends, kills, account } = shown(await raceForMoney(stage, race));
+  expect(total(ends)).toBe(race.calls);
   expect(kills).toBeGreaterThan(0);
   expect(account.spentUsd).toBeLessThanOrEqual(account.limitUsd);
   expect(account.reservedUsd).toBe(0);
   expect(await stage.findViolations()).toEqual([]);
-}, 90_000);
+});
+
+test('one key sent 50 times at once over four routers is one call, and all get its answer', async () => {
+  const { ends, answers, calls, account } = shown(await askWithOneKey(stage, { keys: times, times: 50 }));
+  expect(ends).toEqual({ succeeded: 50 * times });
+  expect({ answers, calls }).toEqual({ answers: 1, calls: times });
+  expect(account).toEqual({ limitUsd: 0, spentUsd: times / 100, reservedUsd: 0 });
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('a day’s limit ends with the day, also where midnight is skipped or comes twice', async () => {
+  const { before, overnight, after, days } = shown(await passMidnight(stage, { units: 16 * times }));
+  const { budget_exhausted = 0, budget_reserved = 0, ...spent } = before;
+  expect([spent, budget_exhausted + budget_reserved]).toEqual([{ succeeded: 36 * times }, 12]);
+  expect(overnight).toEqual({ succeeded: 12 * times });
+  expect(after).toEqual({ succeeded: 48 * times, budget_exhausted: 12 });
+  const two = Array(2).fill(`${16 * times} of ${16 * times}, 0 reserved`);
+  expect(days).toEqual({ plain: two, skipped: two, twice: two });
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('when six of ten instances are dead or silent, the rest serves everybody', async () => {
+  const { ends, inVain } = shown(await loseMostOfFleet(stage, { calls: 200 * times }));
+  expect(ends).toEqual({ succeeded: total(ends) });
+  expect(inVain).toBeGreaterThan(0);
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('a DELETE that comes late, over any router, leaves the successor of the instance where it is', async () => {
+  const { ends, late, meant, afterwards } = shown(await sayGoodbyeLate(stage, { lives: times }));
+  expect(late).toEqual(Array(stage.places * times).fill({ state: 'up', stale: true }));
+  expect(meant).toEqual({ state: 'deregistered', stale: false });
+  expect(ends).toEqual({ succeeded: total(ends) });
+  expect(afterwards).toEqual({ no_instance: 8 });
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('who takes the port of a dead instance gets nothing that was meant for it', async () => {
+  const { ends, got, state } = shown(await moveIntoPort(stage, { calls: 64 * times }));
+  expect(ends).toEqual({ succeeded: total(ends) });
+  expect(got).toEqual({ 'move-into-a-port.next': 32 * times });
+  expect(['down', 'quarantined']).toContain(state);
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('what a router was at when it was stopped is done by others, answered once and paid as often as it was sent', async () => {
+  const { ends, answers, sent, lost, account } = shown(await sendRouterAway(stage, { calls: 20 * times }));
+  expect(ends).toEqual({ succeeded: 100 * times });
+  expect({ answers, sent, lost }).toEqual({ answers: 1, sent: 100 * times, lost: 20 * times });
+  expect(account).toEqual({ limitUsd: 0, spentUsd: times, reservedUsd: 0 });
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('four routers with 64 callers each serve all of them without a deadlock', async () => {
+  const { ends, most, deadlocks, spentUsd, paidCalls } = shown(
+    await crowdRouters(stage, { calls: 512 * times }),
+  );
+  expect(ends).toEqual({ succeeded: 512 * times });
+  expect(most).toBeLessThanOrEqual(4);
+  expect(deadlocks).toBe(0);
+  expect(paidCalls).toBeGreaterThan(0);
+  expect(spentUsd).toBe(paidCalls);
+  expect(await stage.findViolations()).toEqual([]);
+});

@@ -28,7 +28,7 @@ export async function shareIdleInstance(
     },
   ]);
   const orders = manyOrders(calls, { projectId, capability, priority: 'interactive' });
-  const reports = await stage.runEverywhere(orders, calls);
+  const reports = await stage.runEverywhere(orders, 100);
   const journal = await fleet.journal();
   const port = fleet.instances[0]?.port ?? 0;
   return {

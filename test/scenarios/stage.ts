@@ -32,14 +32,16 @@ export interface Stage {
   readonly db: Db;
   /** Of a process of its own, as the API has it. */
   readonly registry: RegistryService;
-  /** A project whose day has no end while the scenario plays. @param limitUsd 0 = none */
-  aProject(limitUsd: number): Promise<string>;
+  /** @param limitUsd 0 = none @param timezone default: one in which the day has no end while the scenario plays */
+  aProject(limitUsd: number, timezone?: string): Promise<string>;
   /** Starts instances, registers them, and waits until their specs are known. */
   startFleet(projectId: string, options: readonly MemberOptions[]): Promise<JournalFleet>;
   register(projectId: string, instance: JournalInstance): Promise<void>;
   readonly places: number;
   /** The router in a place; when it was killed, a new one. It has seen what is registered now. */
   router(place: number): Promise<RouterProcess>;
+  /** Those in all places. */
+  routers(): Promise<readonly RouterProcess[]>;
   /** Kills it with SIGKILL. */
   killRouter(place: number): Promise<void>;
   /** Calls spread evenly over the routers. @param concurrency calls under way in each of them */
@@ -61,6 +63,8 @@ export interface StageOptions {
   readonly folder?: string;
 }
 
+/** Of the routers' environments, in turn: none is to mind. The last two have summer time. */
+const zones = ['UTC', 'Pacific/Kiritimati', 'America/New_York', 'Europe/Berlin'] as const;
 const repairEveryMs = 250;
 const driftEveryMs = 1_000;
 /** Time until an attempt whose lease is over is closed. */
@@ -101,7 +105,11 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const { registry } = runtime;
   const db = connectDatabase(databaseUrl, 4, 60_000);
   await watchCommits(db);
-  const places = Array.from({ length: count }, () => startRouter({ packageFolder, databaseUrl, leaseMs }));
+  const start = (place: number) => {
+    const timezone = zones[place % zones.length] as string;
+    return startRouter({ packageFolder, databaseUrl, leaseMs, timezone });
+  };
+  const places = Array.from({ length: count }, (_, place) => start(place));
   await Promise.all(places);
   const fleets: JournalFleet[] = [];
   const drifts: string[] = [];
@@ -120,9 +128,11 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       await current.refresh();
       return current;
     }
-    if (places[place] === known) places[place] = startRouter({ packageFolder, databaseUrl, leaseMs });
+    if (places[place] === known) places[place] = start(place);
     return places[place] as Promise<RouterProcess>;
   };
+
+  const routers: Stage['routers'] = () => Promise.all(places.map((_, place) => router(place)));
 
   const settled: Stage['settled'] = () =>
     waitFor(
@@ -136,11 +146,12 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     registry,
     register,
     router,
+    routers,
     settled,
     places: count,
     killRouter: async (place) => (await places[place])?.kill(),
-    aProject: async (limitUsd) => {
-      const project = { project_id: newId('project'), name: 'scenario', timezone: zoneFarFromMidnight() };
+    aProject: async (limitUsd, timezone = zoneFarFromMidnight()) => {
+      const project = { project_id: newId('project'), name: 'scenario', timezone };
       await insertProject(db, { ...project, daily_limit_nano: toNanoUsd(limitUsd) });
       return project.project_id;
     },
@@ -148,15 +159,18 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       const fleet = await startJournalFleet({ folder, packageFolder }, options);
       fleets.push(fleet);
       await Promise.all(fleet.instances.map((instance) => register(projectId, instance)));
-      const endpoints = fleet.instances.map(({ endpoint }) => endpoint);
+      const keys = fleet.instances.map(({ name, endpoint }) => [name, endpoint]);
       await waitFor('the specs to be read', async () => {
-        const unread = await db('instance').whereIn('endpoint', endpoints).whereNull('spec_digest').first();
+        const unread = await db('instance')
+          .whereIn(['name', 'endpoint'], keys)
+          .whereNull('spec_digest')
+          .first();
         return unread === undefined;
       });
       return fleet;
     },
     runEverywhere: async (orders, concurrency) => {
-      const all = await Promise.all(places.map((_, place) => router(place)));
+      const all = await routers();
       const reports = await Promise.all(
         all.map((one, at) =>
           one.run(

@@ -18,6 +18,8 @@ export interface JournalFleet {
   kill(): Promise<void>;
   /** A new process on the same ports. */
   restart(): Promise<void>;
+  /** SIGSTOP: it takes connections and answers nothing. */
+  silence(): void;
   setFailing(port: number, fails: boolean): void;
   /** In the order in which it was written. */
   journal(): Promise<readonly JournalEntry[]>;
@@ -47,7 +49,8 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-export type MemberOptions = Pick<FleetMember, 'name'> & Partial<Omit<FleetMember, 'port' | 'name'>>;
+/** Its port is a free one, where none is given. */
+export type MemberOptions = Pick<FleetMember, 'name'> & Partial<Omit<FleetMember, 'name'>>;
 
 /** @param folder where the journal is kept */
 export async function startJournalFleet(
@@ -57,7 +60,7 @@ export async function startJournalFleet(
   const taken = new Set<number>();
   const instances: JournalInstance[] = [];
   for (const option of options) {
-    const port = await choosePort([], taken);
+    const port = option.port ?? (await choosePort([], taken));
     taken.add(port);
     instances.push({
       cost_model: { type: 'free', rate_usd: 0 },
@@ -80,6 +83,7 @@ export async function startJournalFleet(
       await kill(child);
       child = await startProcess(packageFolder, path, instances);
     },
+    silence: () => void child.kill('SIGSTOP'),
     setFailing: (port, fails) => void child.send({ port, fails } satisfies ToInstances),
     journal: async () => {
       const lines = (await readFile(path, 'utf8')).split('\n');

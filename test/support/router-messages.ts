@@ -1,9 +1,12 @@
 /** What a test and a router process of its own tell each other. */
-import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
+import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
+import type { Json, JsonObject, Priority } from '../../src/contracts/primitives.ts';
 
 /** A call that a router process has to make. */
 export interface CallOrder {
   readonly key: string;
+  /** Its key is the caller's Idempotency-Key: made as the API makes it, and asked for again while it is under way. */
+  readonly isKeyed: boolean;
   /** Nobody has made a call with this key. */
   readonly isKeyNew: boolean;
   readonly projectId: string;
@@ -31,6 +34,16 @@ export interface CallReport {
   readonly endpoint: string | null;
   readonly costUsd: number;
   readonly durationMs: number;
+  /** What a keyed call was answered; null for every other. */
+  readonly answer: Json | null;
+}
+
+/** A DELETE of an instance, as it comes to a server. */
+export interface Goodbye {
+  readonly projectId: string;
+  readonly name: string;
+  readonly endpoint: string;
+  readonly generation?: number;
 }
 
 export type ToRouter =
@@ -41,9 +54,10 @@ export type ToRouter =
       readonly orders: readonly CallOrder[];
       readonly concurrency: number;
     }
+  | { readonly kind: 'deregister'; readonly id: number; readonly goodbye: Goodbye }
   | { readonly kind: 'stop' };
 
 export type FromRouter =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ended'; readonly id: number; readonly report: CallReport }
-  | { readonly kind: 'done'; readonly id: number };
+  | { readonly kind: 'done'; readonly id: number; readonly deregistered?: DeregisterAnswer };

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';
 import type { CallEnd } from '../../src/core/call/types.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
+import { makeKeyedCall } from './keyed-order.ts';
 import type { CallOrder, CallReport, FromRouter, ToRouter } from './router-messages.ts';
 import { createRouterRuntime } from './router-runtime.ts';
 
@@ -24,6 +25,7 @@ function toReport(key: string, end: CallEnd, durationMs: number): CallReport {
     endpoint: end.kind === 'succeeded' ? (end.attempt?.endpoint ?? null) : null,
     costUsd: end.kind === 'succeeded' ? (end.attempt?.cost_usd ?? 0) : 0,
     durationMs,
+    answer: null,
   };
 }
 
@@ -52,6 +54,7 @@ function toRequest(order: CallOrder, round: number, signal: AbortSignal) {
 
 /** Comes again when it is told to, like the owner of a step. */
 async function makeCall(order: CallOrder): Promise<CallReport> {
+  if (order.isKeyed) return makeKeyedCall(router.calls, order);
   const startedAt = performance.now();
   const abort = new AbortController();
   const timer =
@@ -69,7 +72,7 @@ async function makeCall(order: CallOrder): Promise<CallReport> {
     }
   } catch (error) {
     const { name, message } = error as Error;
-    const nothing = { endpoint: null, costUsd: 0, durationMs: performance.now() - startedAt };
+    const nothing = { endpoint: null, costUsd: 0, answer: null, durationMs: performance.now() - startedAt };
     return { key: order.key, kind: 'thrown', code: name, message, ...nothing };
   } finally {
     clearTimeout(timer);
@@ -92,6 +95,12 @@ process.on('message', async (message: ToRouter) => {
       return tell({ kind: 'done', id: message.id });
     case 'run':
       return runAll(message.id, message.orders, message.concurrency);
+    case 'deregister': {
+      const { projectId, name, ...body } = message.goodbye;
+      const by = { project_id: projectId, key_id: 'key_of_a_scenario' };
+      const deregistered = await router.registry.deregister(by, name, body);
+      return tell({ kind: 'done', id: message.id, deregistered });
+    }
     case 'stop':
       await router.close();
       process.exit();

@@ -2,17 +2,22 @@ import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
 import { createFoundation } from '../../src/runtime/foundation.ts';
 import { createRouter } from '../../src/runtime/router.ts';
+import { createCallService } from '../../src/services/calls/call-service.ts';
 
-/** A router and nothing else. */
+/** A router, with direct calls as the API offers them, and nothing else. */
 export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const router = createRouter(config, logger, foundation);
+  const { callCapability, fleet } = router;
+  const calls = createCallService({ db: foundation.db, fleet, callCapability, logger });
   await router.start();
   return {
-    callCapability: router.callCapability,
-    fleet: router.fleet,
+    callCapability,
+    calls,
+    fleet,
     registry: foundation.registry,
     close: async (): Promise<void> => {
+      await calls.close();
       await router.close();
       await foundation.close();
     },

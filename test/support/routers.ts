@@ -1,13 +1,19 @@
 /** Routers as processes of their own on one database. They end with the test, also when it fails or is killed. */
 import { fork } from 'node:child_process';
+import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
 import { compiledFlags, findCompiled } from './compiled.ts';
-import type { CallOrder, CallReport, FromRouter, ToRouter } from './router-messages.ts';
+import type { CallOrder, CallReport, FromRouter, Goodbye, ToRouter } from './router-messages.ts';
 
 export interface RouterProcess {
   /** Resolves when it has seen what is registered now. */
   refresh(): Promise<void>;
   /** @returns ends in the order in which they came; when the process ends first, those that came until then */
   run(orders: readonly CallOrder[], concurrency: number): Promise<readonly CallReport[]>;
+  /** @throws Error when it ends before it has answered */
+  deregister(goodbye: Goodbye): Promise<DeregisterAnswer>;
+  /** SIGSTOP and SIGCONT. */
+  pause(): void;
+  resume(): void;
   isOver(): boolean;
   /** Kills it with SIGKILL. */
   kill(): Promise<void>;
@@ -16,6 +22,7 @@ export interface RouterProcess {
 
 interface Task {
   readonly reports: CallReport[];
+  deregistered: DeregisterAnswer | undefined;
   readonly finish: () => void;
 }
 
@@ -23,15 +30,18 @@ export interface RouterOptions {
   readonly packageFolder: string;
   readonly databaseUrl: string;
   readonly leaseMs: number;
+  /** Its zone, as the environment says it. */
+  readonly timezone: string;
 }
 
 /** @throws Error with what it printed when it ends before it is ready */
 export async function startRouter(options: RouterOptions): Promise<RouterProcess> {
-  const { packageFolder, databaseUrl, leaseMs } = options;
+  const { packageFolder, databaseUrl, leaseMs, timezone } = options;
   const child = fork(findCompiled(packageFolder, 'test/support/router-process.ts'), {
     execArgv: [...compiledFlags],
     env: {
       ...process.env,
+      TZ: timezone,
       DATABASE_URL: databaseUrl,
       LEASE_MS: String(leaseMs),
       LOG_LEVEL: process.env.TEST_LOGS ? 'info' : 'silent',
@@ -60,8 +70,11 @@ export async function startRouter(options: RouterOptions): Promise<RouterProcess
           return resolve();
         case 'ended':
           return void tasks.get(message.id)?.reports.push(message.report);
-        case 'done':
-          return tasks.get(message.id)?.finish();
+        case 'done': {
+          const task = tasks.get(message.id);
+          if (task !== undefined) task.deregistered = message.deregistered;
+          return task?.finish();
+        }
       }
     });
     void over.then(() => reject(new Error(`a router ended: ${printed}`)));
@@ -71,16 +84,16 @@ export async function startRouter(options: RouterOptions): Promise<RouterProcess
   const tell = (message: ToRouter): void => {
     if (child.connected) child.send(message, () => undefined);
   };
-  const order = (toMessage: (id: number) => ToRouter): Promise<readonly CallReport[]> =>
+  const order = (toMessage: (id: number) => ToRouter): Promise<Task> =>
     new Promise((resolve) => {
       const id = ++lastId;
-      const reports: CallReport[] = [];
       const finish = (): void => {
         tasks.delete(id);
-        resolve(reports);
+        resolve(task);
       };
+      const task: Task = { reports: [], deregistered: undefined, finish };
       if (isOver) return finish();
-      tasks.set(id, { reports, finish });
+      tasks.set(id, task);
       tell(toMessage(id));
     });
 
@@ -89,7 +102,17 @@ export async function startRouter(options: RouterOptions): Promise<RouterProcess
     refresh: async () => {
       await order((id) => ({ kind: 'refresh', id }));
     },
-    run: (orders, concurrency) => order((id) => ({ kind: 'run', id, orders, concurrency })),
+    run: async (orders, concurrency) => {
+      const { reports } = await order((id) => ({ kind: 'run', id, orders, concurrency }));
+      return reports;
+    },
+    deregister: async (goodbye) => {
+      const { deregistered } = await order((id) => ({ kind: 'deregister', id, goodbye }));
+      if (deregistered === undefined) throw new Error(`a router ended: ${printed}`);
+      return deregistered;
+    },
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
     isOver: () => isOver,
     kill: () => {
       child.kill('SIGKILL');

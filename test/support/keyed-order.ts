@@ -1,0 +1,45 @@
+/** A call under an Idempotency-Key, as a client of the API makes it: it asks again with the same key while it is told to. */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecAnswer } from '../../src/contracts/decision.ts';
+import type { Json } from '../../src/contracts/primitives.ts';
+import { CancelSource } from '../../src/core/cancellation.ts';
+import { type AppError, toAppError } from '../../src/errors/app-error.ts';
+import type { CallService } from '../../src/services/calls/call-service.ts';
+import type { CallOrder, CallReport } from './router-messages.ts';
+
+function ask(calls: CallService, order: CallOrder): Promise<ExecAnswer | AppError> {
+  const body = JSON.stringify(order.input);
+  const asked = calls.exec({
+    projectId: order.projectId,
+    capability: order.capability,
+    request: { input: order.input, tags: [], priority: order.priority, timeout_ms: order.timeoutMs },
+    idempotency: { key: order.key, bodySha256: createHash('sha256').update(body).digest() },
+    signal: new CancelSource(),
+  });
+  return asked.then(({ answer }) => answer, toAppError);
+}
+
+export async function makeKeyedCall(calls: CallService, order: CallOrder): Promise<CallReport> {
+  const startedAt = performance.now();
+  for (;;) {
+    const answer = await ask(calls, order);
+    const report = { key: order.key, costUsd: 0, durationMs: performance.now() - startedAt };
+    if (!(answer instanceof Error)) {
+      const { chosen: endpoint } = answer.routing;
+      return {
+        ...report,
+        kind: 'succeeded',
+        code: null,
+        message: null,
+        endpoint,
+        answer: answer as unknown as Json,
+      };
+    }
+    const { code, message, retryAfterS } = answer;
+    if (retryAfterS === undefined || report.durationMs > order.patienceMs) {
+      return { ...report, kind: 'failed', code, message, endpoint: null, answer: null };
+    }
+    await sleep(retryAfterS * 1_000);
+  }
+}
