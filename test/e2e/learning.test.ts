@@ -10,7 +10,7 @@ import { readShown, startModelLevels } from '../support/model-levels.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** The long form: `ALIKE=50`, about two minutes. */
+/** The long form: `ALIKE=50`, about half a minute. */
 const alike = Number(process.env.ALIKE ?? 10);
 
 let capstan: Capstan;
@@ -51,6 +51,11 @@ async function ladderOf({ steps }: Run): Promise<Escalation> {
 
 async function skillOf({ skill_id }: Escalation): Promise<Skill> {
   return (await capstan.request<Skill>('GET', `/skills/${skill_id}`)).body;
+}
+
+async function countEnded(ids: readonly string[]): Promise<number> {
+  const [ended] = await db('run').whereIn('run_id', ids).whereNotNull('finished_at').count('* as n');
+  return Number(ended?.n);
 }
 
 function shownSince(from: number) {
@@ -154,7 +159,8 @@ test('many that fail alike at once ask for one advice; all others are repaired b
     60_000,
   );
   goOn();
-  const ended = await Promise.all(ids.map((id) => capstan.ended(id, 180_000)));
+  await waitFor('all runs to end', async () => (await countEnded(ids)) === alike, 60_000);
+  const ended = await Promise.all(ids.map((id) => capstan.ended(id)));
   expect(ended.map(({ state, output }) => [state, output])).toEqual(
     ids.map(() => ['succeeded', { a: { rate: 48_000 } }]),
   );
