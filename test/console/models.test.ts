@@ -236,7 +236,7 @@ test('progress counts what is done, what failed too', () => {
 
 test('completion knows capabilities, steps and fields of their outputs', () => {
   const facts = {
-    specs: { trim: { input: {}, output: { properties: { clip: {}, length: {} } } } },
+    specs: { trim: { instances: [], input: {}, output: { properties: { clip: {}, length: {} } } } },
     steps: { cut: 'trim' },
     stepKeys: ['id', 'capability'],
     pipelineKeys: ['pipeline'],

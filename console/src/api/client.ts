@@ -43,9 +43,10 @@ export interface PlainRequest {
   /** A string goes as it is. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
 }
 
-function toInit({ method = 'GET', body, headers }: PlainRequest): RequestInit {
+function toInit({ method = 'GET', body, headers, signal }: PlainRequest): RequestInit {
   const project = readProject();
   const isText = typeof body === 'string';
   return {
@@ -57,6 +58,7 @@ function toInit({ method = 'GET', body, headers }: PlainRequest): RequestInit {
       ...headers,
     },
     ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
   };
 }
 

@@ -4,6 +4,7 @@ import type {
   PipelineSubmitted,
   PipelineSummary,
   PipelineVersion,
+  Validation,
 } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { answerOf, askPlainly, client } from './client.ts';
@@ -56,6 +57,23 @@ const asYaml = { 'content-type': 'application/yaml' };
 
 export function storeText(text: string): Promise<PipelineSubmitted> {
   return askPlainly('/v1/pipelines', { method: 'POST', body: text, headers: asYaml });
+}
+
+/** What the server finds in a text; asked again when the fleet has a new capability. */
+export function validationQuery(text: string) {
+  return queryOptions({
+    queryKey: ['validation', text],
+    queryFn: ({ signal }) =>
+      askPlainly<Validation>('/v1/pipelines/validate', {
+        method: 'POST',
+        body: text,
+        headers: asYaml,
+        signal,
+      }),
+    staleTime: 30_000,
+    gcTime: 60_000,
+    retry: false,
+  });
 }
 
 export function planPipeline(name: string, body: { version?: string; job?: object }): Promise<Plan> {

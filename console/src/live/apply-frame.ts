@@ -51,6 +51,7 @@ function applyInstance(queries: QueryClient, instance: Instance): void {
   queries.setQueryData<Page<CapabilitySummary>>(['capabilities'], (page) => {
     if (page?.items.some(({ name }) => name === instance.name) !== true) {
       void queries.invalidateQueries({ queryKey: ['capabilities'] });
+      void queries.invalidateQueries({ queryKey: ['validation'] });
       return page;
     }
     return { ...page, items: page.items.map((one) => (one.name === instance.name ? patch(one) : one)) };

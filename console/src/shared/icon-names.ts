@@ -36,6 +36,7 @@ export const iconNames = [
   'square',
   'copy',
   'download',
+  'upload',
   'plus',
   'triangle-alert',
   'info',

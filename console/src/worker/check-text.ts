@@ -1,11 +1,13 @@
 /** The checks that the server makes, with what is known of the live capabilities. */
-import { readDefinition } from '../../../src/definitions/read-definition.ts';
+import { openDefinition } from '../../../src/definitions/read-definition.ts';
 import { factsOfMocks } from '../../../src/mock-run/mock-facts.ts';
 import { toGraph } from '../graph/definition-graph.ts';
 import type { CheckedText, LiveSpecs } from './messages.ts';
 
 export function checkText(text: string, specs: LiveSpecs): CheckedText {
   const facts = { ...factsOfMocks({ capabilities: specs }, []), strict: false };
-  const { definition, findings } = readDefinition({ text, contentType: null }, facts);
-  return { findings, definition, graph: definition === null ? null : toGraph(definition) };
+  const opened = openDefinition({ text, contentType: null });
+  const { definition, findings } = opened.finish(facts);
+  const graph = definition === null ? null : toGraph(definition);
+  return { text, isReadable: opened.definition !== null, findings, definition, graph };
 }

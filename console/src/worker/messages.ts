@@ -1,11 +1,20 @@
 /** What the page asks of the worker, and what it answers. Ids join a question and its answer. */
 import type { Finding, PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import type { Difference } from '../../../src/mock-run/check-expectation.ts';
+import type { MockInstance } from '../../../src/mock-run/mocks.ts';
 import type { LocalResult } from '../../../src/mock-run/run-locally.ts';
 import type { DrawnGraph } from '../graph/definition-graph.ts';
 
-/** Input and output schema of a live capability, by name. */
-export type LiveSpecs = Readonly<Record<string, { readonly input: JsonObject; readonly output: JsonObject }>>;
+export interface LiveSpec {
+  readonly input: JsonObject;
+  readonly output: JsonObject;
+  /** Those that are there, as mocks say it. */
+  readonly instances: MockInstance[];
+}
+
+/** The live capabilities by name. */
+export type LiveSpecs = Readonly<Record<string, LiveSpec>>;
 
 export type WorkerQuestion =
   | { readonly id: number; readonly kind: 'check'; readonly text: string; readonly specs: LiveSpecs }
@@ -19,6 +28,9 @@ export type WorkerQuestion =
     };
 
 export interface CheckedText {
+  readonly text: string;
+  /** Whether the text has the shape of a definition, sound or not. */
+  readonly isReadable: boolean;
   readonly findings: readonly Finding[];
   /** Null while a finding is an error. */
   readonly definition: PipelineDefinition | null;
@@ -29,6 +41,8 @@ export interface Tried {
   readonly result: LocalResult | null;
   /** What the mocks, the job or the definition lack for a run. */
   readonly problems: readonly string[];
+  /** From what the mocks expect; null when they expect nothing. */
+  readonly differences: readonly Difference[] | null;
 }
 
 export type WorkerAnswer =

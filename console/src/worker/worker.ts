@@ -18,6 +18,7 @@ async function answer(question: WorkerQuestion): Promise<WorkerAnswer> {
   const tried = await tryText({ text, mocks, job, specs }).catch((error: unknown) => ({
     result: null,
     problems: [error instanceof Error ? error.message : String(error)],
+    differences: null,
   }));
   return { id, kind: 'try', ...tried };
 }

@@ -5,6 +5,7 @@ import type { LoginLink } from '../../../src/contracts/session.ts';
 import { type Look, launchBrowser, type OpenPage, openPage, signIn } from '../support/browser.ts';
 import { keepPicture } from '../support/pictures.ts';
 import { askQuestion, openStudio, type Studio, startRunOf } from '../support/studio.ts';
+import { tellEditorStories } from './editor-stories.ts';
 
 let studio: Studio;
 let browser: Browser;
@@ -140,6 +141,8 @@ test('a pipeline is written, tried with mocks, stored and run without a command 
   opened.expectQuiet();
   await opened.close();
 });
+
+tellEditorStories(visit);
 
 test('keys go everywhere: the palette, and g with a letter', async () => {
   const opened = await visit();

@@ -20,7 +20,7 @@ export interface Studio {
   readonly close: () => Promise<void>;
 }
 
-const reel = `# Cuts, joins and shows
+export const reel = `# Cuts, joins and shows
 pipeline: reel
 version: "1.0"
 description: Cuts each clip, joins them and makes a cover

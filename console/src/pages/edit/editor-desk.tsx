@@ -8,10 +8,11 @@ import type { CheckedText, LiveSpecs } from '../../worker/messages.ts';
 import { useWorker } from '../../worker/use-worker.ts';
 import { type EditDraft, keepDraft } from './draft.ts';
 import { FindingList } from './finding-list.tsx';
+import { countErrors } from './findings-model.ts';
 import { pipelineKeys, stepKeys } from './keys.ts';
 import { PlanTab } from './plan-tab.tsx';
 import { TryTab } from './try-tab.tsx';
-import { useChecked, useLiveSpecs } from './use-checked.ts';
+import { useChecked, useFindings, useLiveSpecs } from './use-checked.ts';
 
 const StoreDialog = lazy(() =>
   import('./store-dialog.tsx').then(({ StoreDialog }) => ({ default: StoreDialog })),
@@ -45,7 +46,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
   const worker = useWorker();
   const specs = useLiveSpecs();
   const checked = useChecked(worker, draft.text, specs);
-  const errors = checked.findings.filter(({ severity }) => severity === 'error').length;
+  const { findings, verdict } = useFindings(checked);
   useEffect(() => {
     if (draft !== begin) keepDraft(name, draft);
   }, [name, draft, begin]);
@@ -57,7 +58,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
         actions={
           <Button
             look="primary"
-            disabled={errors > 0 || checked.definition === null}
+            disabled={countErrors(findings) > 0 || checked.definition === null}
             onClick={() => setStoring(true)}
           >
             Store a version
@@ -73,12 +74,12 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
             <CodeEditor
               label="Definition, YAML"
               text={draft.text}
-              findings={checked.findings}
+              findings={findings}
               facts={factsOf(checked, specs)}
               onChange={(text) => setDraft((known) => ({ ...known, text }))}
             />
           </div>
-          <FindingList findings={checked.findings} />
+          <FindingList findings={findings} verdict={verdict} />
         </section>
         <section className="flex min-w-0 flex-col">
           <div className="mb-3 border-b border-line">

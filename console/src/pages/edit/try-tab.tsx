@@ -6,6 +6,7 @@ import { Icon } from '../../shared/icon.tsx';
 import { Button, EmptyState } from '../../shared/parts.tsx';
 import type { CheckedText, LiveSpecs, Tried } from '../../worker/messages.ts';
 import type { DefinitionWorker } from '../../worker/use-worker.ts';
+import { MocksBar } from './mocks-bar.tsx';
 import { describeResult, faults, withFault, withResult } from './try-model.ts';
 
 export interface TryTabProps {
@@ -68,6 +69,7 @@ export function TryTab(props: TryTabProps): ReactElement {
           {problem}
         </p>
       ))}
+      {tried?.differences == null ? null : <Expected differences={tried.differences} />}
       <div className="h-72 overflow-hidden rounded-lg border border-line bg-sunken/50">
         <GraphView nodes={shown.nodes} edges={shown.edges} selected={chosen} onSelect={setChosen} />
       </div>
@@ -83,10 +85,29 @@ export function TryTab(props: TryTabProps): ReactElement {
           ))}
         </div>
       )}
+      <MocksBar mocks={mocks} specs={props.specs} checked={checked} tried={tried} onMocks={onMocks} />
       <div className="h-64 overflow-hidden rounded-lg border border-line">
         <CodeEditor label="Mocks, YAML" text={mocks} onChange={onMocks} />
       </div>
       {tried?.result?.output == null ? null : <JsonTree value={tried.result.output} name="output" />}
     </div>
+  );
+}
+
+function Expected({
+  differences,
+}: {
+  readonly differences: NonNullable<Tried['differences']>;
+}): ReactElement {
+  if (differences.length === 0) return <p className="text-sm text-done">It comes out as the mocks expect.</p>;
+  return (
+    <ul aria-label="Differences" className="text-sm">
+      {differences.map(({ at, expected, actual }) => (
+        <li key={at}>
+          <code className="font-mono text-xs">{at}</code> <span className="text-failed">is {actual}</span>,
+          expected is {expected}
+        </li>
+      ))}
+    </ul>
   );
 }

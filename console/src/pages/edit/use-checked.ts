@@ -1,12 +1,26 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
+import type { MockInstance } from '../../../../src/mock-run/mocks.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { askPlainly } from '../../api/client.ts';
+import { validationQuery } from '../../api/pipelines.ts';
+import { useSettled } from '../../shared/use-settled.ts';
 import type { CheckedText, LiveSpecs } from '../../worker/messages.ts';
 import type { DefinitionWorker } from '../../worker/use-worker.ts';
+import { type Findings, joinFindings } from './findings-model.ts';
 
 const mostSpecs = 60;
+
+const mostInstances = 10;
+
+/** How they stand does not matter to a run with mocks; what they offer does. */
+function toMockInstances(instances: CapabilityDetail['instances']): MockInstance[] {
+  const offers = instances.map(({ version, tags, cost_model, max_concurrency }) =>
+    JSON.stringify({ version, tags, cost_model, max_concurrency }),
+  );
+  return [...new Set(offers)].slice(0, mostInstances).map((offer): MockInstance => JSON.parse(offer));
+}
 
 /** The latest spec of every live capability. */
 export function useLiveSpecs(): LiveSpecs {
@@ -20,14 +34,16 @@ export function useLiveSpecs(): LiveSpecs {
       ),
     staleTime: 60_000,
   });
-  const specs = (query.data ?? []).flatMap(({ name, specs: all }) => {
+  const specs = (query.data ?? []).flatMap(({ name, specs: all, instances }) => {
     const spec = all.at(-1)?.spec;
-    return spec === undefined ? [] : [[name, { input: spec.input, output: spec.output }] as const];
+    if (spec === undefined) return [];
+    const { input, output } = spec;
+    return [[name, { input, output, instances: toMockInstances(instances) }] as const];
   });
   return Object.fromEntries(specs);
 }
 
-const nothing: CheckedText = { findings: [], definition: null, graph: null };
+const nothing: CheckedText = { text: '', isReadable: false, findings: [], definition: null, graph: null };
 const pauseMs = 120;
 
 /** What the worker finds in the text; the last sound graph stays while the text is broken. */
@@ -48,4 +64,15 @@ export function useChecked(worker: DefinitionWorker, text: string, specs: LiveSp
     };
   }, [text, known]);
   return checked;
+}
+
+const restMs = 300;
+
+/** Asks the server too, once the text rests and can be read; a text that goes on cancels the question. */
+export function useFindings(checked: CheckedText): Findings {
+  const asked = useSettled(checked.isReadable ? checked.text : null, restMs);
+  const isAsked = asked !== null && asked === checked.text;
+  const { data, isError } = useQuery({ ...validationQuery(asked ?? ''), enabled: isAsked });
+  const found = asked === null || data === undefined ? null : { text: asked, findings: data.findings };
+  return joinFindings(checked, checked.isReadable, { found, hasFailed: isAsked && isError });
 }

@@ -1,0 +1,78 @@
+import { useMutation } from '@tanstack/react-query';
+import { type ReactElement, useRef } from 'react';
+import { readFormerRun } from '../../api/former-run.ts';
+import { Button } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { saveText } from '../../shared/save-text.ts';
+import type { CheckedText, LiveSpecs, Tried } from '../../worker/messages.ts';
+import { mocksOfRun, saveMocks, writeMocks } from './mocks-model.ts';
+
+export interface MocksBarProps {
+  readonly mocks: string;
+  readonly specs: LiveSpecs;
+  readonly checked: CheckedText;
+  readonly tried: Tried | null;
+  readonly onMocks: (mocks: string) => void;
+}
+
+const mostBytes = 4_000_000;
+
+/** Where mocks come from, and where they go: a run that was, a file, and the file that the command line tests with. */
+export function MocksBar({ mocks, specs, checked, tried, onMocks }: MocksBarProps): ReactElement {
+  const chooser = useRef<HTMLInputElement>(null);
+  const { definition } = checked;
+  const result = tried?.result ?? null;
+  const former = useMutation({
+    mutationFn: async (pipeline: string) => {
+      const found = await readFormerRun(pipeline);
+      if (found === null) throw new Error(`no run of ${pipeline} has ended yet`);
+      onMocks(writeMocks(mocksOfRun(found, specs), found.run.run_id));
+    },
+  });
+  const load = useMutation({
+    mutationFn: async (file: File) => {
+      if (file.size > mostBytes)
+        throw new Error(`${file.name} has ${file.size} bytes; ${mostBytes} are allowed`);
+      onMocks(await file.text());
+    },
+  });
+  const problem = former.error ?? load.error;
+  return (
+    <div className="flex flex-wrap items-center gap-2 text-sm">
+      <Button
+        icon="recycle"
+        disabled={definition === null || former.isPending}
+        onClick={() => definition !== null && former.mutate(definition.pipeline)}
+      >
+        Mocks from the last run
+      </Button>
+      <Button icon="upload" onClick={() => chooser.current?.click()}>
+        Load a file
+      </Button>
+      <input
+        ref={chooser}
+        type="file"
+        accept=".yaml,.yml,.json"
+        aria-label="A mocks file"
+        className="hidden"
+        onChange={({ target }) => {
+          const file = target.files?.[0];
+          if (file !== undefined) load.mutate(file);
+          target.value = '';
+        }}
+      />
+      <Button
+        icon="download"
+        disabled={definition === null || result === null}
+        title="With what came of them now as what is expected"
+        onClick={() => {
+          if (definition === null || result === null) return;
+          saveText('mocks.yaml', 'application/yaml', saveMocks({ text: mocks, definition, specs, result }));
+        }}
+      >
+        Save mocks.yaml
+      </Button>
+      {problem === null ? null : <ProblemView error={problem} />}
+    </div>
+  );
+}

@@ -1,0 +1,132 @@
+/**
+ * Mocks files that the page writes: out of a run that was, and with what a try came to as what is expected. They are
+ * read by the same reader as any other, so `capstan run PIPELINE --mock mocks.yaml` takes them unchanged.
+ */
+import { parseDocument, stringify } from 'yaml';
+import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
+import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type {
+  Expectation,
+  MockCapability,
+  MockDecision,
+  MockReply,
+  Mocks,
+} from '../../../../src/mock-run/mocks.ts';
+import type { LocalResult } from '../../../../src/mock-run/run-locally.ts';
+import type { LiveSpecs } from '../../worker/messages.ts';
+import { mockOfSpec } from '../../worker/mock-of-spec.ts';
+
+export interface FormerRun {
+  readonly run: Pick<Run, 'run_id' | 'steps'>;
+  readonly job: JsonObject;
+  /** By step; of one with `for_each` the list of its items' outputs. */
+  readonly outputs: Readonly<Record<string, Json>>;
+}
+
+/** An output is taken as it is, whatever looks like an expression in it. */
+function literally(output: Json): Json {
+  return /\{\{|"\$literal"/.test(JSON.stringify(output)) ? { $literal: output } : output;
+}
+
+function delayOf({ started_at, finished_at }: Pick<RunStep, 'started_at' | 'finished_at'>): {
+  delay?: string;
+} {
+  if (started_at === null || finished_at === null) return {};
+  return { delay: `${Math.max(0, Date.parse(finished_at) - Date.parse(started_at))}ms` };
+}
+
+const refusal = 422;
+
+function fail(step: RunStep): MockReply {
+  const message = step.error?.message ?? 'it failed in the run that this is made from';
+  return { step: step.id, error: { status: refusal, message } };
+}
+
+/** One reply per item in their order, the last for all that follow. */
+function replyItems(step: RunStep, outputs: readonly Json[]): MockReply[] {
+  const replies = outputs.map(
+    (output): MockReply => (output === null ? fail(step) : { step: step.id, output: literally(output) }),
+  );
+  return replies.map((reply, index) => (index === replies.length - 1 ? reply : { ...reply, times: 1 }));
+}
+
+function repliesOf(step: RunStep, output: Json | undefined): MockReply[] {
+  if (step.state === 'failed' || step.state === 'unknown') return [fail(step)];
+  if (output === undefined) return [];
+  if (step.items !== undefined && Array.isArray(output)) return replyItems(step, output);
+  return [{ step: step.id, ...delayOf(step), output: literally(output) }];
+}
+
+function decisionOf(step: RunStep, output: Json | undefined): MockDecision {
+  const after = delayOf(step).delay ?? '0s';
+  return output === undefined ? { after, action: 'reject' } : { after, action: 'output', output };
+}
+
+function mocksOfCapability(replies: readonly MockReply[], live: MockCapability | undefined): MockCapability {
+  // Steps that the run did not come to are answered as without a run.
+  const rest = live?.replies ?? [{}];
+  return { ...live, replies: [...replies, ...rest] };
+}
+
+/** Capabilities answer what they answered in the run; their prices and schemas are those of now. */
+export function mocksOfRun({ run, job, outputs }: FormerRun, specs: LiveSpecs): Mocks {
+  const replies: Record<string, MockReply[]> = {};
+  const reviews: Record<string, MockDecision[]> = {};
+  for (const step of run.steps) {
+    const output = outputs[step.id];
+    if (step.capability !== undefined) {
+      replies[step.capability] = [...(replies[step.capability] ?? []), ...repliesOf(step, output)];
+    }
+    const isDecided = step.review !== undefined && (output !== undefined || step.state === 'failed');
+    if (isDecided) reviews[step.id] = [decisionOf(step, output)];
+  }
+  const capabilities = Object.entries(replies).map(([name, own]) => {
+    const spec = specs[name];
+    return [name, mocksOfCapability(own, spec === undefined ? undefined : mockOfSpec(spec))] as const;
+  });
+  const decided = Object.keys(reviews).length === 0 ? {} : { reviews };
+  return { job, capabilities: Object.fromEntries(capabilities), ...decided };
+}
+
+const width = { lineWidth: 100 };
+
+export function writeMocks(mocks: Mocks, runId: string): string {
+  return `# What capabilities answered in ${runId}. Time is virtual.\n${stringify(mocks, width)}`;
+}
+
+export function expectationOf({ outcome, error, output, steps, calls }: LocalResult): Expectation {
+  const wholes = steps.filter(({ item }) => item === 0).map(({ id, state }) => [id, state] as const);
+  const failure = error === null ? {} : { error: error.code };
+  const made = Object.entries(calls).filter(([, count]) => count > 0);
+  return {
+    outcome,
+    ...failure,
+    output,
+    steps: Object.fromEntries(wholes),
+    calls: Object.fromEntries(made),
+  };
+}
+
+export interface TriedMocks {
+  readonly text: string;
+  readonly definition: PipelineDefinition;
+  readonly specs: LiveSpecs;
+  readonly result: LocalResult;
+}
+
+/** The mocks as they are written, comments included; with what they left to the live specs, and what came of them. */
+export function saveMocks({ text, definition, specs, result }: TriedMocks): string {
+  const document = parseDocument(text);
+  if (document.contents === null) document.contents = document.createNode({}) as never;
+  if (!document.hasIn(['capabilities'])) document.setIn(['capabilities'], document.createNode({}));
+  const capabilities = document.get('capabilities') as { flow?: boolean } | null;
+  for (const { capability } of definition.steps) {
+    const spec = capability === undefined ? undefined : specs[capability];
+    if (spec === undefined || document.hasIn(['capabilities', capability])) continue;
+    if (capabilities !== null) capabilities.flow = false;
+    document.setIn(['capabilities', capability], document.createNode(mockOfSpec(spec)));
+  }
+  document.setIn(['expect'], document.createNode(expectationOf(result)));
+  return document.toString(width);
+}

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import {
+  type FoundIn,
+  joinFindings,
+  type ServerAnswer,
+} from '../../console/src/pages/edit/findings-model.ts';
+import { checkText } from '../../console/src/worker/check-text.ts';
+import type { Finding } from '../../src/contracts/pipeline.ts';
+
+function aFinding(message: string): Finding {
+  return { severity: 'error', code: 'capability_unknown', pointer: '/steps/0/capability', line: 3, message };
+}
+
+const page: FoundIn = { text: 'a', findings: [aFinding('of the page')] };
+const silence: ServerAnswer = { found: null, hasFailed: false };
+
+test('what the server says of this very text stands in place of what the page found', () => {
+  const found = { text: 'a', findings: [aFinding('of the server')] };
+  expect(joinFindings(page, true, { found, hasFailed: false })).toEqual({
+    findings: found.findings,
+    verdict: 'server',
+  });
+});
+
+test('what the server said of another text says nothing', () => {
+  const found = { text: 'b', findings: [aFinding('of the server')] };
+  expect(joinFindings(page, true, { found, hasFailed: false })).toEqual({
+    findings: page.findings,
+    verdict: 'asking',
+  });
+});
+
+test.each([
+  [true, silence, 'asking'],
+  [true, { found: null, hasFailed: true }, 'unreachable'],
+  [false, silence, 'page'],
+] as const)('readable: %s, answered: %o: %s', (isReadable, answer, verdict) => {
+  expect(joinFindings(page, isReadable, answer).verdict).toBe(verdict);
+});
+
+test.each([
+  ['pipeline: a\nversion: "1"\nsteps:\n  - id: one\n    capability: trim\n', true],
+  ['pipeline: a\nversion: "1"\nsteps:\n  - id: one\n    capabilitx: trim\n', true],
+  ['pipeline: [a\nsteps: {', false],
+  ['', false],
+])('%j is readable: %s', (text, isReadable) => {
+  expect(checkText(text, {}).isReadable).toBe(isReadable);
+});

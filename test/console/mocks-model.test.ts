@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { examplePipeline } from '../../console/src/pages/edit/example.ts';
+import {
+  type FormerRun,
+  mocksOfRun,
+  saveMocks,
+  writeMocks,
+} from '../../console/src/pages/edit/mocks-model.ts';
+import type { LiveSpecs } from '../../console/src/worker/messages.ts';
+import { tryText } from '../../console/src/worker/try-text.ts';
+import type { Json } from '../../src/contracts/primitives.ts';
+import type { RunStep } from '../../src/contracts/run.ts';
+import { readDefinition } from '../../src/definitions/read-definition.ts';
+import { findDifferences } from '../../src/mock-run/check-expectation.ts';
+import { preparePipeline } from '../../src/mock-run/prepare-run.ts';
+import { readMocks } from '../../src/mock-run/read-mocks.ts';
+import { runLocally } from '../../src/mock-run/run-locally.ts';
+
+function aStep(step: Partial<RunStep> & Pick<RunStep, 'id'>): RunStep {
+  return {
+    state: 'succeeded',
+    attempts: 1,
+    revision: 0,
+    cost_usd: 0,
+    started_at: '2026-01-01T00:00:00.000Z',
+    finished_at: '2026-01-01T00:00:02.500Z',
+    ...step,
+  };
+}
+
+const nothingRegistered: LiveSpecs = {};
+const text = examplePipeline;
+
+function theExample(outputs: Readonly<Record<string, Json>>): FormerRun {
+  const steps = [
+    aStep({ id: 'trim', capability: 'trim', items: { succeeded: 2 } }),
+    aStep({ id: 'join', capability: 'join' }),
+    aStep({ id: 'cover', capability: 'cover' }),
+    aStep({ id: 'publish', review: 'May it be published?' }),
+  ];
+  return { run: { run_id: 'run_1', steps }, job: { clips: ['a', 'b'] }, outputs };
+}
+
+/** As the command line reads and judges both files. */
+async function testWithMocks(mocksText: string) {
+  const { mocks, findings } = readMocks(mocksText, 'application/yaml');
+  if (mocks === null) throw new Error(JSON.stringify(findings));
+  const { definition } = preparePipeline({ text, type: 'application/yaml' }, mocks, []);
+  if (definition === null || mocks.expect === undefined) throw new Error('not complete');
+  const result = await runLocally(definition, mocks.job ?? {}, mocks);
+  return { result, differences: findDifferences(mocks.expect, result) };
+}
+
+async function save(mocks: string, specs: LiveSpecs = nothingRegistered): Promise<string> {
+  const { result, problems } = await tryText({ text, mocks, job: {}, specs });
+  const facts = { knownCapabilities: null, strict: false };
+  const { definition } = readDefinition({ text, contentType: null }, facts);
+  if (result === null || definition === null) throw new Error(problems.join());
+  return saveMocks({ text: mocks, definition, specs, result });
+}
+
+const outputs = {
+  trim: ['media://j/a.mp4', 'media://j/b.mp4'],
+  join: { video: 'media://j/reel.mp4' },
+  cover: { image: 'media://j/c.png' },
+  publish: { approved: true },
+};
+
+test('steps answer what they answered in the run, items in their order', async () => {
+  const { result, differences } = await testWithMocks(
+    await save(writeMocks(mocksOfRun(theExample(outputs), nothingRegistered), 'run_1')),
+  );
+  expect(differences).toEqual([]);
+  const yielded = Object.fromEntries(result.steps.map(({ id, item, output }) => [`${id}.${item}`, output]));
+  expect(yielded).toMatchObject({
+    'trim.1': 'media://j/a.mp4',
+    'trim.2': 'media://j/b.mp4',
+    'join.0': outputs.join,
+    'publish.0': outputs.publish,
+  });
+  expect(result.outcome).toBe('succeeded');
+});
+
+/** A file has no empty key, in YAML as in JSON. */
+const outputOfACall = fc
+  .jsonValue({ noUnicodeString: false, maxDepth: 3 })
+  .filter((value) => !/"(__proto__)?":/.test(JSON.stringify(value)));
+
+test('any output is saved such that the command line reads the same', async () => {
+  await fc.assert(
+    fc.asyncProperty(outputOfACall, async (video) => {
+      const given = { ...outputs, join: { video: video as Json, braces: '{{ not.an expression' } };
+      const saved = await save(writeMocks(mocksOfRun(theExample(given), nothingRegistered), 'run_1'));
+      const { result, differences } = await testWithMocks(saved);
+      expect(differences).toEqual([]);
+      expect(result.steps.find(({ id }) => id === 'join')?.output).toEqual(given.join);
+    }),
+    { numRuns: 15 },
+  );
+});
+
+test('what is saved holds the live capabilities that the mocks left out, and keeps comments', async () => {
+  const live = (output: Json) => ({
+    input: { type: 'object' },
+    output: {
+      type: 'object',
+      required: ['video', 'image'],
+      properties: { video: { const: output }, image: { const: 'i' } },
+    },
+    instances: [
+      {
+        version: '1.0.0',
+        tags: [],
+        cost_model: { type: 'per_call' as const, rate_usd: 0.25 },
+        max_concurrency: 1,
+      },
+    ],
+  });
+  const specs = { trim: live('a'), join: live('b'), cover: live('c'), unused: live('d') };
+  const mocks =
+    '# mine\njob: { clips: [a] }\ncapabilities: {}\nreviews:\n  publish: [{ action: output, output: 1 }]\n';
+  const saved = await save(mocks, specs);
+  expect(saved).toMatch(/^# mine\n/);
+  expect(saved).not.toContain('unused');
+  const { result, differences } = await testWithMocks(saved);
+  expect([differences, result.output, result.cost_usd]).toEqual([[], { video: 'b', cover: 'i' }, 0.75]);
+});
+
+test('a step that failed fails again, and a run without a word of a step asks nobody for it', () => {
+  const former: FormerRun = {
+    run: {
+      run_id: 'run_1',
+      steps: [
+        aStep({
+          id: 'a',
+          capability: 'one',
+          state: 'failed',
+          error: { code: 'input_rejected', message: 'no' } as never,
+        }),
+        aStep({ id: 'b', capability: 'one', state: 'skipped', started_at: null }),
+        aStep({ id: 'c', review: 'May it?', state: 'failed' }),
+      ],
+    },
+    job: {},
+    outputs: {},
+  };
+  expect(mocksOfRun(former, nothingRegistered)).toEqual({
+    job: {},
+    capabilities: { one: { replies: [{ step: 'a', error: { status: 422, message: 'no' } }, {}] } },
+    reviews: { c: [{ after: '2500ms', action: 'reject' }] },
+  });
+});
