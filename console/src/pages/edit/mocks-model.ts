@@ -95,7 +95,7 @@ export function writeMocks(mocks: Mocks, runId: string): string {
   return `# What capabilities answered in ${runId}. Time is virtual.\n${stringify(mocks, width)}`;
 }
 
-export function expectationOf({ outcome, error, output, steps, calls }: LocalResult): Expectation {
+function expectationOf({ outcome, error, output, steps, calls }: LocalResult): Expectation {
   const wholes = steps.filter(({ item }) => item === 0).map(({ id, state }) => [id, state] as const);
   const failure = error === null ? {} : { error: error.code };
   const made = Object.entries(calls).filter(([, count]) => count > 0);
