@@ -125,6 +125,23 @@ const RunLinks = z.strictObject({
   temporal: z.string().optional(),
 });
 
+/**
+ * A ladder with the same failure as one of the run's own, which waits for its end before it asks anybody; `review_id`
+ * while a person is asked there.
+ */
+export const RunFollows = z
+  .strictObject({
+    escalation_id: z.string(),
+    run_id: z.string().optional(),
+    step_id: StepId.optional(),
+    review_id: z.string().optional(),
+  })
+  .meta({ id: 'RunFollows' });
+export type RunFollows = z.infer<typeof RunFollows>;
+
+/** How many steps are in which state; a step with `for_each` is one. */
+export const StepCounts = z.partialRecord(StepState, z.number().int());
+
 const runFields = {
   run_id: z.string(),
   job_id: z.string(),
@@ -145,17 +162,20 @@ const runFields = {
   created_at: Instant,
   started_at: Instant.nullable(),
   finished_at: Instant.nullable(),
+  /** What some of its steps wait for, each once. */
+  awaiting: z.array(Awaiting).optional(),
+  follows: RunFollows.optional(),
 };
 
-export const RunSummary = z.strictObject(runFields).meta({ id: 'RunSummary' });
+export const RunSummary = z
+  .strictObject({ ...runFields, step_counts: StepCounts })
+  .meta({ id: 'RunSummary' });
 export type RunSummary = z.infer<typeof RunSummary>;
 export const RunList = listOf(RunSummary).meta({ id: 'RunList' });
 
 export const Run = z
   .strictObject({
     ...runFields,
-    /** What some of its steps wait for, each once. */
-    awaiting: z.array(Awaiting).optional(),
     output: Json.optional(),
     steps: z.array(RunStep),
     links: RunLinks,

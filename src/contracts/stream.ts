@@ -5,7 +5,7 @@ import type { RunEvent } from './event.ts';
 import type { Budget } from './money.ts';
 import { PipelineName } from './primitives.ts';
 import { Review, ReviewStanding } from './review.ts';
-import { Awaiting, RunState, StepState } from './run.ts';
+import { Awaiting, RunFollows, RunState, StepCounts } from './run.ts';
 
 export const StreamTopic = z.enum(['runs', 'reviews', 'instances', 'budgets']).meta({ id: 'StreamTopic' });
 export type StreamTopic = z.infer<typeof StreamTopic>;
@@ -18,10 +18,10 @@ export const RunFrame = z
     state: RunState,
     /** What some of its steps wait for, each once. */
     awaiting: z.array(Awaiting),
+    follows: RunFollows.optional(),
     cost_usd: z.number(),
     reserved_usd: z.number(),
-    /** How many steps are in which state; a step with `for_each` is one. */
-    steps: z.partialRecord(StepState, z.number().int()),
+    steps: StepCounts,
   })
   .meta({ id: 'RunFrame' });
 export type RunFrame = z.infer<typeof RunFrame>;

@@ -4,7 +4,7 @@ import type { DecisionListed } from '../../src/contracts/decision.ts';
 import type { CostSeries } from '../../src/contracts/money.ts';
 import type { PipelineVersion } from '../../src/contracts/pipeline.ts';
 import type { InputVerdict, ReviewSummary } from '../../src/contracts/review.ts';
-import type { RunSummary } from '../../src/contracts/run.ts';
+import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { RunGraph, RunsSummary, RunTimeline } from '../../src/contracts/run-picture.ts';
 import type { SkillWorth } from '../../src/contracts/skill.ts';
 import type { Claim } from '../../src/db/attempt/attempt.ts';
@@ -171,6 +171,52 @@ describe('runs', () => {
     expect(await list('review')).toEqual([]);
     await api.db('step').where({ run_id: waiting.run_id }).update({ state: 'in_review', awaiting: null });
     expect(await list('review')).toEqual([waiting.run_id]);
+    await api
+      .db('step')
+      .where({ run_id: waiting.run_id })
+      .update({ state: 'retrying', error: '{"code": "no_instance"}' });
+    expect(await list('capability')).toContain(waiting.run_id);
+    const [, run] = await get<Run>(`/v1/runs/${waiting.run_id}`);
+    expect(run.awaiting).toEqual(['capability']);
+  });
+
+  test('say in the list why they do not move, and how far they are', async () => {
+    const [follower, leader] = [await ownRun(), await ownRun()];
+    const step = (run_id: string, step_id: string, rest: object) =>
+      api.db('step').insert({ run_id, step_id, item: 0, ...rest });
+    await step(follower.run_id, 'a', { state: 'succeeded' });
+    await step(leader.run_id, 'a', { state: 'waiting', awaiting: 'capability' });
+    await step(leader.run_id, 'b', { state: 'in_review' });
+    const ladder = (escalation_id: string, run: Stored, rest: object) =>
+      api.db('escalation').insert({
+        escalation_id,
+        project_id: run.project_id,
+        job_type: 'step',
+        prompt: '',
+        run_id: run.run_id,
+        step_id: 'a',
+        item: 0,
+        ladder: '{}',
+        escalation_level: 0,
+        model_spec: '{}',
+        ...rest,
+      });
+    await ladder('esc_lead', leader, { state: 'in_review', review_id: 'rev_1' });
+    await ladder('esc_follow', follower, { leader_id: 'esc_lead' });
+    const rowOf = async ({ run_id }: Stored) =>
+      (await get<{ items: RunSummary[] }>('/v1/runs'))[1].items.find((run) => run.run_id === run_id);
+    const follows = { escalation_id: 'esc_lead', run_id: leader.run_id, step_id: 'a', review_id: 'rev_1' };
+    expect(await rowOf(follower)).toMatchObject({ step_counts: { succeeded: 1 }, follows });
+    expect(await rowOf(leader)).toMatchObject({
+      awaiting: ['capability', 'review'],
+      step_counts: { waiting: 1, in_review: 1 },
+    });
+    expect((await get<Run>(`/v1/runs/${follower.run_id}`))[1].follows).toEqual(follows);
+    await api
+      .db('escalation')
+      .where({ escalation_id: 'esc_lead' })
+      .update({ state: 'succeeded', finished_at: new Date() });
+    expect(await rowOf(follower)).not.toHaveProperty('follows');
   });
 
   test('are found by a part of their pipeline or label, and by the begin of their id', async () => {

@@ -11,7 +11,7 @@ import { withFault } from '../../console/src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../../console/src/pages/edit/version-model.ts';
 import { readCode, readNext } from '../../console/src/pages/login/model.ts';
 import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
-import { progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
+import { progressOf, toSpan, waitOf } from '../../console/src/pages/runs/model.ts';
 import { formatAmount } from '../../console/src/shared/money.ts';
 import { describeAwaiting } from '../../console/src/shared/state.ts';
 import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
@@ -218,20 +218,26 @@ test('a span has whole minutes and an order', () => {
 });
 
 test('progress counts what is done, what failed too', () => {
-  const frame = {
-    run_id: 'r',
-    pipeline: 'p',
-    state: 'running' as const,
-    awaiting: [],
-    cost_usd: 0,
-    reserved_usd: 0,
-  };
-  expect(progressOf({ ...frame, steps: { succeeded: 2, failed: 1, running: 1 } })).toEqual({
-    done: 3,
-    all: 4,
-    failed: 1,
-  });
-  expect(progressOf(undefined)).toBeNull();
+  expect(progressOf({ succeeded: 2, failed: 1, running: 1 })).toEqual({ done: 3, all: 4, failed: 1 });
+  expect(progressOf({})).toBeNull();
+});
+
+test.each([
+  [{ awaiting: ['budget', 'review'] as const }, { text: 'waits for money and a person' }],
+  [
+    { follows: { escalation_id: 'esc_1', run_id: 'run_1', review_id: 'rev_1' } },
+    {
+      text: 'waits for what another run learns of the same failure, where a person is asked',
+      run: 'run_1',
+      review: 'rev_1',
+    },
+  ],
+  [{}, null],
+])('a run that does not move says why: %j', (standing, wait) => {
+  const { awaiting, ...rest } = { awaiting: undefined, ...standing };
+  const given = awaiting === undefined ? rest : { ...rest, awaiting: [...awaiting] };
+  expect(waitOf({ finished_at: null, ...given })).toEqual(wait);
+  expect(waitOf({ finished_at: '2026-01-01T00:00:00Z', ...given })).toBeNull();
 });
 
 test('completion knows capabilities, steps and fields of their outputs', () => {

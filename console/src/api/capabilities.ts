@@ -8,6 +8,7 @@ import type {
 } from '../../../src/contracts/decision.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { InputVerdict } from '../../../src/contracts/review.ts';
+import type { RouteQuestion } from '../decision/route-question.ts';
 import { askPlainly, newIdempotencyKey } from './client.ts';
 
 interface CapabilityPage {
@@ -45,13 +46,6 @@ export function decisionsQuery(capability: string) {
         `/v1/decisions?capability=${capability}&limit=100`,
       ),
   });
-}
-
-export interface RouteQuestion {
-  readonly capability: string;
-  readonly input?: Json;
-  readonly priority?: string;
-  readonly budget_ceiling_usd?: number;
 }
 
 /** The decision, without a call. */

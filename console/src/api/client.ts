@@ -11,9 +11,7 @@ export const client = createClient<paths>({ baseUrl: '/', credentials: 'same-ori
 
 client.use({
   onRequest: ({ request }) => {
-    request.headers.set('X-Capstan-Console', '1');
-    const project = readProject();
-    if (project !== null) request.headers.set('X-Project-ID', project);
+    for (const [name, value] of Object.entries(headersOfPage())) request.headers.set(name, value);
     return request;
   },
 });
@@ -24,7 +22,7 @@ interface Fetched<Data> {
   readonly response: Response;
 }
 
-const unreachable = {
+export const unreachable = {
   title: 'No contact',
   detail: 'The server does not answer. It may be starting again; what is shown may be old.',
 };
@@ -46,14 +44,18 @@ export interface PlainRequest {
   readonly signal?: AbortSignal;
 }
 
-function toInit({ method = 'GET', body, headers, signal }: PlainRequest): RequestInit {
+/** What says which page asks, and for which project. */
+export function headersOfPage(): Record<string, string> {
   const project = readProject();
+  return { 'X-Capstan-Console': '1', ...(project === null ? {} : { 'X-Project-ID': project }) };
+}
+
+function toInit({ method = 'GET', body, headers, signal }: PlainRequest): RequestInit {
   const isText = typeof body === 'string';
   return {
     method,
     headers: {
-      'X-Capstan-Console': '1',
-      ...(project === null ? {} : { 'X-Project-ID': project }),
+      ...headersOfPage(),
       ...(body === undefined || isText ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },

@@ -1,9 +1,8 @@
 /** What the last run of a pipeline was given, and what its steps yielded. */
 
-import type { z } from 'zod';
 import type { Job } from '../../../src/contracts/media.ts';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import type { Run, RunList, StepDetail } from '../../../src/contracts/run.ts';
+import type { Run, RunSummary, StepDetail } from '../../../src/contracts/run.ts';
 import { askPlainly } from './client.ts';
 
 const mostRuns = 20;
@@ -31,7 +30,7 @@ async function readOutputs({ run_id, steps }: Run): Promise<Record<string, Json>
 /** The newest run that succeeded, else the newest that ended; null when there is none. */
 export async function readFormerRun(pipeline: string): Promise<RunWithOutputs | null> {
   const query = new URLSearchParams({ pipeline, limit: String(mostRuns) });
-  const { items } = await askPlainly<z.infer<typeof RunList>>(`/v1/runs?${query}`);
+  const { items } = await askPlainly<{ readonly items: readonly RunSummary[] }>(`/v1/runs?${query}`);
   const found =
     items.find(({ state }) => state === 'succeeded') ?? items.find(({ finished_at }) => finished_at !== null);
   if (found === undefined) return null;

@@ -1,11 +1,16 @@
-import { type ReactElement, type ReactNode, useId } from 'react';
+import { lazy, type ReactElement, type ReactNode, Suspense, useId } from 'react';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 import { isMedia } from '../json/json-model.ts';
 import { MediaView } from '../media/media-view.tsx';
 import { Button, fieldClass } from '../shared/parts.tsx';
 import { JsonField } from './json-field.tsx';
+import { takesMedia } from './media-model.ts';
 import { createValue, type FormField, propertiesOf, toField } from './schema-model.ts';
+
+const MediaField = lazy(() =>
+  import('./media-field.tsx').then(({ MediaField }) => ({ default: MediaField })),
+);
 
 export interface FieldViewProps {
   readonly name: string;
@@ -102,9 +107,16 @@ function Control(props: ControlProps): ReactNode {
   }
 }
 
-function TextField({ id, value, onChange }: ControlProps): ReactElement {
+function TextField({ id, name, field, value, onChange }: ControlProps): ReactElement {
   const text =
     typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
+  if (takesMedia(field.schema)) {
+    return (
+      <Suspense fallback={<input id={id} className={fieldClass} value={text} readOnly />}>
+        <MediaField id={id} name={name} value={text} onChange={onChange} />
+      </Suspense>
+    );
+  }
   return (
     <>
       <input id={id} className={fieldClass} value={text} onChange={({ target }) => onChange(target.value)} />

@@ -22,24 +22,21 @@ function putInstance(instances: readonly Instance[], changed: Instance): Instanc
     : [...instances, changed];
 }
 
-function patchRun<Shown extends RunSummary | Run>(run: Shown, frame: RunFrame): Shown {
-  const { state, cost_usd, reserved_usd, awaiting } = frame;
-  return { ...run, state, cost_usd, reserved_usd, awaiting };
+/** What a frame tells of any run; one that no longer follows another says so by its silence. */
+function standingOf({ state, cost_usd, reserved_usd, awaiting, follows }: RunFrame) {
+  return { state, cost_usd, reserved_usd, awaiting, follows };
 }
 
 function applyRun(queries: QueryClient, frame: RunFrame): void {
   let isListed = false;
+  const patch = (run: RunSummary): RunSummary =>
+    run.run_id === frame.run_id ? { ...run, ...standingOf(frame), step_counts: frame.steps } : run;
   queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
     if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
     isListed = true;
-    const items = page.items.map((run) => (run.run_id === frame.run_id ? patchRun(run, frame) : run));
-    return { ...page, items };
+    return { ...page, items: page.items.map(patch) };
   });
-  queries.setQueryData<Readonly<Record<string, RunFrame>>>(['runs', 'frames'], (frames = {}) => ({
-    ...frames,
-    [frame.run_id]: frame,
-  }));
-  queries.setQueryData<Run>(['run', frame.run_id], (run) => (run === undefined ? run : patchRun(run, frame)));
+  queries.setQueryData<Run>(['run', frame.run_id], (run) => run && { ...run, ...standingOf(frame) });
   if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] });
 }
 

@@ -3,7 +3,7 @@ import { RunList, RunState } from '../../contracts/run.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { readLimit } from '../input/option-values.ts';
 import { formatAge, formatSpan, formatUsd } from '../render/amounts.ts';
-import { formatState } from '../render/states.ts';
+import { formatRunState, formatStepCounts } from '../render/states.ts';
 import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
 
@@ -17,6 +17,7 @@ const columns: readonly Column[] = [
   { header: 'RUN' },
   { header: 'PIPELINE', shrinks: true },
   { header: 'STATE' },
+  { header: 'STEPS', align: 'right' },
   { header: 'CREATED', align: 'right' },
   { header: 'TIME', align: 'right' },
   { header: 'COST', align: 'right' },
@@ -33,7 +34,8 @@ async function list(options: LsOptions, shell: Shell): Promise<void> {
   const rows = value.items.map((run) => [
     run.run_id,
     `${run.pipeline}@${run.version}`,
-    formatState(run.state, print.style),
+    formatRunState(run, print.style),
+    formatStepCounts(run.step_counts),
     formatAge(run.created_at, now),
     formatSpan(run.started_at, run.finished_at, now),
     formatUsd(run.cost_usd),

@@ -1,7 +1,7 @@
 /** One symbol and one colour for every state, so that a column of them reads at a glance. */
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
-import type { AttemptState, RunState, StepState } from '../../contracts/run.ts';
+import type { AttemptState, RunState, RunSummary, StepState } from '../../contracts/run.ts';
 import type { Colour, Style } from './style.ts';
 
 export type AnyState = RunState | StepState | InstanceState | AttemptState | ReviewState;
@@ -43,4 +43,23 @@ const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]
 export function formatState(state: AnyState, style: Style): string {
   const [symbol, colour] = looks[state];
   return style[colour](`${symbol} ${state}`);
+}
+
+/** `● running (waits: review)`; a run whose failure another one works on waits for that one. */
+export function formatRunState(
+  { state, awaiting = [], follows }: Pick<RunSummary, 'state' | 'awaiting' | 'follows'>,
+  style: Style,
+): string {
+  const other = follows === undefined ? [] : [`what ${follows.run_id ?? follows.escalation_id} learns`];
+  const waits = [...awaiting, ...other];
+  return `${formatState(state, style)}${waits.length === 0 ? '' : ` (waits: ${waits.join(', ')})`}`;
+}
+
+const overStates: readonly StepState[] = ['succeeded', 'failed', 'unknown', 'skipped', 'cancelled', 'reused'];
+
+/** `3/5`: steps that are over, of all. */
+export function formatStepCounts(counts: RunSummary['step_counts']): string {
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const over = overStates.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+  return `${over}/${all}`;
 }

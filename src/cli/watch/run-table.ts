@@ -1,7 +1,7 @@
 /** A run and its steps as lines that fit the terminal, in width and in height. */
 import type { Run, RunStep, StepState } from '../../contracts/run.ts';
 import { formatSpan, formatUsd } from '../render/amounts.ts';
-import { formatState } from '../render/states.ts';
+import { formatRunState, formatState } from '../render/states.ts';
 import { type Column, cutText, renderTable, type TableLayout } from '../render/table.ts';
 
 export interface RunTableLayout extends TableLayout {
@@ -92,7 +92,7 @@ function countStates(steps: readonly RunStep[]): string {
 export function renderRunHead(run: Run, { style, width, now }: Omit<RunTableLayout, 'height'>): string {
   return cutText(
     [
-      `${formatState(run.state, style)}${run.awaiting === undefined ? '' : ` (waits: ${run.awaiting.join(', ')})`}`,
+      formatRunState(run, style),
       `${style.bold(run.pipeline)}@${run.version}`,
       run.run_id,
       formatSpan(run.started_at, run.finished_at, now) || 'not started',

@@ -1,6 +1,13 @@
 /** Runs of a project about which something was logged between two horizons, and how they stand. */
-import type { Awaiting, RunState, StepState } from '../../contracts/run.ts';
+import type { RunState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
+import {
+  awaitingOfRun,
+  followsOfRun,
+  type RunStandingColumns,
+  type StepCountColumns,
+  stepsOfRun,
+} from './run-standing.ts';
 
 /** From one horizon to another. */
 export interface LogSpan {
@@ -27,17 +34,13 @@ export async function listChangedRuns(
   return rows.map(({ run_id }) => run_id);
 }
 
-export interface RunStandingRow {
+export interface RunStandingRow extends RunStandingColumns, StepCountColumns {
   readonly run_id: string;
   readonly pipeline: string;
-  readonly digest: string;
   readonly state: RunState;
-  readonly awaiting: readonly Awaiting[];
   /** bigint as text; with all runs below it */
   readonly cost_nano: string;
   readonly reserved_nano: string;
-  /** Of those that have a row. */
-  readonly steps: Readonly<Partial<Record<StepState, number>>>;
 }
 
 export async function listRunStandings(
@@ -46,19 +49,10 @@ export async function listRunStandings(
 ): Promise<readonly RunStandingRow[]> {
   if (runIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: RunStandingRow[] }>(
-    `select r.run_id, r.pipeline, r.digest, r.state, s.awaiting, s.steps,
+    `select r.run_id, r.pipeline, r.digest, r.state, ${awaitingOfRun} as awaiting,
+       ${followsOfRun} as follows, ${stepsOfRun} as step_counts,
        coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
      from run r
-     cross join lateral (
-       select coalesce(json_object_agg(state, steps), '{}') as steps from (
-         select state, count(*)::int as steps from step where run_id = r.run_id and item = 0 group by state) t
-     ) c
-     cross join lateral (
-       select c.steps, case when r.finished_at is not null then '{}' else array(
-         select distinct case when state = 'in_review' then 'review' else awaiting end from step
-         where run_id = r.run_id and state in ('waiting', 'in_review') and (state = 'in_review' or awaiting is not null)
-         order by 1) end as awaiting
-     ) s
      left join lateral (
        select sum(settled_nano) as cost_nano,
          sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano

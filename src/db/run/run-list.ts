@@ -3,8 +3,16 @@ import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { Awaiting, RunState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
+import {
+  awaitedByStep,
+  awaitingOfRun,
+  followsOfRun,
+  type RunStandingColumns,
+  type StepCountColumns,
+  stepsOfRun,
+} from './run-standing.ts';
 
-export interface RunRow {
+export interface RunRow extends RunStandingColumns {
   readonly run_id: string;
   readonly project_id: string;
   readonly job_id: string;
@@ -47,7 +55,8 @@ export interface RunFilter {
 const columns = `r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.state, r.priority,
   r.budget_ceiling_usd, r.labels, r.error, r.rerun_of, r.parent_run_id, r.parent_step_id, r.parent_item,
   r.schedule_id, r.created_at, r.started_at, r.finished_at,
-  coalesce(a.cost_nano, 0) as cost_nano, coalesce(a.reserved_nano, 0) as reserved_nano`;
+  coalesce(a.cost_nano, 0) as cost_nano, coalesce(a.reserved_nano, 0) as reserved_nano,
+  ${awaitingOfRun} as awaiting, ${followsOfRun} as follows`;
 
 /** With all runs below it. */
 const money = `left join lateral (
@@ -59,15 +68,17 @@ const money = `left join lateral (
   ) a on true`;
 
 const awaitsIt = `r.finished_at is null and exists (select from step s where s.run_id = r.run_id
-  and case when s.state = 'in_review' then 'review' when s.state = 'waiting' then s.awaiting end = :awaiting)`;
+  and s.state in ('waiting', 'in_review', 'retrying') and ${awaitedByStep} = :awaiting)`;
 
 const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%' or exists (
   select from jsonb_each_text(r.labels) l where l.value ilike '%' || :q || '%'))`;
 
-export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunRow[]> {
+export type RunListRow = RunRow & StepCountColumns;
+
+export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunListRow[]> {
   const query = db('run as r')
     .joinRaw(money)
-    .select(db.raw(columns))
+    .select(db.raw(`${columns}, r.digest, ${stepsOfRun} as step_counts`))
     .where('r.project_id', projectId)
     .orderBy('r.run_id', 'desc')
     .limit(filter.limit);
@@ -93,17 +104,11 @@ export interface RunDetailRow extends RunRow {
   /** Tells an output of null from none. */
   readonly has_output: boolean;
   readonly job: JsonObject;
-  /** What some of its steps and items wait for, each once. */
-  readonly awaiting: readonly Awaiting[];
 }
 
 export async function readRun(db: Db, projectId: string, runId: string): Promise<RunDetailRow | undefined> {
   const { rows } = await db.raw<{ rows: RunDetailRow[] }>(
-    `select ${columns}, d.body as definition, r.output, r.output is not null as has_output, j.body as job,
-       case when r.finished_at is not null then '{}' else array(
-         select distinct case when s.state = 'in_review' then 'review' else s.awaiting end from step s
-         where s.run_id = r.run_id and s.state in ('waiting', 'in_review') and (s.state = 'in_review' or s.awaiting is not null)
-         order by 1) end as awaiting
+    `select ${columns}, d.body as definition, r.output, r.output is not null as has_output, j.body as job
      from run r join definition d using (digest) join job j using (job_id) ${money}
      where r.run_id = ? and r.project_id = ?`,
     [runId, projectId],

@@ -4,13 +4,14 @@ import type { RunsSummaryQuery } from '../../contracts/run-picture.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
-import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
+import { listRuns, type RunDetailRow, type RunListRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import type { WebLinks } from '../web-links.ts';
 import { type BeginDependencies, createBeginRun } from './begin-run.ts';
 import { createRunControl } from './control-run.ts';
+import { createStepCounter } from './count-steps.ts';
 import type { RunDelivery } from './deliver-run.ts';
 import type { EventFeed } from './event-feed.ts';
 import { createFollowRun } from './follow-run.ts';
@@ -40,19 +41,22 @@ export interface RunDependencies extends StepPageDependencies, BeginDependencies
 }
 
 async function listSummaries(
-  db: Db,
+  { db, countSteps }: { readonly db: Db; readonly countSteps: ReturnType<typeof createStepCounter> },
   projectId: string,
   { cursor, label, limit, ...filter }: RunQuery,
 ): Promise<{ items: RunSummary[]; next_cursor: string | null }> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const wanted = { ...filter, label: splitLabel(label), after, limit: limit + 1 };
   const rows = await listRuns(db, projectId, wanted);
-  return toPage(rows, limit, { key: ({ run_id }) => run_id, item: toRunSummary });
+  const counts = new Map((await countSteps(rows)).map((steps, index) => [rows[index], steps] as const));
+  const item = (row: RunListRow): RunSummary => toRunSummary(row, counts.get(row) ?? {});
+  return toPage(rows, limit, { key: ({ run_id }) => run_id, item });
 }
 
 export function createRunService(dependencies: RunDependencies) {
   const { db, delivery, feed, web } = dependencies;
   const pages = createStepPages(dependencies);
+  const countSteps = createStepCounter(db);
 
   const require = async ({ project_id, run_id }: RunKey): Promise<RunDetailRow> => {
     const row = await readRun(db, project_id, run_id);
@@ -68,7 +72,7 @@ export function createRunService(dependencies: RunDependencies) {
     ...createBeginRun(dependencies),
     ...createRunControl({ db, delivery, get, readState }),
 
-    list: (projectId: string, query: RunQuery) => listSummaries(db, projectId, query),
+    list: (projectId: string, query: RunQuery) => listSummaries({ db, countSteps }, projectId, query),
 
     /** @throws AppError `not_found` */
     get,

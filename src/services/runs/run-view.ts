@@ -10,12 +10,17 @@ import type { RunDetailRow, RunRow } from '../../db/run/run-list.ts';
 import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
 import type { WebLinks } from '../web-links.ts';
+import type { StepCounts } from './count-steps.ts';
 
 function toIso(time: Date | null): string | null {
   return time?.toISOString() ?? null;
 }
 
-export function toRunSummary(row: RunRow): RunSummary {
+export function toRunSummary(row: RunRow, step_counts: StepCounts): RunSummary {
+  return { ...fieldsOf(row), step_counts };
+}
+
+function fieldsOf(row: RunRow): Omit<RunSummary, 'step_counts'> {
   return {
     run_id: row.run_id,
     job_id: row.job_id,
@@ -34,6 +39,8 @@ export function toRunSummary(row: RunRow): RunSummary {
     created_at: row.created_at.toISOString(),
     started_at: toIso(row.started_at),
     finished_at: toIso(row.finished_at),
+    ...(row.awaiting.length === 0 ? {} : { awaiting: [...row.awaiting] }),
+    ...(row.follows === null ? {} : { follows: row.follows }),
   };
 }
 
@@ -119,8 +126,7 @@ export function toStepRevision(row: StepRevisionRow): StepRevision {
 export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebLinks): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   return {
-    ...toRunSummary(row),
-    ...(row.awaiting.length === 0 ? {} : { awaiting: [...row.awaiting] }),
+    ...fieldsOf(row),
     ...(row.has_output ? { output: row.output } : {}),
     steps: row.definition.steps.map((step) => toRunStep(step, byId.get(step.id))),
     links: { ...linksOf(row.run_id), ...web.ofRun(row) },

@@ -191,3 +191,18 @@ test('an item of a step has a page of its own, and a step says what it waits for
     'review rev_1',
   ]);
 });
+
+test('the list says how far runs are, and why they do not move', async () => {
+  const { steps: _steps, links: _links, ...fields } = run;
+  const waiting = {
+    ...fields,
+    state: 'running',
+    awaiting: ['budget'],
+    step_counts: { succeeded: 1, waiting: 1 },
+  };
+  const follows = { escalation_id: 'esc_1', run_id: 'run_0' };
+  const following = { ...fields, run_id: 'run_2', state: 'running', step_counts: { retrying: 1 }, follows };
+  const { stdout } = await capstan(['ls'], { items: [waiting, following], next_cursor: null });
+  expect(stdout).toMatch(/run_1 +p@1 +● running \(waits: budget\) +1\/2/);
+  expect(stdout).toMatch(/run_2 +p@1 +● running \(waits: what run_0 learns\) +0\/1/);
+});

@@ -6,6 +6,7 @@ import { type Look, launchBrowser, type OpenPage, openPage, signIn } from '../su
 import { keepPicture } from '../support/pictures.ts';
 import { askQuestion, openStudio, type Studio, startRunOf } from '../support/studio.ts';
 import { tellEditorStories } from './editor-stories.ts';
+import { tellProjectStories } from './project-stories.ts';
 
 let studio: Studio;
 let browser: Browser;
@@ -48,6 +49,7 @@ function listPages(): readonly (readonly [name: string, path: string])[] {
     ['ledger', '/costs/ledger'],
     ['schedules', '/schedules'],
     ['settings', '/settings'],
+    ['webhooks', '/settings?tab=webhooks'],
   ];
 }
 
@@ -143,6 +145,28 @@ test('a pipeline is written, tried with mocks, stored and run without a command 
 });
 
 tellEditorStories(visit);
+
+tellProjectStories(visit, () => studio.capstan);
+
+test('a step that waits for an instance says who was considered, and its run says it in the list', async () => {
+  const { capstan } = studio;
+  const far = [{ id: 'far', capability: 'trim', tags: ['moon'], wait_for_capability: '1h' }];
+  const { run_id } = await capstan.submit(far);
+  const opened = await visit();
+  const { page } = opened;
+  await opened.go('/runs');
+  await page
+    .getByRole('row', { name: run_id.slice(-8) })
+    .getByText('waits for an instance')
+    .waitFor();
+  await opened.go(`/runs/${run_id}?step=far`);
+  const why = page.getByRole('region', { name: 'Why it waits' });
+  await why.getByRole('heading', { name: 'Ruled out' }).waitFor();
+  expect(await why.getByRole('listitem').count()).toBe(2);
+  await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
+  opened.expectQuiet();
+  await opened.close();
+});
 
 test('keys go everywhere: the palette, and g with a letter', async () => {
   const opened = await visit();

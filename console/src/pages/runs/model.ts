@@ -1,8 +1,7 @@
 /** What the list of runs shows, out of what is known. */
 
-import type { Awaiting, Run, RunState } from '../../../../src/contracts/run.ts';
+import type { RunState, RunSummary } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
-import type { RunFrame } from '../../../../src/contracts/stream.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { describeAwaiting, stateLooks } from '../../shared/state.ts';
@@ -89,10 +88,8 @@ export interface ShownProgress {
   readonly failed: number;
 }
 
-/** Null when nothing was heard of its steps yet. */
-export function progressOf(frame: RunFrame | undefined): ShownProgress | null {
-  if (frame === undefined) return null;
-  const { steps } = frame;
+/** Null when it has no steps that anybody could count. */
+export function progressOf(steps: RunSummary['step_counts']): ShownProgress | null {
   const all = Object.values(steps).reduce((sum, count) => sum + count, 0);
   const failed = (steps.failed ?? 0) + (steps.unknown ?? 0);
   const done =
@@ -100,21 +97,23 @@ export function progressOf(frame: RunFrame | undefined): ShownProgress | null {
   return all === 0 ? null : { done, all, failed };
 }
 
-export function describeWait(awaiting: readonly Awaiting[] | undefined): string | null {
-  return awaiting === undefined || awaiting.length === 0 ? null : describeAwaiting(awaiting);
+export interface ShownWait {
+  readonly text: string;
+  /** The review or the run that it is about. */
+  readonly review?: string | undefined;
+  readonly run?: string | undefined;
 }
 
-/** What a frame would say of a run that was read. */
-export function toFrame({
-  run_id,
-  pipeline,
-  state,
+/** Why it does not move: what its steps wait for, or the run that works on the same failure. */
+export function waitOf({
+  finished_at,
   awaiting = [],
-  cost_usd,
-  reserved_usd,
-  steps: all,
-}: Run): RunFrame {
-  const steps: Record<string, number> = {};
-  for (const step of all) steps[step.state] = (steps[step.state] ?? 0) + 1;
-  return { run_id, pipeline, state, awaiting, cost_usd, reserved_usd, steps };
+  follows,
+}: Pick<RunSummary, 'finished_at' | 'awaiting' | 'follows'>): ShownWait | null {
+  if (finished_at !== null) return null;
+  if (awaiting.length > 0) return { text: describeAwaiting(awaiting) };
+  if (follows === undefined) return null;
+  const { run_id: run, review_id: review } = follows;
+  const asked = review === undefined ? '' : ', where a person is asked';
+  return { text: `waits for what another run learns of the same failure${asked}`, review, run };
 }

@@ -1,29 +1,14 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
-import type { RunFrame } from '../../../../src/contracts/stream.ts';
-import { runQuery } from '../../api/runs.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { formatAmount } from '../../shared/money.ts';
 import { tableClass } from '../../shared/parts.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { formatDuration } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
-import { describeWait, progressOf, toFrame } from './model.ts';
+import { progressOf, type ShownWait, waitOf } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
-
-/** What the stream has told of runs so far, by id. */
-function useRunFrames(): Readonly<Record<string, RunFrame>> {
-  const queries = useQueryClient();
-  const known = queries.getQueryData<Record<string, RunFrame>>(['runs', 'frames']);
-  const query = useQuery<Readonly<Record<string, RunFrame>>>({
-    queryKey: ['runs', 'frames'],
-    queryFn: () => known ?? {},
-    staleTime: Number.POSITIVE_INFINITY,
-  });
-  return query.data ?? {};
-}
 
 export interface RunTableProps {
   readonly runs: readonly RunSummary[];
@@ -38,7 +23,6 @@ function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
 }
 
 export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps): ReactElement {
-  const frames = useRunFrames();
   const isAll = runs.length > 0 && runs.every(({ run_id }) => chosen.has(run_id));
   return (
     <section className="scrolls" tabIndex={0} aria-label="Runs">
@@ -69,7 +53,6 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
             <RunRow
               key={run.run_id}
               run={run}
-              frame={frames[run.run_id]}
               isChosen={chosen.has(run.run_id)}
               {...(onChoose === undefined ? {} : { onChoose: () => onChoose(toggled(chosen, run.run_id)) })}
             />
@@ -82,18 +65,13 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
 
 interface RunRowProps {
   readonly run: RunSummary;
-  readonly frame: RunFrame | undefined;
   readonly isChosen: boolean;
   readonly onChoose?: () => void;
 }
 
-function RunRow({ run, frame, isChosen, onChoose }: RunRowProps): ReactElement {
-  // Until the stream tells of it, a run under way is asked for once.
-  const isOpen = run.finished_at === null;
-  const known = useQuery({ ...runQuery(run.run_id), enabled: isOpen && frame === undefined }).data;
-  const standing = frame ?? (isOpen && known !== undefined ? toFrame(known) : undefined);
-  const wait = isOpen ? describeWait(standing?.awaiting) : null;
-  const progress = progressOf(standing);
+function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
+  const wait = waitOf(run);
+  const progress = progressOf(run.step_counts);
   return (
     <tr className={isChosen ? 'bg-accent-soft' : 'hover:bg-sunken/60'}>
       {onChoose === undefined ? null : (
@@ -103,7 +81,7 @@ function RunRow({ run, frame, isChosen, onChoose }: RunRowProps): ReactElement {
       )}
       <td>
         <StateMark state={run.state} />
-        {wait === null ? null : <div className="text-xs text-waiting">{wait}</div>}
+        {wait === null ? null : <Wait wait={wait} />}
         {run.error === undefined ? null : (
           <div className="max-w-36 truncate sm:max-w-64 text-xs text-muted" title={run.error.message}>
             {run.error.message}
@@ -145,4 +123,20 @@ function Took({ run }: { readonly run: RunSummary }): ReactElement {
   if (run.started_at === null) return <span className="text-muted">–</span>;
   const end = run.finished_at === null ? now : Date.parse(run.finished_at);
   return <>{formatDuration(end - Date.parse(run.started_at))}</>;
+}
+
+function Wait({ wait: { text, review, run } }: { readonly wait: ShownWait }): ReactElement {
+  const look = 'block max-w-36 text-xs text-waiting sm:max-w-64';
+  if (review !== undefined)
+    return (
+      <Link to="/reviews/$reviewId" params={{ reviewId: review }} className={`${look} hover:underline`}>
+        {text}
+      </Link>
+    );
+  if (run === undefined) return <div className={look}>{text}</div>;
+  return (
+    <Link to="/runs/$runId" params={{ runId: run }} className={`${look} hover:underline`}>
+      {text}
+    </Link>
+  );
 }

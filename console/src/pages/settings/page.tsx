@@ -8,12 +8,14 @@ import { KeysTab } from './keys-tab.tsx';
 import { LimitsTab } from './limits-tab.tsx';
 import { ProjectsTab } from './projects-tab.tsx';
 import { ThemeTab } from './theme-tab.tsx';
+import { WebhooksTab } from './webhooks-tab.tsx';
 
 type SettingsTab = (typeof settingsTabs)[number];
 
 const tabs: readonly Tab<SettingsTab>[] = [
   { name: 'access', label: 'Keys' },
   { name: 'projects', label: 'Projects' },
+  { name: 'webhooks', label: 'Webhooks' },
   { name: 'audit', label: 'Audit' },
   { name: 'limits', label: 'Limits' },
   { name: 'theme', label: 'Theme' },
@@ -22,6 +24,7 @@ const tabs: readonly Tab<SettingsTab>[] = [
 const views: Readonly<Record<SettingsTab, () => ReactElement>> = {
   access: KeysTab,
   projects: ProjectsTab,
+  webhooks: WebhooksTab,
   audit: AuditTab,
   limits: LimitsTab,
   theme: ThemeTab,

@@ -20,6 +20,9 @@ import type { StepTabProps } from './step-tab-props.ts';
 const DecisionTab = lazy(() =>
   import('./decision-tab.tsx').then(({ DecisionTab }) => ({ default: DecisionTab })),
 );
+const WhyWaiting = lazy(() =>
+  import('./why-waiting.tsx').then(({ WhyWaiting }) => ({ default: WhyWaiting })),
+);
 const LadderTab = lazy(() => import('./ladder-tab.tsx').then(({ LadderTab }) => ({ default: LadderTab })));
 const Sheet = lazy(() => import('../../../shared/dialog.tsx').then(({ Dialog }) => ({ default: Dialog })));
 
@@ -104,6 +107,11 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
       {(step) => (
         <>
           <StepHead step={step} />
+          <Suspense>
+            {step.state === 'waiting' || step.state === 'retrying' ? (
+              <WhyWaiting run={run} step={step} />
+            ) : null}
+          </Suspense>
           {known?.items === undefined ? null : (
             <ItemChoice
               runId={run.run_id}

@@ -1,0 +1,55 @@
+/** What a waiting step would ask the router now: by the same rule as the worker that calls for it. */
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { Json } from '../../../src/contracts/primitives.ts';
+import type { Run, StepDetail } from '../../../src/contracts/run.ts';
+import { routeOfStep } from '../../../src/core/definition/compile/step-route.ts';
+import { resolveStepSettings } from '../../../src/core/definition/compile/step-settings.ts';
+
+export interface RouteQuestion {
+  readonly capability: string;
+  readonly input?: Json;
+  readonly priority?: string;
+  readonly budget_ceiling_usd?: number;
+  readonly version?: string;
+  readonly tags?: readonly string[];
+  readonly timeout_ms?: number;
+}
+
+type SpendingRun = Pick<Run, 'priority' | 'budget_ceiling_usd' | 'cost_usd' | 'reserved_usd'>;
+type AskingStep = Pick<StepDetail, 'id' | 'state' | 'awaiting' | 'error' | 'input' | 'revisions'>;
+
+/** What may still be spent, USD; null = no ceiling. */
+function leftOf({ budget_ceiling_usd, cost_usd, reserved_usd }: SpendingRun): number | null {
+  return budget_ceiling_usd === null ? null : Math.max(0, budget_ceiling_usd - cost_usd - reserved_usd);
+}
+
+/** Nobody takes it: it waits for an instance or money, or is tried again until there is one. */
+function wantsInstance({ state, awaiting, error }: AskingStep): boolean {
+  if (state === 'waiting') return awaiting === 'capability' || awaiting === 'budget';
+  return state === 'retrying' && (error?.code === 'no_instance' || error?.code === 'budget_reserved');
+}
+
+/** Null when it does not wait for what a choice of the router would end. */
+export function routeQuestionOf(
+  run: SpendingRun,
+  definition: PipelineDefinition,
+  step: AskingStep,
+): RouteQuestion | null {
+  const own = definition.steps.find(({ id }) => id === step.id);
+  if (!wantsInstance(step) || own?.capability === undefined) return null;
+  const route = routeOfStep(own, resolveStepSettings(definition, own), {
+    priority: run.priority,
+    ceilingUsd: leftOf(run),
+    remainingMs: Number.POSITIVE_INFINITY,
+  });
+  const input = step.revisions?.at(-1)?.input ?? step.input;
+  return {
+    capability: route.capability,
+    priority: route.priority,
+    timeout_ms: route.timeoutMs,
+    tags: [...route.tags],
+    ...(input === undefined ? {} : { input }),
+    ...(route.versionRange === null ? {} : { version: route.versionRange }),
+    ...(route.ceilingUsd === null ? {} : { budget_ceiling_usd: route.ceilingUsd }),
+  };
+}

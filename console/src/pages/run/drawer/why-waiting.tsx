@@ -1,0 +1,50 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactElement } from 'react';
+import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
+import { askRoute } from '../../../api/capabilities.ts';
+import { isStatus } from '../../../api/problem-error.ts';
+import { runGraphQuery } from '../../../api/runs.ts';
+import { DecisionLanes } from '../../../decision/decision-lanes.tsx';
+import { type RouteQuestion, routeQuestionOf } from '../../../decision/route-question.ts';
+import { QueryView } from '../../../shared/query-view.tsx';
+
+const askedEveryMs = 5_000;
+
+interface WhyWaitingProps {
+  readonly run: Run;
+  readonly step: StepDetail;
+}
+
+/** Who was considered a moment ago, and why nobody is chosen; asked again while the step waits. */
+export function WhyWaiting({ run, step }: WhyWaitingProps): ReactElement | null {
+  const { data: graph } = useQuery(runGraphQuery(run.run_id));
+  const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, step);
+  return question === null ? null : <Considered question={question} />;
+}
+
+function Considered({ question }: { readonly question: RouteQuestion }): ReactElement {
+  const query = useQuery({
+    queryKey: ['route', JSON.stringify(question)],
+    queryFn: () => askRoute(question),
+    // Of what nobody has registered for there is nothing to ask; the step goes on when somebody does.
+    refetchInterval: ({ state }) => (isStatus(state.error, 404) ? false : askedEveryMs),
+    placeholderData: (known) => known,
+  });
+  return (
+    <section aria-label="Why it waits" className="mb-3 rounded-lg border border-line p-3">
+      <h3 className="mb-1.5 text-sm font-medium">Asked now, the router says</h3>
+      {isStatus(query.error, 404) ? (
+        <p className="text-sm">Nobody has ever registered for {question.capability}.</p>
+      ) : (
+        <QueryView query={query}>
+          {(decision) => (
+            <>
+              <p className="mb-2 text-sm">{decision.reason}</p>
+              <DecisionLanes candidates={decision.candidates} />
+            </>
+          )}
+        </QueryView>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,37 @@
+/** Webhooks and their deliveries in words. */
+import type { WebhookDelivery, WebhookEvent } from '../../../../src/contracts/webhook.ts';
+import type { Tone } from '../../shared/state.ts';
+
+export const eventWords: Readonly<Record<WebhookEvent, string>> = {
+  'run.ended': 'a run has ended',
+  'review.opened': 'a person is asked',
+  'budget.reached': '50, 80 or 100 % of the day is spent',
+  'instance.down': 'an instance is down',
+};
+
+export const webhookEvents = Object.keys(eventWords) as readonly WebhookEvent[];
+
+interface ShownDelivery {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+function countTries(attempts: number): string {
+  return attempts === 1 ? '1 try' : `${attempts} tries`;
+}
+
+type ToldDelivery = Pick<WebhookDelivery, 'state' | 'attempts' | 'status' | 'error'>;
+
+export function describeDelivery({ state, attempts, status, error }: ToldDelivery): ShownDelivery {
+  const why = error ?? (status === null ? 'no answer' : `answered ${status}`);
+  switch (state) {
+    case 'delivered':
+      return { text: `delivered, answered ${status ?? 'with nothing'}`, tone: 'done' };
+    case 'failed':
+      return { text: `given up after ${countTries(attempts)}: ${why}`, tone: 'failed' };
+    case 'pending':
+      return attempts === 0
+        ? { text: 'about to be sent', tone: 'running' }
+        : { text: `${countTries(attempts)} so far: ${why}`, tone: 'waiting' };
+  }
+}

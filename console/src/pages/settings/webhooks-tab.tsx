@@ -1,0 +1,106 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type ReactElement, useState } from 'react';
+import type { Webhook } from '../../../../src/contracts/webhook.ts';
+import { removeWebhook, testWebhook, webhooksQuery } from '../../api/webhooks.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { Button, EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { toneText } from '../../shared/state.ts';
+import { DeliveryList } from './delivery-list.tsx';
+import { NewWebhook } from './new-webhook.tsx';
+import { describeDelivery } from './webhook-model.ts';
+
+/** Who is told what happens in the project, whether it arrives, and a test of it. */
+export function WebhooksTab(): ReactElement {
+  const query = useQuery(webhooksQuery());
+  const [shown, setShown] = useState<string | null>(null);
+  return (
+    <div className="flex flex-col gap-4">
+      <NewWebhook />
+      <Panel isTight>
+        <QueryView query={query}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <EmptyState title="Nobody is told yet" command="npx capstan webhooks add URL --event run.ended">
+                An address that is told when runs end, people are asked, money runs out or instances go down.
+              </EmptyState>
+            ) : (
+              <section className="scrolls" tabIndex={0} aria-label="Webhooks">
+                <table className={tableClass}>
+                  <thead>
+                    <tr>
+                      <th>Address</th>
+                      <th>Told when</th>
+                      <th>Made</th>
+                      <th>
+                        <span className="sr-only">What to do</span>
+                      </th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {items.map((webhook) => (
+                      <WebhookRow
+                        key={webhook.webhook_id}
+                        webhook={webhook}
+                        isShown={shown === webhook.webhook_id}
+                        onShow={() => setShown(shown === webhook.webhook_id ? null : webhook.webhook_id)}
+                      />
+                    ))}
+                  </tbody>
+                </table>
+              </section>
+            )
+          }
+        </QueryView>
+      </Panel>
+      {shown === null ? null : <DeliveryList webhookId={shown} />}
+    </div>
+  );
+}
+
+interface WebhookRowProps {
+  readonly webhook: Webhook;
+  readonly isShown: boolean;
+  readonly onShow: () => void;
+}
+
+function WebhookRow({ webhook, isShown, onShow }: WebhookRowProps): ReactElement {
+  const { webhook_id, url, events, created_at } = webhook;
+  const queries = useQueryClient();
+  const readAgain = (): Promise<unknown> => queries.invalidateQueries({ queryKey: ['webhooks'] });
+  const test = useMutation({ mutationFn: () => testWebhook(webhook_id), onSettled: readAgain });
+  const remove = useMutation({ mutationFn: () => removeWebhook(webhook_id), onSettled: readAgain });
+  const told = test.data === undefined ? null : describeDelivery(test.data);
+  const error = test.error ?? remove.error;
+  return (
+    <tr>
+      <td className="min-w-0 break-all font-mono text-xs">
+        {url}
+        {told === null ? null : (
+          <p role="status" className={`mt-1 font-sans ${toneText[told.tone]}`}>
+            {told.text}
+          </p>
+        )}
+        {error === null ? null : <ProblemView error={error} />}
+      </td>
+      <td className="text-xs">{events.join(', ')}</td>
+      <td className="whitespace-nowrap text-muted">
+        <Ago at={created_at} />
+      </td>
+      <td>
+        <div className="flex flex-wrap justify-end gap-1.5">
+          <Button disabled={test.isPending} onClick={() => test.mutate()} aria-label={`Test ${url}`}>
+            {test.isPending ? 'Telling …' : 'Test'}
+          </Button>
+          <Button aria-expanded={isShown} onClick={onShow} aria-label={`Deliveries to ${url}`}>
+            Deliveries
+          </Button>
+          <Button look="danger" onClick={() => remove.mutate()} aria-label={`Remove ${url}`}>
+            Remove
+          </Button>
+        </div>
+      </td>
+    </tr>
+  );
+}
