@@ -2,7 +2,6 @@
  * The free instance is killed at work, or answers nothing but 500 for a while: the paid one takes over, no caller
  * sees a failure, and when the free one works again it is used again.
  */
-import { isTrial } from '../support/invariants.ts';
 import { type JournalFleet, type JournalInstance, mostAtOnce } from '../support/journal-fleet.ts';
 import type { CallReport } from '../support/router-messages.ts';
 import { waitFor } from '../support/wait.ts';
@@ -36,7 +35,7 @@ async function assemble(stage: Stage, capability: string): Promise<Cast> {
 
 function startCalls(stage: Stage, { projectId, capability }: Cast) {
   const order = { projectId, capability, priority: 'interactive', ...patient } as const;
-  return startLoad(stage, () => manyOrders(40, order), 4);
+  return startLoad(stage, () => manyOrders(16, order), 2);
 }
 
 function waitForInstance({ db }: Stage, { free }: Cast, what: string, condition: string): Promise<unknown> {
@@ -54,7 +53,7 @@ async function conclude(
   kills: number,
 ): Promise<Lost> {
   const { rows } = await db.raw<{ rows: [{ trials: number }] }>(
-    `select count(*)::int as trials from attempt a where project_id = ? and ${isTrial}`,
+    'select count(*)::int as trials from trial join attempt using (attempt_id) where project_id = ?',
     [projectId],
   );
   return {

@@ -32,6 +32,17 @@ end $$;
 create constraint trigger watch_slots after insert or update of lease_until on attempt deferrable initially deferred
   for each row execute function watch_slots();
 
+create table trial (attempt_id text, begun_at timestamptz);
+
+-- Of a breaker that is not closed, a claim is the one trial: whoever else claims waits for it and then sees it taken.
+create function watch_trials() returns trigger language plpgsql as $$
+begin
+  insert into trial select new.attempt_id, clock_timestamp() from instance
+    where instance_id = new.instance_id and breaker_until is not null;
+  return null;
+end $$;
+create trigger watch_trials after insert on attempt for each row execute function watch_trials();
+
 create function watch_state() returns trigger language plpgsql as $$
 begin
   insert into breach (what)

@@ -54,20 +54,14 @@ const leftOpen = `
   select format('attempt %s is %s %s after its lease', attempt_id, state, clock_timestamp() - lease_until) as what
   from attempt where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '6 seconds'`;
 
-/** The breaker of the chosen instance, the first that the inputs of the decision show, was half-open. */
-export const isTrial = `exists (
-    select 1 from json_array_elements_text(a.inputs -> 'columns') with ordinality c (name, place)
-    join json_array_elements_text(a.inputs -> 'instances' -> 0) with ordinality v (value, place) using (place)
-    where c.name = 'breaker_until_ms' and v.value is not null)`;
-
 /** Two trials of one half-open instance at once. */
 const crowdedTrials = `
-  with trial as (
-    select a.attempt_id, a.instance_id, a.started_at, coalesce(least(a.finished_at, a.lease_until), a.lease_until) as ended_at
-    from attempt a where ${isTrial})
+  with attempted as (
+    select a.attempt_id, a.instance_id, t.begun_at, coalesce(least(a.finished_at, a.lease_until), a.lease_until) as ended_at
+    from trial t join attempt a using (attempt_id))
   select format('%s and %s are trials of one instance at once', a.attempt_id, b.attempt_id) as what
-  from trial a join trial b on a.instance_id = b.instance_id and a.attempt_id < b.attempt_id
-    and a.started_at < b.ended_at and b.started_at < a.ended_at`;
+  from attempted a join attempted b on a.instance_id = b.instance_id and a.attempt_id < b.attempt_id
+    and a.begun_at < b.ended_at and b.begun_at < a.ended_at`;
 
 /** Decisions whose inputs give another choice now. */
 async function findChangedDecisions(db: Db): Promise<string[]> {
