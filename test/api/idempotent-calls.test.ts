@@ -34,8 +34,8 @@ function rowOf(key: string) {
   return api.db('idempotency').where({ key });
 }
 
-test('one key sent 50 times at once is one call', async () => {
-  const ends = await Promise.all(Array.from({ length: 50 }, () => exec('at-once', { n: 1 })));
+test('one key sent many times at once is one call, and the others are told to ask again', async () => {
+  const ends = await Promise.all(Array.from({ length: 8 }, () => exec('at-once', { n: 1 })));
   expect(instance.execs).toHaveLength(1);
   expect(ends.filter((end) => end.status === 200 && !hasReplayed(end))).toHaveLength(1);
   for (const end of ends.filter((one) => one.status !== 200)) {

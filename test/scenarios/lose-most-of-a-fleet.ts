@@ -26,7 +26,7 @@ export async function loseMostOfFleet(
   const dead = await stage.startFleet(projectId, members(3));
   const silent = await stage.startFleet(projectId, members(3));
   const order = { projectId, capability, timeoutMs, ...patient };
-  const load = startLoad(stage, () => manyOrders(40, order), 4);
+  const load = startLoad(stage, () => manyOrders(24, order), 3);
   try {
     await waitForAnswers(stage.db, dead.instances);
     await waitForAnswers(stage.db, silent.instances);

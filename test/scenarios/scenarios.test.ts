@@ -99,8 +99,8 @@ test('an evicted instance that sends a heartbeat is called by every router withi
 
 test('a race of fixed prices and prices by time for one limit overspends nothing and leaves nothing reserved', async () => {
   const race = {
-    calls: 600 * times,
-    limitUsd: 6 * times,
+    calls: 400 * times,
+    limitUsd: 4 * times,
     cancelledShare: 0,
     unansweredShare: 0,
     killEvery: null,

@@ -164,23 +164,6 @@ describe('64 workers with random scopes, over two days', () => {
   });
 });
 
-describe('four routers at once', () => {
-  it('admit exactly as many calls as the limit has room for', async () => {
-    const { project_id } = await aProject(db, { daily_limit_nano: 1_000n });
-    const run = await aRun(db, { project_id });
-    const instance = await anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 10_000 });
-    await setGlobalLimit(db, null);
-    const batches = Array.from({ length: 40 }, (_, batch) =>
-      Array.from({ length: 50 }, (_, at) =>
-        aClaim(run, instance, { step: null, key: `call-${run.run_id}-${batch}-${at}`, reserved_nano: 1n }),
-      ),
-    );
-    const results = await Promise.all(batches.map((claims, at) => claimAttempts(poolOf(at), claims)));
-    expect(results.flat().filter(({ outcome }) => outcome === 'claimed')).toHaveLength(1_000);
-    expect(await findDrift(db)).toEqual([]);
-  });
-});
-
 describe('a limit that changes while a day is added', () => {
   const openDay = (run: StoredRun) => async (pool: Db) =>
     pool.raw(`select open_budget(?, (now() at time zone 'UTC')::date)`, [`project:${run.project_id}`]);
