@@ -38,7 +38,7 @@ export function tellProjectStories(visit: Visit, capstan: () => Capstan): void {
     await page.waitForURL(/\/ui\/runs\/run_/);
     const { body: run } = await request<Run>('GET', `/v1${new URL(page.url()).pathname.slice('/ui'.length)}`);
     const { body } = await request<Job>('GET', `/v1/jobs/${run.job_id}`);
-    expect(body.job.clip).toMatch(/^media:\/\/job_\w+\/my-clip\.mp4$/);
+    expect(body.job.clip).toMatch(/^media:\/\/job_[\w-]+\/my-clip\.mp4$/);
     opened.expectQuiet();
     await opened.close();
   });

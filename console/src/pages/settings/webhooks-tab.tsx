@@ -44,6 +44,7 @@ export function WebhooksTab(): ReactElement {
                         key={webhook.webhook_id}
                         webhook={webhook}
                         isShown={shown === webhook.webhook_id}
+                        onHide={() => setShown((id) => (id === webhook.webhook_id ? null : id))}
                         onShow={() => setShown(shown === webhook.webhook_id ? null : webhook.webhook_id)}
                       />
                     ))}
@@ -63,14 +64,20 @@ interface WebhookRowProps {
   readonly webhook: Webhook;
   readonly isShown: boolean;
   readonly onShow: () => void;
+  readonly onHide: () => void;
 }
 
-function WebhookRow({ webhook, isShown, onShow }: WebhookRowProps): ReactElement {
+function WebhookRow({ webhook, isShown, onShow, onHide }: WebhookRowProps): ReactElement {
   const { webhook_id, url, events, created_at } = webhook;
   const queries = useQueryClient();
   const readAgain = (): Promise<unknown> => queries.invalidateQueries({ queryKey: ['webhooks'] });
   const test = useMutation({ mutationFn: () => testWebhook(webhook_id), onSettled: readAgain });
-  const remove = useMutation({ mutationFn: () => removeWebhook(webhook_id), onSettled: readAgain });
+  // Its deliveries are forgotten with it, so nobody may ask for them any more.
+  const remove = useMutation({
+    mutationFn: () => removeWebhook(webhook_id),
+    onMutate: onHide,
+    onSettled: () => queries.invalidateQueries({ queryKey: ['webhooks'], exact: true }),
+  });
   const told = test.data === undefined ? null : describeDelivery(test.data);
   const error = test.error ?? remove.error;
   return (
