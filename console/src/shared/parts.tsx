@@ -87,7 +87,7 @@ export function EmptyState({ title, children, command }: EmptyStateProps): React
       <h2>{title}</h2>
       <div className="mt-1.5 text-sm text-muted">{children}</div>
       {command === undefined ? null : (
-        <pre className="scrolls mt-4 inline-block max-w-full rounded-md border border-line bg-sunken px-4 py-2.5 text-left font-mono text-sm">
+        <pre className="mt-4 inline-block max-w-full whitespace-pre-wrap break-words rounded-md border border-line bg-sunken px-4 py-2.5 text-left font-mono text-sm">
           {command}
         </pre>
       )}
