@@ -4,16 +4,17 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import '../theme.css';
 import { createQueries } from './api/queries.ts';
-import { router } from './router.tsx';
+import { createConsoleRouter } from './router.tsx';
 import { followTheme } from './shared/theme.ts';
 
 followTheme();
 const place = document.getElementById('root');
 if (place === null) throw new Error('index.html has no #root');
+const queries = createQueries();
 createRoot(place).render(
   <StrictMode>
-    <QueryClientProvider client={createQueries()}>
-      <RouterProvider router={router} />
+    <QueryClientProvider client={queries}>
+      <RouterProvider router={createConsoleRouter(queries)} />
     </QueryClientProvider>
   </StrictMode>,
 );

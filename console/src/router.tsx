@@ -1,10 +1,22 @@
 /** Every address of the page, with its search parameters; what a page shows is loaded when it is first opened. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+} from '@tanstack/react-router';
+import { readProject } from './api/project.ts';
+import { runGraphQuery, runQuery } from './api/runs.ts';
 import { NotFound } from './layout/not-found.tsx';
 import { Root } from './layout/root.tsx';
 import * as searches from './searches.ts';
 
-const root = createRootRoute({ component: Root, notFoundComponent: NotFound });
+interface RouterContext {
+  readonly queries: QueryClient;
+}
+
+const root = createRootRouteWithContext<RouterContext>()({ component: Root, notFoundComponent: NotFound });
 
 function at<const Path extends string>(path: Path) {
   return { getParentRoute: () => root, path } as const;
@@ -27,6 +39,7 @@ const routes = [
   createRoute({
     ...at('/runs/$runId'),
     validateSearch: searches.runSearch,
+    loader: ({ params: { runId }, context: { queries } }) => beginRun(queries, runId),
     component: lazyRouteComponent(() => import('./pages/run/page.tsx'), 'RunPage'),
   }),
   createRoute({
@@ -94,15 +107,27 @@ const routes = [
   }),
 ] as const;
 
-export const router = createRouter({
-  routeTree: root.addChildren(routes),
-  basepath: '/ui',
-  defaultPreload: 'intent',
-  scrollRestoration: true,
-});
+/** What the page of a run needs is asked for at once, not each after the one before. */
+function beginRun(queries: QueryClient, runId: string): void {
+  // Before the first visit nobody knows which project is meant.
+  if (readProject() === null) return;
+  void import('./pages/run/graph-tab.tsx');
+  void queries.prefetchQuery(runQuery(runId));
+  void queries.prefetchQuery(runGraphQuery(runId));
+}
+
+export function createConsoleRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree: root.addChildren(routes),
+    context: { queries },
+    basepath: '/ui',
+    defaultPreload: 'intent',
+    scrollRestoration: true,
+  });
+}
 
 declare module '@tanstack/react-router' {
   interface Register {
-    router: typeof router;
+    router: ReturnType<typeof createConsoleRouter>;
   }
 }

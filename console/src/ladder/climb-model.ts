@@ -34,6 +34,7 @@ function toAdvised({ from_level, label, instructions, reasoning }: EscalationAdv
 
 function levelOf(source: string, { escalation }: StepDetail): number {
   if (source.startsWith('review')) return 5;
+  if (source.startsWith('skl_')) return 0;
   return (
     escalation?.escalation_history.find(({ label }) => label === source)?.level ?? (/\d/.exec(source) ? 1 : 0)
   );

@@ -37,7 +37,8 @@ function applyRun(queries: QueryClient, frame: RunFrame): void {
     return { ...page, items: page.items.map(patch) };
   });
   queries.setQueryData<Run>(['run', frame.run_id], (run) => run && { ...run, ...standingOf(frame) });
-  if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] });
+  // One reading at a time, however many runs of others move.
+  if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] }, { cancelRefetch: false });
 }
 
 function applyInstance(queries: QueryClient, instance: Instance): void {

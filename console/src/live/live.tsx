@@ -1,14 +1,25 @@
-import { useQueryClient } from '@tanstack/react-query';
-import { createContext, type ReactElement, type ReactNode, useContext, useEffect, useState } from 'react';
+import { notifyManager, type QueryClient, useQueryClient } from '@tanstack/react-query';
+import {
+  createContext,
+  type ReactElement,
+  type ReactNode,
+  useCallback,
+  useContext,
+  useEffect,
+  useMemo,
+  useState,
+} from 'react';
 import type { RunEvent } from '../../../src/contracts/event.ts';
+import type { StreamFrame } from '../../../src/contracts/stream.ts';
 import { applyFrame } from './apply-frame.ts';
 import type { Contact } from './frame.ts';
 import { type LiveStream, openStream } from './stream.ts';
 
 const liveKeys: readonly unknown[] = ['run', 'runs', 'reviews', 'review', 'capabilities', 'budgets'];
 
+/** The graph of a run stays as it is. */
 function isLive({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
-  return liveKeys.includes(queryKey[0]) && queryKey[1] !== 'frames';
+  return liveKeys.includes(queryKey[0]) && queryKey[1] !== 'frames' && queryKey[2] !== 'graph';
 }
 
 type RunListener = (events: readonly RunEvent[]) => void;
@@ -38,6 +49,46 @@ interface LiveConnection {
   readonly listeners: Map<string, Set<RunListener>>;
 }
 
+/** What happened between the last answer and the first frame is in neither; nor in an answer that is under way. */
+function readAgain(queries: QueryClient): void {
+  const underWay = queries.getQueryCache().findAll({ predicate: isLive, fetchStatus: 'fetching' });
+  void queries.invalidateQueries({ predicate: isLive });
+  for (const { queryKey, state, promise } of underWay) {
+    const again = () => queries.invalidateQueries({ queryKey, exact: true });
+    if (state.data === undefined) promise?.then(again, () => undefined);
+  }
+}
+
+function applyFrames(
+  queries: QueryClient,
+  listeners: LiveConnection['listeners'],
+  frames: readonly StreamFrame[],
+): void {
+  const events = new Map<string, RunEvent[]>();
+  for (const frame of frames) {
+    if (frame.kind !== 'step') applyFrame(queries, frame);
+    else {
+      const { run_id } = frame.data;
+      const some = events.get(run_id);
+      if (some === undefined) events.set(run_id, [frame.data]);
+      else some.push(frame.data);
+    }
+  }
+  for (const [runId, some] of events) for (const listen of listeners.get(runId) ?? []) listen(some);
+}
+
+function follow(connection: LiveConnection | null, runId: string, listener: RunListener): () => void {
+  if (connection === null) return () => undefined;
+  const { stream, listeners } = connection;
+  const some = listeners.get(runId) ?? new Set();
+  listeners.set(runId, some.add(listener));
+  const end = stream.want(runId);
+  return () => {
+    some.delete(listener);
+    end();
+  };
+}
+
 export function LiveProvider({ project, children }: LiveProviderProps): ReactElement {
   const queries = useQueryClient();
   const [contact, setContact] = useState<Contact>({ kind: 'lost', since: Date.now() });
@@ -46,40 +97,25 @@ export function LiveProvider({ project, children }: LiveProviderProps): ReactEle
     const listeners: LiveConnection['listeners'] = new Map();
     const stream = openStream(project, {
       onContact: (changed) => {
-        setContact(changed);
+        setContact((known) => (known.kind === changed.kind ? known : changed));
         // A stream ends with its key: whether there is still a session is asked at once.
         if (changed.kind === 'lost') void queries.invalidateQueries({ queryKey: ['session'] });
-        // What happened between the last answer and the first frame is in neither.
-        if (changed.kind === 'live') void queries.invalidateQueries({ predicate: isLive });
+        if (changed.kind === 'live') readAgain(queries);
       },
-      onFrames: (frames) => {
-        const events = new Map<string, RunEvent[]>();
-        for (const frame of frames) {
-          if (frame.kind !== 'step') applyFrame(queries, frame);
-          else {
-            const { run_id } = frame.data;
-            events.set(run_id, [...(events.get(run_id) ?? []), frame.data]);
-          }
-        }
-        for (const [runId, some] of events) for (const listen of listeners.get(runId) ?? []) listen(some);
-      },
+      // One picture for all of them.
+      onFrames: (frames) => notifyManager.batch(() => applyFrames(queries, listeners, frames)),
     });
     setConnection({ stream, listeners });
     return () => stream.close();
   }, [project, queries]);
 
-  const followRun: Live['followRun'] = (runId, listener) => {
-    if (connection === null) return () => undefined;
-    const { stream, listeners } = connection;
-    const some = listeners.get(runId) ?? new Set();
-    listeners.set(runId, some.add(listener));
-    const end = stream.want(runId);
-    return () => {
-      some.delete(listener);
-      end();
-    };
-  };
-  return <LiveContext.Provider value={{ contact, followRun }}>{children}</LiveContext.Provider>;
+  // The same while the stream is: who follows a run would end and begin anew with every change of the contact.
+  const followRun = useCallback<Live['followRun']>(
+    (runId, listener) => follow(connection, runId, listener),
+    [connection],
+  );
+  const live = useMemo(() => ({ contact, followRun }), [contact, followRun]);
+  return <LiveContext.Provider value={live}>{children}</LiveContext.Provider>;
 }
 
 export interface LiveProviderProps {

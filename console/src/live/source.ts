@@ -42,6 +42,8 @@ function connect(address: string, { onFrame, onOpen, onError }: SourceHandlers):
 
 export function openSource(project: string, listener: SourceListener): FrameSource {
   let followed: string | null = null;
+  let wished: readonly string[] = [];
+  let isClosed = false;
   let source: EventSource | null = null;
   let last = '';
   let lostSince: number | null = null;
@@ -67,13 +69,20 @@ export function openSource(project: string, listener: SourceListener): FrameSour
       },
     });
   };
+  const followWished = (): void => {
+    const wish = wished.join();
+    if (isClosed || wish === followed) return;
+    followed = wish;
+    open(wished);
+  };
   return {
     follow: (runs) => {
-      const wish = runs.join();
-      if (wish !== followed) open(runs);
-      followed = wish;
+      wished = runs;
+      // From one run to the next the wish is empty for a moment.
+      queueMicrotask(followWished);
     },
     close: () => {
+      isClosed = true;
       clearTimeout(again);
       source?.close();
     },

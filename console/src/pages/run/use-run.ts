@@ -1,11 +1,12 @@
 /** A run as it is now: read once, then kept by the events of its log, and read again where they do not say it all. */
-import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type QueryClient, type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import type { RunEvent } from '../../../../src/contracts/event.ts';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { applyEvents, endedStates, type RunMoment } from '../../api/apply-event.ts';
 import { runQuery } from '../../api/runs.ts';
 import { useLive, usePolling } from '../../live/live.tsx';
+import { paceEvents } from './pace-events.ts';
 
 /** Money that was held, and the counts of items, are what events do not say. */
 const exactEveryMs = 3_000;
@@ -14,6 +15,21 @@ function needsReading(events: readonly RunEvent[]): boolean {
   return events.some(
     ({ type, item }) => item !== undefined || /^run\.|in_review|escalated|reviewed/.test(type),
   );
+}
+
+/** What events say is put into what is known of the run. */
+function applyToKnown(
+  queries: QueryClient,
+  { runId, items }: { readonly runId: string; readonly items: { current: RunMoment['items'] } },
+  events: readonly RunEvent[],
+): void {
+  queries.setQueryData<Run>(['run', runId], (run) => {
+    if (run === undefined) return run;
+    const moment = applyEvents({ run, items: items.current }, events);
+    items.current = moment.items;
+    return moment.run;
+  });
+  queries.setQueryData<RunEvent[]>(['run', runId, 'events'], (log) => appendEvents(log, events));
 }
 
 export function useRun(runId: string): UseQueryResult<Run> {
@@ -32,23 +48,20 @@ export function useRun(runId: string): UseQueryResult<Run> {
       timer = undefined;
       void queries.invalidateQueries({ queryKey: ['run', runId], exact: true });
     };
-    const end = followRun(runId, (events) => {
-      queries.setQueryData<Run>(['run', runId], (run) => {
-        if (run === undefined) return run;
-        const moment = applyEvents({ run, items: items.current }, events);
-        items.current = moment.items;
-        return moment.run;
-      });
-      queries.setQueryData<RunEvent[]>(['run', runId, 'events'], (log) => appendEvents(log, events));
+    const countSteps = (): number => queries.getQueryData<Run>(['run', runId])?.steps.length ?? 0;
+    const paced = paceEvents(countSteps, (events) => {
+      applyToKnown(queries, { runId, items }, events);
       if (needsReading(events)) timer ??= setTimeout(read, exactEveryMs);
       if (events.some(({ type }) => /^run\.(succeeded|failed|cancelled)$/.test(type))) {
         clearTimeout(timer);
         void queries.invalidateQueries({ queryKey: ['run', runId] });
       }
     });
+    const end = followRun(runId, paced.take);
     return () => {
-      clearTimeout(timer);
       end();
+      paced.end();
+      clearTimeout(timer);
     };
   }, [runId, followRun, queries]);
   return query;
