@@ -53,14 +53,29 @@ export async function startEcho(info: StackFile): Promise<Server> {
 
 const width = 40;
 
-/** Layers of 40 steps, each step after one of the layer before. @returns the run's id */
-export async function submitWide(info: StackFile, count: number): Promise<{ runId: string; steps: number }> {
-  const steps = Array.from({ length: count }, (_, index) => ({
-    id: `s${index}`,
-    capability: 'echo',
-    ...(index < width ? {} : { depends_on: [`s${index - width}`] }),
-  }));
+export interface Submitted {
+  readonly runId: string;
+  readonly steps: number;
+}
+
+type FirstLayer = { readonly capability: string } | { readonly wait: string };
+
+/** Layers of 40 steps, each step after one of the layer before. */
+async function submitLayers(info: StackFile, count: number, first: FirstLayer): Promise<Submitted> {
+  const steps = Array.from({ length: count }, (_, index) => {
+    const id = `s${index}`;
+    return index < width ? { id, ...first } : { id, capability: 'echo', depends_on: [`s${index - width}`] };
+  });
   const definition = { pipeline: 'wide', version: String(count), steps };
   const { run_id } = await post<Run>(info, '/v1/runs', { definition, job: {} });
   return { runId: run_id, steps: count };
+}
+
+export function submitWide(info: StackFile, count: number): Promise<Submitted> {
+  return submitLayers(info, count, { capability: 'echo' });
+}
+
+/** Goes no further than its first steps while a bench lasts. */
+export function submitWaiting(info: StackFile, count: number): Promise<Submitted> {
+  return submitLayers(info, count, { wait: '12h' });
 }
