@@ -40,16 +40,30 @@ function connect(address: string, { onFrame, onOpen, onError }: SourceHandlers):
   return opened;
 }
 
-export function openSource(project: string, listener: SourceListener): FrameSource {
+/** From one run to the next the wish is empty for a moment, which opens nothing. */
+function whenChanged(open: (runs: readonly string[]) => void): FrameSource['follow'] {
   let followed: string | null = null;
   let wished: readonly string[] = [];
-  let isClosed = false;
+  const follow = (): void => {
+    const wish = wished.join();
+    if (wish !== followed) open(wished);
+    followed = wish;
+  };
+  return (runs) => {
+    wished = runs;
+    queueMicrotask(follow);
+  };
+}
+
+export function openSource(project: string, listener: SourceListener): FrameSource {
   let source: EventSource | null = null;
   let last = '';
+  let isClosed = false;
   let lostSince: number | null = null;
   let again: ReturnType<typeof setTimeout> | undefined;
 
   const open = (runs: readonly string[]): void => {
+    if (isClosed) return;
     clearTimeout(again);
     source?.close();
     source = connect(toAddress(project, runs, last), {
@@ -69,18 +83,8 @@ export function openSource(project: string, listener: SourceListener): FrameSour
       },
     });
   };
-  const followWished = (): void => {
-    const wish = wished.join();
-    if (isClosed || wish === followed) return;
-    followed = wish;
-    open(wished);
-  };
   return {
-    follow: (runs) => {
-      wished = runs;
-      // From one run to the next the wish is empty for a moment.
-      queueMicrotask(followWished);
-    },
+    follow: whenChanged(open),
     close: () => {
       isClosed = true;
       clearTimeout(again);
