@@ -12,7 +12,6 @@ const alias = { 'capstan/capability': fileURLToPath(new URL('src/capability/inde
 
 /** Files share a worker and the modules that it has loaded: a third of their time would be spent on loading. */
 const shared = { testTimeout, hookTimeout, setupFiles, alias, isolate: false };
-const alone = { testTimeout, hookTimeout, setupFiles, alias, isolate: true };
 
 function filesOf(...folders: readonly string[]): string[] {
   return folders.map((folder) => `${folder}/**/*.test.ts`);
@@ -51,7 +50,7 @@ export default defineConfig({
       },
       { test: { ...shared, name: 'data', include: data } },
       { test: { ...shared, name: 'stack', include: stack, exclude: faults } },
-      { test: { ...alone, name: 'faults', include: faults } },
+      { test: { ...shared, name: 'faults', include: faults } },
     ],
   },
 });

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { bindServer } from '../../src/capability/lifecycle/bind.ts';
 import { waitUntilReady } from '../../src/capability/lifecycle/readiness.ts';
-import { compiledFlags, findCompiled } from '../support/compiled.ts';
+import { findCompiled } from '../support/compiled.ts';
 import { anEcho, serve } from './support/capabilities.ts';
 import { type FakeRouter, startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
@@ -30,7 +30,7 @@ const program = findCompiled(inject('packageFolder'), 'test/capability/support/e
 /** The stand-alone file as a process; `lines` grows with what it prints. */
 async function startProcess(more: Record<string, string> = {}) {
   const lines: string[] = [];
-  const child = spawn(process.execPath, [...compiledFlags, program], {
+  const child = spawn(process.execPath, [program], {
     env: { PATH: process.env.PATH, MEDIA_URL: `file://${await aFolder()}`, ...env(), ...more },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -11,7 +11,7 @@ import { type Account, canReach, chooseAccount } from '../../src/dev/postgres/ac
 import { isRunning } from '../../src/dev/supervisor/process-identity.ts';
 import type { SupervisedProcess } from '../../src/dev/supervisor/supervisor.ts';
 import { findCacheDir, findPresentProgram } from '../../src/dev/temporal/source.ts';
-import { compiledFlags, findCompiled } from '../support/compiled.ts';
+import { findCompiled } from '../support/compiled.ts';
 import { waitFor } from '../support/wait.ts';
 
 const fixture = findCompiled(inject('packageFolder'), 'test/dev/fixtures/start-servers.ts');
@@ -36,7 +36,7 @@ interface Started {
 function startParent(args: readonly string[], account: Account | null): Promise<Started> {
   return new Promise((resolve, reject) => {
     let errors = '';
-    parent = spawn(process.execPath, [...compiledFlags, fixture, ...args], {
+    parent = spawn(process.execPath, [fixture, ...args], {
       ...(account ?? {}),
       env: { ...process.env, HOME: args[0], TMPDIR: args[0] },
       stdio: ['ignore', 'pipe', 'pipe'],

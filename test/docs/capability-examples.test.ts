@@ -41,7 +41,9 @@ test('the guide shows the TypeScript example as it is in its file', () => {
 test('npm run check compiles the TypeScript example', () => {
   const { include } = JSON.parse(readDocument('tsconfig.json'));
   expect(include).toContain('docs/examples');
-  expect(JSON.parse(readDocument('package.json')).scripts.check).toMatch(/^tsc --noEmit &&/);
+  expect(JSON.parse(readDocument('package.json')).scripts.check).toMatch(
+    /^npm run --silent tsc -- --noEmit &&/,
+  );
 });
 
 test('the TypeScript example keeps the contract and counts words', async () => {

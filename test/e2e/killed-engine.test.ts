@@ -25,7 +25,7 @@ import { waitFor } from '../support/wait.ts';
 
 const priceUsd = 0.01;
 const priceNano = 10_000_000;
-const jobs = Array.from({ length: 20 }, (_, n) => hashJob(n));
+const jobs = Array.from({ length: Number(process.env.RUNS ?? 10) }, (_, n) => hashJob(n));
 const wanted = jobs.reduce((sum, job) => sum + succeedingCalls(job), 0);
 
 let capstan: Capstan;
@@ -83,7 +83,7 @@ async function sleepTooLong(worker: AddedWorker): Promise<void> {
   const before = await countLost();
   worker.send('SIGSTOP');
   await waitFor('contact with its calls to be lost', async () => (await countLost()) > before, 120_000);
-  await callsReach(calls.length + 20);
+  await callsReach(calls.length + jobs.length);
   worker.send('SIGCONT');
 }
 
@@ -95,13 +95,13 @@ async function restartServer(): Promise<void> {
 async function wreak(): Promise<void> {
   const first = createPost({ kill: capstan.killWorker });
   const second = createPost(another);
-  await callsReach(40);
+  await callsReach(wanted * 0.1);
   await first.kill();
   await callsReach(calls.length + 1); // by the other one, which is alone until there is a new one
   await sleepTooLong(another);
-  await callsReach(160);
+  await callsReach(wanted * 0.4);
   await Promise.all([restartServer(), second.kill()]);
-  await callsReach(280);
+  await callsReach(wanted * 0.7);
   await first.kill();
 }
 

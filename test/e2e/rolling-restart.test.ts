@@ -107,9 +107,11 @@ async function retire(worker: Pick<AddedWorker, 'kill'>, next: number): Promise<
   await gone;
 }
 
-test('60 runs under way do not notice that both workers are replaced, and replaced again', async () => {
+const runsOfEach = Number(process.env.RUNS ?? 8);
+
+test('runs under way do not notice that both workers are replaced, and replaced again', async () => {
   const callsBefore = gate.execs.length;
-  const runs = (await Promise.all(Object.values(shapes).map((shape) => start(shape, 20)))).flat();
+  const runs = (await Promise.all(Object.values(shapes).map((shape) => start(shape, runsOfEach)))).flat();
   let workers: readonly Pick<AddedWorker, 'kill'>[] = [{ kill: capstan.killWorker }, another];
   let next = 0;
   for (let round = 0; round < 2; round++) {

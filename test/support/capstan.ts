@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import { inject } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
-import { compiledFlags, findCompiled } from './compiled.ts';
+import { findCompiled } from './compiled.ts';
 import { createTestDatabase } from './database.ts';
 import { waitFor } from './wait.ts';
 
@@ -31,7 +31,7 @@ interface ProgramOptions {
 
 function startProgram({ file, readyMessage, environment, log }: ProgramOptions): Program {
   const program = findCompiled(inject('packageFolder'), file);
-  const child = spawn(process.execPath, [...compiledFlags, program], {
+  const child = spawn(process.execPath, [program], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

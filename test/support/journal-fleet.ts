@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { choosePort } from '../../src/dev/ports.ts';
-import { compiledFlags, findCompiled } from './compiled.ts';
+import { findCompiled } from './compiled.ts';
 import type { FleetMember, FromInstances, JournalEntry, ToInstances } from './instance-messages.ts';
 
 export interface JournalInstance extends FleetMember {
@@ -32,7 +32,7 @@ async function startProcess(
 ): Promise<ChildProcess> {
   const program = findCompiled(packageFolder, 'test/support/instance-process.ts');
   const child = fork(program, [path, JSON.stringify(members)], {
-    execArgv: [...compiledFlags],
+    execArgv: [],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   await new Promise<void>((resolve, reject) => {

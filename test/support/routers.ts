@@ -1,7 +1,7 @@
 /** Routers as processes of their own on one database. They end with the test, also when it fails or is killed. */
 import { fork } from 'node:child_process';
 import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
-import { compiledFlags, findCompiled } from './compiled.ts';
+import { findCompiled } from './compiled.ts';
 import type { CallOrder, CallReport, FromRouter, Goodbye, ToRouter } from './router-messages.ts';
 
 export interface RouterProcess {
@@ -38,7 +38,6 @@ export interface RouterOptions {
 export async function startRouter(options: RouterOptions): Promise<RouterProcess> {
   const { packageFolder, databaseUrl, leaseMs, timezone } = options;
   const child = fork(findCompiled(packageFolder, 'test/support/router-process.ts'), {
-    execArgv: [...compiledFlags],
     env: {
       ...process.env,
       TZ: timezone,
@@ -46,6 +45,7 @@ export async function startRouter(options: RouterOptions): Promise<RouterProcess
       LEASE_MS: String(leaseMs),
       LOG_LEVEL: process.env.TEST_LOGS ? 'info' : 'silent',
     },
+    execArgv: [],
     stdio: ['ignore', process.env.TEST_LOGS ? 'inherit' : 'ignore', 'pipe', 'ipc'],
   });
   let printed = '';
