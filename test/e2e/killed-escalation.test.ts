@@ -23,7 +23,7 @@ const instances: Instance[] = [];
 
 beforeAll(async () => {
   [capstan, provider] = await Promise.all([
-    startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000' }),
+    startCapstan({ HEARTBEAT_TIMEOUT_MS: '4000' }),
     startModelServer(),
   ]);
   db = connectDatabase(capstan.databaseUrl, 8);

@@ -117,7 +117,7 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Ca
     MEDIA_URL: `file://${join(folder, 'media')}`,
     TASK_QUEUE: taskQueue,
     PORT: '0',
-    MAINTENANCE_MS: '200',
+    MAINTENANCE_MS: '500',
     ...settings,
   };
   let server: Program | null = null;
