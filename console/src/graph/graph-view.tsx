@@ -9,7 +9,7 @@ import {
 } from '@xyflow/react';
 import type { DrawnEdge } from './drawn-step.ts';
 import '@xyflow/react/dist/base.css';
-import { type MouseEvent, type ReactElement, useMemo, useRef } from 'react';
+import { type MouseEvent, type ReactElement, useMemo, useRef, useState } from 'react';
 import { FarCanvas } from './far-canvas.tsx';
 import { type GraphLayout, layoutGraph, nodeAt, nodeHeight, nodeWidth, toPath } from './layout.ts';
 import { LineEdge } from './line-edge.tsx';
@@ -56,7 +56,10 @@ function Flow({
 }: GraphViewProps): ReactElement {
   const ids = facts.map(({ id }) => id).join(' ');
   const layout = useMemo(() => layoutGraph(ids === '' ? [] : ids.split(' '), edges), [ids, edges]);
-  const isFar = useStore(({ transform }) => transform[2] < farZoom) && facts.length > manyNodes;
+  // A flow begins at zoom 1, in which it would draw thousands of elements that the fitting view throws away.
+  const [isFitted, setFitted] = useState(false);
+  const isZoomedOut = useStore(({ transform }) => transform[2] < farZoom);
+  const isFar = facts.length > manyNodes && (isZoomedOut || !isFitted);
   const flow = useRef<ReactFlowInstance | null>(null);
   const onCritical = useMemo(() => new Set(critical), [critical]);
   const nodes = isFar ? [] : toNodes(facts, layout, { selected, onCritical, isDim });
@@ -73,10 +76,8 @@ function Flow({
       edgeTypes={edgeTypes as never}
       onInit={(instance) => {
         flow.current = instance;
-        void instance.fitBounds(
-          { x: 0, y: 0, width: layout.width, height: layout.height },
-          { padding: 0.06 },
-        );
+        const { width, height } = layout;
+        void instance.fitBounds({ x: 0, y: 0, width, height }, { padding: 0.06 }).then(() => setFitted(true));
       }}
       onNodeClick={(_, node) => onSelect?.(node.id)}
       onPaneClick={onPaneClick}
@@ -91,7 +92,9 @@ function Flow({
       proOptions={{ hideAttribution: true }}
       aria-label="Graph of the steps; the list of steps says the same"
     >
-      {isFar ? <FarCanvas picture={{ layout, nodes: facts, isDim, selected, critical: onCritical }} /> : null}
+      {isFar && isFitted ? (
+        <FarCanvas picture={{ layout, nodes: facts, isDim, selected, critical: onCritical }} />
+      ) : null}
       <Controls showInteractive={false} position="bottom-left" className="graph-controls" />
     </ReactFlow>
   );
