@@ -5,7 +5,7 @@ import { offerWords } from '../../console/src/editor/completion.ts';
 import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../../console/src/json/json-model.ts';
-import { findEntries } from '../../console/src/layout/palette-model.ts';
+import { findEntries, placeOfMark } from '../../console/src/layout/palette-model.ts';
 import { compareSteps, whyNotTheSame } from '../../console/src/pages/compare/model.ts';
 import { withFault } from '../../console/src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../../console/src/pages/edit/version-model.ts';
@@ -143,17 +143,28 @@ test('media are told by their reference, and fetched with their project', () => 
   );
 });
 
+const entry = (label: string) => ({
+  id: label,
+  label,
+  hint: 'pipeline',
+  icon: 'workflow' as const,
+  href: `/${label}`,
+});
+
 test('the palette takes an id as it is, and names that begin alike first', () => {
-  const entry = (label: string) => ({
-    id: label,
-    label,
-    hint: 'pipeline',
-    icon: 'workflow' as const,
-    href: `/${label}`,
-  });
   const found = findEntries([entry('my-reel'), entry('reel'), entry('other')], 'reel');
   expect(found.map(({ label }) => label)).toEqual(['reel', 'my-reel']);
   expect(findEntries([], 'run_01a203ac')[0]).toMatchObject({ href: '/runs/run_01a203ac' });
+});
+
+test('the mark of the palette stays with its entry, whatever arrives late', () => {
+  const early = [entry('my-reel')];
+  const late = [...early, ...Array.from({ length: 15 }, (_, index) => entry(`reel-${index}`))];
+  const marked = findEntries(early, 'reel')[placeOfMark(early, null)]?.id ?? null;
+  const found = findEntries(late, 'reel', marked);
+  expect(found).toHaveLength(12);
+  expect(found[placeOfMark(found, marked)]?.label).toBe('my-reel');
+  expect(placeOfMark(found, 'gone')).toBe(0);
 });
 
 test.each([

@@ -28,8 +28,15 @@ function entryOfId(text: string): PaletteEntry[] {
     .map(({ hint, path, icon }) => ({ id: `id:${text}`, label: text, hint, icon, href: path + text }));
 }
 
-/** Names that begin with the text come before those that hold it. */
-export function findEntries(entries: readonly PaletteEntry[], typed: string): PaletteEntry[] {
+/**
+ * Names that begin with the text come before those that hold it.
+ * @param marked the entry that Enter takes: it stays among the found, however many better ones arrive after it
+ */
+export function findEntries(
+  entries: readonly PaletteEntry[],
+  typed: string,
+  marked: string | null = null,
+): PaletteEntry[] {
   const text = typed.trim().toLowerCase();
   const rank = ({ label }: PaletteEntry): number => {
     const name = label.toLowerCase();
@@ -37,5 +44,16 @@ export function findEntries(entries: readonly PaletteEntry[], typed: string): Pa
     return name.includes(text) ? 1 : 2;
   };
   const found = entries.filter((entry) => rank(entry) < 2 || entry.hint.toLowerCase().includes(text));
-  return [...entryOfId(typed.trim()), ...found.sort((a, b) => rank(a) - rank(b))].slice(0, mostShown);
+  const sorted = [...entryOfId(typed.trim()), ...found.sort((a, b) => rank(a) - rank(b))];
+  const shown = sorted.slice(0, mostShown);
+  const kept = sorted.slice(mostShown).find(({ id }) => id === marked);
+  return kept === undefined ? shown : [...shown.slice(0, -1), kept];
+}
+
+/** Where the marked entry stands now: what arrives late may move it, and never moves the mark to another one. */
+export function placeOfMark(found: readonly PaletteEntry[], marked: string | null): number {
+  return Math.max(
+    0,
+    found.findIndex(({ id }) => id === marked),
+  );
 }

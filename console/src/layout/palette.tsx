@@ -7,7 +7,7 @@ import { runsQuery } from '../api/runs.ts';
 import { Dialog } from '../shared/dialog.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { fieldClass } from '../shared/parts.tsx';
-import { findEntries, type PaletteEntry } from './palette-model.ts';
+import { findEntries, type PaletteEntry, placeOfMark } from './palette-model.ts';
 import { places } from './places.ts';
 
 function useEntries(): PaletteEntry[] {
@@ -56,11 +56,14 @@ function useEntries(): PaletteEntry[] {
 
 export function Palette({ onClose }: { readonly onClose: () => void }): ReactElement {
   const [text, setText] = useState('');
-  const [place, setPlace] = useState(0);
+  const [marked, setMarked] = useState<string | null>(null);
   const navigate = useNavigate();
   const listId = useId();
-  const found = findEntries(useEntries(), text);
-  const chosen = Math.min(place, found.length - 1);
+  const found = findEntries(useEntries(), text, marked);
+  const chosen = placeOfMark(found, marked);
+  const atMark = found[chosen]?.id ?? null;
+  // From when it is drawn: what Enter takes is what was seen.
+  if (atMark !== marked) setMarked(atMark);
   const go = (entry: PaletteEntry | undefined): void => {
     if (entry === undefined) return;
     onClose();
@@ -70,7 +73,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();
-      setPlace((chosen + step + found.length) % Math.max(1, found.length));
+      setMarked(found.at((chosen + step) % Math.max(1, found.length))?.id ?? null);
     } else if (event.key === 'Enter') go(found[chosen]);
   };
   return (
@@ -86,7 +89,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
         value={text}
         onChange={({ target }) => {
           setText(target.value);
-          setPlace(0);
+          setMarked(null);
         }}
         onKeyDown={onKeyDown}
         autoFocus

@@ -62,7 +62,7 @@ async function start(scene: Scene): Promise<string> {
   await hands.write(page.getByLabel('Job as JSON'), learner.job);
   await keep(scene, '1-start');
   await hands.press(page.getByRole('button', { name: 'Start the run' }));
-  await page.waitForURL(/\/ui\/runs\/run_/);
+  await opened.arrive(/\/ui\/runs\/run_/);
   return new URL(page.url()).pathname.split('/').at(-1) ?? '';
 }
 
@@ -90,7 +90,7 @@ async function correct(scene: Scene): Promise<void> {
   expect(await page.getByRole('switch', { name: /Remember as a skill/ }).isChecked()).toBe(true);
   await keep(scene, '3-corrects');
   await hands.press(page.locator('button:enabled', { hasText: 'Decide' }));
-  await page.waitForURL(/\/ui\/reviews$/);
+  await opened.arrive(/\/ui\/reviews$/);
 }
 
 async function waitForSuccess({ opened }: Scene): Promise<void> {

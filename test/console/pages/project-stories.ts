@@ -35,7 +35,7 @@ export function tellProjectStories(visit: Visit, capstan: () => Capstan): void {
       .setInputFiles({ name: 'my clip.mp4', mimeType: 'video/mp4', buffer });
     await page.getByText('17 bytes, video/mp4').waitFor();
     await page.getByRole('button', { name: 'Start the run' }).click();
-    await page.waitForURL(/\/ui\/runs\/run_/);
+    await opened.arrive(/\/ui\/runs\/run_/);
     const { body: run } = await request<Run>('GET', `/v1${new URL(page.url()).pathname.slice('/ui'.length)}`);
     const { body } = await request<Job>('GET', `/v1/jobs/${run.job_id}`);
     expect(body.job.clip).toMatch(/^media:\/\/job_[\w-]+\/my-clip\.mp4$/);

@@ -22,6 +22,10 @@ export interface OpenPage {
   readonly go: (path: string) => Promise<void>;
   /** Fails when the page has logged an error since it was opened. */
   readonly expectQuiet: () => void;
+  /** Waits until the page itself has gone to an address: it is loaded once, so no other load is to be waited for. */
+  readonly arrive: (path: RegExp) => Promise<void>;
+  /** The system's theme changes under the open page. */
+  readonly turnTo: (theme: Theme) => Promise<void>;
   /** Serious findings of axe, as text. */
   readonly axe: () => Promise<string[]>;
   readonly close: () => Promise<void>;
@@ -40,8 +44,8 @@ interface AxeFinding {
 }
 
 async function runAxe(page: Page): Promise<string[]> {
-  // Through the debugger: the policy of the page allows no script but its own.
-  await page.evaluate(axeSource);
+  // Through the debugger: the policy of the page allows no script but its own. Once per document: it is half a megabyte.
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
   const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
     violations: AxeFinding[];
   };
@@ -81,6 +85,13 @@ export async function openPage(
       await page.goto(`${url}/ui${path}`);
       await page.locator('main').waitFor();
       await page.getByText('Reading …').first().waitFor({ state: 'detached' });
+      // What is drawn listens to keys only after it has been painted.
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
+    },
+    arrive: (path) => page.waitForURL((at) => path.test(at.pathname), { waitUntil: 'commit' }),
+    turnTo: async (theme) => {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.locator(`html[data-theme=${theme}]`).waitFor();
     },
     expectQuiet: () => expect(said.filter((text) => expected?.test(text) !== true)).toEqual([]),
     axe: () => runAxe(page),
