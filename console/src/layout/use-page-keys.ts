@@ -8,7 +8,8 @@ const goWithinMs = 1_200;
 /** Ctrl-K, `g` and a letter, `/` to the filter of the page, `?` for this list. */
 export function usePageKeys({ onPalette, onHelp }: PageKeys): void {
   const navigate = useNavigate();
-  const wentAt = useRef(0);
+  /** Not 0: a page that is younger than the time allowed would take its first letter for the second. */
+  const wentAt = useRef(Number.NEGATIVE_INFINITY);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey)) {
@@ -20,7 +21,7 @@ export function usePageKeys({ onPalette, onHelp }: PageKeys): void {
       if (event.key === 'g') {
         wentAt.current = event.timeStamp;
       } else if (event.timeStamp - wentAt.current < goWithinMs) {
-        wentAt.current = 0;
+        wentAt.current = Number.NEGATIVE_INFINITY;
         const place = places.find(({ key }) => key === event.key);
         if (place === undefined) return;
         event.preventDefault();
