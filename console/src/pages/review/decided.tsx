@@ -1,12 +1,31 @@
 import type { ReactElement } from 'react';
-import type { Review } from '../../../../src/contracts/review.ts';
+import type { Review, ReviewDecision } from '../../../../src/contracts/review.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { actionWords } from '../../review/review-words.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { Panel } from '../../shared/parts.tsx';
 
-/** What was decided, by whom; of one that nobody decides any more, why. */
-export function Decided({ review }: { readonly review: Review }): ReactElement {
+export interface DecidedProps {
+  readonly review: Review;
+  /** What somebody else was faster than. */
+  readonly unsent: ReviewDecision | null;
+}
+
+/** What was decided, by whom; of one that nobody decides any more, why. What was written in vain is not lost. */
+export function Decided({ review, unsent }: DecidedProps): ReactElement {
+  return (
+    <div className="flex flex-col gap-4">
+      <Outcome review={review} />
+      {unsent === null ? null : (
+        <Panel title="Not sent: what you wrote">
+          <JsonTree value={{ ...unsent }} name="decision" />
+        </Panel>
+      )}
+    </div>
+  );
+}
+
+function Outcome({ review }: { readonly review: Review }): ReactElement {
   const { decision, decided_by, decided_at, state, payload } = review;
   if (decision === undefined) {
     return (

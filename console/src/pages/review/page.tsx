@@ -39,22 +39,42 @@ function useNeighbours(reviewId: string): { go: (step: 1 | -1) => void } {
 
 function ReviewOpen({ review }: { readonly review: Review }): ReactElement {
   const isOpen = review.state === 'open' || review.state === 'claimed';
+  const [written, setWritten] = useState<DecisionDraft | null>(null);
+  const [isSent, setSent] = useState(false);
   return (
     <>
       <ReviewHead review={review} />
-      {isOpen ? <ToDecide review={review} /> : <Decided review={review} />}
+      {isOpen ? (
+        <ToDecide
+          review={review}
+          draft={written ?? beginDraft(review)}
+          onDraft={setWritten}
+          onSent={setSent}
+        />
+      ) : (
+        <Decided review={review} unsent={written === null || isSent ? null : toDecision(written, review)} />
+      )}
       <Tried review={review} />
     </>
   );
 }
 
-function ToDecide({ review }: { readonly review: Review }): ReactElement {
+interface ToDecideProps {
+  readonly review: Review;
+  readonly draft: DecisionDraft;
+  readonly onDraft: (draft: DecisionDraft) => void;
+  /** Whether the draft is on its way or taken; not so when it was refused. */
+  readonly onSent: (isSent: boolean) => void;
+}
+
+function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactElement {
   const queries = useQueryClient();
-  const [draft, setDraft] = useState<DecisionDraft>(() => beginDraft(review));
   const { go } = useNeighbours(review.review_id);
   const claim = useClaim(review);
   const decide = useMutation({
     mutationFn: () => decideReview(review.review_id, claim.version, toDecision(draft, review)),
+    onMutate: () => onSent(true),
+    onError: () => onSent(false),
     onSettled: () => queries.invalidateQueries({ queryKey: ['review', review.review_id] }),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ['reviews'] });
@@ -62,7 +82,7 @@ function ToDecide({ review }: { readonly review: Review }): ReactElement {
     },
   });
   const choose = (action: ReviewAction): void => {
-    if (offeredActions(review).includes(action)) setDraft({ ...draft, action });
+    if (offeredActions(review).includes(action)) onDraft({ ...draft, action });
   };
   useKeys({
     j: () => go(1),
@@ -76,8 +96,8 @@ function ToDecide({ review }: { readonly review: Review }): ReactElement {
   const missing = whatIsMissing(draft);
   return (
     <div className="grid items-start gap-4 lg:grid-cols-2">
-      <Asked review={review} draft={draft} onDraft={setDraft} />
-      <DecisionForm review={review} draft={draft} onDraft={setDraft}>
+      <Asked review={review} draft={draft} onDraft={onDraft} />
+      <DecisionForm review={review} draft={draft} onDraft={onDraft}>
         {claim.error === null ? null : <ProblemView error={claim.error} />}
         {decide.error === null ? null : <ProblemView error={decide.error} />}
         <div className="flex flex-wrap items-center gap-3 border-t border-line pt-3">
