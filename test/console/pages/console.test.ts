@@ -6,7 +6,9 @@ import { type Look, launchBrowser, type OpenPage, openPage, signIn, type Theme }
 import { keepPicture } from '../support/pictures.ts';
 import { askQuestion, openStudio, type Studio, startRunOf } from '../support/studio.ts';
 import { tellEditorStories } from './editor-stories.ts';
+import { tellLearningStories } from './learning-stories.ts';
 import { tellProjectStories } from './project-stories.ts';
+import { tellReviewStories } from './review-stories.ts';
 
 let studio: Studio;
 let browser: Browser;
@@ -19,11 +21,15 @@ afterAll(async () => {
   await studio?.close();
 });
 
-async function visit(look: Look = {}, expected: RegExp | null = null): Promise<OpenPage> {
-  const { url, key } = studio.capstan;
+async function visitAs(key: string, look: Look = {}, expected: RegExp | null = null): Promise<OpenPage> {
+  const { url } = studio.capstan;
   const opened = await openPage(browser, url, look, expected);
   await signIn(opened, url, key);
   return opened;
+}
+
+function visit(look: Look = {}, expected: RegExp | null = null): Promise<OpenPage> {
+  return visitAs(studio.capstan.key, look, expected);
 }
 
 function listPages(): readonly (readonly [name: string, path: string])[] {
@@ -197,8 +203,7 @@ test('another project sees nothing of the first', async () => {
     scopes: ['admin'],
     projects: [project.project_id],
   });
-  const opened = await openPage(browser, url, {}, /404/);
-  await signIn(opened, url, key.key);
+  const opened = await visitAs(key.key, {}, /404/);
   await opened.go('/runs');
   await opened.page.getByText('No runs yet').waitFor();
   await opened.page.goto(`${url}/ui/runs/${studio.done}`);
@@ -208,7 +213,7 @@ test('another project sees nothing of the first', async () => {
 });
 
 test('the page of a revoked key ends within five seconds', async () => {
-  const { url, request } = studio.capstan;
+  const { request } = studio.capstan;
   const { body: session } = await request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
   const projects = session.items.slice(0, 1).map(({ project_id }) => project_id);
   const { body } = await request<{ key_id: string; key: string }>('POST', '/v1/keys', {
@@ -216,8 +221,7 @@ test('the page of a revoked key ends within five seconds', async () => {
     scopes: ['admin'],
     projects,
   });
-  const opened = await openPage(browser, url, {}, /401|ERR_INCOMPLETE_CHUNKED/);
-  await signIn(opened, url, body.key);
+  const opened = await visitAs(body.key, {}, /401|ERR_INCOMPLETE_CHUNKED/);
   await opened.go('/runs');
   await opened.page.getByText('live', { exact: true }).waitFor();
   await request('DELETE', `/v1/keys/${body.key_id}`);
@@ -297,3 +301,8 @@ test.each([{ width: 1280 }, { width: 390 }] as const)(
     await opened.close();
   },
 );
+
+tellReviewStories(visitAs, () => studio.capstan);
+
+// At last: it adds instances, which go again.
+tellLearningStories(visitAs, () => studio.capstan);

@@ -2,11 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { inject } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
-import { type Capstan, startCapstan } from '../../support/capstan.ts';
+import type { Capstan } from '../../support/capstan.ts';
 import { type Instance, startInstance } from '../../support/fleet.ts';
-import { provideConsole } from './built-console.ts';
 
 /** A project that has not seen the mistake, and its key. */
 export interface Learner {
@@ -17,7 +15,6 @@ export interface Learner {
 }
 
 export interface School {
-  readonly capstan: Capstan;
   readonly openProject: (name: string) => Promise<Learner>;
   readonly close: () => Promise<void>;
 }
@@ -48,9 +45,7 @@ async function writeJob(request: Capstan['request']): Promise<string> {
   return text.replaceAll('media://job/', `media://${body.job_id}/`);
 }
 
-export async function openSchool(): Promise<School> {
-  await provideConsole(inject('packageFolder'));
-  const capstan = await startCapstan();
+export async function openSchool(capstan: Capstan): Promise<School> {
   const instances: Instance[] = await Promise.all([
     startInstance(capstan, { name: 'concat' }),
     startInstance(capstan, { name: 'audio-mix', input: mixInput }),
@@ -58,7 +53,6 @@ export async function openSchool(): Promise<School> {
   ]);
   const pipeline = await readFile(join(folder, 'pipeline.yaml'), 'utf8');
   return {
-    capstan,
     openProject: async (name) => {
       const { body: project } = await capstan.request<{ project_id: string }>('POST', '/v1/projects', {
         name,
@@ -76,7 +70,6 @@ export async function openSchool(): Promise<School> {
     },
     close: async () => {
       await Promise.all(instances.map((instance) => instance.stop()));
-      await capstan.stop();
     },
   };
 }

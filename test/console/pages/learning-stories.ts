@@ -3,23 +3,14 @@
  * corrects it and lets it be remembered, and the next run corrects itself for nothing. By mouse, by keys alone, and on a
  * phone; without PICTURES=1 only by keys, because whoever has a mouse can do all that keys can.
  */
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Look, launchBrowser, type OpenPage, openPage, signIn } from '../support/browser.ts';
+import { expect, test } from 'vitest';
+import type { Capstan } from '../../support/capstan.ts';
+import type { Look, OpenPage } from '../support/browser.ts';
 import { type Hands, withKeys, withMouse } from '../support/hands.ts';
 import { type Learner, openSchool, readRun, type School } from '../support/learning.ts';
 import { isTakingPictures, keepPicture } from '../support/pictures.ts';
 
-let school: School;
-let browser: Browser;
-
-beforeAll(async () => {
-  [school, browser] = await Promise.all([openSchool(), launchBrowser()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await school?.close();
-});
+export type VisitAs = (key: string, look?: Look, expected?: RegExp) => Promise<OpenPage>;
 
 interface Way {
   readonly name: 'mouse' | 'keys' | 'phone';
@@ -39,10 +30,9 @@ const ways: readonly Way[] = [
   { name: 'phone', look: { width: 390 } },
 ];
 
-async function openScene(way: Way): Promise<Scene> {
-  const learner = await school.openProject(`learning by ${way.name}`);
-  const opened = await openPage(browser, school.capstan.url, way.look);
-  await signIn(opened, school.capstan.url, learner.key);
+async function openScene(way: Way, { openProject }: School, visitAs: VisitAs): Promise<Scene> {
+  const learner = await openProject(`learning by ${way.name}`);
+  const opened = await visitAs(learner.key, way.look);
   await opened.go('/');
   const hands = way.name === 'keys' ? withKeys(opened.page) : withMouse();
   return { way, opened, hands, learner };
@@ -100,34 +90,44 @@ async function waitForSuccess({ opened }: Scene): Promise<void> {
 
 const chosen = isTakingPictures() ? ways : ways.slice(0, 1);
 
-test.each(chosen)(
-  'a run is corrected once, the next corrects itself ($name)',
-  { timeout: 90_000 },
-  async (way) => {
-    const scene = await openScene(way);
-    const { opened, hands, learner } = scene;
-    const { page } = opened;
-    const first = await start(scene);
-    await correct(scene);
-    await opened.go(`/runs/${first}`);
-    await waitForSuccess(scene);
+async function tell(scene: Scene): Promise<void> {
+  const { opened, hands, learner } = scene;
+  const { page } = opened;
+  const first = await start(scene);
+  await correct(scene);
+  await opened.go(`/runs/${first}`);
+  await waitForSuccess(scene);
 
-    const second = await start(scene);
-    await waitForSuccess(scene);
-    await openStep(scene);
-    await hands.turnTo(page.getByRole('tab', { name: 'Ladder' }));
-    await page.getByText(/skl_\S+ corrected the input/).waitFor();
-    await keep(scene, '4-corrects-itself');
-    await hands.turnTo(page.getByRole('tab', { name: 'Result' }));
-    await hands.press(page.getByRole('link', { name: /^skl_/ }));
-    await page.getByRole('heading', { name: /audio-mix/ }).waitFor();
-    await keep(scene, '5-skill');
+  const second = await start(scene);
+  await waitForSuccess(scene);
+  await openStep(scene);
+  await hands.turnTo(page.getByRole('tab', { name: 'Ladder' }));
+  await page.getByText(/skl_\S+ corrected the input/).waitFor();
+  await keep(scene, '4-corrects-itself');
+  await hands.turnTo(page.getByRole('tab', { name: 'Result' }));
+  await hands.press(page.getByRole('link', { name: /^skl_/ }));
+  await page.getByRole('heading', { name: /audio-mix/ }).waitFor();
+  await keep(scene, '5-skill');
 
-    const run = await readRun(learner, second);
-    expect(run).toMatchObject({ state: 'succeeded', cost_usd: 0 });
-    expect(run.steps.find(({ id }) => id === 'mix')).toMatchObject({ state: 'succeeded', cost_usd: 0 });
-    expect(run.steps.filter(({ review_id }) => review_id !== undefined)).toEqual([]);
-    opened.expectQuiet();
-    await opened.close();
-  },
-);
+  const run = await readRun(learner, second);
+  expect(run).toMatchObject({ state: 'succeeded', cost_usd: 0 });
+  expect(run.steps.find(({ id }) => id === 'mix')).toMatchObject({ state: 'succeeded', cost_usd: 0 });
+  expect(run.steps.filter(({ review_id }) => review_id !== undefined)).toEqual([]);
+  opened.expectQuiet();
+  await opened.close();
+}
+
+export function tellLearningStories(visitAs: VisitAs, capstan: () => Capstan): void {
+  test.each(chosen)(
+    'a run is corrected once, the next corrects itself ($name)',
+    { timeout: 90_000 },
+    async (way) => {
+      const school = await openSchool(capstan());
+      try {
+        await tell(await openScene(way, school, visitAs));
+      } finally {
+        await school.close();
+      }
+    },
+  );
+}
