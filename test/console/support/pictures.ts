@@ -1,11 +1,9 @@
 /** With PICTURES=1 the pages that tests look at are kept for the docs. */
-import { execFile } from 'node:child_process';
 import { rename } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
+import { runFfmpeg } from './ffmpeg.ts';
 
 const folder = fileURLToPath(new URL('../../../docs/pictures', import.meta.url));
 
@@ -30,18 +28,8 @@ const palette = 'split[a][b];[a]palettegen=max_colors=160[p];[b][p]paletteuse=di
 
 /** A page has few: with a palette of them a picture is a third as large. */
 async function reduceColours(path: string): Promise<void> {
-  const { path: ffmpeg } = createRequire(import.meta.url)('@ffmpeg-installer/ffmpeg') as { path: string };
   const reduced = `${path}.reduced.png`;
-  await promisify(execFile)(ffmpeg, [
-    '-y',
-    '-loglevel',
-    'error',
-    '-i',
-    path,
-    '-filter_complex',
-    palette,
-    reduced,
-  ]);
+  await runFfmpeg(['-i', path, '-filter_complex', palette, reduced]);
   await rename(reduced, path);
 }
 
