@@ -11,7 +11,6 @@ import { expect } from 'vitest';
 export type Theme = 'light' | 'dark';
 
 export interface Look {
-  readonly theme?: Theme;
   readonly width?: 1280 | 390;
 }
 
@@ -63,10 +62,10 @@ export async function openPage(
   look: Look = {},
   expected: RegExp | null = null,
 ): Promise<OpenPage> {
-  const { theme = 'light', width = 1280 } = look;
+  const { width = 1280 } = look;
   const context = await browser.newContext({
     viewport: width === 390 ? { width, height: 844 } : { width, height: 800 },
-    colorScheme: theme,
+    colorScheme: 'light',
     reducedMotion: 'reduce',
     locale: 'en-GB',
     timezoneId: 'UTC',
