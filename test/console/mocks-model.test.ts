@@ -34,12 +34,15 @@ const text = examplePipeline;
 
 function theExample(outputs: Readonly<Record<string, Json>>): FormerRun {
   const steps = [
-    aStep({ id: 'trim', capability: 'trim', items: { succeeded: 2 } }),
-    aStep({ id: 'join', capability: 'join' }),
-    aStep({ id: 'cover', capability: 'cover' }),
+    aStep({ id: 'join', capability: 'concat' }),
+    aStep({ id: 'covers', capability: 'thumbnail', items: { succeeded: 2 } }),
     aStep({ id: 'publish', review: 'May it be published?' }),
   ];
-  return { run: { run_id: 'run_1', steps }, job: { clips: ['a', 'b'] }, outputs };
+  return {
+    run: { run_id: 'run_1', steps },
+    job: { clips: [{ media_store_path: 'media://j/a.mp4' }], moments: [0, 500] },
+    outputs,
+  };
 }
 
 /** As the command line reads and judges both files. */
@@ -61,9 +64,8 @@ async function save(mocks: string, specs: LiveSpecs = nothingRegistered): Promis
 }
 
 const outputs = {
-  trim: ['media://j/a.mp4', 'media://j/b.mp4'],
-  join: { video: 'media://j/reel.mp4' },
-  cover: { image: 'media://j/c.png' },
+  join: { output_path: 'media://j/reel.mp4' },
+  covers: [{ output_path: 'media://j/c0.jpg' }, { output_path: 'media://j/c1.jpg' }],
   publish: { approved: true },
 };
 
@@ -74,9 +76,9 @@ test('steps answer what they answered in the run, items in their order', async (
   expect(differences).toEqual([]);
   const yielded = Object.fromEntries(result.steps.map(({ id, item, output }) => [`${id}.${item}`, output]));
   expect(yielded).toMatchObject({
-    'trim.1': 'media://j/a.mp4',
-    'trim.2': 'media://j/b.mp4',
     'join.0': outputs.join,
+    'covers.1': outputs.covers[0],
+    'covers.2': outputs.covers[1],
     'publish.0': outputs.publish,
   });
   expect(result.outcome).toBe('succeeded');
@@ -89,8 +91,11 @@ const outputOfACall = fc
 
 test('any output is saved such that the command line reads the same', async () => {
   await fc.assert(
-    fc.asyncProperty(outputOfACall, async (video) => {
-      const given = { ...outputs, join: { video: video as Json, braces: '{{ not.an expression' } };
+    fc.asyncProperty(outputOfACall, async (output_path) => {
+      const given = {
+        ...outputs,
+        join: { output_path: output_path as Json, braces: '{{ not.an expression' },
+      };
       const saved = await save(writeMocks(mocksOfRun(theExample(given), nothingRegistered), 'run_1'));
       const { result, differences } = await testWithMocks(saved);
       expect(differences).toEqual([]);
@@ -105,8 +110,8 @@ test('what is saved holds the live capabilities that the mocks left out, and kee
     input: { type: 'object' },
     output: {
       type: 'object',
-      required: ['video', 'image'],
-      properties: { video: { const: output }, image: { const: 'i' } },
+      required: ['output_path'],
+      properties: { output_path: { const: output } },
     },
     instances: [
       {
@@ -117,14 +122,14 @@ test('what is saved holds the live capabilities that the mocks left out, and kee
       },
     ],
   });
-  const specs = { trim: live('a'), join: live('b'), cover: live('c'), unused: live('d') };
+  const specs = { concat: live('a'), thumbnail: live('b'), unused: live('d') };
   const mocks =
-    '# mine\njob: { clips: [a] }\ncapabilities: {}\nreviews:\n  publish: [{ action: output, output: 1 }]\n';
+    '# mine\njob: { clips: [{ media_store_path: "media://j/a.mp4" }], moments: [0] }\ncapabilities: {}\nreviews:\n  publish: [{ action: output, output: 1 }]\n';
   const saved = await save(mocks, specs);
   expect(saved).toMatch(/^# mine\n/);
   expect(saved).not.toContain('unused');
   const { result, differences } = await testWithMocks(saved);
-  expect([differences, result.output, result.cost_usd]).toEqual([[], { video: 'b', cover: 'i' }, 0.75]);
+  expect([differences, result.output, result.cost_usd]).toEqual([[], { video: 'a', cover: 'b' }, 0.5]);
 });
 
 test('a step that failed fails again, and a run without a word of a step asks nobody for it', () => {

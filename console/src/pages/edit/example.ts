@@ -1,59 +1,61 @@
-/** What the editor begins with when there is nothing yet: it runs with mocks, with nothing registered. */
+/** What the editor begins with: it runs with mocks, with nothing registered, and on the sample capabilities as it is. */
 export const examplePipeline = `# A pipeline is a graph of steps; a step begins as soon as what it mentions is done.
 pipeline: hello-reel
 version: "1.0"
-description: Cuts each clip, joins them and asks a person before it is published
+description: Joins clips, takes pictures for the cover and asks a person before it is published
 job_schema:
   type: object
-  required: [clips]
+  required: [clips, moments]
   properties:
     clips:
       type: array
-      items: { type: string }
-    title: { type: string, default: "My reel" }
+      minItems: 1
+      items:
+        type: object
+        required: [media_store_path]
+        properties:
+          media_store_path: { type: string, examples: ["media://job/clip.mp4"] }
+    moments: { type: array, items: { type: number }, default: [0, 500] }
 budget_ceiling_usd: 1
 steps:
-  - id: trim
-    capability: trim
-    for_each:
-      items: "{{ job.clips }}"
-    input:
-      clip: "{{ item }}"
   - id: join
-    capability: join
+    capability: concat
     input:
-      parts: "{{ steps.trim.output }}"
-      title: "{{ job.title ?? 'My reel' }}"
-  - id: cover
-    capability: cover
+      clips: "{{ job.clips }}"
+      output_path: "media://{{ run.job_id }}/reel.mp4"
+  - id: covers
+    capability: thumbnail
+    for_each:
+      items: "{{ job.moments }}"
     input:
-      video: "{{ steps.join.output.video }}"
+      video: { media_store_path: "{{ steps.join.output.output_path }}" }
+      at_ms: "{{ item }}"
+      output_path: "media://{{ run.job_id }}/cover-{{ index }}.jpg"
   - id: publish
+    depends_on: [covers]
     review:
       title: May it be published?
-    depends_on: [join, cover]
 output:
-  video: "{{ steps.join.output.video }}"
-  cover: "{{ steps.cover.output.image }}"
+  video: "{{ steps.join.output.output_path }}"
+  cover: "{{ steps.covers.output[0].output_path }}"
 `;
 
 export const exampleMocks = `# What capabilities answer, and how long they take. Time is virtual.
 job:
-  clips: [media://demo/a.mp4, media://demo/b.mp4, media://demo/c.mp4]
-  title: My reel
+  clips:
+    - { media_store_path: media://demo/a.mp4 }
+    - { media_store_path: media://demo/b.mp4 }
+  moments: [0, 500, 1000]
 capabilities:
-  trim:
-    max_concurrency: 2
-    replies:
-      - { times: 1, lost: true }
-      - { delay: 2s, output: "{{ input.clip }}" }
-  join:
+  concat:
     cost_model: { type: per_second, rate_usd: 0.01 }
     replies:
-      - { delay: 8s, output: { video: media://demo/reel.mp4 } }
-  cover:
+      - { times: 1, lost: true }
+      - { delay: 8s, output: { output_path: "{{ input.output_path }}", duration_ms: 5000 } }
+  thumbnail:
+    max_concurrency: 2
     replies:
-      - { delay: 1s, output: { image: media://demo/cover.png } }
+      - { delay: 1s, output: { output_path: "{{ input.output_path }}" } }
 reviews:
   publish:
     - { after: 30s, action: output, output: { approved: true } }

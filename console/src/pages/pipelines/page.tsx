@@ -46,7 +46,7 @@ export function PipelinesPage(): ReactElement {
 
 function NoPipelines(): ReactElement {
   return (
-    <EmptyState title="No pipelines yet" command="npx capstan run examples/concat/pipeline.yaml --watch">
+    <EmptyState title="No pipelines yet" command="npx capstan run pipeline.yaml --job job.json --watch">
       A pipeline says which capabilities are called, in which order and with what.{' '}
       <Link
         to="/pipelines/$name/edit"
@@ -56,7 +56,8 @@ function NoPipelines(): ReactElement {
       >
         Start from an example
       </Link>{' '}
-      that runs with mocks, with nothing registered; or run one from a file:
+      that runs with mocks, with nothing registered, and for real on the sample capabilities; or run one from
+      a file:
     </EmptyState>
   );
 }
