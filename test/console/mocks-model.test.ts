@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { examplePipeline } from '../../console/src/pages/edit/example.ts';
+import { exampleMocks, examplePipeline } from '../../console/src/pages/edit/example.ts';
 import {
   type FormerRun,
   mocksOfRun,
@@ -129,7 +129,7 @@ test('what is saved holds the live capabilities that the mocks left out, and kee
   expect(saved).toMatch(/^# mine\n/);
   expect(saved).not.toContain('unused');
   const { result, differences } = await testWithMocks(saved);
-  expect([differences, result.output, result.cost_usd]).toEqual([[], { video: 'a', cover: 'b' }, 0.5]);
+  expect([differences, result.output, result.cost_usd]).toEqual([[], { video: 'a', covers: ['b'] }, 0.5]);
 });
 
 test('a step that failed fails again, and a run without a word of a step asks nobody for it', () => {
@@ -155,4 +155,21 @@ test('a step that failed fails again, and a run without a word of a step asks no
     capabilities: { one: { replies: [{ step: 'a', error: { status: 422, message: 'no' } }, {}] } },
     reviews: { c: [{ after: '2500ms', action: 'reject' }] },
   });
+});
+
+test('the example that the editor begins with succeeds with its mocks, and nothing is to be mended in it', async () => {
+  const { result, problems } = await tryText({
+    text,
+    mocks: exampleMocks,
+    job: {},
+    specs: nothingRegistered,
+  });
+  expect(problems).toEqual([]);
+  expect(result).toMatchObject({
+    outcome: 'succeeded',
+    output: { video: 'media://job_local/reel.mp4', covers: expect.objectContaining({ length: 3 }) },
+  });
+  const { mocks } = readMocks(exampleMocks, 'application/yaml');
+  if (mocks === null) throw new Error('the mocks are no mocks');
+  expect(preparePipeline({ text, type: 'application/yaml' }, mocks, []).findings).toEqual([]);
 });

@@ -37,7 +37,7 @@ steps:
       title: May it be published?
 output:
   video: "{{ steps.join.output.output_path }}"
-  cover: "{{ steps.covers.output[0].output_path }}"
+  covers: "{{ steps.covers.output[*].output_path }}"
 `;
 
 export const exampleMocks = `# What capabilities answer, and how long they take. Time is virtual.
@@ -50,11 +50,12 @@ capabilities:
   concat:
     cost_model: { type: per_second, rate_usd: 0.01 }
     replies:
-      - { times: 1, lost: true }
+      - { times: 1, error: { status: 503, message: try later } }
       - { delay: 8s, output: { output_path: "{{ input.output_path }}", duration_ms: 5000 } }
   thumbnail:
     max_concurrency: 2
     replies:
+      - { times: 1, lost: true }
       - { delay: 1s, output: { output_path: "{{ input.output_path }}" } }
 reviews:
   publish:
