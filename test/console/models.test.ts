@@ -123,6 +123,7 @@ describe('forms', () => {
     expect(createValue(schema, schema)).toEqual({ clips: [] });
     expect(createValue({ $ref: '#/$defs/clip' }, schema)).toEqual({ at: 3 });
     expect(createValue(schema.properties.title, schema)).toBe('mine');
+    expect(createValue({ ...schema.properties.clips, minItems: 2 }, schema)).toEqual([{ at: 3 }, { at: 3 }]);
   });
 
   test('a schema without a shape is a field for JSON', () => {

@@ -99,7 +99,7 @@ export function createValue(given: JsonObject, root: JsonObject): Json {
           .map(({ name, schema: inner }) => [name, createValue(inner, root)]),
       );
     case 'array':
-      return [];
+      return createItems(schema, root);
     case 'choice':
       return choices[0] ?? null;
     case 'oneOf':
@@ -113,6 +113,15 @@ export function createValue(given: JsonObject, root: JsonObject): Json {
     case 'json':
       return typeOf(schema) === 'object' || typeOf(schema) === null ? {} : null;
   }
+}
+
+/** More are asked for one by one. */
+const mostItems = 10;
+
+/** As many items as there have to be. */
+function createItems({ items, minItems }: JsonObject, root: JsonObject): Json[] {
+  if (!isObject(items) || typeof minItems !== 'number') return [];
+  return Array.from({ length: Math.min(minItems, mostItems) }, () => createValue(items, root));
 }
 
 /** `{"a":1}` as somebody types it; undefined while it is not JSON. */

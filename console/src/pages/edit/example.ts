@@ -14,7 +14,7 @@ job_schema:
         type: object
         required: [media_store_path]
         properties:
-          media_store_path: { type: string, examples: ["media://job/clip.mp4"] }
+          media_store_path: { type: string, pattern: "^media://" }
     moments: { type: array, items: { type: number }, default: [0, 500] }
 budget_ceiling_usd: 1
 steps:
