@@ -35,7 +35,7 @@ export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     // Half of them wait for processes and clocks while the others compute.
-    maxWorkers: 4,
+    maxWorkers: 3,
     sequence: { sequencer: ProjectByProject },
     // A project has a transformer of its own; without this each would transform all of src.
     experimental: { fsModuleCache: true },
