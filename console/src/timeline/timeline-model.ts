@@ -2,6 +2,7 @@
 
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { RunTimeline } from '../../../src/contracts/run-picture.ts';
+import type { TimeSpan } from './scale.ts';
 
 export interface TimelineCall {
   readonly step_id: string;
@@ -29,6 +30,27 @@ export function readCalls({ columns, rows }: Pick<RunTimeline, 'columns' | 'rows
         columns.map((column, at): [string, Json] => [column, row[at] ?? null]),
       ) as unknown as TimelineCall,
   );
+}
+
+/** As it was at a moment: what came later is not there yet, and what was under way has no end. */
+export function callsAt(calls: readonly TimelineCall[], at: string | undefined): readonly TimelineCall[] {
+  if (at === undefined) return calls;
+  const isBy = (moment: string | null): boolean => moment !== null && Date.parse(moment) <= Date.parse(at);
+  return calls
+    .filter(({ ready_at, started_at }) => isBy(ready_at) || isBy(started_at))
+    .map((call) => {
+      if (isBy(call.finished_at)) return call;
+      const started_at = isBy(call.started_at) ? call.started_at : null;
+      return { ...call, started_at, finished_at: null, state: 'dispatched', cost_usd: 0 };
+    });
+}
+
+/** When something was called or waited for a call. */
+export function busyOf(calls: readonly TimelineCall[], now: number): TimeSpan[] {
+  return calls.flatMap(({ ready_at, started_at, finished_at }) => {
+    const from = Date.parse(ready_at ?? started_at ?? '');
+    return Number.isFinite(from) ? [{ from, to: Date.parse(finished_at ?? '') || now }] : [];
+  });
 }
 
 export interface TimelineLine {

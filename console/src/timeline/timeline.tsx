@@ -1,15 +1,16 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactElement, useMemo, useRef } from 'react';
+import { type ReactElement, useRef } from 'react';
 import { Icon } from '../shared/icon.tsx';
 import { formatAmount } from '../shared/money.ts';
 import { toneFill } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
 import { type Bar, sumOfCalls, toMoneyBars, toTimeBars } from './bars.ts';
-import { createTimeScale, type TimeScale } from './scale.ts';
+import type { TimeScale } from './scale.ts';
 import type { TimelineLine } from './timeline-model.ts';
 
 export interface TimelineProps {
   readonly rows: readonly TimelineLine[];
+  readonly scale: TimeScale;
   readonly by: 'time' | 'money';
   readonly now: number;
   readonly selected: string | undefined;
@@ -19,18 +20,9 @@ export interface TimelineProps {
 
 const rowHeight = 34;
 
-function busyOf(rows: readonly TimelineLine[], now: number) {
-  return rows.flatMap(({ calls }) =>
-    calls.flatMap(({ ready_at, started_at, finished_at }) => {
-      const from = Date.parse(ready_at ?? started_at ?? '');
-      return Number.isFinite(from) ? [{ from, to: Date.parse(finished_at ?? '') || now }] : [];
-    }),
-  );
-}
-
-export function Timeline({ rows, by, now, selected, onSelect, onToggle }: TimelineProps): ReactElement {
+export function Timeline(props: TimelineProps): ReactElement {
+  const { rows, scale, by, now, selected, onSelect, onToggle } = props;
   const place = useRef<HTMLDivElement>(null);
-  const scale = useMemo(() => createTimeScale(busyOf(rows, now)), [rows, now]);
   const most = Math.max(
     1e-12,
     ...rows.map(({ calls }) =>

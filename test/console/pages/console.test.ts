@@ -1,6 +1,7 @@
 /** The page in a real browser, against the real server, worker and database: what somebody sees and does. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { formatUsd } from '../../../console/src/shared/money.ts';
 import type { LoginLink } from '../../../src/contracts/session.ts';
 import { type Look, launchBrowser, type OpenPage, openPage, signIn, type Theme } from '../support/browser.ts';
 import { keepPicture } from '../support/pictures.ts';
@@ -112,6 +113,12 @@ test('a run under way moves by itself, and the same step is selected in every vi
   await page.getByRole('tab', { name: 'Timeline' }).click();
   await page.getByRole('complementary', { name: 'Step join' }).waitFor();
   expect(page.url()).toContain('step=join');
+  const { cost_usd, finished_at } = await studio.capstan.ended(id);
+  expect(cost_usd).toBeGreaterThan(0);
+  const money = page.getByRole('img', { name: `Money in time: ${formatUsd(cost_usd)} spent, 0 USD held` });
+  await money.waitFor();
+  await opened.go(`/runs/${id}?view=timeline&at=${finished_at}`);
+  await money.waitFor();
   opened.expectQuiet();
   await opened.close();
 });

@@ -4,22 +4,14 @@ import { timelineQuery } from '../../api/runs.ts';
 import { EmptyState, fieldClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { useNow } from '../../shared/use-now.ts';
+import { MoneyInTime } from '../../timeline/money-in-time.tsx';
+import { spentBelow } from '../../timeline/money-model.ts';
+import { createTimeScale } from '../../timeline/scale.ts';
 import { Timeline } from '../../timeline/timeline.tsx';
-import { readCalls, sortBySurprise, type TimelineCall, toRows } from '../../timeline/timeline-model.ts';
+import { busyOf, callsAt, readCalls, sortBySurprise, toRows } from '../../timeline/timeline-model.ts';
 import type { RunViewProps } from './run-view-props.ts';
 
 type By = 'time' | 'money';
-
-/** As it was at a moment: what came later is not there yet, and what was under way has no end. */
-function callsAt(calls: readonly TimelineCall[], at: string | undefined): readonly TimelineCall[] {
-  if (at === undefined) return calls;
-  const isBy = (moment: string | null): boolean => moment !== null && Date.parse(moment) <= Date.parse(at);
-  return calls
-    .filter(({ ready_at, started_at }) => isBy(ready_at) || isBy(started_at))
-    .map((call) =>
-      isBy(call.finished_at) ? call : { ...call, finished_at: null, state: 'dispatched', cost_usd: 0 },
-    );
-}
 
 export function TimelineTab({ run, search, onSearch }: RunViewProps): ReactElement {
   const query = useQuery({
@@ -50,6 +42,7 @@ export function TimelineTab({ run, search, onSearch }: RunViewProps): ReactEleme
             </EmptyState>
           );
         }
+        const scale = createTimeScale(busyOf(calls, now));
         const rows = toRows(calls, { open, all, now });
         return (
           <>
@@ -69,8 +62,15 @@ export function TimelineTab({ run, search, onSearch }: RunViewProps): ReactEleme
               </label>
               <Legend />
             </div>
+            <MoneyInTime
+              calls={calls}
+              now={now}
+              scale={scale}
+              below={search.at === undefined ? spentBelow(run, calls) : 0}
+            />
             <Timeline
               rows={isWorst ? sortBySurprise(rows, by) : rows}
+              scale={scale}
               by={by}
               now={now}
               selected={search.step}
