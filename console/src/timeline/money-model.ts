@@ -14,13 +14,13 @@ export interface MoneyPoint {
   readonly held_usd: number;
 }
 
-interface Change {
+interface MoneyChange {
   readonly at: number;
   readonly spent: bigint;
   readonly held: bigint;
 }
 
-function changesOf({ started_at, finished_at, reserved_usd, cost_usd }: TimelineCall): Change[] {
+function changesOf({ started_at, finished_at, reserved_usd, cost_usd }: TimelineCall): MoneyChange[] {
   if (started_at === null) return [];
   const held = toNanoUsd(reserved_usd);
   const begin = { at: Date.parse(started_at), spent: 0n, held };
@@ -73,15 +73,15 @@ export function mostOf(points: readonly MoneyPoint[]): number {
   return points.reduce((most, { spent_usd, held_usd }) => Math.max(most, spent_usd + held_usd), 0);
 }
 
-interface Column {
+interface MoneyColumn {
   readonly x: number;
   readonly spent: number;
   readonly all: number;
 }
 
 /** One for each unit of the width: of what happened within it, the most that was bound and the last that was spent. */
-function toColumns(points: readonly MoneyPoint[], { width, at }: CurveBox): Column[] {
-  const columns: Column[] = [];
+function toColumns(points: readonly MoneyPoint[], { width, at }: CurveBox): MoneyColumn[] {
+  const columns: MoneyColumn[] = [];
   for (const { at: moment, spent_usd, held_usd } of points) {
     const x = Math.round(at(moment) * width);
     const before = columns.at(-1)?.x === x ? columns.pop() : undefined;
@@ -101,9 +101,9 @@ export function toCurvePaths(points: readonly MoneyPoint[], box: CurveBox): Curv
   const first = columns[0];
   const last = columns.at(-1);
   if (first === undefined || last === undefined || most === 0) return { spent: '', held: '' };
-  const top = (of: (column: Column) => number): string =>
+  const top = (of: (column: MoneyColumn) => number): string =>
     columns.map((column) => `H${column.x}V${y(of(column))}`).join('');
-  const area = (of: (column: Column) => number): string =>
+  const area = (of: (column: MoneyColumn) => number): string =>
     `M${first.x} ${box.height}${top(of)}h${endWidth}V${box.height}Z`;
   return { spent: area(({ spent }) => spent), held: area(({ all }) => all) };
 }

@@ -152,6 +152,9 @@ test('a pipeline is written, tried with mocks, stored and run without a command 
   await page.getByRole('button', { name: /^Store 1/ }).click();
   await page.getByRole('heading', { name: 'hello-reel' }).waitFor();
   await page.getByRole('button', { name: 'Run', exact: true }).click();
+  const clip = { name: 'clip.mp4', mimeType: 'video/mp4', buffer: Buffer.from('a film') };
+  await page.getByLabel('A file for media_store_path').setInputFiles(clip);
+  await page.getByText('6 bytes, video/mp4').waitFor();
   await page.getByRole('button', { name: 'Start the run' }).click();
   await opened.arrive(/\/ui\/runs\/run_/);
   opened.expectQuiet();

@@ -58,7 +58,7 @@ const heartbeatMs = 20_000;
 
 /** As instances do that live longer than a test. */
 function keepAlive({ request }: Capstan, instances: readonly Instance[]): NodeJS.Timeout {
-  const names = ['trim', 'trim', 'join', 'cover', 'resample'];
+  const names = ['trim', 'trim', 'join', 'concat', 'thumbnail', 'resample'];
   return setInterval(() => {
     for (const [index, { endpoint }] of instances.entries()) {
       void request('POST', `/v1/capabilities/${names[index]}/heartbeat`, { endpoint }).catch(() => undefined);
@@ -76,7 +76,8 @@ async function startFleet(capstan: Capstan): Promise<Instance[]> {
       cost_model: { type: 'per_call', rate_usd: 0.002 },
     }),
     startInstance(capstan, { name: 'join', cost_model: { type: 'per_call', rate_usd: 0.01 } }),
-    startInstance(capstan, { name: 'cover' }),
+    startInstance(capstan, { name: 'concat' }),
+    startInstance(capstan, { name: 'thumbnail' }),
     startInstance(capstan, { name: 'resample', input: rate }),
   ]);
   for (const instance of instances) instance.handle = echo;
