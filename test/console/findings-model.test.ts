@@ -46,3 +46,10 @@ test.each([
 ])('%j is readable: %s', (text, isReadable) => {
   expect(checkText(text, {}).isReadable).toBe(isReadable);
 });
+
+test('a text that was not read yet is not called sound', () => {
+  expect(joinFindings({ text: '', findings: [] }, false, { found: null, hasFailed: false })).toEqual({
+    findings: [],
+    verdict: 'nobody',
+  });
+});

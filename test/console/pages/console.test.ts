@@ -33,7 +33,8 @@ function visit(look: Look = {}, expected: RegExp | null = null): Promise<OpenPag
   return visitAs(studio.capstan.key, look, expected);
 }
 
-function listPages(): readonly (readonly [name: string, path: string])[] {
+/** Some say by themselves when they are complete. */
+function listPages(): readonly (readonly [name: string, path: string, complete?: string])[] {
   const { done, failed, waiting, question } = studio;
   return [
     ['home', '/'],
@@ -48,7 +49,7 @@ function listPages(): readonly (readonly [name: string, path: string])[] {
     ['review', `/reviews/${question}`],
     ['pipelines', '/pipelines'],
     ['pipeline', '/pipelines/reel'],
-    ['editor', '/pipelines/new/edit?example=true'],
+    ['editor', '/pipelines/new/edit?example=true', 'checked by the server'],
     ['fleet', '/capabilities'],
     ['capability-why', '/capabilities/trim?tab=why'],
     ['skills', '/skills'],
@@ -296,8 +297,9 @@ test.each([{ width: 1280 }, { width: 390 }] as const)(
     const opened = await visit({ width });
     const findings: string[] = [];
     let themes: readonly Theme[] = ['light', 'dark'];
-    for (const [name, path] of listPages()) {
+    for (const [name, path, complete] of listPages()) {
       await opened.go(path);
+      if (complete !== undefined) await opened.page.getByText(complete).waitFor();
       for (const theme of themes) {
         await opened.turnTo(theme);
         const picture = `${name}-${theme}${width === 390 ? '-phone' : ''}`;

@@ -9,6 +9,7 @@ const looks = {
 } as const;
 
 const verdictWords: Readonly<Record<Verdict, string>> = {
+  nobody: 'being read …',
   page: 'checked in the page; the server is asked when the text can be read',
   asking: 'checked in the page; the server is asked …',
   server: 'checked by the server, with what is registered now',
@@ -20,7 +21,7 @@ export function FindingList({ findings, verdict }: Findings): ReactElement {
   return (
     <section aria-label="Findings" tabIndex={0} className="scrolls max-h-44 border-t border-line text-sm">
       <div aria-live="polite">
-        {findings.length === 0 ? (
+        {findings.length === 0 && verdict !== 'nobody' ? (
           <p className="flex items-center gap-2 px-3 py-2 text-done">
             <Icon name="circle-check" size={15} /> Nothing is wrong with it.
           </p>

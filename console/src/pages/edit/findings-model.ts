@@ -10,11 +10,11 @@ export interface FoundIn {
   readonly findings: readonly Finding[];
 }
 
-export type Verdict = 'page' | 'asking' | 'server' | 'unreachable';
+export type Verdict = 'nobody' | 'page' | 'asking' | 'server' | 'unreachable';
 
 export interface Findings {
   readonly findings: readonly Finding[];
-  /** Whose they are: of the page alone, of both, or of the page while the server is asked or does not answer. */
+  /** Whose they are: of nobody yet, of the page alone, of both, or of the page while the server is asked or does not answer. */
   readonly verdict: Verdict;
 }
 
@@ -29,6 +29,8 @@ export function joinFindings(
   isReadable: boolean,
   { found, hasFailed }: ServerAnswer,
 ): Findings {
+  // Of an empty text something is found: this one has not been read yet.
+  if (page.text === '' && page.findings.length === 0) return { findings: [], verdict: 'nobody' };
   if (found !== null && found.text === page.text) return { findings: found.findings, verdict: 'server' };
   const verdict = !isReadable ? 'page' : hasFailed ? 'unreachable' : 'asking';
   return { findings: page.findings, verdict };
