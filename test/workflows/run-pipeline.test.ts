@@ -141,11 +141,14 @@ describe('a pause', () => {
     );
     await run.handle.signal('control', control(3, true));
     await run.handle.signal('control', control(2, false));
-    const { historyLength } = await run.handle.describe();
-    await waitFor(
-      'the signals to be taken',
-      async () => (await run.handle.describe()).historyLength > historyLength,
-    );
+    await waitFor('the signals to be taken', async () => {
+      const { events } = await run.handle.fetchHistory();
+      const isSignal = (events ?? []).map((event) => event.workflowExecutionSignaledEventAttributes != null);
+      const after = (events ?? []).slice(isSignal.lastIndexOf(true));
+      return (
+        isSignal.includes(true) && after.some((event) => event.workflowTaskCompletedEventAttributes != null)
+      );
+    });
     expect(run.recorded.calls).toEqual([]);
     await run.handle.signal('control', control(4, false));
     expect(await run.ended()).toBe('succeeded');
