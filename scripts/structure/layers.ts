@@ -81,7 +81,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     ],
   },
   cli: {
-    imports: ['capability', 'contracts', 'dev', 'mock-run'],
+    imports: ['capability', 'contracts', 'core', 'dev', 'mock-run'],
     packages: ['commander', 'node:', 'undici', 'yaml', 'zod'],
   },
   // The page: nothing of src imports it, and what the server does it asks by HTTP.

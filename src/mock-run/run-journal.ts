@@ -1,8 +1,10 @@
 /** What a local run knows of its steps and items, and its log; the part that rows of the database play otherwise. */
+
 import type { EventType } from '../contracts/event.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
 import type { StepState } from '../contracts/run.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
+import { endedStepStates } from '../core/run/ended-steps.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 export interface UnitName {
@@ -50,15 +52,6 @@ export interface LocalEvent {
   readonly item?: number;
   readonly data: Json;
 }
-
-const ended: ReadonlySet<StepState> = new Set([
-  'succeeded',
-  'failed',
-  'unknown',
-  'skipped',
-  'cancelled',
-  'reused',
-]);
 
 export type Ending = { readonly output?: Json; readonly error?: Failure };
 
@@ -125,12 +118,12 @@ export function createRunJournal(time: VirtualTime): RunJournal {
 
   const move: RunJournal['move'] = (unit, state, { output, error, data } = {}) => {
     const record = find(unit) ?? add(unit);
-    if (ended.has(record.state)) return;
+    if (endedStepStates.has(record.state)) return;
     record.state = state;
     if (output !== undefined) record.output = output;
     if (error !== undefined) record.error = error;
     if (state === 'succeeded' || state === 'skipped') delete record.error;
-    if (ended.has(state)) record.finishedAt = time.now();
+    if (endedStepStates.has(state)) record.finishedAt = time.now();
     else record.startedAt ??= time.now();
     const type = eventOf[state];
     if (type !== undefined) log(type, unit, data ?? (error === undefined ? {} : { error: { ...error } }));

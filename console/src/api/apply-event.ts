@@ -2,9 +2,11 @@
  * (run, events) → run: what a run is after its log went on. Pure, so that the same log shows any moment of it. A step
  * that has ended stays as it ended; what came late only corrects what it cost.
  */
+
 import type { RunEvent } from '../../../src/contracts/event.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { Awaiting, Run, RunState, RunStep, StepState } from '../../../src/contracts/run.ts';
+import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 
 type Data = Readonly<Record<string, Json>>;
 
@@ -34,14 +36,8 @@ const stepStateAfter: Partial<Record<RunEvent['type'], StepState>> = {
   'step.reused': 'reused',
 };
 
-export const endedStates: ReadonlySet<string> = new Set([
-  'succeeded',
-  'failed',
-  'unknown',
-  'skipped',
-  'cancelled',
-  'reused',
-]);
+/** Of steps, and so of runs: theirs are among them. */
+export const endedStates: ReadonlySet<string> = endedStepStates;
 
 function dataOf({ data }: RunEvent): Data {
   return typeof data === 'object' && data !== null && !Array.isArray(data) ? (data as Data) : {};

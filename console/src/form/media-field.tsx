@@ -4,6 +4,7 @@ import { limitsQuery } from '../api/access.ts';
 import { uploadMedia } from '../api/upload.ts';
 import { isMedia } from '../json/json-model.ts';
 import { MediaView } from '../media/media-view.tsx';
+import { FileButton } from '../shared/file-button.tsx';
 import { Button, fieldClass } from '../shared/parts.tsx';
 import { formatBytes, refuseFile, toMediaName } from './media-model.ts';
 
@@ -21,7 +22,6 @@ interface UploadProgress {
 
 /** A file of this machine or a reference to one that is there: what is chosen is stored in the project's media. */
 export function MediaField({ id, name, value, onChange }: MediaFieldProps): ReactElement {
-  const chooser = useRef<HTMLInputElement>(null);
   const stop = useRef(new AbortController());
   const [progress, setProgress] = useState<UploadProgress | null>(null);
   const limit = useQuery(limitsQuery()).data?.media_bytes ?? null;
@@ -49,21 +49,10 @@ export function MediaField({ id, name, value, onChange }: MediaFieldProps): Reac
           value={value}
           onChange={({ target }) => onChange(target.value)}
         />
-        <input
-          ref={chooser}
-          type="file"
-          aria-label={`A file for ${name}`}
-          className="hidden"
-          onChange={({ target }) => {
-            const file = target.files?.[0];
-            if (file !== undefined) upload.mutate(file);
-            target.value = '';
-          }}
-        />
         {progress === null ? (
-          <Button icon="upload" onClick={() => chooser.current?.click()}>
+          <FileButton label={`A file for ${name}`} onFile={upload.mutate}>
             Choose a file
-          </Button>
+          </FileButton>
         ) : (
           <Button icon="x" onClick={() => stop.current.abort()}>
             Give up

@@ -19,7 +19,7 @@ const liveKeys: readonly unknown[] = ['run', 'runs', 'reviews', 'review', 'capab
 
 /** The graph of a run stays as it is. */
 function isLive({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
-  return liveKeys.includes(queryKey[0]) && queryKey[1] !== 'frames' && queryKey[2] !== 'graph';
+  return liveKeys.includes(queryKey[0]) && queryKey[2] !== 'graph';
 }
 
 type RunListener = (events: readonly RunEvent[]) => void;

@@ -2,6 +2,7 @@
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
 import type { AttemptState, RunState, RunSummary, StepState } from '../../contracts/run.ts';
+import { countEnded } from '../../core/run/ended-steps.ts';
 import type { Colour, Style } from './style.ts';
 
 export type AnyState = RunState | StepState | InstanceState | AttemptState | ReviewState;
@@ -55,11 +56,8 @@ export function formatRunState(
   return `${formatState(state, style)}${waits.length === 0 ? '' : ` (waits: ${waits.join(', ')})`}`;
 }
 
-const overStates: readonly StepState[] = ['succeeded', 'failed', 'unknown', 'skipped', 'cancelled', 'reused'];
-
-/** `3/5`: steps that are over, of all. */
+/** `3/5`: steps that have ended, of all. */
 export function formatStepCounts(counts: RunSummary['step_counts']): string {
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const over = overStates.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
-  return `${over}/${all}`;
+  const { ended, all } = countEnded(counts);
+  return `${ended}/${all}`;
 }

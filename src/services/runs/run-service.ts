@@ -4,7 +4,7 @@ import type { RunsSummaryQuery } from '../../contracts/run-picture.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
-import { listRuns, type RunDetailRow, type RunListRow, readRun } from '../../db/run/run-list.ts';
+import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
@@ -47,10 +47,8 @@ async function listSummaries(
 ): Promise<{ items: RunSummary[]; next_cursor: string | null }> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const wanted = { ...filter, label: splitLabel(label), after, limit: limit + 1 };
-  const rows = await listRuns(db, projectId, wanted);
-  const counts = new Map((await countSteps(rows)).map((steps, index) => [rows[index], steps] as const));
-  const item = (row: RunListRow): RunSummary => toRunSummary(row, counts.get(row) ?? {});
-  return toPage(rows, limit, { key: ({ run_id }) => run_id, item });
+  const rows = await countSteps(await listRuns(db, projectId, wanted));
+  return toPage(rows, limit, { key: ({ run_id }) => run_id, item: toRunSummary });
 }
 
 export function createRunService(dependencies: RunDependencies) {

@@ -6,18 +6,17 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
 import type { EscalationRow } from '../../db/escalation/escalation.ts';
 import type { NewRun } from '../../db/run/run.ts';
-import type { RunDetailRow, RunRow } from '../../db/run/run-list.ts';
+import type { RunDetailRow, RunListRow, RunRow } from '../../db/run/run-list.ts';
 import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
 import type { WebLinks } from '../web-links.ts';
-import type { StepCounts } from './count-steps.ts';
 
 function toIso(time: Date | null): string | null {
   return time?.toISOString() ?? null;
 }
 
-export function toRunSummary(row: RunRow, step_counts: StepCounts): RunSummary {
-  return { ...fieldsOf(row), step_counts };
+export function toRunSummary(row: RunListRow): RunSummary {
+  return { ...fieldsOf(row), step_counts: { ...row.step_counts } };
 }
 
 function fieldsOf(row: RunRow): Omit<RunSummary, 'step_counts'> {

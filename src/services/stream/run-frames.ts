@@ -8,12 +8,12 @@ import {
   listRunStandings,
   type RunStandingRow,
 } from '../../db/run/run-changes.ts';
-import { createStepCounter, type StepCounts } from '../runs/count-steps.ts';
+import { createStepCounter } from '../runs/count-steps.ts';
 
 /** Of one poll; the others follow when something else happens to them. */
 const mostRuns = 500;
 
-function toFrame(row: RunStandingRow, steps: StepCounts): RunFrame {
+function toFrame(row: RunStandingRow): RunFrame {
   return {
     run_id: row.run_id,
     pipeline: row.pipeline,
@@ -22,7 +22,7 @@ function toFrame(row: RunStandingRow, steps: StepCounts): RunFrame {
     ...(row.follows === null ? {} : { follows: row.follows }),
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
     reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
-    steps,
+    steps: { ...row.step_counts },
   };
 }
 
@@ -35,8 +35,7 @@ export function createRunFrames(db: Db): ReadRunFrames {
   const countSteps = createStepCounter(db);
   return async (projectId, span) => {
     const changed = await listChangedRuns(db, projectId, { ...span, limit: mostRuns });
-    const rows = await listRunStandings(db, changed);
-    const counts = await countSteps(rows);
-    return rows.map((row, index) => ({ kind: 'run', data: toFrame(row, counts[index] ?? {}) }));
+    const rows = await countSteps(await listRunStandings(db, changed));
+    return rows.map((row) => ({ kind: 'run', data: toFrame(row) }));
   };
 }

@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
-import { type ReactElement, useRef } from 'react';
+import type { ReactElement } from 'react';
 import { readFormerRun } from '../../api/former-run.ts';
+import { FileButton } from '../../shared/file-button.tsx';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { saveText } from '../../shared/save-text.ts';
@@ -19,7 +20,6 @@ const mostBytes = 4_000_000;
 
 /** Where mocks come from, and where they go: a run that was, a file, and the file that the command line tests with. */
 export function MocksBar({ mocks, specs, checked, tried, onMocks }: MocksBarProps): ReactElement {
-  const chooser = useRef<HTMLInputElement>(null);
   const { definition } = checked;
   const result = tried?.result ?? null;
   const former = useMutation({
@@ -46,21 +46,9 @@ export function MocksBar({ mocks, specs, checked, tried, onMocks }: MocksBarProp
       >
         Mocks from the last run
       </Button>
-      <Button icon="upload" onClick={() => chooser.current?.click()}>
+      <FileButton label="A mocks file" accept=".yaml,.yml,.json" onFile={load.mutate}>
         Load a file
-      </Button>
-      <input
-        ref={chooser}
-        type="file"
-        accept=".yaml,.yml,.json"
-        aria-label="A mocks file"
-        className="hidden"
-        onChange={({ target }) => {
-          const file = target.files?.[0];
-          if (file !== undefined) load.mutate(file);
-          target.value = '';
-        }}
-      />
+      </FileButton>
       <Button
         icon="download"
         disabled={definition === null || result === null}

@@ -2,6 +2,7 @@
 
 import type { RunState, RunSummary } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
+import { countEnded } from '../../../../src/core/run/ended-steps.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { describeAwaiting, stateLooks } from '../../shared/state.ts';
@@ -90,11 +91,8 @@ export interface ShownProgress {
 
 /** Null when it has no steps that anybody could count. */
 export function progressOf(steps: RunSummary['step_counts']): ShownProgress | null {
-  const all = Object.values(steps).reduce((sum, count) => sum + count, 0);
-  const failed = (steps.failed ?? 0) + (steps.unknown ?? 0);
-  const done =
-    (steps.succeeded ?? 0) + (steps.skipped ?? 0) + (steps.reused ?? 0) + (steps.cancelled ?? 0) + failed;
-  return all === 0 ? null : { done, all, failed };
+  const { ended, all } = countEnded(steps);
+  return all === 0 ? null : { done: ended, all, failed: (steps.failed ?? 0) + (steps.unknown ?? 0) };
 }
 
 export interface ShownWait {

@@ -1,0 +1,34 @@
+import { type ReactElement, type ReactNode, useRef } from 'react';
+import { Button } from './parts.tsx';
+
+export interface FileButtonProps {
+  /** What is chosen, for those who do not see the button. */
+  readonly label: string;
+  readonly accept?: string;
+  readonly onFile: (file: File) => void;
+  readonly children: ReactNode;
+}
+
+/** Lets a file of this machine be chosen; the same one may be chosen again. */
+export function FileButton({ label, accept, onFile, children }: FileButtonProps): ReactElement {
+  const chooser = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button icon="upload" onClick={() => chooser.current?.click()}>
+        {children}
+      </Button>
+      <input
+        ref={chooser}
+        type="file"
+        accept={accept}
+        aria-label={label}
+        className="hidden"
+        onChange={({ target }) => {
+          const file = target.files?.[0];
+          if (file !== undefined) onFile(file);
+          target.value = '';
+        }}
+      />
+    </>
+  );
+}
