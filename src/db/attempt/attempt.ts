@@ -97,19 +97,13 @@ export interface AttemptEnd {
 /** superseded: a later attempt has taken over, and nothing but money was written. */
 export type EndResult = 'settled' | 'superseded';
 
-function toClaimRequest({ step, reserved_nano, ...claim }: Claim) {
-  return {
-    ...claim,
-    ...step,
-    reserved_nano: reserved_nano.toString(),
-  };
+/** JSON leaves out what is undefined. */
+function toClaimRequest(claim: Claim) {
+  return { ...claim, ...claim.step, step: undefined, reserved_nano: claim.reserved_nano.toString() };
 }
 
-function toAttemptEnd({ output, settled_nano, ...end }: AttemptEnd) {
-  return {
-    ...end,
-    settled_nano: settled_nano.toString(),
-  };
+function toAttemptEnd(end: AttemptEnd) {
+  return { ...end, output: undefined, settled_nano: end.settled_nano.toString() };
 }
 
 export interface AttemptBatch {

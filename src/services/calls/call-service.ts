@@ -58,12 +58,11 @@ export function createCallService(dependencies: CallServiceDependencies): CallSe
   const callOnce = createIdempotentCall({ db, keeper, logger });
   const open = createOpenCalls();
   return {
-    exec: async ({ signal, idempotency, ...order }) => {
-      const { projectId, capability } = order;
+    exec: async ({ projectId, capability, request, signal, idempotency }) => {
       await requireCapability(dependencies, capability, '/path/name');
       if (idempotency === null) {
         const answer = await open.run(signal, (stop) =>
-          execCapability({ ...order, key: null, signal: stop }),
+          execCapability({ projectId, capability, request, key: null, signal: stop }),
         );
         return { answer, isReplayed: false };
       }
@@ -77,7 +76,7 @@ export function createCallService(dependencies: CallServiceDependencies): CallSe
       const key = `${projectId}:${capability}:${idempotency.key}`;
       return open.run(null, (stop) =>
         callOnce(stored, key, ({ lost, keeps }) =>
-          execCapability({ ...order, key, keeps, signal: stopWith(stop, lost) }),
+          execCapability({ projectId, capability, request, key, keeps, signal: stopWith(stop, lost) }),
         ),
       );
     },

@@ -11,8 +11,10 @@ import type { SchemaError } from '../../schemas/schema-errors.ts';
 type SchemaResult = { readonly ok: true } | { readonly ok: false; readonly errors: readonly SchemaError[] };
 
 export interface SchemaValidator {
-  validateInput(name: string, version: string, digest: string, value: Json): Promise<SchemaResult>;
-  validateOutput(name: string, version: string, digest: string, value: Json): Promise<SchemaResult>;
+  /** @param digest of the spec; nothing here is known by a name. @throws AppError `not_found` */
+  validateInput(digest: string, value: Json): Promise<SchemaResult>;
+  /** @throws AppError `not_found` */
+  validateOutput(digest: string, value: Json): Promise<SchemaResult>;
   /** @throws AppError `not_found` */
   spec(digest: string): Promise<CapabilitySpec>;
 }
@@ -33,32 +35,29 @@ export function createSchemaValidator({
   const compiler = createSchemaCompiler();
   const compiled = new LRUCache<string, Promise<CompiledSpec>>({ max: maxSpecs });
 
-  const load = async (digest: string, label: string): Promise<CompiledSpec> => {
+  const load = async (digest: string): Promise<CompiledSpec> => {
     const spec = await findSpec(db, digest);
-    if (spec === null) throw new AppError('not_found', `no spec of ${label} with digest ${digest} is stored`);
+    if (spec === null) throw new AppError('not_found', `no spec with digest ${digest} is stored`);
     return { spec, input: compiler.compile(spec.input), output: compiler.compile(spec.output, 'noted') };
   };
 
-  const find = (digest: string, label = 'any capability'): Promise<CompiledSpec> => {
+  const find = (digest: string): Promise<CompiledSpec> => {
     const known = compiled.get(digest);
     if (known !== undefined) return known;
-    const loading = load(digest, label);
+    const loading = load(digest);
     compiled.set(digest, loading);
     loading.catch(() => compiled.delete(digest));
     return loading;
   };
 
-  const validate = async (
-    side: 'input' | 'output',
-    [name, version, digest, value]: [name: string, version: string, digest: string, value: Json],
-  ): Promise<SchemaResult> => {
-    const errors = (await find(digest, `${name} ${version}`))[side](value);
+  const validate = async (side: 'input' | 'output', digest: string, value: Json): Promise<SchemaResult> => {
+    const errors = (await find(digest))[side](value);
     return errors.length === 0 ? { ok: true } : { ok: false, errors };
   };
 
   return {
-    validateInput: (...about) => validate('input', about),
-    validateOutput: (...about) => validate('output', about),
+    validateInput: (digest, value) => validate('input', digest, value),
+    validateOutput: (digest, value) => validate('output', digest, value),
     spec: async (digest) => (await find(digest)).spec,
   };
 }

@@ -57,8 +57,8 @@ async function findErrors(
   const validate = side === 'input' ? validator.validateInput : validator.validateOutput;
   let nearest: readonly SchemaError[] | null = null;
   const { specs } = await listPresentSpecs(dependencies, target);
-  for (const { version, digest } of specs) {
-    const result = await validate(target.capability, version, digest, value);
+  for (const { digest } of specs) {
+    const result = await validate(digest, value);
     if (result.ok) return [];
     if (nearest === null || result.errors.length < nearest.length) nearest = result.errors;
   }

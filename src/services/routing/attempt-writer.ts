@@ -56,11 +56,17 @@ async function send(
   items: readonly Item[],
   isDurable: boolean,
 ): Promise<(ClaimResult | EndResult)[]> {
-  const ends = items.flatMap((item) => (item.kind === 'end' ? [item.end] : []));
-  const claims = items.flatMap((item) => (item.kind === 'claim' ? [item.claim] : []));
+  const ends: AttemptEnd[] = [];
+  const claims: Claim[] = [];
+  for (const item of items) {
+    if (item.kind === 'end') ends.push(item.end);
+    else claims.push(item.claim);
+  }
   const results = await settleAndClaim(db, { ends, claims }, isDurable);
-  const next = { end: results.ends.values(), claim: results.claims.values() };
-  return items.map(({ kind }) => next[kind].next().value as ClaimResult | EndResult);
+  const next = { end: 0, claim: 0 };
+  return items.map(({ kind }) =>
+    kind === 'end' ? (results.ends[next.end++] as EndResult) : (results.claims[next.claim++] as ClaimResult),
+  );
 }
 
 export function createAttemptWriter(db: Db, logger: Logger): AttemptWriter {

@@ -26,9 +26,9 @@ export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed
 export async function claimBest(
   { attemptWriter, fleet, leaseMs }: ClaimWriter,
   target: CallRequest,
-  { isTrial, ...chosen }: Chosen & { readonly isTrial: boolean },
+  chosen: Chosen & { readonly isTrial: boolean },
 ): Promise<ClaimBestEnd> {
-  const { instance } = chosen;
+  const { instance, isTrial } = chosen;
   const timeoutMs = enforcedTimeout(instance, chosen.request);
   const reserved = worstCase(instance, timeoutMs);
   const claim = toClaim(target, chosen, { reserved, leaseMs });

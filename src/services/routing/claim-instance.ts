@@ -157,7 +157,7 @@ async function isFitting(
   { instance, tier }: RankedInstance,
   { target, search }: OwnSearch,
 ): Promise<boolean> {
-  const { instance_id, name, version, spec_digest } = instance;
+  const { instance_id, spec_digest } = instance;
   const isDoubtful = spec_digest === null || tier === halfOpenTier;
   if (isDoubtful && search.noteVetting(instance_id)) {
     const isUsable = (await registry.vet(instance_id)) === 'usable';
@@ -170,7 +170,7 @@ async function isFitting(
     search.noteDown(instance_id);
     return false;
   }
-  const result = await validator.validateInput(name, version, spec_digest, target.input);
+  const result = await validator.validateInput(spec_digest, target.input);
   if (!result.ok) search.noteRefusal(instance_id, result.errors);
   return result.ok;
 }

@@ -37,7 +37,7 @@ export async function deliverCall(
 
 async function checkOutput(
   validator: DeliverDependencies['validator'],
-  { name, version, spec_digest }: InstanceSnapshot,
+  { spec_digest }: InstanceSnapshot,
   outcome: CallOutcome,
 ): Promise<CallOutcome> {
   if (outcome.kind !== 'answered' || spec_digest === null) return outcome;
@@ -47,7 +47,7 @@ async function checkOutput(
   if (unwrapped.output === undefined) {
     return { kind: 'malformed', message: 'the answer is {"ok": true} without "output"; both are needed' };
   }
-  const result = await validator.validateOutput(name, version, spec_digest, unwrapped.output);
+  const result = await validator.validateOutput(spec_digest, unwrapped.output);
   if (result.ok) return { kind: 'answered', body: unwrapped.output as JsonObject };
   return outputInvalid(result.errors);
 }

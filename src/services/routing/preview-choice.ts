@@ -33,11 +33,11 @@ export async function findRefusals(
   const ruledOut = new Map<string, RuledOut>();
   const errors: SchemaError[] = [];
   const isAccepted = new Map<string, boolean>();
-  for (const { instance_id, name, version, spec_digest } of [...instances]) {
+  for (const { instance_id, spec_digest } of [...instances]) {
     if (spec_digest === null) continue;
     let ok = isAccepted.get(spec_digest);
     if (ok === undefined) {
-      const result = await validator.validateInput(name, version, spec_digest, input);
+      const result = await validator.validateInput(spec_digest, input);
       if (!result.ok) errors.push(...result.errors);
       ok = result.ok;
       isAccepted.set(spec_digest, ok);

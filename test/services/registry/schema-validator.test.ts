@@ -113,13 +113,13 @@ describe('createSchemaValidator', () => {
     const spec = aSpec();
     await insertSpec(db, { name: spec.name, version: spec.version, digest: 'd1', spec });
     const validator = createSchemaValidator({ db, maxSpecs: 2 });
-    expect(await validator.validateInput('concat', '1.0.0', 'd1', { clips: [] })).toEqual({ ok: true });
-    expect(await validator.validateInput('concat', '1.0.0', 'd1', {})).toEqual({
+    expect(await validator.validateInput('d1', { clips: [] })).toEqual({ ok: true });
+    expect(await validator.validateInput('d1', {})).toEqual({
       ok: false,
       errors: [{ pointer: '/clips', message: 'is required' }],
     });
     await db('capability_spec').delete();
-    const output = await validator.validateOutput('concat', '1.0.0', 'd1', { output_path: 7 });
+    const output = await validator.validateOutput('d1', { output_path: 7 });
     expect(output).toMatchObject({ ok: false });
     expect(await validator.spec('d1')).toEqual(spec);
   });

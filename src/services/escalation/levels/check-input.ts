@@ -25,12 +25,12 @@ interface Nearest {
 /** The spec that takes it, or of those that do not the one with the fewest objections. Null: none is known. */
 async function findNearest(
   { validator }: CheckDependencies,
-  capability: string,
-  { specs, input }: { readonly specs: readonly KnownSpec[]; readonly input: Json },
+  specs: readonly KnownSpec[],
+  input: Json,
 ): Promise<Nearest | null> {
   let nearest: Nearest | null = null;
   for (const spec of specs) {
-    const result = await validator.validateInput(capability, spec.version, spec.digest, input);
+    const result = await validator.validateInput(spec.digest, input);
     if (result.ok) return { spec, errors: [] };
     if (nearest === null || result.errors.length < nearest.errors.length)
       nearest = { spec, errors: result.errors };
@@ -54,7 +54,7 @@ export function createInputChecks(dependencies: CheckDependencies) {
       if (!isPlainObject(input))
         return { valid: false, errors: [{ pointer: '', message: 'must be object' }], proposals: [] };
       const { specs } = await listPresentSpecs(dependencies, { capability, versionRange: version, tags });
-      const nearest = await findNearest(dependencies, capability, { specs, input });
+      const nearest = await findNearest(dependencies, specs, input);
       if (nearest === null || nearest.errors.length === 0) return { valid: true, errors: [], proposals: [] };
       const { input: schema } = await dependencies.validator.spec(nearest.spec.digest);
       const spec = { schema, find: compiler.compile(schema).find };

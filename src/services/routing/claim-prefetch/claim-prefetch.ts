@@ -81,7 +81,7 @@ async function isUsable(
 ): Promise<boolean> {
   const now = fleet.find(instance.instance_id);
   if (now === undefined || now.state !== 'up' || now.breaker_until_ms !== null) return false;
-  const { name, version, spec_digest } = now;
+  const { spec_digest } = now;
   if (spec_digest === null || spec_digest !== instance.spec_digest) return false;
-  return (await validator.validateInput(name, version, spec_digest, input)).ok;
+  return (await validator.validateInput(spec_digest, input)).ok;
 }
