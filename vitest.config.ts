@@ -27,6 +27,7 @@ function filesOf(...folders: readonly string[]): string[] {
 const faults = [
   ...filesOf('test/dev', 'test/scenarios'),
   'test/e2e/{killed-*,keyed-call,rolling-restart,temporal-away,demo,demo-*}.test.ts',
+  'test/{api/silent-database,services/registry/outage}.test.ts',
 ];
 const stack = filesOf(
   'test/conformance',
@@ -55,7 +56,7 @@ export default defineConfig({
           exclude: [...data, ...stack, ...faults],
         },
       },
-      { test: { ...shared, name: 'data', include: data } },
+      { test: { ...shared, name: 'data', include: data, exclude: faults } },
       { test: { ...shared, name: 'stack', include: stack, exclude: faults } },
       { test: { ...shared, name: 'faults', include: faults } },
     ],
