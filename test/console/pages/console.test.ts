@@ -183,7 +183,7 @@ test('a pipeline is written, tried with mocks, stored and run without a command 
   await opened.close();
 });
 
-tellEditorStories(visit);
+tellEditorStories(visit, () => studio.capstan);
 
 tellProjectStories(visit, () => studio.capstan);
 
