@@ -106,6 +106,9 @@ describe('what is to come', () => {
     ];
     const remainder = remainderOf(expectSteps(outlook, steps, now), now);
     expect(describeRemainder(remainder, now)).toMatch(/; all ends in 32 s at the earliest$/);
+    expect(describeRemainder({ ...remainder, until: now }, now)).toMatch(
+      /; when all ends depends on what is waited for$/,
+    );
   });
 
   test('no step is expected before now, or before what it depends on', () => {

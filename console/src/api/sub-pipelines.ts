@@ -8,7 +8,7 @@ import type {
 import { askPlainly } from './client.ts';
 import type { VersionLine } from './pipelines.ts';
 
-interface ListOf<Item> {
+interface StoredItems<Item> {
   readonly items: readonly Item[];
 }
 
@@ -22,8 +22,8 @@ export function referencesOf({ steps }: Pick<PipelineDefinition, 'steps'>): stri
 /** As the server understands it: a version, else an alias. */
 async function findVersion(name: string, choice: string): Promise<string | null> {
   const [versions, aliases] = await Promise.all([
-    askPlainly<ListOf<VersionLine>>(`/v1/pipelines/${name}/versions?limit=200`),
-    askPlainly<ListOf<Alias>>(`/v1/pipelines/${name}/aliases`),
+    askPlainly<StoredItems<VersionLine>>(`/v1/pipelines/${name}/versions?limit=200`),
+    askPlainly<StoredItems<Alias>>(`/v1/pipelines/${name}/aliases`),
   ]);
   if (versions.items.some(({ version }) => version === choice)) return choice;
   return aliases.items.find(({ alias }) => alias === choice)?.version ?? null;
@@ -44,7 +44,7 @@ const mostPipelines = 50;
 /** Those that are stored, and those that they start; of one name the latest comes last, if it is asked for. */
 export async function readSubPipelines(references: readonly string[]): Promise<PipelineDefinition[]> {
   if (references.length === 0) return [];
-  const stored = await askPlainly<ListOf<PipelineSummary>>('/v1/pipelines?limit=200');
+  const stored = await askPlainly<StoredItems<PipelineSummary>>('/v1/pipelines?limit=200');
   const names = new Set(stored.items.map(({ pipeline }) => pipeline));
   const wanted = new Set(references);
   const found: PipelineDefinition[] = [];

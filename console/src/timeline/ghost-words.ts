@@ -17,14 +17,18 @@ export function describeGhost(ghost: StepGhost, now: number): string {
   return `${ghost.isSure ? '' : 'perhaps '}${begin}, ${describeExtent(ghost)}`;
 }
 
+function describeEnd({ until, isOpenEnded }: Remainder, now: number): string {
+  if (until - now >= 1_000) {
+    return `; all ends in ${formatDuration(until - now)}${isOpenEnded ? ' at the earliest' : ''}`;
+  }
+  return isOpenEnded ? '; when all ends depends on what is waited for' : '';
+}
+
 /** `By today's plan 3 steps to come, for 0.04 USD; all ends in 2 min`; null where there is nothing to expect. */
-export function describeRemainder({ steps, usd, until, isOpenEnded }: Remainder, now: number): string | null {
-  if (steps === 0 && until <= now) return null;
+export function describeRemainder(remainder: Remainder, now: number): string | null {
+  const { steps, usd, until, isOpenEnded } = remainder;
+  if (steps === 0 && until <= now && !isOpenEnded) return null;
   const toCome = steps === 0 ? 'no step' : `${steps} ${steps === 1 ? 'step' : 'steps'}`;
   const money = steps === 0 ? '' : `, for ${formatUsd(usd)}`;
-  const end =
-    until - now < 1_000
-      ? ''
-      : `; all ends in ${formatDuration(until - now)}${isOpenEnded ? ' at the earliest' : ''}`;
-  return `By today's plan ${toCome} to come${money}${end}`;
+  return `By today's plan ${toCome} to come${money}${describeEnd(remainder, now)}`;
 }
