@@ -7,8 +7,15 @@ const hookTimeout = 120_000;
 
 const setupFiles = ['test/support/watch-failures.ts'];
 
-/** As a capability's folder imports the SDK; outside of tests, `capstan capability start` sees to it. */
-const alias = { 'capstan/capability': fileURLToPath(new URL('src/capability/index.ts', import.meta.url)) };
+function pathOf(file: string): string {
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+const alias = [
+  // As a capability's folder imports the SDK; outside of tests, `capstan capability start` sees to it.
+  { find: 'capstan/capability', replacement: pathOf('src/capability/index.ts') },
+  { find: './schema-thread-entry.ts', replacement: pathOf('test/support/schema-thread-entry.ts') },
+];
 
 /** Files share a worker and the modules that it has loaded: a third of their time would be spent on loading. */
 const shared = { testTimeout, hookTimeout, setupFiles, alias, isolate: false };
@@ -19,7 +26,8 @@ function filesOf(...folders: readonly string[]): string[] {
 
 const faults = [
   ...filesOf('test/dev', 'test/scenarios'),
-  'test/e2e/{killed-*,keyed-call,rolling-restart,demo,demo-*}.test.ts',
+  'test/e2e/{killed-*,keyed-call,rolling-restart,temporal-away,demo,demo-*}.test.ts',
+  'test/{api/silent-database,services/registry/outage}.test.ts',
 ];
 const stack = filesOf(
   'test/conformance',
@@ -48,7 +56,7 @@ export default defineConfig({
           exclude: [...data, ...stack, ...faults],
         },
       },
-      { test: { ...shared, name: 'data', include: data } },
+      { test: { ...shared, name: 'data', include: data, exclude: faults } },
       { test: { ...shared, name: 'stack', include: stack, exclude: faults } },
       { test: { ...shared, name: 'faults', include: faults } },
     ],

@@ -16,10 +16,10 @@ export function createDataFolder(path: string): string {
   return folder;
 }
 
-/** A new folder that everybody who has to can reach; the caller removes it. */
-export function createTemporaryFolder(prefix: string): string {
+/** A new folder that everybody who has to can reach; the caller removes it. @param preferred where it is made if possible */
+export function createTemporaryFolder(prefix: string, preferred: readonly string[] = []): string {
   const account = chooseAccount();
-  const places = [tmpdir(), '/tmp', '/var/tmp'];
+  const places = [...preferred, tmpdir(), '/tmp', '/var/tmp'];
   const place = places.find((entry) => account === null || canReach(entry, account)) ?? tmpdir();
   const folder = mkdtempSync(join(place, prefix));
   chmodSync(folder, folderMode());

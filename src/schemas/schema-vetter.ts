@@ -8,6 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../contracts/primitives.ts';
 import { findSchemaFault } from '../core/foreign-schema/schema-limits.ts';
+import { schemaThreadEntry } from './schema-thread-entry.ts';
 
 export interface SchemaVetter {
   /**
@@ -33,11 +34,6 @@ const maxVerdicts = 1_000;
 /** A verdict by time or memory may be the fault of a busy machine; it is tried again after this. */
 const doubtMs = 300_000;
 
-const entry = new URL(
-  import.meta.url.endsWith('.ts') ? './schema-thread.source.mjs' : './schema-thread.js',
-  import.meta.url,
-);
-
 export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVetter {
   const { timeLimitMs = 1_000, heapLimitMb = 128 } = options;
   const verdicts = new LRUCache<string, VetterAnswer>({ max: maxVerdicts });
@@ -45,7 +41,7 @@ export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVet
   let last: Promise<unknown> = Promise.resolve();
 
   const start = async (signal?: AbortSignal): Promise<Worker> => {
-    const started = new Worker(entry, {
+    const started = new Worker(schemaThreadEntry, {
       execArgv: [],
       resourceLimits: {
         maxOldGenerationSizeMb: heapLimitMb,

@@ -21,6 +21,7 @@ export async function answerReviews(
   const left = new Map(Object.entries(script.reviews ?? {}).map(([step, list]) => [step, [...list]]));
   const budgetLeft = [...(script.budget_reviews ?? [])];
   const seen = new Set<string>();
+  if (left.size + budgetLeft.length === 0) return;
   while (!signal.aborted) {
     const path = `/v1/reviews?run_id=${runId}&state=open`;
     const { body } = await capstan.request<{ items: ReviewSummary[] }>('GET', path);

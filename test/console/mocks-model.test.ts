@@ -9,6 +9,7 @@ import {
 } from '../../console/src/pages/edit/mocks-model.ts';
 import type { LiveSpecs } from '../../console/src/worker/messages.ts';
 import { tryText } from '../../console/src/worker/try-text.ts';
+import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Json } from '../../src/contracts/primitives.ts';
 import type { RunStep } from '../../src/contracts/run.ts';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
@@ -42,6 +43,7 @@ function theExample(outputs: Readonly<Record<string, Json>>): FormerRun {
     run: { run_id: 'run_1', steps },
     job: { clips: [{ media_store_path: 'media://j/a.mp4' }], moments: [0, 500] },
     outputs,
+    below: [],
   };
 }
 
@@ -56,11 +58,11 @@ async function testWithMocks(mocksText: string) {
 }
 
 async function save(mocks: string, specs: LiveSpecs = nothingRegistered): Promise<string> {
-  const { result, problems } = await tryText({ text, mocks, job: {}, specs });
+  const { result, problems } = await tryText({ text, mocks, job: {}, specs, pipelines: [] });
   const facts = { knownCapabilities: null, strict: false };
   const { definition } = readDefinition({ text, contentType: null }, facts);
   if (result === null || definition === null) throw new Error(problems.join());
-  return saveMocks({ text: mocks, definition, specs, result });
+  return saveMocks({ text: mocks, definition, specs, pipelines: [], result });
 }
 
 const outputs = {
@@ -149,6 +151,7 @@ test('a step that failed fails again, and a run without a word of a step asks no
     },
     job: {},
     outputs: {},
+    below: [],
   };
   expect(mocksOfRun(former, nothingRegistered)).toEqual({
     job: {},
@@ -163,6 +166,7 @@ test('the example that the editor begins with succeeds with its mocks, and nothi
     mocks: exampleMocks,
     job: {},
     specs: nothingRegistered,
+    pipelines: [],
   });
   expect(problems).toEqual([]);
   expect(result).toMatchObject({
@@ -172,4 +176,73 @@ test('the example that the editor begins with succeeds with its mocks, and nothi
   const { mocks } = readMocks(exampleMocks, 'application/yaml');
   if (mocks === null) throw new Error('the mocks are no mocks');
   expect(preparePipeline({ text, type: 'application/yaml' }, mocks, []).findings).toEqual([]);
+});
+
+const inner = `pipeline: scene
+version: "1.0"
+steps:
+  - id: cut
+    capability: trim
+    input: { at: "{{ job.at }}" }
+  - id: ask
+    depends_on: [cut]
+    review: { title: May it? }
+output: "{{ steps.cut.output }}"
+`;
+
+const outer = `pipeline: film
+version: "1.0"
+steps:
+  - id: scenes
+    pipeline: scene@latest
+    for_each: { items: "{{ job.moments }}" }
+    input: { at: "{{ item }}" }
+  - id: join
+    capability: concat
+    input: { parts: "{{ steps.scenes.output }}" }
+output: "{{ steps.join.output }}"
+`;
+
+function define(source: string): PipelineDefinition {
+  const facts = { knownCapabilities: null, strict: false };
+  const { definition, findings } = readDefinition({ text: source, contentType: null }, facts);
+  if (definition === null) throw new Error(JSON.stringify(findings));
+  return definition;
+}
+
+test('the steps of runs that it started answer too, in the order of the items, and the file has their pipeline', async () => {
+  const scene = (run_id: string, frame: number) => ({
+    run: {
+      run_id,
+      steps: [aStep({ id: 'cut', capability: 'trim' }), aStep({ id: 'ask', review: 'May it?' })],
+    },
+    outputs: { cut: { frame }, ask: 'yes' },
+  });
+  const former: FormerRun = {
+    run: {
+      run_id: 'run_1',
+      steps: [
+        aStep({ id: 'scenes', pipeline: 'scene@latest', items: { succeeded: 2 } }),
+        aStep({ id: 'join', capability: 'concat' }),
+      ],
+    },
+    job: { moments: [3, 5] },
+    outputs: { join: { ok: true } },
+    below: [scene('run_2', 75), scene('run_3', 125)],
+  };
+  const mocks = writeMocks(mocksOfRun(former, nothingRegistered), 'run_1');
+  const pipelines = [define(inner)];
+  const given = { text: outer, mocks, job: {}, specs: nothingRegistered };
+  const { result, problems } = await tryText({ ...given, pipelines });
+  if (result === null) throw new Error(problems.join());
+  expect(result).toMatchObject({ outcome: 'succeeded', output: { ok: true }, calls: { trim: 2, concat: 1 } });
+  const scenes = result.steps.filter(({ id, item }) => id === 'scenes' && item > 0);
+  expect(scenes.map(({ output }) => output)).toEqual([{ frame: 75 }, { frame: 125 }]);
+
+  const specs = nothingRegistered;
+  const saved = saveMocks({ text: mocks, definition: define(outer), specs, pipelines, result });
+  const again = await tryText({ ...given, mocks: saved, pipelines: [] });
+  expect(again).toMatchObject({ problems: [], differences: [], result: { outcome: 'succeeded' } });
+  const twice = saveMocks({ text: saved, definition: define(outer), specs, pipelines, result });
+  expect(readMocks(twice, 'application/yaml').mocks?.pipelines).toHaveLength(1);
 });

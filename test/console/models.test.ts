@@ -3,6 +3,7 @@ import { toLanes } from '../../console/src/decision/lanes-model.ts';
 import { diffLines, foldSame } from '../../console/src/diff/line-diff.ts';
 import { offerWords } from '../../console/src/editor/completion.ts';
 import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
+import { standingErrors } from '../../console/src/form/standing-errors.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../../console/src/json/json-model.ts';
 import { findEntries, placeOfMark } from '../../console/src/layout/palette-model.ts';
@@ -124,6 +125,27 @@ describe('forms', () => {
     expect(createValue({ $ref: '#/$defs/clip' }, schema)).toEqual({ at: 3 });
     expect(createValue(schema.properties.title, schema)).toBe('mine');
     expect(createValue({ ...schema.properties.clips, minItems: 2 }, schema)).toEqual([{ at: 3 }, { at: 3 }]);
+  });
+
+  test('an error of the server stands until its field, or one that contains it, is another', () => {
+    const judged = { music: { gain: '-12 dB' }, clips: ['a'], 'a/b': 1 };
+    const errors = ['/music/gain', '/clips', '/title', '/a~1b', ''].map((pointer) => ({
+      pointer,
+      message: 'x',
+    }));
+    const left = (value: object) =>
+      standingErrors({ errors, judged }, { ...judged, ...value }).map(({ pointer }) => pointer);
+    expect(left({})).toEqual(['/music/gain', '/clips', '/title', '/a~1b', '']);
+    expect(left({ music: { gain: -12 } })).toEqual(['/clips', '/title', '/a~1b']);
+    expect(left({ music: 'none' })).toEqual(['/clips', '/title', '/a~1b']);
+    expect(left({ clips: ['a', 'b'] })).toEqual(['/music/gain', '/title', '/a~1b']);
+    expect(left({ title: 'mine', 'a/b': 2 })).toEqual(['/music/gain', '/clips']);
+    expect(left({ music: { gain: '-12 dB', fade: 1 } })).toEqual([
+      '/music/gain',
+      '/clips',
+      '/title',
+      '/a~1b',
+    ]);
   });
 
   test('a schema without a shape is a field for JSON', () => {

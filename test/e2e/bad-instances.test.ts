@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Problem } from '../../src/contracts/problem.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 let instance: Instance;
 
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
 });
 beforeEach(async () => {
   await instance?.stop();
@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await capstan?.stop();
+  await leaveCapstan();
 });
 
 const html: Handler = (_exec, response) => {

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import type { StepDetail } from '../../src/contracts/run.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
 });
-afterAll(() => capstan?.stop());
+afterAll(leaveCapstan);
 
 const paid = { cost_model: { type: 'per_call', rate_usd: 0.02 }, tags: ['hosted'] };
 

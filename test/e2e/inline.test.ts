@@ -3,16 +3,16 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 let instance: Instance;
 let db: Db;
 let temporal: TestWorkflowEnvironment;
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
   db = connectDatabase(capstan.databaseUrl, 1);
   instance = await startInstance(capstan, { name: 'echo' });
   temporal = await connectTestEnvironment();
@@ -27,7 +27,7 @@ afterAll(async () => {
   await temporal?.teardown();
   await db?.destroy();
   await instance?.stop();
-  await capstan?.stop();
+  await leaveCapstan();
 });
 
 const ids = ['a', 'b', 'c', 'd', 'e'];

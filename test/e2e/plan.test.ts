@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Plan } from '../../src/contracts/plan.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 let instances: Instance[];
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
   const cheap = { type: 'per_call', rate_usd: 0.1 };
   const dear = { type: 'per_call', rate_usd: 0.2 };
   instances = [
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all((instances ?? []).map((instance) => instance.stop()));
-  await capstan?.stop();
+  await leaveCapstan();
 });
 
 const steps = [

@@ -4,16 +4,16 @@ import { defineCapability } from '../../src/capability/index.ts';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import type { EventPage } from '../../src/contracts/event.ts';
 import { serve } from '../capability/support/capabilities.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 let instance: RunningInstance;
 /** What the call does between its beginning and its end. */
 let work: (progress: (fraction: number, message?: string) => void) => Promise<void>;
 
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
   const capability = defineCapability({
     name: 'encode',
     version: '1.0.0',
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await capstan?.stop();
+  await leaveCapstan();
 });
 
 async function submit(): Promise<string> {

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import type { EventPage } from '../../src/contracts/event.ts';
 import type { StepDetail } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 let worker: Instance;
 let db: Db;
 
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
   db = connectDatabase(capstan.databaseUrl, 1);
   worker = await startInstance(capstan, { name: 'echo' });
 });
@@ -22,7 +22,7 @@ beforeEach(async () => {
 afterAll(async () => {
   await db?.destroy();
   await worker?.stop();
-  await capstan?.stop();
+  await leaveCapstan();
 });
 
 test('a chain passes outputs on and the run has an output', async () => {

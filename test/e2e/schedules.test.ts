@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 let instance: Instance;
 const held: { exec: Exec; release: () => void }[] = [];
 
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
   instance = await startInstance(capstan, { name: 'hold' });
   instance.handle = (exec, response) =>
     void held.push({ exec, release: () => answer(response, 200, { ok: true, output: exec.input }) });
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await capstan?.stop();
+  await leaveCapstan();
 });
 
 /** At a time that does not come during a test. */

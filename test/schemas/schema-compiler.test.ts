@@ -25,8 +25,8 @@ const doubling: JsonObject = {
 const tooMuch = 'is too much work to check against the schema; it must be smaller';
 
 describe('a check', () => {
-  it.each<[string, JsonObject, Json]>([
-    ['references that double with the depth', doubling, inside(60)],
+  it.each<[string, JsonObject, Json, said?: string]>([
+    ['references that double with the depth', doubling, inside(60), tooMuch],
     [
       'two keywords for one field',
       { properties: { a: { $ref: '#' } }, patternProperties: { a: { $ref: '#' } } },
@@ -60,17 +60,14 @@ describe('a check', () => {
       },
       list(100_000, () => ({ k1: 1 })),
     ],
-  ])('ends within seconds whatever it is given: %s', (_, schema, value) => {
+  ])('ends within seconds whatever it is given, and says why: %s', (_, schema, value, said) => {
     const check = compile(schema);
     const begin = process.cpuUsage();
-    const [error] = check(value);
+    const errors = check(value);
     const { user, system } = process.cpuUsage(begin);
     expect((user + system) / 1_000).toBeLessThan(3_000);
-    expect(error).toEqual({ pointer: expect.any(String), message: expect.any(String) });
-  });
-
-  it('says that it gave up', () => {
-    expect(compile(doubling)(inside(60))).toEqual([{ pointer: '', message: tooMuch }]);
+    expect(errors[0]).toEqual({ pointer: expect.any(String), message: expect.any(String) });
+    if (said !== undefined) expect(errors).toEqual([{ pointer: '', message: said }]);
   });
 
   it.each<[string, JsonObject, Json]>([

@@ -8,6 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { inject } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
@@ -27,22 +28,25 @@ interface ProgramOptions {
   readonly environment: NodeJS.ProcessEnv;
   /** Takes all that it prints. */
   readonly log: string[];
+  /** Whether it ends when this process does, however that ends. */
+  readonly endsWithUs: boolean;
 }
 
-function startProgram({ file, readyMessage, environment, log }: ProgramOptions): Program {
-  const program = findCompiled(inject('packageFolder'), file);
-  const child = spawn(process.execPath, [program], {
+function startProgram({ file, readyMessage, environment, log, endsWithUs }: ProgramOptions): Program {
+  const find = (source: string): string => findCompiled(inject('packageFolder'), source);
+  const tie = endsWithUs ? ['--import', find('test/support/tied-process.ts')] : [];
+  const child = spawn(process.execPath, [...tie, find(file)], {
     env: { ...process.env, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(endsWithUs ? ['ipc' as const] : [])],
   });
   let printed = '';
   const keep = (text: string): void => {
     log.push(text);
     printed = (printed + text).slice(-4_000);
   };
-  child.stderr.setEncoding('utf8').on('data', keep);
+  child.stderr?.setEncoding('utf8').on('data', keep);
   const ready = new Promise<Record<string, unknown>>((resolve, reject) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
+    createInterface({ input: child.stdout as Readable }).on('line', (line) => {
       if (process.env.TEST_LOGS) console.error(line);
       keep(line);
       if (line.includes(readyMessage)) resolve(JSON.parse(line));
@@ -77,12 +81,8 @@ export interface Answer<Body> {
   readonly body: Body;
 }
 
-export interface Capstan {
-  readonly url: string;
-  readonly key: string;
-  readonly projectId: string;
-  readonly databaseUrl: string;
-  readonly taskQueue: string;
+/** What somebody with a key does. */
+export interface CapstanClient {
   request<Body>(
     method: string,
     path: string,
@@ -93,6 +93,14 @@ export interface Capstan {
   submit(steps: readonly object[], job?: object, extra?: object): Promise<Run>;
   /** The run when it has ended. */
   ended(runId: string, timeoutMs?: number): Promise<Run>;
+}
+
+export interface Capstan extends CapstanClient {
+  readonly url: string;
+  readonly key: string;
+  readonly projectId: string;
+  readonly databaseUrl: string;
+  readonly taskQueue: string;
   startWorker(): Promise<void>;
   killWorker(signal: NodeJS.Signals): Promise<void>;
   addWorker(): Promise<AddedWorker>;
@@ -106,7 +114,43 @@ export interface Capstan {
   stop(): Promise<void>;
 }
 
-export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Capstan> {
+export function createClient(findUrl: () => string, key: string): CapstanClient {
+  const request: CapstanClient['request'] = async (method, path, body, headers = {}) => {
+    const response = await fetch(findUrl() + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') === true;
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+  return {
+    request,
+    submit: async (steps, job = {}, extra = {}) => {
+      const definition = { pipeline: 'test', version: '1', steps, ...extra };
+      const { status, body } = await request<Run>('POST', '/v1/runs', { definition, job });
+      if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
+      return body;
+    },
+    ended: (runId, timeoutMs = 30_000) =>
+      waitFor(
+        `run ${runId} to end`,
+        async () => {
+          const { body } = await request<Run>('GET', `/v1/runs/${runId}`);
+          return body.finished_at === null ? undefined : body;
+        },
+        timeoutMs,
+      ),
+  };
+}
+
+/** @param endsWithUs whether its processes end when this one does: for those that nobody stops */
+export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs = false): Promise<Capstan> {
   const database = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'capstan-e2e-'));
   const access = await prepareDatabase(database.url, { apiKeyFile: join(folder, 'key') });
@@ -126,22 +170,9 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Ca
   const log: string[] = [];
   const added: Program[] = [];
   const startWorkerProgram = (): Program =>
-    startProgram({ file: 'src/worker.ts', readyMessage: 'worker is ready', environment, log });
+    startProgram({ file: 'src/worker.ts', readyMessage: 'worker is ready', environment, log, endsWithUs });
 
-  const request: Capstan['request'] = async (method, path, body, headers = {}) => {
-    const response = await fetch(url + path, {
-      method,
-      headers: {
-        authorization: `Bearer ${access.api_key}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const isJson = response.headers.get('content-type')?.includes('json') === true;
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
-  };
+  const client = createClient(() => url, access.api_key);
 
   const capstan: Capstan = {
     get url() {
@@ -151,27 +182,13 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}): Promise<Ca
     projectId: access.project_id,
     databaseUrl: database.url,
     taskQueue,
-    request,
-    submit: async (steps, job = {}, extra = {}) => {
-      const definition = { pipeline: 'test', version: '1', steps, ...extra };
-      const { status, body } = await request<Run>('POST', '/v1/runs', { definition, job });
-      if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
-      return body;
-    },
-    ended: (runId, timeoutMs = 30_000) =>
-      waitFor(
-        `run ${runId} to end`,
-        async () => {
-          const { body } = await request<Run>('GET', `/v1/runs/${runId}`);
-          return body.finished_at === null ? undefined : body;
-        },
-        timeoutMs,
-      ),
+    ...client,
     startServer: async (others = {}) => {
       server = startProgram({
         file: 'src/server.ts',
         readyMessage: 'server is ready',
         log,
+        endsWithUs,
         environment: { ...environment, ...others },
       });
       url = String((await server.ready).url);

@@ -18,6 +18,7 @@ import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
 import { builtBundleName, loadWorkflowBundle } from '../../src/runtime/bundle-workflows.ts';
 import { compilePackage } from './compile-package.ts';
 import { findCompiled } from './compiled.ts';
+import { findMemoryDisk } from './memory-disk.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -95,7 +96,7 @@ function createReport(): Report {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   process.env.RATE_LIMITS = 'off'; // for every process that a test starts
   const report = createReport();
-  const dataDir = createTemporaryFolder('capstan-test-');
+  const dataDir = createTemporaryFolder('capstan-test-', findMemoryDisk());
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });
   const place = { supervisor, report, dataDir, cacheDir: findCacheDir(process.env, homedir()) };
   try {

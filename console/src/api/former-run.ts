@@ -1,17 +1,22 @@
-/** What the last run of a pipeline was given, and what its steps yielded. */
+/** What the last run of a pipeline was given, and what its steps yielded, and those of the runs that it started. */
 
 import type { Job } from '../../../src/contracts/media.ts';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import type { Run, RunSummary, StepDetail } from '../../../src/contracts/run.ts';
+import type { Run, RunStep, RunSummary, StepDetail } from '../../../src/contracts/run.ts';
 import { askPlainly } from './client.ts';
 
 const mostRuns = 20;
 const mostSteps = 200;
 
-export interface RunWithOutputs {
+export interface RunOutputs {
   readonly run: Run;
-  readonly job: JsonObject;
   readonly outputs: Readonly<Record<string, Json>>;
+}
+
+export interface RunWithOutputs extends RunOutputs {
+  readonly job: JsonObject;
+  /** Runs that its steps started, and those that these did, in the order of steps and items. */
+  readonly below: readonly RunOutputs[];
 }
 
 async function readOutputs({ run_id, steps }: Run): Promise<Record<string, Json>> {
@@ -27,6 +32,29 @@ async function readOutputs({ run_id, steps }: Run): Promise<Record<string, Json>
   );
 }
 
+/** The runs that a step has started: one, or one for each of its items. */
+async function listSubRuns(runId: string, { id, pipeline, items, sub_run_id }: RunStep): Promise<string[]> {
+  if (pipeline === undefined) return [];
+  if (items === undefined) return sub_run_id === undefined ? [] : [sub_run_id];
+  const path = `/v1/runs/${runId}/steps/${id}/items?limit=200`;
+  const list = await askPlainly<{ readonly items: readonly RunStep[] }>(path);
+  return list.items.flatMap((item) => item.sub_run_id ?? []);
+}
+
+const mostBelow = 50;
+
+async function readBelow({ run_id, steps }: Run, room = { left: mostBelow }): Promise<RunOutputs[]> {
+  const below: RunOutputs[] = [];
+  for (const step of steps) {
+    for (const id of await listSubRuns(run_id, step)) {
+      if (room.left-- <= 0) return below;
+      const run = await askPlainly<Run>(`/v1/runs/${id}`);
+      below.push({ run, outputs: await readOutputs(run) }, ...(await readBelow(run, room)));
+    }
+  }
+  return below;
+}
+
 /** The newest run that succeeded, else the newest that ended; null when there is none. */
 export async function readFormerRun(pipeline: string): Promise<RunWithOutputs | null> {
   const query = new URLSearchParams({ pipeline, limit: String(mostRuns) });
@@ -35,6 +63,10 @@ export async function readFormerRun(pipeline: string): Promise<RunWithOutputs | 
     items.find(({ state }) => state === 'succeeded') ?? items.find(({ finished_at }) => finished_at !== null);
   if (found === undefined) return null;
   const run = await askPlainly<Run>(`/v1/runs/${found.run_id}`);
-  const [{ job }, outputs] = await Promise.all([askPlainly<Job>(`/v1/jobs/${run.job_id}`), readOutputs(run)]);
-  return { run, job, outputs };
+  const [{ job }, outputs, below] = await Promise.all([
+    askPlainly<Job>(`/v1/jobs/${run.job_id}`),
+    readOutputs(run),
+    readBelow(run),
+  ]);
+  return { run, job, outputs, below };
 }

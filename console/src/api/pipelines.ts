@@ -6,7 +6,7 @@ import type {
   PipelineVersion,
   Validation,
 } from '../../../src/contracts/pipeline.ts';
-import type { Plan } from '../../../src/contracts/plan.ts';
+import type { Plan, PlanDefinitionRequest } from '../../../src/contracts/plan.ts';
 import { answerOf, askPlainly, client } from './client.ts';
 
 interface PageOf<Item> {
@@ -80,8 +80,8 @@ export function planPipeline(name: string, body: { version?: string; job?: objec
   return askPlainly(`/v1/pipelines/${name}/plan`, { method: 'POST', body });
 }
 
-export function planDefinition(definition: object, job?: object): Promise<Plan> {
-  return answerOf(
-    client.POST('/v1/plan', { body: { definition, ...(job === undefined ? {} : { job }) } as never }),
-  ) as Promise<Plan>;
+type RunWish = Omit<PlanDefinitionRequest, 'definition'>;
+
+export function planDefinition(definition: object, given: RunWish = {}): Promise<Plan> {
+  return answerOf(client.POST('/v1/plan', { body: { definition, ...given } as never })) as Promise<Plan>;
 }

@@ -1,5 +1,6 @@
 import { lazy, type ReactElement, type ReactNode, Suspense, useId } from 'react';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
+import { extendPointer } from '../../../src/core/json-pointer.ts';
 import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 import { isMedia } from '../json/json-model.ts';
 import { MediaView } from '../media/media-view.tsx';
@@ -165,7 +166,7 @@ function ObjectFields({
             schema={schema}
             root={root}
             value={known[name]}
-            pointer={`${pointer}/${name}`}
+            pointer={extendPointer(pointer, name)}
             errors={errors}
             onChange={(inner) => put(name, inner)}
           />
@@ -179,7 +180,7 @@ function ObjectFields({
               schema={{}}
               root={root}
               value={known[name]}
-              pointer={`${pointer}/${name}`}
+              pointer={extendPointer(pointer, name)}
               errors={errors}
               onChange={(inner) => put(name, inner)}
             />
@@ -210,7 +211,7 @@ function ArrayFields({ field, root, value, pointer, errors, onChange, name }: Co
               schema={inner}
               root={root}
               value={item}
-              pointer={`${pointer}/${index}`}
+              pointer={extendPointer(pointer, index)}
               errors={errors}
               onChange={(changed) => onChange(items.with(index, changed))}
             />

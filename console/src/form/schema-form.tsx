@@ -1,19 +1,19 @@
 import { type ReactElement, useState } from 'react';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 import { FieldView } from './field-view.tsx';
 import { JsonField } from './json-field.tsx';
+import { type FormVerdict, standingErrors } from './standing-errors.ts';
 
 export interface SchemaFormProps {
   readonly label: string;
   readonly schema: JsonObject;
   readonly value: Json;
-  readonly errors?: readonly SchemaPointerError[];
+  readonly verdict?: FormVerdict | undefined;
   readonly onChange: (value: Json) => void;
 }
 
 /** A value by the fields of its schema, or as JSON; each error stands at its field. */
-export function SchemaForm({ label, schema, value, errors = [], onChange }: SchemaFormProps): ReactElement {
+export function SchemaForm({ label, schema, value, verdict, onChange }: SchemaFormProps): ReactElement {
   const [isText, setText] = useState(schema.properties === undefined && schema.type === undefined);
   return (
     <section aria-label={label} className="flex flex-col gap-2">
@@ -38,7 +38,7 @@ export function SchemaForm({ label, schema, value, errors = [], onChange }: Sche
           root={schema}
           value={value}
           pointer=""
-          errors={errors}
+          errors={verdict === undefined ? [] : standingErrors(verdict, value)}
           onChange={onChange}
         />
       )}

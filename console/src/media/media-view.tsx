@@ -44,15 +44,16 @@ interface PlayerProps {
   readonly name: string;
 }
 
+/** It is there because somebody pressed Play, so it plays. */
 function Player({ kind, address, name }: PlayerProps): ReactElement | null {
   const frame = 'mt-1.5 max-h-80 max-w-full rounded-md border border-line';
   if (kind === 'video') {
     // biome-ignore lint/a11y/useMediaCaption: what runs make comes without captions
-    return <video src={address} controls className={frame} aria-label={name} />;
+    return <video src={address} controls autoPlay className={frame} aria-label={name} />;
   }
   if (kind === 'audio') {
     // biome-ignore lint/a11y/useMediaCaption: what runs make comes without captions
-    return <audio src={address} controls className="mt-1.5 max-w-full" aria-label={name} />;
+    return <audio src={address} controls autoPlay className="mt-1.5 max-w-full" aria-label={name} />;
   }
   return kind === 'image' ? <img src={address} alt={name} className={frame} /> : null;
 }

@@ -1,5 +1,7 @@
-/** The bars of a row: when a call waited, when it was called, and behind it what the router expected. */
-import type { Tone } from '../shared/state.ts';
+/** The bars of a row: when a call waited, when it was called, and behind it what was expected. */
+import { lookOf, type Tone } from '../shared/state.ts';
+import type { StepGhost } from './ghost-model.ts';
+import { describeGhost } from './ghost-words.ts';
 import type { TimeScale } from './scale.ts';
 import type { TimelineCall, TimelineLine } from './timeline-model.ts';
 
@@ -8,16 +10,23 @@ export interface Bar {
   readonly left: number;
   readonly width: number;
   readonly tone: Tone;
-  readonly kind: 'waiting' | 'called' | 'expected';
+  /** planned, perhaps: today's plan of a step that has not begun, and happens or depends on how others end. */
+  readonly kind: 'waiting' | 'called' | 'expected' | 'planned' | 'perhaps';
   readonly title: string;
   /** From the top of the row; retries and revisions stand below one another. */
   readonly lane: number;
 }
 
-function toneOfCall({ state, level }: TimelineCall): Tone {
-  if (state === 'dispatched' || state === 'reserved' || state === 'running') return 'running';
-  if (state === 'lost' || state === 'released' || state === 'failed') return 'failed';
-  return level === null || level === 0 ? 'done' : 'person';
+const callTones: Readonly<Record<string, Tone>> = {
+  reserved: 'running',
+  dispatched: 'running',
+  lost: 'failed',
+  released: 'failed',
+};
+
+export function toneOfCall({ state, level, attempt_id }: TimelineCall): Tone {
+  if (attempt_id === null) return lookOf(state).tone;
+  return callTones[state] ?? (level === null || level === 0 ? 'done' : 'person');
 }
 
 const mostLanes = 3;
@@ -30,76 +39,59 @@ export interface BarOptions {
   readonly now: number;
 }
 
-export function toTimeBars({ calls, fold }: TimelineLine, { scale, now }: BarOptions): Bar[] {
-  return calls.flatMap((call, index): Bar[] => {
-    const lane = fold === null ? Math.min(index, mostLanes - 1) : 0;
-    const ready = Date.parse(call.ready_at ?? '') || null;
-    const started = Date.parse(call.started_at ?? '') || null;
-    const ended = Date.parse(call.finished_at ?? '') || now;
-    const key = call.attempt_id ?? String(index);
-    const common = { lane, title: `${call.endpoint ?? ''} ${call.state}` };
-    const span = (from: number, to: number) => ({
-      left: scale.at(from),
-      width: Math.max(leastWidth, scale.at(to) - scale.at(from)),
-    });
-    const bars: Bar[] = [];
-    if (fold === null && ready !== null && (started ?? ended) > ready) {
-      bars.push({
-        ...common,
-        ...span(ready, started ?? ended),
-        key: `${key} w`,
-        tone: 'quiet',
-        kind: 'waiting',
-      });
-    }
-    if (started === null) return bars;
-    if (call.expected_ms !== null && fold === null && call.expected_ms < mostGhost * (ended - started)) {
-      bars.push({
-        ...common,
-        ...span(started, started + call.expected_ms),
-        key: `${key} e`,
-        tone: 'quiet',
-        kind: 'expected',
-      });
-    }
-    bars.push({ ...common, ...span(started, ended), key, tone: toneOfCall(call), kind: 'called' });
-    return bars;
-  });
+function spanOn(scale: TimeScale, from: number, to: number): Pick<Bar, 'left' | 'width'> {
+  return { left: scale.at(from), width: Math.max(leastWidth, scale.at(to) - scale.at(from)) };
 }
 
-/** By money: how much of the greatest sum of a row each call has cost, and what was expected of it. */
-export function toMoneyBars({ calls }: TimelineLine, most: number): Bar[] {
-  let left = 0;
-  const expected = calls.reduce((sum, { expected_usd }) => sum + (expected_usd ?? 0), 0);
-  const bars: Bar[] = [
-    {
-      key: 'e',
-      left: 0,
-      width: expected / most,
-      tone: 'quiet',
-      kind: 'expected',
-      title: 'expected',
-      lane: 0,
-    },
-  ];
-  for (const [index, call] of calls.entries()) {
-    const width = call.cost_usd / most;
-    const isEstimate = call.certainty === 'estimated';
-    const title = `${call.cost_usd} USD${isEstimate ? ', estimated' : ''}`;
-    bars.push({
-      key: call.attempt_id ?? String(index),
-      left,
-      width,
-      tone: toneOfCall(call),
-      kind: 'called',
-      title,
-      lane: 0,
-    });
-    left += width;
+export function kindOfGhost({ hasBegun, isSure }: StepGhost): Bar['kind'] {
+  if (hasBegun) return 'expected';
+  return isSure ? 'planned' : 'perhaps';
+}
+
+function ghostBar(ghost: StepGhost, { scale, now }: BarOptions): Bar {
+  const title = describeGhost(ghost, now);
+  const span = spanOn(scale, ghost.from, ghost.to);
+  return { ...span, key: 'ghost', tone: 'quiet', kind: kindOfGhost(ghost), title, lane: 0 };
+}
+
+/** How long the bar of a call under way will be is not known yet, so its ghost always tells something. */
+function expectedEnd({ expected_ms, finished_at }: TimelineCall, started: number): number | null {
+  if (expected_ms === null) return null;
+  const took = (Date.parse(finished_at ?? '') || Number.POSITIVE_INFINITY) - started;
+  return expected_ms < mostGhost * took ? started + expected_ms : null;
+}
+
+interface PlacedCall {
+  readonly call: TimelineCall;
+  readonly index: number;
+  /** Of a step with items, all of whose calls stand in one row. */
+  readonly isHead: boolean;
+}
+
+function callBars({ call, index, isHead }: PlacedCall, { scale, now }: BarOptions): Bar[] {
+  const ready = Date.parse(call.ready_at ?? '') || null;
+  const started = Date.parse(call.started_at ?? '') || null;
+  const ended = Date.parse(call.finished_at ?? '') || now;
+  const key = call.attempt_id ?? String(index);
+  const lane = isHead ? 0 : Math.min(index, mostLanes - 1);
+  const common = { lane, title: `${call.endpoint ?? ''} ${call.state}` };
+  const bars: Bar[] = [];
+  if (!isHead && ready !== null && (started ?? ended) > ready) {
+    const span = spanOn(scale, ready, started ?? ended);
+    bars.push({ ...common, ...span, key: `${key} w`, tone: 'quiet', kind: 'waiting' });
   }
-  return bars.filter(({ width }) => width > 0);
+  if (started === null) return bars;
+  const expected = isHead ? null : expectedEnd(call, started);
+  if (expected !== null) {
+    const span = spanOn(scale, started, expected);
+    bars.push({ ...common, ...span, key: `${key} e`, tone: 'quiet', kind: 'expected' });
+  }
+  bars.push({ ...common, ...spanOn(scale, started, ended), key, tone: toneOfCall(call), kind: 'called' });
+  return bars;
 }
 
-export function sumOfCalls(calls: readonly TimelineCall[]): number {
-  return calls.reduce((sum, { cost_usd }) => sum + cost_usd, 0);
+export function toTimeBars(row: TimelineLine, options: BarOptions): Bar[] {
+  const behind = row.ghost === null ? [] : [ghostBar(row.ghost, options)];
+  const isHead = row.fold !== null;
+  return [...behind, ...row.calls.flatMap((call, index) => callBars({ call, index, isHead }, options))];
 }

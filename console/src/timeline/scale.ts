@@ -5,6 +5,14 @@ export interface TimeSpan {
   readonly to: number;
 }
 
+/** Of a long pause only its begin and its end are of interest, so that it can be folded. */
+export function edgesOfSpan({ from, to }: TimeSpan): TimeSpan[] {
+  return [
+    { from, to: from },
+    { from: to, to },
+  ];
+}
+
 export interface TimeScale {
   readonly at: (moment: number) => number;
   /** The folded stretches. */

@@ -2,6 +2,7 @@
 
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { RunTimeline } from '../../../src/contracts/run-picture.ts';
+import type { StepGhost } from './ghost-model.ts';
 import type { TimeSpan } from './scale.ts';
 
 export interface TimelineCall {
@@ -61,6 +62,8 @@ export interface TimelineLine {
   readonly calls: readonly TimelineCall[];
   /** Of a step with items: whether they are shown below it, and how many it has. */
   readonly fold: { readonly isOpen: boolean; readonly items: number } | null;
+  /** What today's plan expects of the step, where no call of it says what the router expected then. */
+  readonly ghost: StepGhost | null;
 }
 
 function beginOf({ ready_at, started_at }: TimelineCall): number {
@@ -92,6 +95,7 @@ export interface RowOptions {
   readonly open: ReadonlySet<string>;
   readonly all: ReadonlySet<string>;
   readonly now: number;
+  readonly ghosts: ReadonlyMap<string, StepGhost>;
 }
 
 function groupCalls(calls: readonly TimelineCall[]): Map<string, TimelineCall[]> {
@@ -104,8 +108,23 @@ function groupCalls(calls: readonly TimelineCall[]): Map<string, TimelineCall[]>
   return groups;
 }
 
-/** Rows in the order in which steps began. */
-export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOptions): TimelineLine[] {
+/** Rows in the order in which steps began, and are expected to begin. */
+export function toRows(calls: readonly TimelineCall[], options: RowOptions): TimelineLine[] {
+  const known = toKnownRows(calls, options);
+  const shown = new Set(known.map(({ step_id }) => step_id));
+  const toCome = [...options.ghosts.values()].filter(({ step_id }) => !shown.has(step_id));
+  return [
+    ...known,
+    ...toCome
+      .toSorted((a, b) => a.from - b.from)
+      .map((ghost): TimelineLine => {
+        const { step_id } = ghost;
+        return { key: step_id, step_id, item: null, depth: 0, calls: [], fold: null, ghost };
+      }),
+  ];
+}
+
+function toKnownRows(calls: readonly TimelineCall[], { open, all, now, ghosts }: RowOptions): TimelineLine[] {
   const byStep = groupCalls(calls);
   const ordered = [...byStep].sort(
     ([, a], [, b]) => Math.min(...a.map(beginOf)) - Math.min(...b.map(beginOf)),
@@ -118,7 +137,9 @@ export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOp
     }
     const isOpen = open.has(step_id);
     const fold = items.size === 0 ? null : { isOpen, items: items.size };
-    const head: TimelineLine = { key: step_id, step_id, item: null, depth: 0, calls: own, fold };
+    const isSaid = fold === null && own.some(({ expected_ms }) => expected_ms !== null);
+    const ghost = isSaid ? null : (ghosts.get(step_id) ?? null);
+    const head: TimelineLine = { key: step_id, step_id, item: null, depth: 0, calls: own, fold, ghost };
     if (!isOpen) return [head];
     const below = pickItems(items, all.has(step_id), now).map(
       ([item, some]): TimelineLine => ({
@@ -128,6 +149,7 @@ export function toRows(calls: readonly TimelineCall[], { open, all, now }: RowOp
         depth: 1,
         calls: some,
         fold: null,
+        ghost: null,
       }),
     );
     return [head, ...below];

@@ -1,10 +1,13 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactElement, useRef } from 'react';
+import { type ReactElement, useMemo, useRef } from 'react';
 import { Icon } from '../shared/icon.tsx';
 import { formatAmount } from '../shared/money.ts';
 import { toneFill } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
-import { type Bar, sumOfCalls, toMoneyBars, toTimeBars } from './bars.ts';
+import { barLooks } from './bar-looks.ts';
+import { type Bar, toTimeBars } from './bars.ts';
+import { describeGhost } from './ghost-words.ts';
+import { mostOfRows, sumOfCalls, toMoneyBars } from './money-bars.ts';
 import type { TimeScale } from './scale.ts';
 import type { TimelineLine } from './timeline-model.ts';
 
@@ -13,6 +16,8 @@ export interface TimelineProps {
   readonly scale: TimeScale;
   readonly by: 'time' | 'money';
   readonly now: number;
+  /** The run goes on: what stands after now is expected. */
+  readonly isLive: boolean;
   readonly selected: string | undefined;
   readonly onSelect: (step: string, item: number | null) => void;
   readonly onToggle: (step: string) => void;
@@ -21,17 +26,9 @@ export interface TimelineProps {
 const rowHeight = 34;
 
 export function Timeline(props: TimelineProps): ReactElement {
-  const { rows, scale, by, now, selected, onSelect, onToggle } = props;
+  const { rows, scale, by, now, isLive, selected, onSelect, onToggle } = props;
   const place = useRef<HTMLDivElement>(null);
-  const most = Math.max(
-    1e-12,
-    ...rows.map(({ calls }) =>
-      Math.max(
-        sumOfCalls(calls),
-        calls.reduce((sum, { expected_usd }) => sum + (expected_usd ?? 0), 0),
-      ),
-    ),
-  );
+  const most = useMemo(() => mostOfRows(rows), [rows]);
   const lines = useVirtualizer({
     count: rows.length,
     getScrollElement: () => place.current,
@@ -49,7 +46,7 @@ export function Timeline(props: TimelineProps): ReactElement {
         {lines.getVirtualItems().map(({ index, start }) => {
           const row = rows[index];
           if (row === undefined) return null;
-          const bars = by === 'time' ? toTimeBars(row, { scale, now }) : toMoneyBars(row, most);
+          const bars = by === 'time' ? toTimeBars(row, { scale, now }) : toMoneyBars(row, most, now);
           const isSelected = row.step_id === selected;
           return (
             <div
@@ -60,12 +57,16 @@ export function Timeline(props: TimelineProps): ReactElement {
               <RowName row={row} onSelect={onSelect} onToggle={onToggle} />
               <div className="relative h-full min-w-0 flex-1">
                 {by === 'time' ? <Folds scale={scale} /> : null}
+                {by === 'time' && isLive ? <Now left={scale.at(now)} /> : null}
                 {bars.map((bar) => (
                   <BarView key={bar.key} bar={bar} />
                 ))}
               </div>
               <span className="figure w-24 shrink-0 px-3 text-right text-xs text-muted">
                 {totalOf(row, by, now)}
+                {row.ghost === null ? null : (
+                  <span className="sr-only">, by today's plan {describeGhost(row.ghost, now)}</span>
+                )}
               </span>
             </div>
           );
@@ -75,7 +76,12 @@ export function Timeline(props: TimelineProps): ReactElement {
   );
 }
 
-function totalOf({ calls }: TimelineLine, by: TimelineProps['by'], now: number): string {
+/** Of a step that has not begun, `~` and what is expected. */
+function totalOf({ calls, ghost }: TimelineLine, by: TimelineProps['by'], now: number): string {
+  if (calls.length === 0) {
+    if (ghost === null) return '';
+    return `~ ${by === 'money' ? formatAmount(ghost.expected_usd) : formatDuration(ghost.to - ghost.from)}`;
+  }
   if (by === 'money') return `${formatAmount(sumOfCalls(calls))}`;
   const begins = calls
     .map(({ ready_at, started_at }) => Date.parse(ready_at ?? started_at ?? ''))
@@ -118,18 +124,13 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(3)}%`;
 }
 
-const heights = { waiting: 6, called: 10, expected: 18 } as const;
+const heights = { waiting: 6, called: 10, expected: 18, planned: 18, perhaps: 18 } as const;
 
 function BarView({ bar: { left, width, tone, kind, title, lane } }: { readonly bar: Bar }): ReactElement {
-  const looks = {
-    waiting: 'bg-quiet-soft',
-    called: toneFill[tone],
-    expected: 'border border-dashed border-muted/70',
-  };
   return (
     <span
       title={title}
-      className={`absolute rounded-sm ${looks[kind]}`}
+      className={`absolute rounded-sm ${kind === 'called' ? toneFill[tone] : barLooks[kind]}`}
       style={{
         left: percent(left),
         width: `max(2px, ${percent(width)})`,
@@ -140,6 +141,10 @@ function BarView({ bar: { left, width, tone, kind, title, lane } }: { readonly b
   );
 }
 
+function Now({ left }: { readonly left: number }): ReactElement {
+  return <span title="now" className="absolute inset-y-0 w-px bg-accent" style={{ left: percent(left) }} />;
+}
+
 /** Where idle time was left out. */
 function Folds({ scale }: { readonly scale: TimeScale }): ReactElement {
   return (
@@ -147,7 +152,7 @@ function Folds({ scale }: { readonly scale: TimeScale }): ReactElement {
       {scale.folds.map(({ from, to }) => (
         <span
           key={from}
-          title={`${formatDuration(to - from)} in which nothing happened`}
+          title={`${formatDuration(to - from)} without a call`}
           className="absolute inset-y-0 border-x border-dotted border-line-strong bg-sunken"
           style={{ left: percent(scale.at(from)), width: percent(scale.at(to) - scale.at(from)) }}
         />

@@ -25,6 +25,7 @@ export type WorkerQuestion =
       readonly mocks: string;
       readonly job: JsonObject;
       readonly specs: LiveSpecs;
+      readonly pipelines: readonly PipelineDefinition[];
     };
 
 export interface CheckedText {

@@ -1,6 +1,8 @@
 /** A run with mocks, in virtual time. A capability that nobody mocks answers what its live schema asks for. */
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { findDifferences } from '../../../src/mock-run/check-expectation.ts';
+import type { Mocks } from '../../../src/mock-run/mocks.ts';
 import { preparePipeline } from '../../../src/mock-run/prepare-run.ts';
 import { readMocks } from '../../../src/mock-run/read-mocks.ts';
 import { runLocally } from '../../../src/mock-run/run-locally.ts';
@@ -12,6 +14,13 @@ export interface TryRequest {
   readonly mocks: string;
   readonly job: JsonObject;
   readonly specs: LiveSpecs;
+  /** Stored ones that it may start. */
+  readonly pipelines: readonly PipelineDefinition[];
+}
+
+/** Those of the mocks come last, and so are taken first; files are out of reach here. */
+function pipelinesOf({ pipelines = [] }: Mocks, stored: readonly PipelineDefinition[]): PipelineDefinition[] {
+  return [...stored, ...pipelines.filter((one) => typeof one !== 'string')];
 }
 
 /** A task of its own, after all microtasks: browsers have no `setImmediate`. */
@@ -45,16 +54,22 @@ function describe({
   return line === undefined ? message : `line ${line}: ${message}`;
 }
 
-export async function tryText({ text, mocks: mocksText, job, specs }: TryRequest): Promise<Tried> {
+export async function tryText(request: TryRequest): Promise<Tried> {
+  const { text, mocks: mocksText, job, specs } = request;
   const { mocks, findings } = readMocks(mocksText, null);
   if (mocks === null) return refuse(findings.map((one) => `mocks, ${describe(one)}`));
   const whole = { ...mocks, capabilities: { ...mockSpecs(specs), ...mocks.capabilities } };
-  const { definition, findings: found } = preparePipeline({ text, type: 'application/yaml' }, whole, []);
+  const pipelines = pipelinesOf(mocks, request.pipelines);
+  const { definition, findings: found } = preparePipeline(
+    { text, type: 'application/yaml' },
+    whole,
+    pipelines,
+  );
   if (definition === null) {
     return refuse(found.filter(({ severity }) => severity === 'error').map(describe));
   }
   const given = Object.keys(job).length > 0 ? job : (mocks.job ?? {});
-  const result = await runLocally(definition, given, whole, { settle: settleByMessage });
+  const result = await runLocally(definition, given, whole, { pipelines, settle: settleByMessage });
   const differences = mocks.expect === undefined ? null : findDifferences(mocks.expect, result);
   return { result, problems: [], differences };
 }

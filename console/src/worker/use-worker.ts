@@ -1,10 +1,10 @@
 import { useEffect, useRef } from 'react';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { CheckedText, LiveSpecs, Tried, WorkerAnswer, WorkerQuestion } from './messages.ts';
+import type { TryRequest } from './try-text.ts';
 
 export interface DefinitionWorker {
   check(text: string, specs: LiveSpecs): Promise<CheckedText>;
-  try(request: { text: string; mocks: string; job: JsonObject; specs: LiveSpecs }): Promise<Tried>;
+  try(request: TryRequest): Promise<Tried>;
 }
 
 type WorkerAsked = WorkerQuestion extends infer One

@@ -14,8 +14,8 @@ const place = self as unknown as {
 async function answer(question: WorkerQuestion): Promise<WorkerAnswer> {
   if (question.kind === 'check')
     return { id: question.id, kind: 'check', ...checkText(question.text, question.specs) };
-  const { id, text, mocks, job, specs } = question;
-  const tried = await tryText({ text, mocks, job, specs }).catch((error: unknown) => ({
+  const { id } = question;
+  const tried = await tryText(question).catch((error: unknown) => ({
     result: null,
     problems: [error instanceof Error ? error.message : String(error)],
     differences: null,

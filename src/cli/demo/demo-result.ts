@@ -43,14 +43,15 @@ export async function showDemoResult(session: Session, runId: string, info: Stac
     );
   }
   print.line('');
-  await showAddresses(session, info);
+  await showAddresses(session, info, `/runs/${runId}?view=output`);
 }
 
-export async function showAddresses({ client, print }: Session, info: StackFile): Promise<void> {
+/** @param place in the console: where its link leads to */
+export async function showAddresses({ client, print }: Session, info: StackFile, place = '/'): Promise<void> {
   print.lines([
     `API          ${info.api_url}`,
     `API docs     ${info.api_url}/docs`,
-    `Console      ${await linkToConsole(client)}`,
+    `Console      ${await linkToConsole(client, place)}`,
     `Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
     '',
   ]);

@@ -124,6 +124,29 @@ test('a run under way moves by itself, and the same step is selected in every vi
   await opened.close();
 });
 
+test("behind a run that goes on stands what today's plan expects of it, for everyone", async () => {
+  const opened = await visit();
+  const { page } = opened;
+  await opened.go(`/runs/${studio.waiting}?view=timeline`);
+  await page
+    .getByText(
+      /^By today's plan 1 step to come, for 0\.01 USD; (all ends in .* at the earliest|when all ends)/,
+    )
+    .waitFor();
+  await page.getByText("to come, by today's plan", { exact: true }).waitFor();
+  const lanes = page.getByRole('region', { name: 'Timeline' });
+  await lanes.getByText(/by today's plan (next|in .*), for .*, 0\.01 USD/).waitFor();
+  await lanes.getByTitle(/^(next|in .*), for .*, 0\.01 USD/).waitFor();
+  const findings = await examine(opened);
+  await page.getByLabel('Timeline by').selectOption('money');
+  await lanes.getByText('~ 0.01').waitFor();
+  await opened.turnTo('dark');
+  await page.setViewportSize({ width: 390, height: 844 });
+  expect([...findings, ...(await examine(opened))]).toEqual([]);
+  opened.expectQuiet();
+  await opened.close();
+});
+
 test('a person corrects an input with the keyboard, and the run goes on', { timeout: 60_000 }, async () => {
   const { capstan } = studio;
   const { waiting: id, review } = studio;
@@ -162,7 +185,7 @@ test('a pipeline is written, tried with mocks, stored and run without a command 
   await opened.close();
 });
 
-tellEditorStories(visit);
+tellEditorStories(visit, () => studio.capstan);
 
 tellProjectStories(visit, () => studio.capstan);
 

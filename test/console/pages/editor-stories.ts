@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runWithMocks } from '../../../src/cli/input/mock-run.ts';
+import type { Run } from '../../../src/contracts/run.ts';
 import { aShell } from '../../cli/support/shell.ts';
+import type { Capstan } from '../../support/capstan.ts';
 import type { Look, OpenPage } from '../support/browser.ts';
 import { reel } from '../support/studio.ts';
 
@@ -15,6 +17,15 @@ version: "1.0"
 steps:
   - id: inner
     pipeline: reell@latest
+`;
+
+const startsReel = `pipeline: starts-reel
+version: "1.0"
+steps:
+  - id: make
+    pipeline: reel@latest
+    input: { clips: [a, b], title: Inner, rate: 44100 }
+output: { title: "{{ steps.make.output.title }}" }
 `;
 
 /** `capstan run PIPELINE --mock MOCKS --json` */
@@ -32,7 +43,19 @@ async function writeDraft({ page, go }: OpenPage, text: string, mocks = ''): Pro
   await go('/pipelines/new/edit');
 }
 
-export function tellEditorStories(visit: Visit): void {
+/** Saves what was tried, as a file beside the pipeline. @returns the paths of both */
+async function saveBeside({ page }: OpenPage, folder: string, text: string): Promise<[string, string]> {
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Save mocks.yaml' }).click(),
+  ]);
+  const [pipeline, mocks] = [join(folder, 'pipeline.yaml'), join(folder, 'mocks.yaml')];
+  await Promise.all([file.saveAs(mocks), writeFile(pipeline, text)]);
+  expect(file.suggestedFilename()).toBe('mocks.yaml');
+  return [pipeline, mocks];
+}
+
+export function tellEditorStories(visit: Visit, capstan: () => Capstan): void {
   test('what only the server knows stands at its line before anything is stored', async () => {
     const opened = await visit();
     const { page } = opened;
@@ -66,17 +89,33 @@ export function tellEditorStories(visit: Visit): void {
     await page.getByRole('button', { name: 'Mocks from the last run' }).click();
     await page.getByText(/^# What capabilities answered in run_/).waitFor();
     await page.getByText(/succeeded, after .* of virtual time/).waitFor();
-    const [file] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save mocks.yaml' }).click(),
-    ]);
     const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
-    const [mocks, pipeline] = [join(folder, 'mocks.yaml'), join(folder, 'reel.yaml')];
-    await Promise.all([file.saveAs(mocks), writeFile(pipeline, reel)]);
-    expect(file.suggestedFilename()).toBe('mocks.yaml');
+    const [pipeline, mocks] = await saveBeside(opened, folder, reel);
     expect(await testWithMocks(pipeline, mocks)).toMatchObject({ code: 0, differences: [] });
     await page.getByLabel('A mocks file').setInputFiles(mocks);
     await page.getByText('It comes out as the mocks expect.').waitFor();
+    await rm(folder, { recursive: true });
+    opened.expectQuiet();
+    await opened.close();
+  });
+
+  test('a pipeline that starts another is tried with what both were answered, and saved with both', async () => {
+    const { request, ended } = capstan();
+    await request('POST', '/v1/pipelines', startsReel, { 'content-type': 'application/yaml' });
+    const { body } = await request<Run>('POST', '/v1/runs', { pipeline: 'starts-reel', job: {} });
+    expect((await ended(body.run_id)).output).toEqual({ title: 'Inner' });
+    const opened = await visit();
+    const { page } = opened;
+    await opened.go('/pipelines/starts-reel/edit');
+    await page.getByRole('tab', { name: 'Try with mocks' }).click();
+    await page.getByText(/virtual time/).waitFor();
+    await page.getByRole('button', { name: 'Mocks from the last run' }).click();
+    await page.getByText(/^# What capabilities answered in run_/).waitFor();
+    await page.getByText(/succeeded, after .* of virtual time/).waitFor();
+    const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
+    const [pipeline, mocks] = await saveBeside(opened, folder, startsReel);
+    const tested = { code: 0, differences: [], calls: { trim: 2, resample: 1, join: 1 } };
+    expect(await testWithMocks(pipeline, mocks)).toMatchObject({ ...tested, output: { title: 'Inner' } });
     await rm(folder, { recursive: true });
     opened.expectQuiet();
     await opened.close();

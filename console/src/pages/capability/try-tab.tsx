@@ -22,18 +22,14 @@ export function TryTab({
   const schema = spec?.input ?? {};
   const [input, setInput] = useState<Json>(() => createValue(schema, schema));
   const call = useMutation({ mutationFn: () => callCapability(name, { input }) });
-  const check = useMutation({ mutationFn: () => checkInput(name, input) });
+  const check = useMutation({ mutationFn: (given: Json) => checkInput(name, given) });
+  const verdict =
+    check.variables === undefined ? undefined : { errors: check.data?.errors ?? [], judged: check.variables };
   const proposal = check.data?.proposals[0];
   return (
     <div className="grid items-start gap-4 lg:grid-cols-2">
       <Panel title="Input">
-        <SchemaForm
-          label="Input"
-          schema={schema}
-          value={input}
-          errors={check.data?.errors ?? []}
-          onChange={setInput}
-        />
+        <SchemaForm label="Input" schema={schema} value={input} verdict={verdict} onChange={setInput} />
         {check.data?.valid === true ? (
           <p className="mt-3 flex items-center gap-1.5 text-sm text-done">
             <Icon name="circle-check" size={15} /> Its schema takes this input.
@@ -47,7 +43,7 @@ export function TryTab({
         )}
         {check.error === null ? null : <ProblemView error={check.error} />}
         <div className="mt-4 flex gap-2 border-t border-line pt-3">
-          <Button onClick={() => check.mutate()} disabled={check.isPending}>
+          <Button onClick={() => check.mutate(input)} disabled={check.isPending}>
             Check
           </Button>
           <Button look="primary" icon="play" onClick={() => call.mutate()} disabled={call.isPending}>

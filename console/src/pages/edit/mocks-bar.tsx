@@ -1,5 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
+import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import { readFormerRun } from '../../api/former-run.ts';
 import { FileButton } from '../../shared/file-button.tsx';
 import { Button } from '../../shared/parts.tsx';
@@ -11,6 +12,7 @@ import { mocksOfRun, saveMocks, writeMocks } from './mocks-model.ts';
 export interface MocksBarProps {
   readonly mocks: string;
   readonly specs: LiveSpecs;
+  readonly pipelines: readonly PipelineDefinition[];
   readonly checked: CheckedText;
   readonly tried: Tried | null;
   readonly onMocks: (mocks: string) => void;
@@ -19,7 +21,8 @@ export interface MocksBarProps {
 const mostBytes = 4_000_000;
 
 /** Where mocks come from, and where they go: a run that was, a file, and the file that the command line tests with. */
-export function MocksBar({ mocks, specs, checked, tried, onMocks }: MocksBarProps): ReactElement {
+export function MocksBar(props: MocksBarProps): ReactElement {
+  const { mocks, specs, pipelines, checked, tried, onMocks } = props;
   const { definition } = checked;
   const result = tried?.result ?? null;
   const former = useMutation({
@@ -55,7 +58,8 @@ export function MocksBar({ mocks, specs, checked, tried, onMocks }: MocksBarProp
         title="With what came of them now as what is expected"
         onClick={() => {
           if (definition === null || result === null) return;
-          saveText('mocks.yaml', 'application/yaml', saveMocks({ text: mocks, definition, specs, result }));
+          const saved = saveMocks({ text: mocks, definition, specs, pipelines, result });
+          saveText('mocks.yaml', 'application/yaml', saved);
         }}
       >
         Save mocks.yaml

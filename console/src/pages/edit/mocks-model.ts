@@ -2,7 +2,7 @@
  * Mocks files that the page writes: out of a run that was, and with what a try came to as what is expected. They are
  * read by the same reader as any other, so `capstan run PIPELINE --mock mocks.yaml` takes them unchanged.
  */
-import { parseDocument, stringify } from 'yaml';
+import { type Document, parseDocument, stringify } from 'yaml';
 import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
@@ -17,11 +17,16 @@ import type { LocalResult } from '../../../../src/mock-run/run-locally.ts';
 import type { LiveSpecs } from '../../worker/messages.ts';
 import { mockOfSpec } from '../../worker/mock-of-spec.ts';
 
-export interface FormerRun {
+interface FormerOutputs {
   readonly run: Pick<Run, 'run_id' | 'steps'>;
-  readonly job: JsonObject;
   /** By step; of one with `for_each` the list of its items' outputs. */
   readonly outputs: Readonly<Record<string, Json>>;
+}
+
+export interface FormerRun extends FormerOutputs {
+  readonly job: JsonObject;
+  /** The runs that its steps started, in the order in which they are asked for. */
+  readonly below: readonly FormerOutputs[];
 }
 
 /** An output is taken as it is, whatever looks like an expression in it. */
@@ -69,24 +74,46 @@ function mocksOfCapability(replies: readonly MockReply[], live: MockCapability |
   return { ...live, replies: [...replies, ...rest] };
 }
 
-/** Capabilities answer what they answered in the run; their prices and schemas are those of now. */
-export function mocksOfRun({ run, job, outputs }: FormerRun, specs: LiveSpecs): Mocks {
-  const replies: Record<string, MockReply[]> = {};
+/** By capability and step: what one run after the other was answered. */
+type RepliesByStep = Map<string, Map<string, MockReply[][]>>;
+
+function gather(replies: RepliesByStep, step: RunStep, output: Json | undefined): void {
+  if (step.capability === undefined) return;
+  const bySteps = replies.get(step.capability) ?? new Map<string, MockReply[][]>();
+  replies.set(step.capability, bySteps);
+  const own = repliesOf(step, output);
+  if (own.length > 0) bySteps.set(step.id, [...(bySteps.get(step.id) ?? []), own]);
+}
+
+/** A step that several runs had answers each once, and as in the last one from then on. */
+function inTurn(runs: readonly (readonly MockReply[])[]): MockReply[] {
+  return runs.flatMap((replies, index) =>
+    index === runs.length - 1 ? replies : replies.map((reply) => ({ ...reply, times: 1 })),
+  );
+}
+
+/**
+ * Capabilities answer what they answered in the run and in those that it started; their prices and schemas are those
+ * of now. Replies name steps, not runs: steps of one id that call one capability in several runs answer in turn.
+ */
+export function mocksOfRun(former: FormerRun, specs: LiveSpecs): Mocks {
+  const replies: RepliesByStep = new Map();
   const reviews: Record<string, MockDecision[]> = {};
-  for (const step of run.steps) {
-    const output = outputs[step.id];
-    if (step.capability !== undefined) {
-      replies[step.capability] = [...(replies[step.capability] ?? []), ...repliesOf(step, output)];
+  for (const { run, outputs } of [former, ...former.below]) {
+    for (const step of run.steps) {
+      const output = outputs[step.id];
+      gather(replies, step, output);
+      const isDecided = step.review !== undefined && (output !== undefined || step.state === 'failed');
+      if (isDecided) reviews[step.id] = [...(reviews[step.id] ?? []), decisionOf(step, output)];
     }
-    const isDecided = step.review !== undefined && (output !== undefined || step.state === 'failed');
-    if (isDecided) reviews[step.id] = [decisionOf(step, output)];
   }
-  const capabilities = Object.entries(replies).map(([name, own]) => {
+  const capabilities = [...replies].map(([name, bySteps]) => {
     const spec = specs[name];
+    const own = [...bySteps.values()].flatMap(inTurn);
     return [name, mocksOfCapability(own, spec === undefined ? undefined : mockOfSpec(spec))] as const;
   });
   const decided = Object.keys(reviews).length === 0 ? {} : { reviews };
-  return { job, capabilities: Object.fromEntries(capabilities), ...decided };
+  return { job: former.job, capabilities: Object.fromEntries(capabilities), ...decided };
 }
 
 const width = { lineWidth: 100 };
@@ -112,21 +139,33 @@ export interface TriedMocks {
   readonly text: string;
   readonly definition: PipelineDefinition;
   readonly specs: LiveSpecs;
+  /** Those that it starts, as they are stored. */
+  readonly pipelines: readonly PipelineDefinition[];
   readonly result: LocalResult;
 }
 
-/** The mocks as they are written, comments included; with what they left to the live specs, and what came of them. */
-export function saveMocks({ text, definition, specs, result }: TriedMocks): string {
+/** What the mocks themselves say of a pipeline, they keep. */
+function savePipelines(document: Document, pipelines: readonly PipelineDefinition[]): void {
+  const kept = (document.toJS() as Pick<Mocks, 'pipelines'>).pipelines ?? [];
+  const isKept = ({ pipeline, version }: PipelineDefinition): boolean =>
+    kept.some((one) => typeof one !== 'string' && one.pipeline === pipeline && one.version === version);
+  const left = pipelines.filter((one) => !isKept(one));
+  if (left.length > 0) document.setIn(['pipelines'], document.createNode([...left, ...kept]));
+}
+
+/** The mocks as they are written, comments included; with what they left to what is live, and what came of them. */
+export function saveMocks({ text, definition, specs, pipelines, result }: TriedMocks): string {
   const document = parseDocument(text);
   if (document.contents === null) document.contents = document.createNode({}) as never;
   if (!document.hasIn(['capabilities'])) document.setIn(['capabilities'], document.createNode({}));
   const capabilities = document.get('capabilities') as { flow?: boolean } | null;
-  for (const { capability } of definition.steps) {
+  for (const { capability } of [definition, ...pipelines].flatMap(({ steps }) => steps)) {
     const spec = capability === undefined ? undefined : specs[capability];
     if (spec === undefined || document.hasIn(['capabilities', capability])) continue;
     if (capabilities !== null) capabilities.flow = false;
     document.setIn(['capabilities', capability], document.createNode(mockOfSpec(spec)));
   }
+  savePipelines(document, pipelines);
   document.setIn(['expect'], document.createNode(expectationOf(result)));
   return document.toString(width);
 }

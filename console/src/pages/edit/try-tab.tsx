@@ -1,4 +1,5 @@
 import { type ReactElement, useEffect, useState } from 'react';
+import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import { CodeEditor } from '../../editor/code-editor.tsx';
 import { GraphView } from '../../graph/graph-view.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
@@ -8,6 +9,7 @@ import type { CheckedText, LiveSpecs, Tried } from '../../worker/messages.ts';
 import type { DefinitionWorker } from '../../worker/use-worker.ts';
 import { MocksBar } from './mocks-bar.tsx';
 import { describeResult, faults, withFault, withResult } from './try-model.ts';
+import { useSubPipelines } from './use-sub-pipelines.ts';
 
 export interface TryTabProps {
   readonly worker: DefinitionWorker;
@@ -20,14 +22,17 @@ export interface TryTabProps {
 
 const pauseMs = 250;
 
-function useTried({ worker, text, mocks, specs }: TryTabProps): Tried | null {
+function useTried(
+  { worker, text, mocks, specs }: TryTabProps,
+  pipelines: readonly PipelineDefinition[],
+): Tried | null {
   const [tried, setTried] = useState<Tried | null>(null);
   const known = JSON.stringify(Object.keys(specs));
   // biome-ignore lint/correctness/useExhaustiveDependencies: the worker is one, specs are told apart by their names
   useEffect(() => {
     let isOld = false;
     const timer = setTimeout(() => {
-      void worker.try({ text, mocks, job: {}, specs }).then((answer) => {
+      void worker.try({ text, mocks, job: {}, specs, pipelines }).then((answer) => {
         if (!isOld) setTried(answer);
       });
     }, pauseMs);
@@ -35,14 +40,15 @@ function useTried({ worker, text, mocks, specs }: TryTabProps): Tried | null {
       isOld = true;
       clearTimeout(timer);
     };
-  }, [text, mocks, known]);
+  }, [text, mocks, known, pipelines]);
   return tried;
 }
 
 /** The engine in the browser: the run is there at once, and again with every change. A step that is chosen can be let fail. */
 export function TryTab(props: TryTabProps): ReactElement {
   const { checked, mocks, onMocks } = props;
-  const tried = useTried(props);
+  const pipelines = useSubPipelines(checked.definition);
+  const tried = useTried(props, pipelines);
   const [chosen, setChosen] = useState<string | null>(null);
   const graph = checked.graph;
   const capability = checked.definition?.steps.find(({ id }) => id === chosen)?.capability;
@@ -85,7 +91,14 @@ export function TryTab(props: TryTabProps): ReactElement {
           ))}
         </div>
       )}
-      <MocksBar mocks={mocks} specs={props.specs} checked={checked} tried={tried} onMocks={onMocks} />
+      <MocksBar
+        mocks={mocks}
+        specs={props.specs}
+        pipelines={pipelines}
+        checked={checked}
+        tried={tried}
+        onMocks={onMocks}
+      />
       <div className="h-64 overflow-hidden rounded-lg border border-line">
         <CodeEditor label="Mocks, YAML" text={mocks} onChange={onMocks} />
       </div>

@@ -27,35 +27,31 @@ export function StartDialog({
   const [ceiling, setCeiling] = useState('');
   const navigate = useNavigate();
   const start = useMutation({
-    mutationFn: () =>
+    mutationFn: (given: Json) =>
       startRun({
         pipeline,
         version,
-        job: (job ?? {}) as object,
+        job: (given ?? {}) as object,
         priority,
         ...(ceiling === '' ? {} : { budget_ceiling_usd: Number(ceiling) }),
       }),
     onSuccess: ({ run_id }) => void navigate({ to: '/runs/$runId', params: { runId: run_id } }),
   });
+  const errors = toPointerErrors(start.error, '/job');
+  const verdict = start.variables === undefined ? undefined : { errors, judged: start.variables };
   return (
     <Dialog
       title={`Run ${pipeline} ${version}`}
       onClose={onClose}
       footer={
-        <Button look="primary" icon="play" disabled={start.isPending} onClick={() => start.mutate()}>
+        <Button look="primary" icon="play" disabled={start.isPending} onClick={() => start.mutate(job)}>
           {start.isPending ? 'Starting …' : 'Start the run'}
         </Button>
       }
     >
       <div className="flex flex-col gap-4">
         {start.error === null ? null : <ProblemView error={start.error} />}
-        <SchemaForm
-          label="Job"
-          schema={schema}
-          value={job}
-          errors={toPointerErrors(start.error, '/job')}
-          onChange={setJob}
-        />
+        <SchemaForm label="Job" schema={schema} value={job} verdict={verdict} onChange={setJob} />
         <div className="flex flex-wrap gap-3 border-t border-line pt-3 text-sm">
           <PriorityField value={priority} onChange={setPriority} />
           <label className="flex items-center gap-1.5">

@@ -1,6 +1,7 @@
 import type { ReactElement, ReactNode } from 'react';
 import type { Review } from '../../../../src/contracts/review.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
+import type { FormVerdict } from '../../form/standing-errors.ts';
 import { actionWords, effectWords } from '../../review/review-words.ts';
 import { areaClass, fieldClass, Panel } from '../../shared/parts.tsx';
 import { type DecisionDraft, offeredActions } from './model.ts';
@@ -78,6 +79,11 @@ const textLabels: Partial<Record<DecisionDraft['action'], string>> = {
   narrow: 'Errors that it is for, one pattern (RE2) a line',
 };
 
+/** What was found in the input that was refused. */
+function verdictOf({ payload: { validation_errors = [], input = {} } }: Review): FormVerdict {
+  return { errors: validation_errors, judged: input };
+}
+
 function ActionFields({ review, draft, onDraft }: Omit<DecisionFormProps, 'children'>): ReactElement | null {
   const { action } = draft;
   const isValue = action === 'output' || (action === 'edit' && review.kind !== 'skill');
@@ -87,7 +93,7 @@ function ActionFields({ review, draft, onDraft }: Omit<DecisionFormProps, 'child
         label={action === 'output' ? 'Output' : 'Input'}
         schema={review.payload.schema ?? {}}
         value={draft.value}
-        errors={review.payload.validation_errors ?? []}
+        verdict={action === 'edit' ? verdictOf(review) : undefined}
         onChange={(value) => onDraft({ ...draft, value })}
       />
     );

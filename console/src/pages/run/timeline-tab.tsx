@@ -1,101 +1,96 @@
 import { useQuery } from '@tanstack/react-query';
-import { type ReactElement, useState } from 'react';
+import { type ReactElement, useMemo, useState } from 'react';
+import type { RunTimeline } from '../../../../src/contracts/run-picture.ts';
 import { timelineQuery } from '../../api/runs.ts';
 import { EmptyState, fieldClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { useAtTick } from '../../shared/use-at-tick.ts';
 import { useNow } from '../../shared/use-now.ts';
+import { describeRemainder } from '../../timeline/ghost-words.ts';
 import { MoneyInTime } from '../../timeline/money-in-time.tsx';
 import { spentBelow } from '../../timeline/money-model.ts';
-import { createTimeScale } from '../../timeline/scale.ts';
+import { toPicture } from '../../timeline/picture.ts';
 import { Timeline } from '../../timeline/timeline.tsx';
-import { busyOf, callsAt, readCalls, sortBySurprise, toRows } from '../../timeline/timeline-model.ts';
+import { TimelineLegend } from '../../timeline/timeline-legend.tsx';
+import { callsAt, readCalls, sortBySurprise } from '../../timeline/timeline-model.ts';
 import type { RunViewProps } from './run-view-props.ts';
+import { useOpenRows } from './use-open-rows.ts';
+import { useOutlook } from './use-outlook.ts';
 
-type By = 'time' | 'money';
-
-export function TimelineTab({ run, search, onSearch }: RunViewProps): ReactElement {
+export function TimelineTab(props: RunViewProps): ReactElement {
+  const { run } = props;
   const query = useQuery({
     ...timelineQuery(run.run_id),
     refetchInterval: run.finished_at === null ? 2_000 : false,
   });
-  const [by, setBy] = useState<By>('time');
-  const [isWorst, setWorst] = useState(false);
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const [all, setAll] = useState<ReadonlySet<string>>(new Set());
-  const clock = useNow();
-  const now = search.at === undefined ? clock : Date.parse(search.at);
-  const toggle = (id: string): void => {
-    setAll(
-      open.has(id) && !all.has(id) ? new Set([...all, id]) : new Set([...all].filter((one) => one !== id)),
-    );
-    if (!open.has(id)) setOpen(new Set([...open, id]));
-    else if (all.has(id)) setOpen(new Set([...open].filter((one) => one !== id)));
-  };
-  return (
-    <QueryView query={query}>
-      {(timeline) => {
-        const calls = callsAt(readCalls(timeline), search.at);
-        if (calls.length === 0) {
-          return (
-            <EmptyState title="No calls yet">
-              When instances are called, each call stands here in time.
-            </EmptyState>
-          );
-        }
-        const scale = createTimeScale(busyOf(calls, now));
-        const rows = toRows(calls, { open, all, now });
-        return (
-          <>
-            <div className="mb-2 flex flex-wrap items-center gap-3 text-sm">
-              <select
-                aria-label="Timeline by"
-                className={fieldClass}
-                value={by}
-                onChange={({ target }) => setBy(target.value === 'money' ? 'money' : 'time')}
-              >
-                <option value="time">by time</option>
-                <option value="money">by money</option>
-              </select>
-              <label className="flex items-center gap-1.5">
-                <input type="checkbox" checked={isWorst} onChange={() => setWorst(!isWorst)} />
-                worse than expected first
-              </label>
-              <Legend />
-            </div>
-            <MoneyInTime
-              calls={calls}
-              now={now}
-              scale={scale}
-              below={search.at === undefined ? spentBelow(run, calls) : 0}
-            />
-            <Timeline
-              rows={isWorst ? sortBySurprise(rows, by) : rows}
-              scale={scale}
-              by={by}
-              now={now}
-              selected={search.step}
-              onSelect={(step, item) => onSearch({ step, item: item ?? undefined })}
-              onToggle={toggle}
-            />
-          </>
-        );
-      }}
-    </QueryView>
-  );
+  return <QueryView query={query}>{(timeline) => <Lanes {...props} timeline={timeline} />}</QueryView>;
 }
 
-function Legend(): ReactElement {
+type By = 'time' | 'money';
+
+function Lanes({
+  run,
+  search: { at, step: selected },
+  onSearch,
+  timeline,
+}: RunViewProps & { readonly timeline: RunTimeline }): ReactElement {
+  const [by, setBy] = useState<By>('time');
+  const [isWorst, setWorst] = useState(false);
+  const { open, all, toggle } = useOpenRows();
+  const clock = useNow();
+  const now = at === undefined ? clock : Date.parse(at);
+  const isLive = at === undefined && run.finished_at === null;
+  const { outlook, error } = useOutlook(run, isLive);
+  const steps = useAtTick(run.steps, clock);
+  const calls = useMemo(() => callsAt(readCalls(timeline), at), [timeline, at]);
+  const { rows, scale, remainder } = useMemo(
+    () => toPicture(calls, { steps, outlook, open, all, now }),
+    [calls, steps, outlook, open, all, now],
+  );
+  if (rows.length === 0) {
+    return (
+      <EmptyState title="No calls yet">When instances are called, each call stands here in time.</EmptyState>
+    );
+  }
+  const expected = remainder === null ? null : describeRemainder(remainder, now);
   return (
-    <span className="flex flex-wrap items-center gap-3 text-xs text-muted">
-      <span className="flex items-center gap-1">
-        <span className="h-2 w-4 rounded-sm bg-quiet-soft" /> waited
-      </span>
-      <span className="flex items-center gap-1">
-        <span className="h-2 w-4 rounded-sm bg-done" /> called
-      </span>
-      <span className="flex items-center gap-1">
-        <span className="h-2.5 w-4 rounded-sm border border-dashed border-muted" /> expected
-      </span>
-    </span>
+    <>
+      <div className="mb-2 flex flex-wrap items-center gap-3 text-sm">
+        <select
+          aria-label="Timeline by"
+          className={fieldClass}
+          value={by}
+          onChange={({ target }) => setBy(target.value === 'money' ? 'money' : 'time')}
+        >
+          <option value="time">by time</option>
+          <option value="money">by money</option>
+        </select>
+        <label className="flex items-center gap-1.5">
+          <input type="checkbox" checked={isWorst} onChange={() => setWorst(!isWorst)} />
+          worse than expected first
+        </label>
+        <TimelineLegend hasPlan={outlook !== null} />
+      </div>
+      {expected === null ? null : <p className="mb-2 text-sm text-muted">{expected}.</p>}
+      {error === null ? null : (
+        <p className="mb-2 text-sm text-muted">There is no plan of what is to come: {error.message}</p>
+      )}
+      <MoneyInTime
+        calls={calls}
+        now={now}
+        scale={scale}
+        below={at === undefined ? spentBelow(run, calls) : 0}
+      />
+      <Timeline
+        rows={isWorst ? sortBySurprise(rows, by) : rows}
+        scale={scale}
+        by={by}
+        now={now}
+        isLive={isLive}
+        selected={selected}
+        onSelect={(step, item) => onSearch({ step, item: item ?? undefined })}
+        onToggle={toggle}
+      />
+    </>
   );
 }

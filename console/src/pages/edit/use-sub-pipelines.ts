@@ -1,0 +1,18 @@
+import { useQuery } from '@tanstack/react-query';
+import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
+import { readSubPipelines, referencesOf } from '../../api/sub-pipelines.ts';
+
+const none: readonly PipelineDefinition[] = [];
+const holdsMs = 60_000;
+
+/** The stored pipelines that a text starts, and those that they start; none until they are there. */
+export function useSubPipelines(definition: PipelineDefinition | null): readonly PipelineDefinition[] {
+  const references = definition === null ? [] : referencesOf(definition);
+  const { data = none } = useQuery({
+    queryKey: ['sub-pipelines', references],
+    queryFn: () => readSubPipelines(references),
+    enabled: references.length > 0,
+    staleTime: holdsMs,
+  });
+  return data;
+}

@@ -1,0 +1,34 @@
+/** Everything that the timeline of a run draws, out of its calls, its steps and today's plan of it. */
+import type { RunStep } from '../../../src/contracts/run.ts';
+import { busyOfGhosts, expectSteps, type Outlook, type Remainder, remainderOf } from './ghost-model.ts';
+import { busyOfQuietStep, findQuietSteps, toQuietCall } from './quiet-steps.ts';
+import { createTimeScale, type TimeScale } from './scale.ts';
+import { busyOf, type RowOptions, type TimelineCall, type TimelineLine, toRows } from './timeline-model.ts';
+
+export interface TimelinePicture {
+  readonly rows: readonly TimelineLine[];
+  readonly scale: TimeScale;
+  /** Null without a plan. */
+  readonly remainder: Remainder | null;
+}
+
+export interface PictureOptions extends Omit<RowOptions, 'ghosts'> {
+  readonly steps: readonly RunStep[];
+  /** Null of a past moment, of a run that has ended, and until the plan is there. */
+  readonly outlook: Outlook | null;
+}
+
+export function toPicture(
+  calls: readonly TimelineCall[],
+  { steps, outlook, ...options }: PictureOptions,
+): TimelinePicture {
+  const { now } = options;
+  const quiet = findQuietSteps(steps, calls);
+  const ghosts = outlook === null ? new Map() : expectSteps(outlook, steps, now);
+  const busy = [...busyOf(calls, now), ...quiet.flatMap((step) => busyOfQuietStep(step, now))];
+  return {
+    rows: toRows([...calls, ...quiet.map(toQuietCall)], { ...options, ghosts }),
+    scale: createTimeScale([...busy, ...busyOfGhosts(ghosts)]),
+    remainder: outlook === null ? null : remainderOf(ghosts, now),
+  };
+}
