@@ -3,7 +3,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { SkillCreated } from '../../../src/contracts/skill.ts';
 import type { EscalationRow } from '../../../src/db/escalation/escalation.ts';
+import { requireEscalation } from '../../../src/services/escalation/ladder/advance.ts';
+import { consultOthers } from '../../../src/services/escalation/ladder/follow-leader.ts';
 import type { Advanced } from '../../../src/services/escalation/ladder/ladder-position.ts';
+import { readLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
+import { createSkillMatcher, type SkillMatcher } from '../../../src/services/skills/match-skills.ts';
 import { registerInstance } from '../../support/direct-calls.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
@@ -247,6 +251,32 @@ test('who waits goes on when the skill is there, although others that wait were 
   await world.climb(first);
   expect(await rowOf(second)).toMatchObject({ state: 'running' });
   expect(await world.advance(waiting)).toMatchObject({ command: { type: 'execute', level: 0 } });
+});
+
+test('who finds nobody to wait for looks for the skill again: the one who led may have ended meanwhile', async () => {
+  world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
+  const fail = () => world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const [first, second] = [(await fail()).place, (await fail()).place];
+  let waiting: Advanced = second;
+  while (waiting.delay_ms === undefined) waiting = await world.advance(waiting);
+  const row = await requireEscalation(world.api, second.escalation_id);
+  const { match } = createSkillMatcher(world.api);
+  const learntSignals = async () => {
+    const { rows } = await world.api.db.raw<{ rows: { repo_signals: string[] }[] }>(
+      'select v.repo_signals from skill s join skill_version v using (skill_id) where s.project_id = ?',
+      [project],
+    );
+    return rows[0]?.repo_signals ?? [];
+  };
+  const matcher: SkillMatcher = {
+    match: async (query) => {
+      const found = await match({ ...query, signals: await learntSignals() });
+      await world.climb(first);
+      return found;
+    },
+  };
+  const source = { row, ladder: readLadder(row), now: Date.now() / 1_000, signals: row.signals };
+  expect(await consultOthers({ db: world.api.db, matcher }, source)).toEqual({ level: 0 });
 });
 
 test('fifty that fail alike at once ask for one advice; 49 are repaired at level 0', async () => {

@@ -17,6 +17,11 @@ interface FollowingLadder {
   readonly ladder: Ladder;
 }
 
+export interface Others {
+  readonly db: Db;
+  readonly matcher: SkillMatcher;
+}
+
 /** A leader may wait for a person, or its workflow may be gone: it is not waited for longer. */
 const longestWaitS = 600;
 /** A leader is most often done within seconds; whoever has waited for a while can wait a quarter longer. */
@@ -25,6 +30,27 @@ const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];
 /** A ladder goes back once, before its first advice (L9). */
 function mayFollow({ has_followed, advice }: Ladder): boolean {
   return !has_followed && advice.length === 0;
+}
+
+/**
+ * Skills are looked for again where nobody leads: the one who led may have ended in between, and left one.
+ *
+ * @param now Unix seconds
+ * @returns after how many milliseconds to look again, or the level to execute at before any advice; null = nobody to wait
+ *   for, and no skill of use
+ */
+export async function consultOthers(
+  { db, matcher }: Others,
+  source: FollowingLadder & { readonly now: number; readonly signals: readonly string[] },
+): Promise<{ readonly delay_ms: number } | { readonly level: number } | null> {
+  const look = async () => {
+    const level = await findWayBack(matcher, source);
+    return level === null ? null : { level };
+  };
+  const found = await look();
+  if (found !== null) return found;
+  const delay_ms = await waitForLeader(db, source);
+  return delay_ms === null ? look() : { delay_ms };
 }
 
 /**
@@ -47,7 +73,7 @@ export async function waitForLeader(
 }
 
 /** @returns the level to execute at before any advice; null when no skill is of use */
-export async function findWayBack(
+async function findWayBack(
   matcher: SkillMatcher,
   { row, ladder, signals }: FollowingLadder & { readonly signals: readonly string[] },
 ): Promise<number | null> {

@@ -11,7 +11,7 @@ import type { ExecuteJob, LadderJob } from '../levels/execute-job.ts';
 import { showProblem } from '../prompts/advice-facts.ts';
 import { type EscalatedTask, readStepTask, type TaskDependencies } from './escalated-task.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { findWayBack, waitForLeader } from './follow-leader.ts';
+import { consultOthers } from './follow-leader.ts';
 import { stepOf } from './stored-ladder.ts';
 
 export interface TransitionDependencies extends StepLevelDependencies, TaskDependencies, AdvisorDependencies {
@@ -58,10 +58,7 @@ export function createLadderPorts(
       : { kind: 'job', execute: (level) => dependencies.executeJob(toJob(row, ladder), level, call) },
     consultOthers: async () => {
       const signals = isStep ? (await readTask()).signals : row.signals;
-      const level = await findWayBack(dependencies.matcher, { row, ladder, signals });
-      if (level !== null) return { level };
-      const delay_ms = await waitForLeader(dependencies.db, { row, ladder, now });
-      return delay_ms === null ? null : { delay_ms };
+      return consultOthers(dependencies, { row, ladder, now, signals });
     },
     advise: async (command) => {
       const task = isStep ? await readTask() : null;
