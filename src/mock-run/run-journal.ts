@@ -1,5 +1,4 @@
 /** What a local run knows of its steps and items, and its log; the part that rows of the database play otherwise. */
-
 import type { EventType } from '../contracts/event.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
 import type { StepState } from '../contracts/run.ts';

@@ -2,7 +2,6 @@
  * (run, events) → run: what a run is after its log went on. Pure, so that the same log shows any moment of it. A step
  * that has ended stays as it ended; what came late only corrects what it cost.
  */
-
 import type { RunEvent } from '../../../src/contracts/event.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { Awaiting, Run, RunState, RunStep, StepState } from '../../../src/contracts/run.ts';

@@ -43,6 +43,16 @@ async function writeDraft({ page, go }: OpenPage, text: string, mocks = ''): Pro
   await go('/pipelines/new/edit');
 }
 
+/** The pipeline's text is tried with what its last run was answered, and succeeds. */
+async function tryLastRun({ page, go }: OpenPage, pipeline: string): Promise<void> {
+  await go(`/pipelines/${pipeline}/edit`);
+  await page.getByRole('tab', { name: 'Try with mocks' }).click();
+  await page.getByText(/virtual time/).waitFor();
+  await page.getByRole('button', { name: 'Mocks from the last run' }).click();
+  await page.getByText(/^# What capabilities answered in run_/).waitFor();
+  await page.getByText(/succeeded, after .* of virtual time/).waitFor();
+}
+
 /** Saves what was tried, as a file beside the pipeline. @returns the paths of both */
 async function saveBeside({ page }: OpenPage, folder: string, text: string): Promise<[string, string]> {
   const [file] = await Promise.all([
@@ -83,12 +93,7 @@ export function tellEditorStories(visit: Visit, capstan: () => Capstan): void {
   test('mocks come from the last run, and what is saved is a test for the command line', async () => {
     const opened = await visit();
     const { page } = opened;
-    await opened.go('/pipelines/reel/edit');
-    await page.getByRole('tab', { name: 'Try with mocks' }).click();
-    await page.getByText(/virtual time/).waitFor();
-    await page.getByRole('button', { name: 'Mocks from the last run' }).click();
-    await page.getByText(/^# What capabilities answered in run_/).waitFor();
-    await page.getByText(/succeeded, after .* of virtual time/).waitFor();
+    await tryLastRun(opened, 'reel');
     const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
     const [pipeline, mocks] = await saveBeside(opened, folder, reel);
     expect(await testWithMocks(pipeline, mocks)).toMatchObject({ code: 0, differences: [] });
@@ -105,13 +110,7 @@ export function tellEditorStories(visit: Visit, capstan: () => Capstan): void {
     const { body } = await request<Run>('POST', '/v1/runs', { pipeline: 'starts-reel', job: {} });
     expect((await ended(body.run_id)).output).toEqual({ title: 'Inner' });
     const opened = await visit();
-    const { page } = opened;
-    await opened.go('/pipelines/starts-reel/edit');
-    await page.getByRole('tab', { name: 'Try with mocks' }).click();
-    await page.getByText(/virtual time/).waitFor();
-    await page.getByRole('button', { name: 'Mocks from the last run' }).click();
-    await page.getByText(/^# What capabilities answered in run_/).waitFor();
-    await page.getByText(/succeeded, after .* of virtual time/).waitFor();
+    await tryLastRun(opened, 'starts-reel');
     const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
     const [pipeline, mocks] = await saveBeside(opened, folder, startsReel);
     const tested = { code: 0, differences: [], calls: { trim: 2, resample: 1, join: 1 } };
