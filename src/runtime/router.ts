@@ -16,7 +16,7 @@ import { createFleetPoller } from '../services/routing/fleet/fleet-poller.ts';
 
 const answerLimitBytes = 16 * 1_048_576;
 /** Between two looks at what other processes wrote. */
-export const pollMs = 250;
+const pollMs = 250;
 
 interface RouterTools {
   readonly db: Db;

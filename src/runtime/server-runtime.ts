@@ -29,7 +29,7 @@ import { createWebLinks } from '../services/web-links.ts';
 import { createWebhookService } from '../services/webhooks/webhook-service.ts';
 import { createFoundation, createIntake, type Foundation } from './foundation.ts';
 import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
-import { createRouter, pollMs, type Router } from './router.ts';
+import { createRouter, type Router } from './router.ts';
 import { createTemporal, type Temporal } from './temporal.ts';
 
 interface Base {
@@ -54,9 +54,9 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
   const { db, contexts, results, vetter } = foundation;
   const { fleet, validator } = router;
   const media = createMediaStore(config.MEDIA_URL);
-  const events = createEventFeed({ db, intervalMs: pollMs, logger });
+  const events = createEventFeed({ db, logger });
   const readRunFrames = createRunFrames(db);
-  const stream = createStreamFeed({ db, readRunFrames, intervalMs: pollMs, logger });
+  const stream = createStreamFeed({ db, readRunFrames, logger });
   const intake = createIntake(foundation, { fleet, vet: vetter.vet });
   const { pipelines } = intake;
   const { schedules } = temporal;

@@ -176,9 +176,25 @@ describe('who comes back', () => {
     expect(second.frames.some(({ kind }) => kind === 'reset')).toBe(false);
   });
 
+  test('is told no event twice, however soon it comes back', async () => {
+    const run = await aRun(api.db, { project_id: api.projectId });
+    const instance = await work(run, 'a');
+    const seqsOf = ({ frames }: ProjectStream) =>
+      frames.filter(({ kind }) => kind === 'step').map(({ data }) => (data as { seq: number }).seq);
+    const first = await open(`topics=runs&run_id=${run.run_id}`);
+    await instance.settle();
+    await first.next('step', ({ type }) => type === 'step.succeeded');
+    const id = await first.close();
+    await (await work(run, 'b')).settle();
+    const second = await open(`topics=runs&run_id=${run.run_id}&after=${id}`);
+    await second.next('step', ({ type, step_id }) => type === 'step.succeeded' && step_id === 'b');
+    const told = [...seqsOf(first), ...seqsOf(second)];
+    expect(told).toEqual(told.map((_, index) => (told[0] ?? 0) + index));
+  });
+
   test.each([
-    ['too late', () => `1.${Date.now() - 3_700_000}`],
-    ['from another database', () => `99999999999.${Date.now()}`],
+    ['too late', () => `1.${Date.now() - 3_700_000}.1`],
+    ['from another database', () => `99999999999.${Date.now()}.99999999999`],
     ['with no position', () => 'x'],
   ])('%s is told to read again', async (_, after) => {
     const stream = await open('topics=runs', { 'last-event-id': after() });

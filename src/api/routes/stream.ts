@@ -27,7 +27,7 @@ const RunIds = z
     override: { type: 'array', items: { type: 'string' }, description: 'Whose every event is wanted.' },
   });
 
-const Position = z.string().max(40).optional();
+const Position = z.string().max(60).optional();
 
 /** An id stands at the last frame of a batch: who has had a part of it gets all of it again. */
 function toText({ id, frames }: StreamBatch): string {

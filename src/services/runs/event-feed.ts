@@ -1,7 +1,7 @@
 /**
- * Feeds every watcher of this process from one poll. A watcher first reads the log up to a horizon, then
- * receives what each later poll brings; horizons meet without gap or overlap. One that reads too slowly is not fed any
- * more: what waits for it is dropped, and it reads the log again from where it is.
+ * Feeds every watcher of this process from one poll, which is quick while events come. A watcher first reads the log up
+ * to a horizon, then receives what each later poll brings; horizons meet without gap or overlap. One that reads too
+ * slowly is not fed any more: what waits for it is dropped, and it reads the log again from where it is.
  */
 import type { Logger } from 'pino';
 import type { RunEvent } from '../../contracts/event.ts';
@@ -15,6 +15,7 @@ import {
   type NumberedEventRow,
   readHorizon,
 } from '../../db/run/event.ts';
+import { createFollowPoll, type Timing } from '../delivery/follow-poll.ts';
 
 export interface EventFeed {
   /** Events after number `after`, then new ones as they happen, until `signal` aborts. */
@@ -59,46 +60,43 @@ export function toRunEvent({
 
 export function createEventFeed({
   db,
-  intervalMs,
   logger,
+  timing,
 }: {
   readonly db: Db;
-  readonly intervalMs: number;
   readonly logger: Logger;
+  readonly timing?: Timing;
 }): EventFeed {
   const watchers = new Set<Watcher>();
-  let timer: NodeJS.Timeout | null = null;
 
-  const poll = async (): Promise<void> => {
+  const poll = async (): Promise<boolean> => {
     const present = [...watchers];
     const to = await readHorizon(db);
     const from = present.reduce(
       (least, watcher) => (BigInt(watcher.from) < BigInt(least) ? watcher.from : least),
       to,
     );
-    if (from === to) return;
+    if (from === to) return false;
+    let isNews = false;
     const rows = await listNewEvents(db, [...new Set(present.map(({ runId }) => runId))], from, to);
     for (const watcher of present) {
       const news = rows.filter(
         (row) => row.run_id === watcher.runId && BigInt(row.xid) >= BigInt(watcher.from),
       );
       if (BigInt(watcher.from) < BigInt(to)) watcher.from = to;
+      isNews ||= news.length > 0;
       if (news.length === 0 || watcher.isBehind) continue;
       enqueue(watcher, news);
       watcher.wake();
     }
+    return isNews;
   };
-
-  const schedule = (): void => {
-    timer ??= setTimeout(() => {
-      poll()
-        .catch((error: unknown) => logger.warn({ err: error }, 'events could not be read; trying again'))
-        .finally(() => {
-          timer = null;
-          if (watchers.size > 0) schedule();
-        });
-    }, intervalMs);
-  };
+  const rounds = createFollowPoll({
+    poll,
+    isFollowed: () => watchers.size > 0,
+    onError: (error) => logger.warn({ err: error }, 'events could not be read; trying again'),
+    ...(timing === undefined ? {} : { timing }),
+  });
 
   async function* readUpTo(horizon: string, watcher: Watcher, from: LogPosition) {
     let position = from;
@@ -137,7 +135,7 @@ export function createEventFeed({
       const from = await readHorizon(db);
       const watcher: Watcher = { runId, from, queue: [], isBehind: false, wake: () => undefined };
       watchers.add(watcher);
-      schedule();
+      rounds.quicken();
       try {
         yield* follow(watcher, position, signal);
       } finally {
@@ -145,7 +143,7 @@ export function createEventFeed({
       }
     },
     stop: () => {
-      if (timer !== null) clearTimeout(timer);
+      rounds.stop();
       watchers.clear();
     },
   };

@@ -7,7 +7,13 @@ import { compareInstances } from './instance-frames.ts';
 import { clockSlackMs } from './project-frames.ts';
 import { readReviewsSince } from './review-frames.ts';
 import type { ReadRunFrames } from './run-frames.ts';
-import { readPosition, type StreamPosition, writePosition } from './stream-position.ts';
+import {
+  earlierOf,
+  positionAt,
+  readPosition,
+  type StreamPosition,
+  writePosition,
+} from './stream-position.ts';
 import { type StreamBatch, type StreamView, selectFrames } from './stream-view.ts';
 
 export interface CatchUpDependencies {
@@ -23,7 +29,7 @@ async function readMissed(
 ): Promise<StreamBatch> {
   const { project_id } = view.caller;
   const span = { from: from.horizon, to: to.horizon };
-  const events = await listNewEvents(db, [...view.seqs.keys()], span.from, span.to);
+  const events = await listNewEvents(db, [...view.seqs.keys()], from.events, to.events);
   const endedSince = new Date(from.at.getTime() - clockSlackMs);
   const standing = [
     ...(await readRunFrames(project_id, { ...span, endedSince })),
@@ -36,8 +42,8 @@ async function readMissed(
 
 /** A client may have been told more by another process than the rounds of this one have reached. */
 async function readKnown(db: Db, after: string, start: StreamPosition): Promise<StreamPosition | null> {
-  const known = readPosition(after, { horizon: await readHorizon(db), at: new Date() });
-  return known === null || BigInt(known.horizon) <= BigInt(start.horizon) ? known : start;
+  const known = readPosition(after, positionAt(await readHorizon(db), new Date()));
+  return known === null ? null : earlierOf(known, start);
 }
 
 /** @param start where the rounds begin. @param after what the watcher had as its last id */
@@ -48,8 +54,8 @@ export async function catchUp(
 ): Promise<StreamBatch> {
   const { db } = dependencies;
   const known = after === undefined ? start : await readKnown(db, after, start);
-  const { horizon } = known ?? start;
-  for (const runId of view.seqs.keys()) view.seqs.set(runId, await countEventsBefore(db, runId, horizon));
+  const { events } = known ?? start;
+  for (const runId of view.seqs.keys()) view.seqs.set(runId, await countEventsBefore(db, runId, events));
   if (known === null) return { id: writePosition(start), frames: [{ kind: 'reset', data: null }] };
   if (after === undefined) return { id: writePosition(start), frames: [] };
   return readMissed(dependencies, view, { from: known, to: start });

@@ -8,15 +8,14 @@ import type { ReadRunFrames } from './run-frames.ts';
 
 /** Between the clock of the database and that of this process. */
 export const clockSlackMs = 10_000;
-/** Reviews and budgets are looked at in every fourth round. */
-const slowRounds = 4;
 
 interface SeenProject {
   readonly reviews: SeenReviews;
   readonly budgets: SeenBudgets;
 }
 
-type ReadSpan = LogSpan & { readonly since: Date };
+/** `isSlow`: reviews and budgets are looked at too. */
+type ReadSpan = LogSpan & { readonly since: Date; readonly isSlow: boolean };
 
 interface TopicChoice {
   readonly topics: ReadonlySet<StreamTopic>;
@@ -28,7 +27,6 @@ export function isWanted(wishes: readonly TopicChoice[], topic: StreamTopic): bo
 
 export function createProjectFrames(db: Db, readRunFrames: ReadRunFrames) {
   const seen = new Map<string, SeenProject>();
-  let rounds = 0;
 
   const look = async (projectId: string): Promise<SeenProject> => {
     const known = seen.get(projectId);
@@ -50,15 +48,12 @@ export function createProjectFrames(db: Db, readRunFrames: ReadRunFrames) {
     prepare: async (projectId: string): Promise<void> => void (await look(projectId)),
     read: async (
       projectId: string,
-      { since, ...span }: ReadSpan,
+      { since, isSlow, ...span }: ReadSpan,
       wishes: readonly TopicChoice[],
     ): Promise<readonly StreamFrame[]> => {
       const endedSince = new Date(since.getTime() - clockSlackMs);
       const runs = isWanted(wishes, 'runs') ? await readRunFrames(projectId, { ...span, endedSince }) : [];
-      return rounds % slowRounds === 0 ? [...runs, ...(await readSlow(projectId))] : runs;
-    },
-    endRound: (): void => {
-      rounds += 1;
+      return isSlow ? [...runs, ...(await readSlow(projectId))] : runs;
     },
     forget: (): void => seen.clear(),
   };

@@ -6,8 +6,9 @@
 import type { Logger } from 'pino';
 import type { Db } from '../../db/connect.ts';
 import { readHorizon } from '../../db/run/event.ts';
+import { createFollowPoll, realTiming, type Timing } from '../delivery/follow-poll.ts';
 import type { ReadRunFrames } from './run-frames.ts';
-import type { StreamPosition } from './stream-position.ts';
+import { positionAt, type StreamPosition } from './stream-position.ts';
 import { createRoundReader, type StreamWatcher } from './stream-round.ts';
 
 export interface StreamFeed {
@@ -20,37 +21,37 @@ export interface StreamFeed {
 export interface StreamDependencies {
   readonly db: Db;
   readonly readRunFrames: ReadRunFrames;
-  readonly intervalMs: number;
   readonly logger: Logger;
+  readonly timing?: Timing;
 }
 
 async function standNow(db: Db): Promise<StreamPosition> {
-  return { horizon: await readHorizon(db), at: new Date() };
+  return positionAt(await readHorizon(db), new Date());
 }
 
-export function createStreamFeed({ db, readRunFrames, intervalMs, logger }: StreamDependencies): StreamFeed {
+export function createStreamFeed(dependencies: StreamDependencies): StreamFeed {
+  const { db, readRunFrames, logger, timing = realTiming } = dependencies;
   const watchers = new Set<StreamWatcher>();
-  const reader = createRoundReader(db, readRunFrames);
+  const reader = createRoundReader(db, readRunFrames, timing.now);
   let position: StreamPosition | null = null;
-  let timer: NodeJS.Timeout | null = null;
-  let running: Promise<void> = Promise.resolve();
+  let running: Promise<boolean> = Promise.resolve(false);
 
-  const poll = async (): Promise<void> => {
+  const poll = async (): Promise<boolean> => {
     const round = await reader.read(position ?? (await standNow(db)), [...watchers]);
     position = round.position;
     for (const watcher of watchers) watcher.take(round);
+    return round.events.length > 0;
   };
-  const repeat = async (): Promise<void> => {
-    running = poll();
-    await running.catch((err: unknown) => logger.warn({ err }, 'a stream could not be fed; trying again'));
-    timer = null;
-    if (watchers.size > 0) return schedule();
-    position = null;
-    reader.forget();
-  };
-  const schedule = (): void => {
-    timer ??= setTimeout(repeat, intervalMs).unref();
-  };
+  const rounds = createFollowPoll({
+    poll: () => (running = poll()),
+    isFollowed: () => watchers.size > 0,
+    onRest: () => {
+      position = null;
+      reader.forget();
+    },
+    onError: (err) => logger.warn({ err }, 'a stream could not be fed; trying again'),
+    timing,
+  });
 
   return {
     add: async (watcher) => {
@@ -58,12 +59,12 @@ export function createStreamFeed({ db, readRunFrames, intervalMs, logger }: Stre
       await running.catch(() => undefined); // which does not know this one, so what it finds is no news for it
       position ??= await standNow(db);
       watchers.add(watcher);
-      schedule();
+      rounds.quicken();
       return position;
     },
     remove: (watcher) => void watchers.delete(watcher),
     stop: () => {
-      if (timer !== null) clearTimeout(timer);
+      rounds.stop();
       watchers.clear();
     },
   };

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
+import { longestPauseMs, shortestPauseMs } from '../../../src/core/poll-pause.ts';
 import { createEventFeed } from '../../../src/services/runs/event-feed.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
+import { createHandTiming } from '../../support/hand-timing.ts';
+import { writeReadableEvent } from '../../support/readable-event.ts';
 import { waitFor } from '../../support/wait.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 
@@ -10,7 +13,7 @@ const { db } = useDatabase(4);
 
 test('a watcher that reads slowly misses nothing, and little waits for it', async () => {
   const { run_id } = await aRun(db);
-  const feed = createEventFeed({ db, intervalMs: 20, logger: silentLogger });
+  const feed = createEventFeed({ db, logger: silentLogger });
   const stop = new CancelSource();
   const events = feed.watch(run_id, 0, stop)[Symbol.asyncIterator]();
   expect((await events.next()).value?.seq).toBe(1);
@@ -35,4 +38,50 @@ test('a watcher that reads slowly misses nothing, and little waits for it', asyn
   stop.abort('gone');
   expect((await events.next()).done).toBe(true);
   feed.stop();
+});
+
+async function followed() {
+  const { run_id } = await aRun(db);
+  const timing = createHandTiming();
+  const feed = createEventFeed({ db, logger: silentLogger, timing });
+  const stop = new CancelSource();
+  const events = feed.watch(run_id, 0, stop)[Symbol.asyncIterator]();
+  await events.next();
+  const next = events.next(); // it is subscribed from here on
+  const end = async (): Promise<void> => {
+    stop.abort('gone');
+    await next;
+    await events.return?.();
+    feed.stop();
+  };
+  return { run_id, timing, events, next, end };
+}
+
+test('the first event after a quiet comes with the next round, those after it 25 ms apart', async () => {
+  const { run_id, timing, events, next, end } = await followed();
+  while (timing.now() < 5_000) await timing.goOn();
+  await writeReadableEvent(db, run_id);
+  expect(await timing.goOn()).toBe(longestPauseMs);
+  expect((await next).value?.seq).toBe(2);
+  for (let seq = 3; seq < 8; seq++) {
+    await writeReadableEvent(db, run_id);
+    expect(await timing.goOn()).toBe(shortestPauseMs);
+    expect((await events.next()).value?.seq).toBe(seq);
+  }
+  await end();
+});
+
+test('one who follows a run that does nothing costs four small statements a second', async () => {
+  const { timing, end } = await followed();
+  while (timing.now() < 5_000) await timing.goOn();
+  const statements: string[] = [];
+  const count = ({ sql }: { sql: string }): void => void statements.push(sql);
+  db.on('query', count);
+  const startedAt = timing.now();
+  while (timing.now() < startedAt + 60_000) await timing.goOn();
+  db.removeListener('query', count);
+  expect(statements.filter((sql) => sql.includes('as horizon')).length).toBeLessThanOrEqual(240);
+  // Another transaction of the cluster moves the horizon; then the runs' news are asked for as well.
+  expect(statements.filter((sql) => !/as horizon|from event/.test(sql))).toEqual([]);
+  await end();
 });

@@ -1,0 +1,42 @@
+import type { Timing } from '../../src/services/delivery/follow-poll.ts';
+
+export interface HandTiming extends Timing {
+  /** Goes on to what is due next, as soon as there is something, and begins it. @returns how long that was */
+  goOn(): Promise<number>;
+  /** Whether something is due some time. */
+  isWaiting(): boolean;
+}
+
+/** Time that passes only when a test says so. */
+export function createHandTiming(): HandTiming {
+  const due: { readonly at: number; readonly run: () => void }[] = [];
+  let now = 0;
+  let notice: () => void = () => undefined;
+  return {
+    now: () => now,
+    after: (ms, run) => {
+      const entry = { at: now + ms, run };
+      due.push(entry);
+      due.sort((one, other) => one.at - other.at);
+      notice();
+      return () => {
+        if (due.includes(entry)) due.splice(due.indexOf(entry), 1);
+      };
+    },
+    goOn: async () => {
+      const startedAt = now;
+      for (;;) {
+        const next = due.shift();
+        if (next !== undefined) {
+          now = Math.max(now, next.at);
+          next.run();
+          return now - startedAt;
+        }
+        await new Promise<void>((resolve) => {
+          notice = resolve;
+        });
+      }
+    },
+    isWaiting: () => due.length > 0,
+  };
+}
