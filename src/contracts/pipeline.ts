@@ -5,6 +5,7 @@
 
 import { z } from 'zod';
 import { mostItems, mostSteps, showCount } from './bounds.ts';
+import { DispatchWish } from './dispatch.ts';
 import {
   CapabilityName,
   Duration,
@@ -76,6 +77,10 @@ const stepSettings = {
   }),
   escalate: EscalatePolicy.optional().meta({
     description: 'What happens when an input or output is refused: corrections, models, then a person.',
+  }),
+  dispatch: DispatchWish.optional().meta({
+    description:
+      'inline: without a queue in between; auto: inline when the run begins with its calls known to be short. Default auto.',
   }),
 };
 
@@ -172,9 +177,6 @@ export const StepDefinition = z
       description: "Semver range that an instance's version must satisfy. Default: any.",
     }),
     tags: Tags.optional().meta({ description: 'Tags that an instance must all carry.' }),
-    dispatch: z.enum(['queued', 'inline']).optional().meta({
-      description: 'inline: a short step without a queue in between. Default queued.',
-    }),
     wait_for_capability: Duration.optional().meta({
       description: 'How long the step waits for an instance to be registered. Default 0s.',
     }),

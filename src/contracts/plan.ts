@@ -1,6 +1,7 @@
 /** What a run would do and cost, worked out without calling anybody. */
 import { z } from 'zod';
 import { Candidate } from './decision.ts';
+import { StepDispatch } from './dispatch.ts';
 import { Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { JsonObject, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
 import { checkAll, notBoth, sayAll } from './rules.ts';
@@ -57,6 +58,8 @@ export const PlannedStepView = z
     /** One sentence for a person. */
     reason: z.string(),
     candidates: z.array(Candidate),
+    /** How it would be carried out, and why; absent for a step that calls nobody. */
+    dispatch: StepDispatch.optional(),
     cost_usd: PlannedCost,
     /** As long as such calls took so far, with all items. */
     duration_ms: z.number(),

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { mostSteps } from './bounds.ts';
 import { Decision } from './decision.ts';
+import { RouteDispatch, StepDispatch } from './dispatch.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import {
@@ -81,6 +82,8 @@ export const RunStep = z
     item: z.number().int().optional(),
     state: StepState,
     ...stepKindFields,
+    /** Planned without a queue in between; absent for an item. What turns out long goes on by the queue. */
+    inline: z.literal(true).optional(),
     /** While it is waiting. */
     awaiting: Awaiting.optional(),
     /** How many items of a step with `for_each` are in which state. */
@@ -177,6 +180,8 @@ export const Run = z
   .strictObject({
     ...runFields,
     output: Json.optional(),
+    /** How its steps are carried out that leave it open, as it was decided when the run was taken; absent when none does. */
+    dispatch: z.array(RouteDispatch).optional(),
     steps: z.array(RunStep),
     links: RunLinks,
   })
@@ -224,13 +229,15 @@ export const StepRevision = z
   .meta({ id: 'StepRevision' });
 export type StepRevision = z.infer<typeof StepRevision>;
 
-const { attempts: _count, ...stepFields } = RunStep.shape;
+const { attempts: _count, inline: _how, ...stepFields } = RunStep.shape;
 
 export const StepDetail = z
   .strictObject({
     ...stepFields,
     run_id: z.string(),
     depends_on: z.array(StepId),
+    /** How it was planned to be carried out, and why; absent for a step that calls nobody. */
+    dispatch: StepDispatch.optional(),
     /** The input of the first execution, as the definition gives it. */
     input: Json.optional(),
     /** Oldest first; absent when its input was never corrected. */

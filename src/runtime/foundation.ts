@@ -16,8 +16,10 @@ import { createOwnMedia } from '../services/jobs/own-media.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
 import { createRegistryService } from '../services/registry/registry-service.ts';
+import type { FleetPoller } from '../services/routing/fleet/fleet-poller.ts';
 import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
+import { createDecideDispatch } from '../services/runs/decide-dispatch.ts';
 import { createKnownDefinitions } from '../services/runs/known-definitions.ts';
 
 /** Where instances may be. */
@@ -78,9 +80,17 @@ export async function createFoundation(config: Config, logger: Logger) {
 /** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
 export function createIntake(
   { db, ownMedia, mostOpenRuns }: Pick<Foundation, 'db' | 'ownMedia' | 'mostOpenRuns'>,
-  tools: CheckTools,
+  tools: CheckTools & { readonly fleet: Pick<FleetPoller, 'of'> },
 ) {
   const pipelines = createPipelineService(db, tools);
   const definitions = createKnownDefinitions({ db, pipelines });
-  return { db, ownMedia, mostOpenRuns, pipelines, definitions, checkForRun: pipelines.checkForRun };
+  return {
+    db,
+    ownMedia,
+    mostOpenRuns,
+    pipelines,
+    definitions,
+    checkForRun: pipelines.checkForRun,
+    decideDispatch: createDecideDispatch(tools.fleet),
+  };
 }

@@ -431,6 +431,7 @@ create table run (
   version text not null,
   digest text not null,
   specs jsonb not null default '{}'::jsonb,
+  dispatch jsonb not null default '[]'::jsonb,
   priority text not null,
   budget_ceiling_usd numeric(24,12),
   labels jsonb not null default '{}'::jsonb,

@@ -17,17 +17,20 @@ export function expectedWait(instance: InstanceSnapshot, depth: number, priorMs:
   return depth < max_concurrency ? durationMs : durationMs * (1 + Math.floor(depth / max_concurrency));
 }
 
-/** USD. A rate per second counts with a long call (about the 90th percentile), so that luck is not rewarded. */
+/** A long call, about the 90th percentile. */
+export function longCallMs(durationMs: number, deviationMs: number | null): number {
+  return durationMs + 1.6 * (deviationMs ?? 0);
+}
+
+/** USD. A rate per second counts with a long call, so that luck is not rewarded. */
 export function expectedCost(instance: InstanceSnapshot, priorMs: number): number {
   switch (instance.cost_type) {
     case 'free':
       return 0;
     case 'per_call':
       return instance.rate_usd;
-    case 'per_second': {
-      const longMs = (instance.duration_ms ?? priorMs) + 1.6 * (instance.deviation_ms ?? 0);
-      return (instance.rate_usd * longMs) / 1_000;
-    }
+    case 'per_second':
+      return (instance.rate_usd * longCallMs(instance.duration_ms ?? priorMs, instance.deviation_ms)) / 1_000;
   }
 }
 

@@ -32,24 +32,32 @@ function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUs
   return headroomUsd !== null && worstUsd > headroomUsd ? 'over_budget' : null;
 }
 
-/** What a request rules out, made ready for many instances; null = nothing. */
-export interface Filter {
+/** What a route rules out, made ready for many instances; null = nothing. */
+export interface RouteFilter {
   readonly range: RangeAnswers | null;
   readonly tags: readonly string[] | null;
+}
+
+/** What a request rules out beside. */
+export interface Filter extends RouteFilter {
   readonly ruledOut: RouteRequest['ruledOut'] | null;
   readonly hasLimit: boolean;
 }
 
-export function createFilter({
+export function createRouteFilter({
   versionRange,
   tags,
-  ruledOut,
-  ceilingUsd,
-  headroomUsd,
-}: RouteRequest): Filter {
+}: Pick<RouteRequest, 'versionRange' | 'tags'>): RouteFilter {
   return {
     range: versionRange === null ? null : readRange(versionRange),
     tags: tags.length === 0 ? null : tags,
+  };
+}
+
+export function createFilter(request: RouteRequest): Filter {
+  const { ruledOut, ceilingUsd, headroomUsd } = request;
+  return {
+    ...createRouteFilter(request),
     ruledOut: ruledOut.size === 0 ? null : ruledOut,
     hasLimit: ceilingUsd !== null || headroomUsd !== null,
   };
@@ -60,17 +68,24 @@ function hasTags(instance: InstanceSnapshot, tags: readonly string[]): boolean {
   return true;
 }
 
-/** @param costUsd what a call is expected to cost there */
-export function excludeInstance(
-  instance: InstanceSnapshot,
-  { range, tags, ruledOut, hasLimit }: Filter,
-  request: RouteRequest,
-  costUsd: number,
-): Verdict | null {
+/** Why a route does not lead to an instance, whatever the call and its price are. */
+export function excludeByRoute(instance: InstanceSnapshot, { range, tags }: RouteFilter): Verdict | null {
   const byState = refuseByState(instance);
   if (byState !== null) return byState;
   if (range !== null && !isInRange(range, instance.version)) return 'wrong_version';
-  if (tags !== null && !hasTags(instance, tags)) return 'tag_mismatch';
+  return tags !== null && !hasTags(instance, tags) ? 'tag_mismatch' : null;
+}
+
+/** @param costUsd what a call is expected to cost there */
+export function excludeInstance(
+  instance: InstanceSnapshot,
+  filter: Filter,
+  request: RouteRequest,
+  costUsd: number,
+): Verdict | null {
+  const byRoute = excludeByRoute(instance, filter);
+  if (byRoute !== null) return byRoute;
+  const { ruledOut, hasLimit } = filter;
   const byCaller = ruledOut?.get(instance.instance_id);
   if (byCaller !== undefined) return byCaller;
   const byPrice = hasLimit && instance.rate_usd > 0 ? refuseByPrice(instance, request, costUsd) : null;

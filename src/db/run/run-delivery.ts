@@ -2,6 +2,7 @@
  * Starts, cancels and controls that Temporal has not taken yet: the row is the truth, delivering it is repeated. A run
  * that waits its turn is not started.
  */
+import type { DecidedRoute } from '../../contracts/dispatch.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Priority } from '../../contracts/primitives.ts';
 import type { CancelRequest, RunState } from '../../contracts/run.ts';
@@ -149,12 +150,14 @@ export interface DeliveryRow {
   readonly waits_its_turn: boolean;
   /** Ids of steps whose results were taken from the run that it repeats. */
   readonly reused: readonly string[];
+  /** How steps are carried out that leave it open, as it was decided when the run was taken. */
+  readonly dispatch: readonly DecidedRoute[];
 }
 
 export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow | undefined> {
   const { rows } = await db
     .raw<{ rows: DeliveryRow[] }>(
-      `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.state, r.start_delivered_at,
+      `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.state, r.dispatch, r.start_delivered_at,
          r.cancel_requested_at, r.cancel_mode, r.finished_at, r.control_version,
          r.control_delivered, r.budget_version,
          not ${hasTurn} as waits_its_turn, d.body as definition,

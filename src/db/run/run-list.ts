@@ -1,4 +1,5 @@
 /** Reading runs: one, or a page of a project's, newest first. Ids sort by time. */
+import type { DecidedRoute } from '../../contracts/dispatch.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { Awaiting, RunState } from '../../contracts/run.ts';
@@ -100,6 +101,7 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
 
 export interface RunDetailRow extends RunRow {
   readonly definition: PipelineDefinition;
+  readonly dispatch: readonly DecidedRoute[];
   readonly output: Json;
   /** Tells an output of null from none. */
   readonly has_output: boolean;
@@ -108,7 +110,7 @@ export interface RunDetailRow extends RunRow {
 
 export async function readRun(db: Db, projectId: string, runId: string): Promise<RunDetailRow | undefined> {
   const { rows } = await db.raw<{ rows: RunDetailRow[] }>(
-    `select ${columns}, d.body as definition, r.output, r.output is not null as has_output, j.body as job
+    `select ${columns}, d.body as definition, r.dispatch, r.output, r.output is not null as has_output, j.body as job
      from run r join definition d using (digest) join job j using (job_id) ${money}
      where r.run_id = ? and r.project_id = ?`,
     [runId, projectId],

@@ -1,4 +1,5 @@
 /** Queries that move a run from one state to the next. What people ask of it is in run-control.ts. */
+import type { DecidedRoute } from '../../contracts/dispatch.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
@@ -34,6 +35,8 @@ export interface NewRun extends RunOrigin {
   readonly labels: Readonly<Record<string, string>>;
   /** Digest of the spec that it was checked against, by capability. */
   readonly specs?: Readonly<Record<string, string>>;
+  /** How steps are carried out that leave it open, by route; absent when none does. */
+  readonly dispatch?: readonly DecidedRoute[];
   readonly rerun_of?: string;
   /** Runs with the same key take turns. */
   readonly concurrency_key?: string;
@@ -82,11 +85,11 @@ const insertAll = `with open as materialized (
    where j.job_id in (select job_id from asked)
  ), taken as (
    insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
-     specs, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
+     specs, dispatch, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
      ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at)
    select r.run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
-     coalesce(specs, '{}'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id, parent_item,
-     parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
+     coalesce(specs, '{}'), coalesce(dispatch, '[]'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id,
+     parent_item, parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
      admitted_at
    from asked r
    left join lateral (select p.ancestors || p.run_id as line from run p

@@ -8,6 +8,7 @@ create table run (
   version text not null,
   digest text not null references definition,
   specs jsonb not null default '{}', -- digests of the specs it was checked against, by capability
+  dispatch jsonb not null default '[]', -- how its steps are carried out, by route, and why; only what it left open
   priority text not null check (priority in ('interactive', 'standard', 'batch')),
   budget_ceiling_usd numeric(24, 12),
   labels jsonb not null default '{}',

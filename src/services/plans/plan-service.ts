@@ -17,6 +17,7 @@ import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs/bind-job-media.ts';
 import type { OwnMedia } from '../jobs/own-media.ts';
 import type { PipelineService } from '../pipelines/pipeline-service.ts';
+import { createDecideDispatch } from '../runs/decide-dispatch.ts';
 import type { KnownDefinition, KnownDefinitions } from '../runs/known-definitions.ts';
 import { requireOwnMedia } from '../runs/prepare-run.ts';
 import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
@@ -44,14 +45,16 @@ type Wish = Omit<PlanDefinitionRequest, 'definition'>;
 const mostInputs = 10_000;
 
 export function createPlanService(dependencies: PlanDependencies): PlanService {
-  const { definitions } = dependencies;
+  const { definitions, fleet } = dependencies;
+  const decideDispatch = createDecideDispatch(fleet);
   const make = async (projectId: string, known: KnownDefinition, wish: Wish): Promise<Plan> => {
     const task = await readTask(dependencies, projectId, known, wish);
     const headroom = toHeadroom(await readHeadroom(dependencies.db, projectId));
     const context = await createContext(dependencies, projectId, headroom);
     const forecast = await forecastRun(context, task);
     const checks = await readChecks(dependencies.pipelines, projectId, known.definition, context.registered);
-    return showPlan({ context, task, forecast, headroom, checks });
+    const dispatch = decideDispatch(known.openRoutes);
+    return showPlan({ context, task, forecast, headroom, dispatch, checks });
   };
   return {
     plan: async (projectId, pipeline, { version, alias, ...wish }) => {

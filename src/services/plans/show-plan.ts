@@ -1,8 +1,10 @@
 /** A forecast as the plan that is answered, with what is to be said about the run as a whole. */
+import type { DecidedRoute, DispatchChoice } from '../../contracts/dispatch.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlannedStepView } from '../../contracts/plan.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Headroom } from '../../core/routing/headroom.ts';
+import { createDispatchOf, explainDispatch } from '../../core/run/step-dispatch.ts';
 import { showCost } from './cost-range.ts';
 import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
 
@@ -13,6 +15,8 @@ export interface PlannedRun {
   readonly task: RunTask;
   readonly forecast: RunForecast;
   readonly headroom: Headroom;
+  /** How steps would be carried out that leave it open. */
+  readonly dispatch: readonly DecidedRoute[];
   /** Findings of the definition's checks. */
   readonly checks: readonly Finding[];
 }
@@ -20,13 +24,14 @@ export interface PlannedRun {
 export function showPlan(run: PlannedRun): Plan {
   const { context, task, forecast, checks } = run;
   const { pipeline, version, steps } = task.definition;
+  const dispatchOf = createDispatchOf(task.definition, run.dispatch);
   const refused = new Set(checks.filter(({ severity }) => severity === 'error').map(placeOf));
   const foreseen = forecast.findings.filter((finding) => !refused.has(placeOf(finding))); // said once
   const findings = [...checks, ...foreseen, ...judge(run)];
   return {
     pipeline,
     version,
-    steps: steps.map((step, index) => showStep(step, forecast.steps[index])),
+    steps: steps.map((step, index) => showStep(step, forecast.steps[index], dispatchOf(step))),
     cost_usd: showCost(forecast.cost),
     critical_path: { steps: [...forecast.path.steps], duration_ms: forecast.path.durationMs },
     missing: [...context.missing].sort(),
@@ -68,6 +73,7 @@ function judge({ context, task: { ceilingUsd }, forecast, headroom }: PlannedRun
 function showStep(
   { capability, pipeline, wait, review }: PipelineDefinition['steps'][number],
   forecast: RunForecast['steps'][number] | undefined,
+  dispatch: DispatchChoice | null,
 ): PlannedStepView {
   if (forecast === undefined) throw new RangeError('a step without a forecast');
   const { id, happens, items, chosen, reason, candidates, cost, durationMs } = forecast;
@@ -82,6 +88,7 @@ function showStep(
     chosen,
     reason,
     candidates: [...candidates],
+    ...(dispatch === null ? {} : { dispatch: explainDispatch(dispatch) }),
     cost_usd: showCost(cost),
     duration_ms: durationMs,
   };

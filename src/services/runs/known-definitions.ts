@@ -3,6 +3,7 @@
  * changes. What changes, the capabilities that are there, is checked for every run. A schema is compiled when a job is
  * checked against it, and not before it was vetted: stored definitions were.
  */
+import type { DispatchRoute } from '../../contracts/dispatch.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
@@ -11,6 +12,7 @@ import { ExpressionError } from '../../core/expression/errors.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import { findWrittenMediaJobs, type MediaMention } from '../../core/media-jobs.ts';
+import { listOpenRoutes } from '../../core/run/step-dispatch.ts';
 import type { Db } from '../../db/connect.ts';
 import { readDefinition } from '../../db/pipeline/definition.ts';
 import { findDigest, type VersionChoice } from '../../db/pipeline/pipeline.ts';
@@ -31,6 +33,8 @@ export interface KnownDefinition {
   readonly hasJobSchema: boolean;
   /** Jobs that it names the files of itself, with pointers into the definition. */
   readonly mediaJobs: ReadonlyMap<string, MediaMention>;
+  /** Routes of steps that leave open whether they are queued, each once. */
+  readonly openRoutes: readonly DispatchRoute[];
   /** By which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give it */
   readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run']) => string | null;
 }
@@ -90,6 +94,7 @@ export function createKnownDefinitions({
         requireFit(check, job);
       },
       mediaJobs: findWrittenMedia(definition),
+      openRoutes: listOpenRoutes(definition),
       concurrencyKey: createKeyReader(definition),
     };
     known.set(digest, prepared, definition);

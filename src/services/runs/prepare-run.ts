@@ -8,6 +8,7 @@ import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs/bind-job-media.ts';
 import { type OwnMedia, refuseForeign } from '../jobs/own-media.ts';
+import type { DecideDispatch } from './decide-dispatch.ts';
 import { choiceOf, type KnownDefinition, type KnownDefinitions } from './known-definitions.ts';
 
 export interface RunJob {
@@ -47,6 +48,7 @@ export interface PrepareDependencies {
   readonly db: Db;
   readonly definitions: KnownDefinitions;
   readonly checkForRun: CheckForRun;
+  readonly decideDispatch: DecideDispatch;
   readonly ownMedia: OwnMedia;
   /** Runs of a project that may be open. */
   readonly mostOpenRuns: number;
@@ -86,9 +88,21 @@ export async function requireOwnMedia(
   if (given !== null) throw refuseForeign(given, '/job');
 }
 
+/** @throws AppError `job_invalid` when the job does not give the key */
+function readConcurrency(
+  { known, job }: Pick<RunOrder, 'known' | 'job'>,
+  runId: string,
+): Pick<NewRun, 'concurrency_key' | 'concurrency_limit'> {
+  const { concurrency, pipeline, version } = known.definition;
+  if (concurrency === undefined) return {};
+  const { job_id, body } = job;
+  const key = known.concurrencyKey(body ?? {}, { id: runId, job_id, attempt: 1, pipeline, version });
+  return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
+}
+
 /** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run as things are now */
 export async function prepareRun(
-  { checkForRun, ownMedia }: Pick<PrepareDependencies, 'checkForRun' | 'ownMedia'>,
+  { checkForRun, decideDispatch, ownMedia }: Omit<PrepareDependencies, 'db' | 'definitions' | 'mostOpenRuns'>,
   projectId: string,
   order: RunOrder,
 ): Promise<PreparedRun> {
@@ -98,16 +112,12 @@ export async function prepareRun(
   await requireOwnMedia(ownMedia, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await checkForRun(projectId, { definition, digest });
   const run_id = newId('run');
-  const { pipeline, version, concurrency, defaults } = definition;
-  const { job_id } = job;
-  const key =
-    concurrency === undefined
-      ? null
-      : known.concurrencyKey(job.body ?? {}, { id: run_id, job_id, attempt: 1, pipeline, version });
+  const { pipeline, version, defaults } = definition;
+  const dispatch = decideDispatch(known.openRoutes);
   const row: NewRun = {
     run_id,
     project_id: projectId,
-    job_id,
+    job_id: job.job_id,
     pipeline,
     version,
     digest,
@@ -118,10 +128,9 @@ export async function prepareRun(
         ? (definition.budget_ceiling_usd ?? null)
         : order.budget_ceiling_usd,
     labels: { ...definition.labels, ...order.labels },
+    ...(dispatch.length === 0 ? {} : { dispatch }),
     ...(order.rerun_of === undefined ? {} : { rerun_of: order.rerun_of }),
-    ...(key === null || concurrency === undefined
-      ? {}
-      : { concurrency_key: key, concurrency_limit: concurrency.limit }),
+    ...readConcurrency(order, run_id),
     ...order.origin,
   };
   return { row, known, isStored: order.isStored, job };

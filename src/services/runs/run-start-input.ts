@@ -27,7 +27,11 @@ export interface StartSettings {
   readonly urlOf: (runId: string) => string;
 }
 
-export function controlOf({ control_version: version, state, budget_version }: RunToStart): ControlSignal {
+export function controlOf({
+  control_version: version,
+  state,
+  budget_version,
+}: Pick<RunToStart, 'control_version' | 'state' | 'budget_version'>): ControlSignal {
   return { version, paused: state === 'paused', budget_version };
 }
 
@@ -42,18 +46,18 @@ export function createInputReader(settings: StartSettings): (run: RunToStart) =>
     return searchable;
   };
 
-  return async ({ definition, reused, ...row }: RunToStart): Promise<RunPipelineInput> => ({
+  return async ({ definition, reused, dispatch, ...row }: RunToStart): Promise<RunPipelineInput> => ({
     engine_version: engineVersion,
     run_id: row.run_id,
     project_id: row.project_id,
     pipeline: row.pipeline,
     version: row.version,
-    plan: planRun(definition, { reused }),
+    plan: planRun(definition, { reused, dispatch }),
     timeout_ms: definition.timeout === undefined ? null : parseDuration(definition.timeout),
     heartbeat_timeout_ms: heartbeatTimeoutMs,
     has_search_attributes: await hasSearchAttributes(),
     run_url: urlOf(row.run_id),
     history_events: historyEvents,
-    ...(row.control_version === 0 ? {} : { control: controlOf({ definition, reused, ...row }) }),
+    ...(row.control_version === 0 ? {} : { control: controlOf(row) }),
   });
 }

@@ -1,8 +1,10 @@
 /** Runs, steps and attempts as the wire shows them. */
+import type { DecidedRoute } from '../../contracts/dispatch.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Attempt, Run, RunStep, RunSummary, StepDetail, StepRevision } from '../../contracts/run.ts';
 import { kindFieldsOf } from '../../core/definition/step-kind.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { createDispatchOf, explainDispatch } from '../../core/run/step-dispatch.ts';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
 import type { EscalationRow } from '../../db/escalation/escalation.ts';
 import type { NewRun } from '../../db/run/run.ts';
@@ -122,12 +124,27 @@ export function toStepRevision(row: StepRevisionRow): StepRevision {
   };
 }
 
+/** Each route once, and of each step only whether it is inline, so that a run of many steps stays short. */
+function showDispatch(
+  definition: PipelineDefinition,
+  decided: readonly DecidedRoute[],
+  show: (step: StepDefinition) => RunStep,
+): Pick<Run, 'dispatch' | 'steps'> {
+  const dispatchOf = createDispatchOf(definition, decided);
+  return {
+    ...(decided.length === 0 ? {} : { dispatch: decided.map(explainDispatch) }),
+    steps: definition.steps.map((step) =>
+      dispatchOf(step)?.how === 'inline' ? { ...show(step), inline: true } : show(step),
+    ),
+  };
+}
+
 export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebLinks): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   return {
     ...fieldsOf(row),
     ...(row.has_output ? { output: row.output } : {}),
-    steps: row.definition.steps.map((step) => toRunStep(step, byId.get(step.id))),
+    ...showDispatch(row.definition, row.dispatch, (step) => toRunStep(step, byId.get(step.id))),
     links: { ...linksOf(row.run_id), ...web.ofRun(row) },
   };
 }
@@ -153,7 +170,7 @@ export function newRunView(row: NewRun, definition: PipelineDefinition, reused: 
     created_at: new Date().toISOString(),
     started_at: null,
     finished_at: null,
-    steps: definition.steps.map((step) =>
+    ...showDispatch(definition, row.dispatch ?? [], (step) =>
       kept.has(step.id) ? { ...pendingStep(step), state: 'reused' } : pendingStep(step),
     ),
     links: linksOf(row.run_id),

@@ -2,6 +2,7 @@
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { RunStepItem, StepDetail, StepState } from '../../contracts/run.ts';
+import { createDispatchOf, explainDispatch } from '../../core/run/step-dispatch.ts';
 import { listStepAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
@@ -119,12 +120,14 @@ export function createStepPages({ db, contexts, results }: StepPageDependencies)
       }
       // What a worker has not begun yet, a look at it must not begin.
       const ladder = row?.escalation_id ? await readEscalation(db, row.escalation_id) : undefined;
+      const dispatch = createDispatchOf(run.definition, run.dispatch)(definition);
       const isOpen = row !== undefined && run.started_at !== null;
       const input = isOpen ? await inputOf(run_id, stepId, item) : undefined;
       return {
         ...toRunStep(definition, row),
         run_id,
         depends_on: [...(definition.depends_on ?? [])],
+        ...(dispatch === null ? {} : { dispatch: explainDispatch(dispatch) }),
         ...(input === undefined ? {} : { input }),
         ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
         ...(ladder === undefined ? {} : { escalation: toStepEscalation(ladder) }),

@@ -7,10 +7,12 @@ import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
+import { createDecideDispatch } from '../../../src/services/runs/decide-dispatch.ts';
 import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
 import type { RunToStart } from '../../../src/services/runs/run-start-input.ts';
 import { createSubmitRun } from '../../../src/services/runs/submit-run.ts';
+import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 import { fakeWorkflows } from '../../support/run-workflows.ts';
@@ -18,8 +20,11 @@ import { silentLogger } from '../registry/registry-bench.ts';
 
 const { db } = useDatabase();
 const pipelines = createPipelineService(db, { vet: async () => null });
+const short = { duration_ms: 10, success_count: 9 };
+const fleet = { instances: [anInstance('only', short)], priorMs: 1 };
 const submitRun = createSubmitRun({
   db,
+  decideDispatch: createDecideDispatch({ of: () => fleet }),
   ownMedia: createOwnMedia(db),
   mostOpenRuns: 1_000,
   definitions: createKnownDefinitions({ db, pipelines }),
@@ -127,6 +132,24 @@ test('a start from what was written tells the same as one from the row', async (
   await delivery.settled();
   expect(inputs).toHaveLength(2);
   expect(inputs[1]).toEqual(inputs[0]);
+  expect(inputs[0]?.plan.steps).toMatchObject([{ id: 'a', inline: true }]);
+});
+
+test('a run keeps what was decided when it was taken; the next one is decided anew', async () => {
+  const { run, start } = await submitted();
+  const decided = { capability: 'x', how: 'inline', code: 'short', calls: 9, p90_ms: 10 };
+  expect(run.dispatch).toEqual([expect.objectContaining(decided)]);
+  fleet.instances = [anInstance('only', { ...short, duration_ms: 500 })];
+  const { run: second, start: next } = await submitted();
+  fleet.instances = [anInstance('only', short)];
+  expect([run.steps[0]?.inline, second.steps[0]?.inline]).toEqual([true, undefined]);
+  expect(
+    await db('run').whereIn('run_id', [run.run_id, second.run_id]).orderBy('run_id').select('dispatch'),
+  ).toEqual([
+    { dispatch: [decided] },
+    { dispatch: [{ ...decided, how: 'queued', code: 'slow', p90_ms: 500 }] },
+  ]);
+  expect([start.dispatch, next.dispatch.map(({ how }) => how)]).toEqual([[decided], ['queued']]);
 });
 
 test.each([

@@ -14,6 +14,7 @@ import { newId } from '../../../src/services/ids.ts';
 import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
+import { createDecideDispatch } from '../../../src/services/runs/decide-dispatch.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
 import { createSubmitOriginatedRun } from '../../../src/services/runs/submit-originated-run.ts';
 import { createSubmitScheduledRun } from '../../../src/services/schedules/submit-scheduled-run.ts';
@@ -26,6 +27,7 @@ const submit = createSubmitScheduledRun({
   db,
   createRun: createSubmitOriginatedRun({
     db,
+    decideDispatch: createDecideDispatch({ of: () => ({ instances: [], priorMs: 1 }) }),
     ownMedia: createOwnMedia(db),
     mostOpenRuns: 3,
     definitions: createKnownDefinitions({ db, pipelines: createPipelineService(db) }),

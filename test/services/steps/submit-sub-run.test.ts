@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
+import { createDecideDispatch } from '../../../src/services/runs/decide-dispatch.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
 import { createSubmitSubRun, type SubRunOrder } from '../../../src/services/steps/submit-sub-run.ts';
+import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';
 
@@ -39,7 +41,9 @@ function submit(order: Partial<SubRunOrder> = {}) {
   const definitions = createKnownDefinitions({ db, pipelines });
   const ownMedia = createOwnMedia(db);
   const { checkForRun } = pipelines;
-  return createSubmitSubRun({ db, definitions, ownMedia, checkForRun, mostOpenRuns: 1 })({
+  const instances = [aSnapshot('only', { duration_ms: 10, success_count: 9 })];
+  const decideDispatch = createDecideDispatch({ of: () => ({ instances, priorMs: 1 }) });
+  return createSubmitSubRun({ db, definitions, ownMedia, checkForRun, decideDispatch, mostOpenRuns: 1 })({
     parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
     project_id: parent.project_id,
     reference: 'below@1',
@@ -68,6 +72,7 @@ describe('a step that starts a run', () => {
         run_id,
         state: 'queued',
         version: '1',
+        dispatch: [{ capability: 'x', how: 'inline', code: 'short' }],
         priority: 'interactive',
         depth: 1,
         parent_step_id: 'a',

@@ -1,6 +1,6 @@
 /** That a step is one thing, and that its other keys say something about a thing of that kind. */
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
-import { defaultRetry } from '../../call/retry-policy.ts';
+import { dispatchWish, mostRedeliveries } from '../compile/step-settings.ts';
 import { type StepKind, stepKindOf } from '../step-kind.ts';
 import type { DefinitionFinding } from './finding.ts';
 
@@ -32,12 +32,12 @@ const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   allow_output: ['call'],
 };
 
-export function checkKinds({ steps, defaults = {} }: PipelineDefinition): DefinitionFinding[] {
-  return steps.flatMap((step, index) => {
+export function checkKinds(definition: PipelineDefinition): DefinitionFinding[] {
+  return definition.steps.flatMap((step, index) => {
     const pointer = `/steps/${index}`;
     const seen = kindKeys.filter((key) => step[key] !== undefined);
     if (seen.length !== 1) return [wrongKind(seen, pointer)];
-    return [...checkKeys(step, pointer), ...checkDispatch(step, defaults.retry?.max, pointer)];
+    return [...checkKeys(step, pointer), ...checkDispatch(definition, step, pointer)];
   });
 }
 
@@ -70,12 +70,13 @@ function checkKeys(step: StepDefinition, pointer: string): DefinitionFinding[] {
 
 /** A step without a queue in between is executed again when its worker is lost. */
 function checkDispatch(
-  { dispatch, retry = {} }: StepDefinition,
-  defaultMax: number | undefined,
+  definition: PipelineDefinition,
+  step: StepDefinition,
   pointer: string,
 ): DefinitionFinding[] {
-  const max = retry.max ?? defaultMax ?? defaultRetry.max;
-  if (dispatch !== 'inline' || max > 0) return [];
+  if (dispatchWish(definition, step) !== 'inline' || stepKindOf(step) !== 'call') return [];
+  if (mostRedeliveries(definition, step) > 0) return [];
   const message = 'an inline step may be delivered again, but retry.max is 0; use dispatch: queued';
-  return [{ severity: 'error', code: 'dispatch_conflict', pointer: `${pointer}/dispatch`, message }];
+  const place = step.dispatch === undefined ? pointer : `${pointer}/dispatch`;
+  return [{ severity: 'error', code: 'dispatch_conflict', pointer: place, message }];
 }

@@ -71,6 +71,18 @@ test('what is delivered at most once is not dispatched inline', () => {
   const defaults = { retry: { max: 0 } };
   const definition = aDefinition({ defaults, steps: [{ id: 'x', ...inline }] });
   expect(checkDefinition(definition, { knownCapabilities: null, strict: false })).toMatchObject(conflict);
+  expect(findingsOf({ ...kinds.capability, dispatch: 'auto', retry: { max: 0 } })).toEqual([]);
+  const once = { ...kinds.capability, retry: { max: 0 } };
+  const steps: StepDefinition[] = [
+    { id: 'a', ...once },
+    { id: 'b', ...once, dispatch: 'queued' },
+    { id: 'c', ...kinds.wait },
+    { id: 'd', ...kinds.capability },
+  ];
+  const all = aDefinition({ defaults: { dispatch: 'inline' }, steps });
+  expect(checkDefinition(all, { knownCapabilities: null, strict: false })).toEqual([
+    expect.objectContaining({ code: 'dispatch_conflict', pointer: '/steps/0' }),
+  ]);
 });
 
 test('a condition on other steps needs some, and failures that the run survives', () => {

@@ -1,0 +1,87 @@
+/**
+ * How the steps of a run are carried out. A step that leaves it open shares the decision that was made at submission
+ * for its route; one that may be delivered once only is always queued, because a worker that is lost with a step inline
+ * leaves it to be delivered again.
+ */
+import type { DecidedRoute, DispatchChoice, DispatchRoute, StepDispatch } from '../../contracts/dispatch.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import { dispatchWish, mostRedeliveries } from '../definition/compile/step-settings.ts';
+import { capabilityOf, stepKindOf } from '../definition/step-kind.ts';
+import { fewestKnownCalls, mostShortMs } from '../routing/choose-dispatch.ts';
+
+/** So many routes of a definition are decided, so that a run's row stays small; steps with others are queued. */
+const mostRoutes = 200;
+
+const undecided: DispatchChoice = { how: 'queued', code: 'unknown' };
+
+function nameRoute({ capability, capability_version, tags }: DispatchRoute): string {
+  return capability_version === undefined && tags === undefined
+    ? capability
+    : JSON.stringify([capability, capability_version, tags]);
+}
+
+function routeOf(step: StepDefinition): DispatchRoute {
+  const { capability_version, tags } = step;
+  return {
+    capability: capabilityOf(step),
+    ...(capability_version === undefined ? {} : { capability_version }),
+    ...(tags === undefined ? {} : { tags }),
+  };
+}
+
+/** What the definition says by itself: null = nobody is called; auto = it depends on the route. */
+function readWish(definition: PipelineDefinition, step: StepDefinition): DispatchChoice | 'auto' | null {
+  if (stepKindOf(step) !== 'call') return null;
+  const wish = dispatchWish(definition, step);
+  if (wish !== 'auto') return { how: wish, code: 'asked' };
+  return mostRedeliveries(definition, step) === 0 ? { how: 'queued', code: 'at_most_once' } : 'auto';
+}
+
+/** What is to be decided at each submission, each route once. */
+export function listOpenRoutes(definition: PipelineDefinition): readonly DispatchRoute[] {
+  const routes = new Map<string, DispatchRoute>();
+  for (const step of definition.steps) {
+    if (routes.size === mostRoutes) break;
+    if (readWish(definition, step) !== 'auto') continue;
+    const route = routeOf(step);
+    routes.set(nameRoute(route), route);
+  }
+  return [...routes.values()];
+}
+
+/** @returns null for a step that calls nobody */
+export function createDispatchOf(
+  definition: PipelineDefinition,
+  decided: readonly DecidedRoute[],
+): (step: StepDefinition) => DispatchChoice | null {
+  const byRoute = new Map(
+    decided.map(({ capability, capability_version, tags, ...choice }) => [
+      nameRoute({ capability, capability_version, tags }),
+      choice,
+    ]),
+  );
+  return (step) => {
+    const choice = readWish(definition, step);
+    return choice === 'auto' ? (byRoute.get(nameRoute(routeOf(step))) ?? undecided) : choice;
+  };
+}
+
+function explain({ code, p90_ms = 0, calls = 0 }: DispatchChoice): string {
+  switch (code) {
+    case 'short':
+      return `9 of 10 calls take at most ${p90_ms} ms, as far as ${calls} calls show; up to ${mostShortMs} ms is short`;
+    case 'slow':
+      return `9 of 10 calls take up to ${p90_ms} ms; up to ${mostShortMs} ms is short`;
+    case 'unknown':
+      return `${calls} calls are known that its instances have answered; ${fewestKnownCalls} are needed to tell whether it is short`;
+    case 'asked':
+      return 'the definition says so';
+    case 'at_most_once':
+      return 'retry.max is 0, and what is not queued may be delivered again';
+  }
+}
+
+/** For people too. */
+export function explainDispatch<Choice extends DispatchChoice>(choice: Choice): Choice & StepDispatch {
+  return { ...choice, message: explain(choice) };
+}

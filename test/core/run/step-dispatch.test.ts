@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { DecidedRoute } from '../../../src/contracts/dispatch.ts';
+import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { planRun } from '../../../src/core/run/plan-run.ts';
+import { createDispatchOf, explainDispatch, listOpenRoutes } from '../../../src/core/run/step-dispatch.ts';
+
+type Defaults = NonNullable<PipelineDefinition['defaults']>;
+
+function aPipeline(steps: readonly Omit<StepDefinition, 'id'>[], defaults?: Defaults): PipelineDefinition {
+  return {
+    pipeline: 'p',
+    version: '1',
+    steps: steps.map((step, index) => ({ id: `s${index}`, ...step })),
+    ...(defaults === undefined ? {} : { defaults }),
+  };
+}
+function inlineOf(definition: PipelineDefinition, dispatch: readonly DecidedRoute[]): boolean[] {
+  return planRun(definition, { dispatch }).steps.map(({ inline = false }) => inline);
+}
+function shortOf(definition: PipelineDefinition): DecidedRoute[] {
+  return listOpenRoutes(definition).map((route) => ({ ...route, how: 'inline', code: 'short', calls: 9 }));
+}
+
+describe('what a run decides', () => {
+  it('is one thing for all steps that ask for the same instances', () => {
+    const definition = aPipeline([
+      { capability: 'x' },
+      { capability: 'x', for_each: { items: [1, 2] }, when: 'true' },
+      { capability: 'x', tags: ['local'] },
+      { capability: 'x', tags: ['local'], input: { n: 1 } },
+      { capability: 'x', capability_version: '^1' },
+      { capability: 'y', run_if: 'all_done', depends_on: ['s0'] },
+    ]);
+    expect(listOpenRoutes(definition)).toEqual([
+      { capability: 'x' },
+      { capability: 'x', tags: ['local'] },
+      { capability: 'x', capability_version: '^1' },
+      { capability: 'y' },
+    ]);
+    const [first, tagged, ...others] = shortOf(definition);
+    const decided = [first, tagged && { ...tagged, how: 'queued' as const }, ...others];
+    expect(
+      inlineOf(
+        definition,
+        decided.flatMap((route) => route ?? []),
+      ),
+    ).toEqual([...[true, true, false, false, true, true]]);
+  });
+
+  it('is nothing about what is no call, what may be delivered once only, and what says so itself', () => {
+    const definition = aPipeline(
+      [
+        { wait: '1s' },
+        { review: { title: 'ok?' } },
+        { pipeline: 'other@1' },
+        { capability: 'x', retry: { max: 0 } },
+        { capability: 'x', dispatch: 'inline' },
+        { capability: 'x', dispatch: 'queued' },
+        { capability: 'x', dispatch: 'auto' },
+        { capability: 'x' },
+      ],
+      { dispatch: 'queued' },
+    );
+    expect(listOpenRoutes(definition)).toEqual([{ capability: 'x' }]);
+    const decided = shortOf(definition);
+    expect(inlineOf(definition, decided)).toEqual([false, false, false, false, true, false, true, false]);
+    const dispatchOf = createDispatchOf(definition, decided);
+    expect(definition.steps.map((step) => dispatchOf(step)?.code ?? null)).toEqual([
+      ...[null, null, null, 'asked', 'asked', 'asked', 'short', 'asked'],
+    ]);
+    const open = aPipeline([{ capability: 'x', dispatch: 'auto' }, { capability: 'x' }], {
+      retry: { max: 0 },
+    });
+    expect(listOpenRoutes(open)).toEqual([]);
+    expect(createDispatchOf(open, [])(open.steps[1] as StepDefinition)).toEqual({
+      how: 'queued',
+      code: 'at_most_once',
+    });
+  });
+
+  it('leaves in the queue what it did not decide', () => {
+    const definition = aPipeline(Array.from({ length: 300 }, (_, n) => ({ capability: `x${n}` })));
+    expect(listOpenRoutes(definition)).toHaveLength(200);
+    expect(inlineOf(definition, shortOf(definition)).filter((inline) => inline)).toHaveLength(200);
+    expect(inlineOf(definition, [])).not.toContain(true);
+  });
+
+  it('says what it saw and what would have been enough', () => {
+    const { message } = explainDispatch({ how: 'queued', code: 'slow', calls: 12, p90_ms: 340.2 });
+    expect(message).toBe('9 of 10 calls take up to 340.2 ms; up to 100 ms is short');
+    expect(explainDispatch({ how: 'queued', code: 'unknown', calls: 3 }).message).toContain('3 calls');
+  });
+});
