@@ -25,7 +25,7 @@ function describePipeline(variant: Variant, shape: Shape) {
     steps: Array.from({ length: shape.steps }, (_, index) => ({
       id: `s${index}`,
       capability: capabilityName,
-      ...(variant === 'inline' ? { dispatch: 'inline' } : {}),
+      dispatch: variant,
       input: {
         n: shape.kind === 'parallel' || index === 0 ? index : `{{ steps.s${index - 1}.output.n }}`,
         text: '{{ job.text }}',

@@ -50,13 +50,18 @@ export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
         <GraphView nodes={nodes} edges={edges} critical={plan.critical_path.steps} />
       </div>
       <ul className="divide-y divide-line rounded-lg border border-line bg-surface text-sm">
-        {plan.steps.map(({ id, reason, happens }) => (
+        {plan.steps.map(({ id, reason, happens, dispatch }) => (
           <li key={id} className="flex flex-wrap gap-x-3 px-4 py-2">
             <span className="w-40 shrink-0 font-medium">{id}</span>
             <span className="min-w-0 flex-1 break-words text-muted">
               {happens === 'unknown' ? 'perhaps; ' : ''}
               {reason}
             </span>
+            {dispatch === undefined ? null : (
+              <span className="w-full break-words text-xs text-muted sm:pl-43">
+                {dispatch.how}: {dispatch.message}
+              </span>
+            )}
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Plan, PlannedStepView } from '../../contracts/plan.ts';
 import { formatDuration, formatUsd } from './amounts.ts';
+import { renderDispatch } from './dispatch-lines.ts';
 import type { Printer } from './print.ts';
 import type { Style } from './style.ts';
 import type { Column } from './table.ts';
@@ -12,6 +13,7 @@ const columns: readonly Column[] = [
   { header: 'HAPPENS' },
   { header: 'ITEMS', align: 'right' },
   { header: 'CHOSEN', shrinks: true },
+  { header: 'HOW' },
   { header: 'TIME', align: 'right' },
   { header: 'MIN', align: 'right' },
   { header: 'EXPECTED', align: 'right' },
@@ -25,19 +27,26 @@ function describeItems(items: PlannedStepView['items']): string {
 }
 
 function renderStep(step: PlannedStepView): string[] {
-  const { id, happens, items, chosen, cost_usd, duration_ms } = step;
+  const { id, happens, items, chosen, dispatch, cost_usd, duration_ms } = step;
   const what = step.capability ?? step.pipeline ?? (step.wait === undefined ? 'review' : `wait ${step.wait}`);
   const name = [id, what, happensWords[happens], describeItems(items)];
-  if (happens === 'no') return [...name, '', '', '', '', ''];
+  if (happens === 'no') return [...name, '', '', '', '', '', ''];
   const { min, expected, worst } = cost_usd;
   const nobody = step.capability === undefined ? '' : 'nobody';
-  return [...name, chosen ?? nobody, formatDuration(duration_ms), ...[min, expected, worst].map(formatUsd)];
+  const call = [chosen ?? nobody, dispatch?.how ?? ''];
+  return [...name, ...call, formatDuration(duration_ms), ...[min, expected, worst].map(formatUsd)];
 }
 
 const colours = { error: 'red', warning: 'yellow', note: 'blue' } as const;
 
 function renderFinding({ severity, code, pointer, message }: Finding, style: Style): string {
   return `${style[colours[severity]](severity)} ${code} ${message}${pointer === '' ? '' : ` (at ${pointer})`}`;
+}
+
+function dispatchOf({ capability, dispatch, happens }: PlannedStepView) {
+  return capability === undefined || dispatch === undefined || happens === 'no'
+    ? []
+    : [{ capability, ...dispatch }];
 }
 
 export function showPlan(plan: Plan, print: Printer): void {
@@ -53,6 +62,7 @@ export function showPlan(plan: Plan, print: Printer): void {
   print.line(
     `time: about ${formatDuration(duration_ms)}${steps.length === 0 ? '' : `: ${steps.join(' → ')}`}`,
   );
+  print.lines(renderDispatch(plan.steps.flatMap(dispatchOf)).map((line) => print.style.dim(line)));
   if (missing.length > 0) print.line(`nobody has registered: ${missing.join(', ')}`);
   print.lines(findings.map((finding) => renderFinding(finding, print.style)));
 }

@@ -72,6 +72,7 @@ export function renderStepDetail(step: StepDetail, layout: StepLayout): string[]
   return [
     head.join('  '),
     ...(step.depends_on.length === 0 ? [] : [`after ${step.depends_on.join(', ')}`]),
+    ...(step.dispatch === undefined ? [] : [style.dim(`${step.dispatch.how}: ${step.dispatch.message}`)]),
     ...(step.error === undefined ? [] : [`${style.red(step.error.code)}: ${step.error.message}`]),
     ...(details === undefined || details === null ? [] : indentJson(details)),
     ...renderLinks(step),

@@ -1,11 +1,12 @@
 /** Prints a run as it stands. */
 import type { Run } from '../../contracts/run.ts';
 import type { Session } from '../client/session.ts';
+import { renderDispatch } from '../render/dispatch-lines.ts';
 import { renderOutcome } from './outcome.ts';
 import { renderRunHead, renderSteps } from './run-table.ts';
 
-/** Where the run comes from, if not from a plain start. */
-function renderOrigin({ parent, rerun_of, schedule_id, labels }: Run): string[] {
+/** Where the run comes from, if not from a plain start, and what was decided for it. */
+function renderOrigin({ parent, rerun_of, schedule_id, labels, dispatch = [] }: Run): string[] {
   return [
     ...(parent === undefined
       ? []
@@ -19,6 +20,7 @@ function renderOrigin({ parent, rerun_of, schedule_id, labels }: Run): string[] 
             .map(([name, value]) => `${name}=${value}`)
             .join(', ')}`,
         ]),
+    ...renderDispatch(dispatch),
   ];
 }
 

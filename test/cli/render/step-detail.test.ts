@@ -27,3 +27,8 @@ it.each<[StepDetail['next_cursor'], boolean]>([
   const paged = next_cursor === undefined ? step : { ...step, next_cursor };
   expect(renderStepDetail(paged, layout).includes(more)).toBe(isSaid);
 });
+
+it('says how it was carried out, and why', () => {
+  const dispatch = { how: 'queued', code: 'slow', message: 'its calls take long' } as const;
+  expect(renderStepDetail({ ...step, dispatch }, layout)).toContain('queued: its calls take long');
+});

@@ -23,6 +23,10 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
           ['started', step.started_at === null ? null : formatExact(step.started_at)],
           ['took', took],
           ['instance', step.endpoint ?? null],
+          [
+            'carried out',
+            step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`,
+          ],
           ['after', step.depends_on.length === 0 ? null : step.depends_on.join(', ')],
           ['run below', step.sub_run_id === undefined ? null : <RunLink key="run" id={step.sub_run_id} />],
           ['result of', step.reused_from === undefined ? null : <RunLink key="from" id={step.reused_from} />],
