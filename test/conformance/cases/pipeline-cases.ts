@@ -80,6 +80,12 @@ export const pipelineCases: readonly ConformanceCase[] = [
       expected: { outcome: 'failed', error: 'step_failed', calls: { x: 1 } },
     },
   ),
+  unhappy(
+    'pipeline.defaults',
+    'a step that may be delivered once only cannot take dispatch: inline from them',
+    { steps: [{ id: 'a', capability: 'x', retry: { max: 0 } }], defaults: { dispatch: 'inline' } },
+    refused('dispatch_conflict', '/steps/0'),
+  ),
   happy(
     'pipeline.budget_ceiling_usd',
     'calls happen while the ceiling of the run has room',

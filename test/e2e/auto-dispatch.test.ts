@@ -1,0 +1,73 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Plan } from '../../src/contracts/plan.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { type Instance, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { connectTestEnvironment } from '../support/temporal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const capability = 'says-nothing';
+let capstan: SharedCapstan;
+let instance: Instance;
+let db: Db;
+let temporal: TestWorkflowEnvironment;
+beforeAll(async () => {
+  capstan = await shareCapstan();
+  db = connectDatabase(capstan.databaseUrl, 1);
+  instance = await startInstance(capstan, { name: capability });
+  temporal = await connectTestEnvironment();
+});
+afterAll(async () => {
+  await temporal?.teardown();
+  await db?.destroy();
+  await instance?.stop();
+  await leaveCapstan();
+});
+
+const steps = ['a', 'b', 'c', 'd', 'e'].map((id, at, ids) => ({
+  id,
+  capability,
+  input: { id, before: at === 0 ? null : `{{ steps.${ids[at - 1]}.output.id }}` },
+}));
+const results = { e: { id: 'e', before: 'd' } };
+
+async function ran(): Promise<Run> {
+  return capstan.ended((await capstan.submit(steps)).run_id);
+}
+
+/** Steps that went through the queue. */
+async function countQueued(run: Run): Promise<number> {
+  const handle = temporal.client.workflow.getHandle(runWorkflowId(run));
+  const { events } = await handle.fetchHistory();
+  return (events ?? []).filter((event) => event.activityTaskScheduledEventAttributes != null).length;
+}
+
+/** The server sees what the database says of the instance. */
+async function untilDecided(code: 'short' | 'slow'): Promise<void> {
+  const plan = { definition: { pipeline: 'p', version: '1', steps: [{ id: 'a', capability }] } };
+  await waitFor(`the capability to be ${code}`, async () => {
+    const { body } = await capstan.request<Plan>('POST', '/v1/plan', plan);
+    return body.steps[0]?.dispatch?.code === code;
+  });
+}
+
+test('steps that say nothing go through the queue, then no more, and again when they have become slow', async () => {
+  const first = await ran();
+  expect([first.dispatch?.[0]?.code, await countQueued(first)]).toEqual(['unknown', 5]);
+  // However slow the machine of the test is.
+  await db('instance').where({ name: capability }).update({ duration_ms: 5, deviation_ms: 1 });
+  await untilDecided('short');
+  const second = await ran();
+  expect(second.dispatch?.[0]?.code).toBe('short');
+  expect(await countQueued(second)).toBeLessThan(steps.length); // none, unless the machine is slow
+  await db('instance').where({ name: capability }).update({ duration_ms: 5_000 });
+  await untilDecided('slow');
+  const third = await ran();
+  expect([third.dispatch?.[0]?.code, await countQueued(third)]).toEqual(['slow', 5]);
+  for (const { state, output } of [first, second, third]) {
+    expect({ state, output }).toEqual({ state: 'succeeded', output: results });
+  }
+});
