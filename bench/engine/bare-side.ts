@@ -22,7 +22,6 @@ export function createBareSide(client: Client, taskQueue: string): Side {
   return {
     name: 'bare',
     parts: ['Temporal', 'capability', 'bare worker'],
-    takes: () => true,
     run,
     time: async (shape, text) => {
       const startedAt = Date.now();
@@ -31,6 +30,6 @@ export function createBareSide(client: Client, taskQueue: string): Side {
       return (closeTime?.getTime() ?? Number.NaN) - startedAt;
     },
     countHistory: async () => (await describe()).historyLength,
-    follow: null,
+    capstan: null,
   };
 }

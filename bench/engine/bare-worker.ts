@@ -6,8 +6,9 @@ import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { Agent } from 'undici';
 import { readConfig } from '../../src/config.ts';
 import { createBareActivities } from './bare-activities.ts';
+import type { Endpoints } from './capabilities.ts';
 
-const [endpoint = ''] = process.argv.slice(2);
+const [endpoints = ''] = process.argv.slice(2);
 const config = readConfig(process.env);
 Runtime.install({ shutdownSignals: [] });
 const { connectionOptions, namespace = 'default' } = loadClientConnectConfig();
@@ -18,7 +19,7 @@ const worker = await Worker.create({
   namespace,
   taskQueue: config.TASK_QUEUE,
   workflowsPath: fileURLToPath(new URL(`./bare-workflow${extname(import.meta.url)}`, import.meta.url)),
-  activities: createBareActivities(agent, endpoint),
+  activities: createBareActivities(agent, JSON.parse(endpoints) as Endpoints),
   maxConcurrentActivityTaskExecutions: config.ACTIVITY_SLOTS,
 });
 process.on('SIGTERM', () => worker.shutdown());

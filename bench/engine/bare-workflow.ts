@@ -3,13 +3,15 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { BareActivities, StepInput } from './bare-activities.ts';
 import type { Shape } from './shapes.ts';
 
-const { callCapability } = proxyActivities<BareActivities>({ startToCloseTimeout: '5 minutes' });
+const activities = proxyActivities<BareActivities>({ startToCloseTimeout: '5 minutes' });
 
-export async function bareRun({ kind, steps }: Shape, text: string): Promise<StepInput | StepInput[]> {
+export async function bareRun(shape: Shape, text: string): Promise<StepInput | StepInput[]> {
+  const { kind, steps } = shape;
+  const call = shape.capability === 'slow' ? activities.callSlowCapability : activities.callCapability;
   if (kind === 'parallel') {
-    return Promise.all(Array.from({ length: steps }, (_, n) => callCapability({ n, text })));
+    return Promise.all(Array.from({ length: steps }, (_, n) => call({ n, text })));
   }
-  let last = await callCapability({ n: 0, text });
-  for (let step = 1; step < steps; step++) last = await callCapability({ n: last.n, text });
+  let last = await call({ n: 0, text });
+  for (let step = 1; step < steps; step++) last = await call({ n: last.n, text });
   return last;
 }

@@ -1,27 +1,34 @@
 /**
- * The capability that all sides call: it answers its input at once. It remembers by text when it was first called
- * and how often, until `GET /tally` takes it.
+ * The capabilities that all sides call: each answers its input, at once or after a while. They remember by text when it
+ * was first called and how often, until `GET /tally` takes it.
  */
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type BenchCapability, capabilities, capabilityKeys, costModelOf } from './capabilities.ts';
 import { readClock } from './clock.ts';
 import type { Calls } from './tally.ts';
 
-const [name = '', port = ''] = process.argv.slice(2);
 const version = '1.0.0';
 const schema = {
   type: 'object',
   required: ['n', 'text'],
   properties: { n: { type: 'integer' }, text: { type: 'string' } },
 };
-const spec = {
-  name,
-  version,
-  description: 'answers its input',
-  input: schema,
-  output: schema,
-  cost_model: { type: 'free', rate_usd: 0 },
-};
 const calls = new Map<string, Calls>();
+
+function describe(capability: BenchCapability): string {
+  const { name, isDeterministic: deterministic } = capability;
+  const description = 'answers its input';
+  const cost_model = costModelOf(capability);
+  return JSON.stringify({
+    name,
+    version,
+    description,
+    input: schema,
+    output: schema,
+    cost_model,
+    deterministic,
+  });
+}
 
 function countCall(body: string, at: number): void {
   const text = /"text":"([^"]*)"/.exec(body)?.[1] ?? '';
@@ -35,29 +42,39 @@ function takeTally(): string {
   return tally;
 }
 
-const server = createServer((request, response) => {
+function answer(response: ServerResponse, body: string): void {
+  const length = Buffer.byteLength(body);
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': length });
+  response.end(body);
+}
+
+function execute(request: IncomingMessage, response: ServerResponse, waitMs: number): void {
   const at = readClock();
-  const answer = (body: string): void => {
-    response.writeHead(200, {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-    });
-    response.end(body);
-  };
-  if (request.url === '/spec') return answer(JSON.stringify(spec));
-  if (request.url === '/tally') return answer(takeTally());
-  if (request.url === '/health') {
-    return answer(JSON.stringify({ status: 'ok', name, version, uptime_ms: process.uptime() * 1_000 }));
-  }
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     const body = Buffer.concat(chunks).toString();
     // Before the answer: whoever has seen the end of a run finds all its calls counted.
     countCall(body, at);
-    answer(`{"ok":true,"output":${body}}`);
+    const end = (): void => answer(response, `{"ok":true,"output":${body}}`);
+    if (waitMs === 0) end();
+    else setTimeout(end, waitMs);
   });
-});
-server.keepAliveTimeout = 60_000;
-server.listen(Number(port), '127.0.0.1');
+}
+
+function serve(capability: BenchCapability, port: number): void {
+  const spec = describe(capability);
+  const server = createServer((request, response) => {
+    if (request.url === '/spec') return answer(response, spec);
+    if (request.url === '/tally') return answer(response, takeTally());
+    if (request.url !== '/health') return execute(request, response, capability.waitMs);
+    const uptime_ms = process.uptime() * 1_000;
+    return answer(response, JSON.stringify({ status: 'ok', name: capability.name, version, uptime_ms }));
+  });
+  server.keepAliveTimeout = 60_000;
+  server.listen(port, '127.0.0.1');
+}
+
+const ports = process.argv.slice(2).map(Number);
+for (const [index, key] of capabilityKeys.entries()) serve(capabilities[key], ports[index] ?? 0);
 process.on('SIGTERM', () => process.exit(0));

@@ -1,21 +1,24 @@
 /**
  * Submits runs over HTTP and waits for their end in the database. The end is the run's own `finished_at`: what a
- * user is told, written before the workflow closes. Two sides of each checkout: steps through the task queue, and inline ones.
+ * user is told, written before the workflow closes. Two sides of each checkout: pipelines that set nothing, and such
+ * as ask for the task queue.
  */
 import type { Client } from '@temporalio/client';
 import { findRunWorkflow } from '../shared/run-workflow-id.ts';
-import { capabilityName } from './capability-process.ts';
+import { capabilities } from './capabilities.ts';
 import type { CapstanApi } from './capstan-api.ts';
 import { checkResult } from './check-result.ts';
 import { followRun } from './event-delays.ts';
+import { createKept } from './kept-results.ts';
+import { awaitKnown, tellDispatch } from './planned-dispatch.ts';
 import type { RunEnds } from './run-ends.ts';
-import { dispatchShape, latencyShapes, loadShape, makeText, type Shape } from './shapes.ts';
-import type { Side, SideName } from './side.ts';
+import { dispatchShape, latencyShapes, makeText, type Shape, slowShape } from './shapes.ts';
+import type { CapstanWork, Side, SideName } from './side.ts';
 
-export type Variant = 'queued' | 'inline';
+export type Variant = 'unset' | 'queued';
 
-function pipelineName(variant: Variant, { kind, steps }: Shape): string {
-  return `bench-${variant}-${kind}-${steps}`;
+function pipelineName(variant: Variant, { kind, steps, capability }: Shape): string {
+  return `bench-${variant}-${capability}-${kind}-${steps}`;
 }
 
 function describePipeline(variant: Variant, shape: Shape) {
@@ -24,8 +27,8 @@ function describePipeline(variant: Variant, shape: Shape) {
     version: '1.0.0',
     steps: Array.from({ length: shape.steps }, (_, index) => ({
       id: `s${index}`,
-      capability: capabilityName,
-      dispatch: variant,
+      capability: capabilities[shape.capability].name,
+      ...(variant === 'queued' ? { dispatch: 'queued' } : {}),
       input: {
         n: shape.kind === 'parallel' || index === 0 ? index : `{{ steps.s${index - 1}.output.n }}`,
         text: '{{ job.text }}',
@@ -41,16 +44,6 @@ function toResult({ kind, steps }: Shape, output: Readonly<Record<string, unknow
     : output?.[`s${steps - 1}`];
 }
 
-/** @returns the run's id */
-async function startRun(
-  { post }: CapstanApi,
-  shape: Shape,
-  { variant, text }: { readonly variant: Variant; readonly text: string },
-): Promise<string> {
-  const { run_id = '' } = await post('/v1/runs', { pipeline: pipelineName(variant, shape), job: { text } });
-  return run_id;
-}
-
 interface CapstanContext {
   readonly name: SideName;
   readonly variant: Variant;
@@ -59,31 +52,55 @@ interface CapstanContext {
   readonly api: CapstanApi;
   readonly client: Client;
   readonly ends: RunEnds;
+  /** Where the tally is. */
+  readonly endpoint: string;
 }
 
-/** Stores the pipelines. Steps are inline only where one comes after the other. */
+/** @returns the run's id */
+async function startRun({ api, variant }: CapstanContext, shape: Shape, text: string): Promise<string> {
+  const body = { pipeline: pipelineName(variant, shape), job: { text } };
+  const { run_id } = await api.post<{ run_id: string }>('/v1/runs', body);
+  return run_id;
+}
+
+/** Nine calls say enough of a capability. */
+const firstRuns = 3;
+
+async function createWork(context: CapstanContext, run: Side['run']): Promise<CapstanWork> {
+  const { api, variant } = context;
+  return {
+    learn: async () => {
+      for (const shape of [dispatchShape, slowShape]) {
+        for (let count = 0; count < firstRuns; count++) await run(shape, makeText());
+        await awaitKnown(api, pipelineName(variant, shape));
+      }
+    },
+    follow: async () => followRun(api, await startRun(context, dispatchShape, makeText())),
+    tellDispatch: () => tellDispatch(api, pipelineName(variant, dispatchShape)),
+    measureKept: variant === 'unset' ? await createKept(context) : null,
+  };
+}
+
+/** Stores the pipelines. */
 export async function createCapstanSide(context: CapstanContext): Promise<Side> {
   const { name, variant, processes, api, client, ends } = context;
-  const takes = ({ kind }: Shape) => variant === 'queued' || kind === 'sequential';
-  for (const shape of [...latencyShapes, loadShape].filter(takes)) {
-    await api.post('/v1/pipelines', describePipeline(variant, shape));
-  }
+  for (const shape of latencyShapes) await api.post('/v1/pipelines', describePipeline(variant, shape));
   let last = { runId: '', projectId: '', pipeline: '' };
 
   const finish = async (shape: Shape, text: string): Promise<number> => {
-    const runId = await startRun(api, shape, { variant, text });
+    const runId = await startRun(context, shape, text);
     const { projectId, pipeline, state, finishedAtMs, output } = await ends.wait(runId);
     if (state !== 'succeeded') throw new Error(`run ${runId} has ${state}`);
     checkResult(shape, text, toResult(shape, output));
     last = { runId, projectId, pipeline };
     return finishedAtMs;
   };
+  const run: Side['run'] = async (shape, text) => void (await finish(shape, text));
 
   return {
     name,
     parts: ['Temporal', 'Postgres', 'capability', ...processes],
-    takes,
-    run: async (shape, text) => void (await finish(shape, text)),
+    run,
     time: async (shape, text) => {
       const startedAt = Date.now();
       return (await finish(shape, text)) - startedAt;
@@ -92,9 +109,6 @@ export async function createCapstanSide(context: CapstanContext): Promise<Side> 
       const workflow = client.workflow.getHandle(await findRunWorkflow(client, last));
       return (await workflow.describe()).historyLength;
     },
-    follow:
-      variant === 'inline'
-        ? null
-        : async () => followRun(api, await startRun(api, dispatchShape, { variant, text: makeText() })),
+    capstan: await createWork(context, run),
   };
 }

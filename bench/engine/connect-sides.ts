@@ -1,5 +1,6 @@
 import { Client, Connection } from '@temporalio/client';
 import { createBareSide } from './bare-side.ts';
+import type { Endpoints } from './capabilities.ts';
 import { connectCapstan } from './capstan-api.ts';
 import { createCapstanSide, type Variant } from './capstan-side.ts';
 import { createDbosSide } from './dbos-side.ts';
@@ -18,31 +19,31 @@ type Named = readonly (readonly [SideName, Variant])[];
 
 /** The sides of one checkout, which share its API and one connection to its database. */
 async function connectCheckout(
-  { client, endpoint }: { readonly client: Client; readonly endpoint: string },
+  { client, endpoints }: { readonly client: Client; readonly endpoints: Endpoints },
   { apiUrl, apiKey, databaseUrl, processes }: CapstanAddresses,
   named: Named,
 ): Promise<ConnectedSides> {
-  const api = await connectCapstan({ apiUrl, apiKey }, endpoint);
+  const api = await connectCapstan({ apiUrl, apiKey }, endpoints);
   const ends = await watchRunEnds(databaseUrl);
   const sides: Side[] = [];
-  for (const [name, variant] of named)
-    sides.push(await createCapstanSide({ name, variant, processes, api, client, ends }));
+  const shared = { processes, api, client, ends, endpoint: endpoints.echo };
+  for (const [name, variant] of named) sides.push(await createCapstanSide({ ...shared, name, variant }));
   return { sides, close: () => ends.close() };
 }
 
 const variants: Named = [
-  ['capstan', 'queued'],
-  ['inline', 'inline'],
+  ['capstan', 'unset'],
+  ['queued', 'queued'],
 ];
 const variantsBeside: Named = [
-  ['beside', 'queued'],
-  ['beside inline', 'inline'],
+  ['beside', 'unset'],
+  ['beside queued', 'queued'],
 ];
 
 export async function connectSides(stack: Stack, names: readonly SideName[]): Promise<ConnectedSides> {
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const client = new Client({ connection });
-  const to = { client, endpoint: stack.endpoint };
+  const to = { client, endpoints: stack.endpoints };
   const chosen = (all: Named): Named => all.filter(([name]) => names.includes(name));
   const own = await connectCheckout(to, stack.capstan, chosen(variants));
   const beside =

@@ -3,16 +3,17 @@ import { readConfig } from '../../src/config.ts';
 import { ensureRivals } from '../shared/ensure-rivals.ts';
 import type { Place } from '../shared/run-bench.ts';
 import { answersAt, describeProcess, findScript } from './bench-process.ts';
+import type { Endpoints } from './capabilities.ts';
 
 export interface DbosAddresses {
   readonly url: string;
   readonly databaseUrl: string;
 }
 
-/** DBOS makes its database itself. @param capstanUrl database of Capstan @param endpoint of the capability */
+/** DBOS makes its database itself. @param capstanUrl database of Capstan */
 export async function startDbos(
   { supervisor, dataDir, nextPort }: Place,
-  { capstanUrl, endpoint }: { readonly capstanUrl: string; readonly endpoint: string },
+  { capstanUrl, endpoints }: { readonly capstanUrl: string; readonly endpoints: Endpoints },
 ): Promise<DbosAddresses> {
   ensureRivals(['@dbos-inc/dbos-sdk']);
   const databaseUrl = Object.assign(new URL(capstanUrl), { pathname: '/dbos' }).href;
@@ -24,7 +25,13 @@ export async function startDbos(
       dataDir,
       name: 'DBOS application',
       env: { NODE_ENV: 'production' },
-      program: findScript('dbos-worker.mjs', endpoint, String(port), databaseUrl, String(DATABASE_POOL)),
+      program: findScript(
+        'dbos-worker.mjs',
+        JSON.stringify(endpoints),
+        String(port),
+        databaseUrl,
+        String(DATABASE_POOL),
+      ),
       isReady: () => answersAt(url),
     }),
   );

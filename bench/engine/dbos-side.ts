@@ -47,14 +47,13 @@ export async function createDbosSide({ url, databaseUrl }: DbosAddresses): Promi
   return {
     name: 'dbos',
     parts: ['Postgres', 'DBOS application', 'capability'],
-    takes: () => true,
     run: async (shape, text) => void (await run(shape, text)),
     time: async (shape, text) => {
       const startedAt = Date.now();
       return (await readEnd(await run(shape, text))) - startedAt;
     },
     countHistory: async () => null,
-    follow: null,
+    capstan: null,
     close: () => database.end(),
   };
 }

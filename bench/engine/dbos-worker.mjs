@@ -8,11 +8,13 @@ import { DBOS } from '@dbos-inc/dbos-sdk';
 import { Agent } from 'undici';
 import { createBareActivities } from './bare-activities.ts';
 
-const [endpoint, port, systemDatabaseUrl, poolSize] = process.argv.slice(2);
-const { callCapability } = createBareActivities(new Agent({ connections: 512, pipelining: 1 }), endpoint);
+const [endpoints, port, systemDatabaseUrl, poolSize] = process.argv.slice(2);
+const agent = new Agent({ connections: 512, pipelining: 1 });
+const activities = createBareActivities(agent, JSON.parse(endpoints));
 
 const run = DBOS.registerWorkflow(
-  async ({ kind, steps }, text) => {
+  async ({ kind, steps, capability }, text) => {
+    const callCapability = capability === 'slow' ? activities.callSlowCapability : activities.callCapability;
     const call = (step, n) => DBOS.runStep(() => callCapability({ n, text }), { name: `s${step}` });
     if (kind === 'parallel') return Promise.all(Array.from({ length: steps }, (_, n) => call(n, n)));
     let last = await call(0, 0);

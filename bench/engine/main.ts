@@ -42,7 +42,7 @@ async function measure(place: Place, { effort, names, beside }: Options): Promis
   const stack: Stack = await startStack(place, names, beside);
   const { sides, close } = await connectSides(stack, names);
   try {
-    return await measureAll({ sides, effort, endpoint: stack.endpoint, processes: stack.processes() });
+    return await measureAll({ sides, effort, endpoint: stack.endpoints.echo, processes: stack.processes() });
   } finally {
     await close();
   }

@@ -3,10 +3,10 @@
  * in these minutes hits all alike, and the ratio of one round is worth more than its times.
  */
 import { readClock } from './clock.ts';
+import type { KeptRound } from './kept-results.ts';
 import { readProcessorTime } from './processor-time.ts';
 import { dispatchShape, type Effort, latencyShapes, loadShape, makeText, type Shape } from './shapes.ts';
-import type { BySide, Side } from './side.ts';
-import { median } from './statistics.ts';
+import type { BySide, CapstanWork, Side } from './side.ts';
 import { findCalls, takeTally } from './tally.ts';
 
 export interface LoadRound {
@@ -16,30 +16,36 @@ export interface LoadRound {
 }
 
 export interface Round {
-  /** Milliseconds of one run by shape: the median of the round. */
-  readonly latency: Readonly<Record<string, BySide<number>>>;
+  /** Milliseconds of every run by shape. */
+  readonly latency: Readonly<Record<string, BySide<readonly number[]>>>;
   /** Milliseconds from the request to the first call that the capability gets, of every run. */
   readonly dispatch: BySide<readonly number[]>;
   readonly load: BySide<LoadRound>;
   /** Milliseconds of every event, of those that have a stream. */
   readonly eventDelays: BySide<readonly number[]>;
+  /** Of those that keep results. */
+  readonly kept: BySide<KeptRound>;
+  /** How steps were carried out in the end, and why, of those that choose. */
+  readonly dispatched: BySide<string>;
 }
 
 export interface Bench {
   readonly sides: readonly Side[];
   readonly effort: Effort;
-  /** Address of the capability. */
+  /** Where the tally is. */
   readonly endpoint: string;
   readonly processes: ReadonlyMap<string, number>;
 }
 
 async function bySide<Value>(
   sides: readonly Side[],
-  shape: Shape,
-  work: (side: Side) => Promise<Value>,
+  work: (side: Side) => Promise<Value | undefined> | undefined,
 ): Promise<BySide<Value>> {
   const values: Partial<Record<Side['name'], Value>> = {};
-  for (const side of sides) if (side.takes(shape)) values[side.name] = await work(side);
+  for (const side of sides) {
+    const value = await work(side);
+    if (value !== undefined) values[side.name] = value;
+  }
   return values;
 }
 
@@ -100,14 +106,9 @@ function mapSides<From, To>(values: BySide<From>, map: (value: From) => To): ByS
 }
 
 /** One run at a time. */
-async function followRuns(sides: readonly Side[], count: number): Promise<Round['eventDelays']> {
-  const delays: Partial<Record<Side['name'], readonly number[]>> = {};
-  for (const { name, follow } of sides) {
-    if (follow === null) continue;
-    const own: number[] = [];
-    for (let run = 0; run < count; run++) own.push(...(await follow()));
-    delays[name] = own;
-  }
+async function followRuns({ follow }: CapstanWork, count: number): Promise<readonly number[]> {
+  const delays: number[] = [];
+  for (let run = 0; run < count; run++) delays.push(...(await follow()));
   return delays;
 }
 
@@ -116,25 +117,34 @@ export async function measureRound(bench: Bench, number: number): Promise<Round>
   const { sides, effort } = bench;
   const first = number % sides.length;
   const order = [...sides.slice(first), ...sides.slice(0, first)];
-  const latency: Record<string, BySide<number>> = {};
+  const latency: Record<string, BySide<readonly number[]>> = {};
   let dispatch: Round['dispatch'] = {};
   for (const shape of latencyShapes) {
     const count = effort.runsPerShape(shape);
-    const runs = await bySide(order, shape, (side) => timeRuns(bench, side, { shape, count }));
-    latency[shape.name] = mapSides(runs, (timed) => median(timed.map(({ ms }) => ms)));
+    const runs = await bySide(order, (side) => timeRuns(bench, side, { shape, count }));
+    latency[shape.name] = mapSides(runs, (timed) => timed.map(({ ms }) => ms));
     if (shape === dispatchShape) {
       dispatch = mapSides(runs, (timed) => timed.map(({ dispatchMs }) => dispatchMs));
     }
   }
-  const load = await bySide(order, loadShape, (side) => loadRound(bench, side));
-  return { latency, dispatch, load, eventDelays: await followRuns(order, effort.followedRuns) };
+  return {
+    latency,
+    dispatch,
+    load: await bySide(order, (side) => loadRound(bench, side)),
+    eventDelays: await bySide(order, ({ capstan }) =>
+      capstan === null ? undefined : followRuns(capstan, effort.followedRuns),
+    ),
+    kept: await bySide(order, ({ capstan }) => capstan?.measureKept?.()),
+    dispatched: await bySide(order, ({ capstan }) => capstan?.tellDispatch()),
+  };
 }
 
-/** Fills caches, connections and compiled code, which no later run pays for. */
+/** Fills caches, connections and compiled code, which no later run pays for, once it is known what is called. */
 export async function warmUp(bench: Bench): Promise<void> {
+  for (const { capstan } of bench.sides) await capstan?.learn();
+  await takeTally(bench.endpoint);
   for (const side of bench.sides) {
-    const shapes = latencyShapes.filter((shape) => side.takes(shape));
-    for (const shape of shapes) await timeRuns(bench, side, { shape, count: 2 });
+    for (const shape of latencyShapes) await timeRuns(bench, side, { shape, count: 2 });
     await runUnderLoad(bench, side);
   }
 }

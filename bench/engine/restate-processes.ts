@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { ensureRivals } from '../shared/ensure-rivals.ts';
 import type { Place } from '../shared/run-bench.ts';
 import { answersAt, describeProcess, findScript } from './bench-process.ts';
+import type { Endpoints } from './capabilities.ts';
 
 export interface RestateAddresses {
   readonly ingressUrl: string;
@@ -26,14 +27,14 @@ function isListening(url: string): Promise<boolean> {
   });
 }
 
-async function startService({ supervisor, dataDir, nextPort }: Place, endpoint: string): Promise<string> {
+async function startService({ supervisor, dataDir, nextPort }: Place, endpoints: Endpoints): Promise<string> {
   const port = await nextPort();
   const url = `http://127.0.0.1:${port}`;
   await supervisor.start(
     describeProcess({
       dataDir,
       name: 'Restate service',
-      program: findScript('restate-service.mjs', endpoint, String(port)),
+      program: findScript('restate-service.mjs', JSON.stringify(endpoints), String(port)),
       env: { NODE_ENV: 'production', RESTATE_LOGGING: 'WARN' },
       isReady: () => isListening(url),
     }),
@@ -72,10 +73,9 @@ async function startServer({ supervisor, dataDir, nextPort }: Place): Promise<Re
   return addresses;
 }
 
-/** @param endpoint of the capability */
-export async function startRestate(place: Place, endpoint: string): Promise<RestateAddresses> {
+export async function startRestate(place: Place, endpoints: Endpoints): Promise<RestateAddresses> {
   const addresses = await startServer(place);
-  const uri = await startService(place, endpoint);
+  const uri = await startService(place, endpoints);
   const answer = await fetch(`${addresses.adminUrl}/deployments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

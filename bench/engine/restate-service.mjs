@@ -7,10 +7,12 @@ import { createEndpointHandler, RestatePromise, service } from '@restatedev/rest
 import { Agent } from 'undici';
 import { createBareActivities } from './bare-activities.ts';
 
-const [endpoint, port] = process.argv.slice(2);
-const { callCapability } = createBareActivities(new Agent({ connections: 512, pipelining: 1 }), endpoint);
+const [endpoints, port] = process.argv.slice(2);
+const agent = new Agent({ connections: 512, pipelining: 1 });
+const activities = createBareActivities(agent, JSON.parse(endpoints));
 
-async function run(context, { shape: { kind, steps }, text }) {
+async function run(context, { shape: { kind, steps, capability }, text }) {
+  const callCapability = capability === 'slow' ? activities.callSlowCapability : activities.callCapability;
   const call = (step, n) => context.run(`s${step}`, () => callCapability({ n, text }));
   if (kind === 'parallel') return RestatePromise.all(Array.from({ length: steps }, (_, n) => call(n, n)));
   let last = await call(0, 0);

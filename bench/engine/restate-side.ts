@@ -55,13 +55,12 @@ export function createRestateSide({ ingressUrl, adminUrl }: RestateAddresses): S
   return {
     name: 'restate',
     parts: ['Restate', 'Restate service', 'capability'],
-    takes: () => true,
     run: async (shape, text) => void (await run(shape, text)),
     time: async (shape, text) => {
       const startedAt = Date.now();
       return (await readEnd(adminUrl, await run(shape, text))) - startedAt;
     },
     countHistory: async () => null,
-    follow: null,
+    capstan: null,
   };
 }

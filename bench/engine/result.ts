@@ -1,7 +1,8 @@
 /** What the rounds say: medians, ratios, and whether the bars are met. */
 import { arch, cpus, platform } from 'node:os';
-import { type Bar, findLoadBar, findStepBar, isMet } from './bars.ts';
-import { compareCheckouts } from './compare-checkouts.ts';
+import { type Check, checkBars } from './bars.ts';
+import { compareCheckouts, compareWith, type Ratios, ratioOf, readFigure } from './figures.ts';
+import { equalItemCount, type KeptRound } from './kept-results.ts';
 import type { LoadRound, Round } from './measure.ts';
 import { latencyShapes } from './shapes.ts';
 import { type BySide, type SideName, sideNames } from './side.ts';
@@ -11,8 +12,6 @@ import { median, percentile99 } from './statistics.ts';
 export interface Figure {
   readonly value: number;
   readonly ratio: number;
-  readonly bar: Bar | null;
-  readonly passed: boolean | null;
 }
 
 export interface Comparison {
@@ -24,6 +23,15 @@ export interface Delays {
   readonly count: number;
   readonly p50_ms: number;
   readonly p99_ms: number;
+}
+
+/** Of steps whose results are kept; `usd` and `calls` of all runs in all rounds. */
+export interface Kept {
+  readonly step_ms: number;
+  readonly usd: number;
+  readonly calls: number;
+  /** A list of so many, each time with another text. */
+  readonly equal_items: { readonly count: number; readonly ms: number; readonly most_calls: number };
 }
 
 export interface BenchResult {
@@ -40,9 +48,16 @@ export interface BenchResult {
   /** From an event's row to its arrival on an open stream. */
   readonly event_delay: BySide<Delays>;
   readonly history_events: BySide<number | null>;
+  /** Empty where the API keeps no results. */
+  readonly kept: BySide<Kept>;
+  /** This checkout's value by DBOS's: the median of the rounds' own ratios. Empty without DBOS. */
+  readonly by_dbos: Ratios;
   /** This checkout's value by the other one's: the median of the rounds' own ratios. Empty without another one. */
-  readonly by_other_checkout: BySide<Readonly<Record<string, number>>>;
+  readonly by_other_checkout: Ratios;
+  readonly bars: readonly Check[];
   readonly passed: boolean;
+  /** Everything that was measured. */
+  readonly by_round: readonly Round[];
 }
 
 function forSides<Value>(find: (name: SideName) => Value | undefined): BySide<Value> {
@@ -54,19 +69,16 @@ function forSides<Value>(find: (name: SideName) => Value | undefined): BySide<Va
   );
 }
 
-function compare(
-  name: string,
-  rounds: readonly BySide<number>[],
-  findBar: (side: SideName) => Bar | null,
-): Comparison {
+/** @param name of the figure, which is told by `parts` */
+function compare(name: string, rounds: readonly Round[], parts = 1): Comparison {
+  const read = readFigure(name);
   return {
     name,
     sides: forSides((side) => {
-      const values = rounds.flatMap((round) => round[side] ?? []);
+      const values = rounds.flatMap((round) => read(round, side) ?? []);
       if (values.length === 0) return undefined;
-      const ratio = median(rounds.map((round) => (round[side] ?? Number.NaN) / (round.bare ?? Number.NaN)));
-      const bar = findBar(side);
-      return { value: median(values), ratio, bar, passed: bar === null ? null : isMet(bar, ratio) };
+      const ratio = ratioOf(rounds, read, [side, 'bare']) ?? Number.NaN;
+      return { value: median(values) / parts, ratio };
     }),
   };
 }
@@ -83,16 +95,19 @@ function processorOf(rounds: readonly LoadRound[]): Record<string, number> | und
   return Object.fromEntries(parts.map((part) => [part, median(rounds.map((r) => r.processorMs[part] ?? 0))]));
 }
 
-function compareSteps(rounds: readonly Round[]): Comparison[] {
-  return latencyShapes.map((shape) => {
-    const perStep = rounds.map(({ latency }) =>
-      forSides((side) => {
-        const ms = latency[shape.name]?.[side];
-        return ms === undefined ? undefined : ms / shape.steps;
-      }),
-    );
-    return compare(shape.name, perStep, (side) => findStepBar(side, shape));
-  });
+function toKept(rounds: readonly KeptRound[]): Kept | undefined {
+  if (rounds.length === 0) return undefined;
+  const lists = rounds.map(({ equalItems }) => equalItems);
+  return {
+    step_ms: median(rounds.flatMap(({ stepMs }) => stepMs)),
+    usd: rounds.reduce((sum, { usd }) => sum + usd, 0),
+    calls: rounds.reduce((sum, { calls }) => sum + calls, 0),
+    equal_items: {
+      count: equalItemCount,
+      ms: median(lists.map(({ ms }) => ms)),
+      most_calls: Math.max(...lists.map(({ calls }) => calls)),
+    },
+  };
 }
 
 function describeMachine(): string {
@@ -103,22 +118,22 @@ export function summarize(
   rounds: readonly Round[],
   historyEvents: BenchResult['history_events'],
 ): BenchResult {
-  const step_ms = compareSteps(rounds);
-  const rates = rounds.map(({ load }) => forSides((side) => load[side]?.runsPerSecond));
-  const runs_per_second = compare('runs per second', rates, findLoadBar);
+  const bars = checkBars(rounds);
   return {
     at: new Date().toISOString(),
     machine: describeMachine(),
     rounds: rounds.length,
-    step_ms,
-    runs_per_second,
+    step_ms: latencyShapes.map(({ name, steps }) => compare(name, rounds, steps)),
+    runs_per_second: compare('runs per second', rounds),
     processor_ms: forSides((side) => processorOf(rounds.flatMap(({ load }) => load[side] ?? []))),
     first_dispatch: forSides((side) => toDelays(rounds.flatMap(({ dispatch }) => dispatch[side] ?? []))),
     event_delay: forSides((side) => toDelays(rounds.flatMap(({ eventDelays }) => eventDelays[side] ?? []))),
     history_events: historyEvents,
+    kept: forSides((side) => toKept(rounds.flatMap(({ kept }) => kept[side] ?? []))),
+    by_dbos: compareWith(rounds, 'dbos'),
     by_other_checkout: compareCheckouts(rounds),
-    passed: [...step_ms, runs_per_second].every(({ sides }) =>
-      Object.values(sides).every(({ passed }) => passed !== false),
-    ),
+    bars,
+    passed: bars.every(({ passed }) => passed),
+    by_round: rounds,
   };
 }

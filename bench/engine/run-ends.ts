@@ -1,6 +1,6 @@
 /**
  * Waits for ends of runs by one small statement every few milliseconds for all of them. The API's own ways to wait
- * go through an event feed that is read four times a second: too coarse here, and work that a run does not need.
+ * go through an event feed: work that a run does not need.
  */
 import pg from 'pg';
 

@@ -1,24 +1,38 @@
 /** The runs that are timed, and how often; all sides run the same ones. */
 import { randomUUID } from 'node:crypto';
+import type { CapabilityKey } from './capabilities.ts';
 
 export interface Shape {
   readonly name: string;
   readonly kind: 'sequential' | 'parallel';
   readonly steps: number;
+  readonly capability: Extract<CapabilityKey, 'echo' | 'slow'>;
+}
+
+function inSequence(steps: number): Shape {
+  return { name: `${steps} in sequence`, kind: 'sequential', steps, capability: 'echo' };
+}
+
+function inParallel(steps: number): Shape {
+  return { name: `${steps} in parallel`, kind: 'parallel', steps, capability: 'echo' };
 }
 
 /** Also tells how long the first dispatch takes. */
-export const dispatchShape: Shape = { name: '3 in sequence', kind: 'sequential', steps: 3 };
+export const dispatchShape: Shape = inSequence(3);
+
+/** Too long for anybody to do without a queue. */
+export const slowShape: Shape = { name: '3 of 500 ms', kind: 'sequential', steps: 3, capability: 'slow' };
 
 export const latencyShapes: readonly Shape[] = [
   dispatchShape,
-  { name: '10 in sequence', kind: 'sequential', steps: 10 },
-  { name: '40 in sequence', kind: 'sequential', steps: 40 },
-  { name: '20 in parallel', kind: 'parallel', steps: 20 },
-  { name: '100 in parallel', kind: 'parallel', steps: 100 },
+  inSequence(10),
+  inSequence(40),
+  inParallel(20),
+  inParallel(100),
+  slowShape,
 ];
 
-export const loadShape: Shape = { name: 'three-step runs', kind: 'sequential', steps: 3 };
+export const loadShape: Shape = { ...dispatchShape, name: 'three-step runs' };
 
 /** What the steps of one run are given besides a number: no other run's, about the size of a real small input. */
 export function makeText(): string {
@@ -48,7 +62,9 @@ export function createEffort(isQuick: boolean, rounds = isQuick ? 3 : 9): Effort
     loadRuns: isQuick ? 128 : 256,
     followedRuns,
     inFlight: 32,
-    runsPerShape: (shape) =>
-      shape.name === dispatchShape.name ? followedRuns : Math.max(least, Math.round(steps / shape.steps)),
+    runsPerShape: (shape) => {
+      if (shape === dispatchShape) return followedRuns;
+      return shape.capability === 'slow' ? least : Math.max(least, Math.round(steps / shape.steps));
+    },
   };
 }

@@ -9,6 +9,7 @@ import type { Place } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';
 import { addSearchAttributes, createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
 import { findScript } from './bench-process.ts';
+import type { Endpoints } from './capabilities.ts';
 import { startCapability } from './capability-process.ts';
 import { type DbosAddresses, startDbos } from './dbos-process.ts';
 import { type RestateAddresses, startRestate } from './restate-processes.ts';
@@ -29,8 +30,7 @@ export interface Stack {
   readonly beside: CapstanAddresses | null;
   readonly temporalAddress: string;
   readonly bareTaskQueue: string;
-  /** Address of the capability. */
-  readonly endpoint: string;
+  readonly endpoints: Endpoints;
   readonly restate: RestateAddresses | null;
   readonly dbos: DbosAddresses | null;
   /** Process ids by part. */
@@ -74,12 +74,12 @@ async function startBeside(
 async function startBareWorker(
   { supervisor, dataDir }: Place,
   { environment }: Base,
-  endpoint: string,
+  endpoints: Endpoints,
 ): Promise<void> {
   const bare = { dataDir, environment: { ...environment, TASK_QUEUE: bareTaskQueue } };
   await supervisor.start({
     ...describeWorker(bare),
-    ...findScript('bare-worker.ts', endpoint),
+    ...findScript('bare-worker.ts', JSON.stringify(endpoints)),
     name: 'bare worker',
     logFile: join(dataDir, 'logs', 'bare-worker.log'),
   });
@@ -93,20 +93,20 @@ export async function startStack(
 ): Promise<Stack> {
   const [database, temporalAddress] = await Promise.all([startDatabase(place), startTemporalServer(place)]);
   const { databaseUrl } = database;
-  const endpoint = await startCapability(place);
+  const endpoints = await startCapability(place);
   const port = await place.nextPort();
   const environment = createEnvironment(place, { databaseUrl, temporalAddress, port });
   const base = { database, environment };
   const capstan = await startCapstan(place, base);
-  await startBareWorker(place, base, endpoint);
+  await startBareWorker(place, base, endpoints);
   return {
     capstan,
     beside: beside === null ? null : await startBeside(place, { ...base, temporalAddress }, beside),
     temporalAddress,
     bareTaskQueue,
-    endpoint,
-    restate: names.includes('restate') ? await startRestate(place, endpoint) : null,
-    dbos: names.includes('dbos') ? await startDbos(place, { capstanUrl: databaseUrl, endpoint }) : null,
+    endpoints,
+    restate: names.includes('restate') ? await startRestate(place, endpoints) : null,
+    dbos: names.includes('dbos') ? await startDbos(place, { capstanUrl: databaseUrl, endpoints }) : null,
     processes: () => new Map(place.supervisor.processes().map(({ name, pid }) => [name, pid])),
   };
 }

@@ -1,11 +1,12 @@
+import type { Ratios } from './figures.ts';
 import type { BenchResult, Comparison, Delays } from './result.ts';
 import { type BySide, type SideName, sideNames } from './side.ts';
 
 const titles: Readonly<Record<SideName, string>> = {
   capstan: 'Capstan',
-  inline: 'Capstan inline',
+  queued: 'Capstan queued',
   beside: 'other checkout',
-  'beside inline': 'other inline',
+  'beside queued': 'other queued',
   bare: 'bare',
   restate: 'Restate',
   dbos: 'DBOS',
@@ -92,26 +93,41 @@ function eventRows(columns: Columns, { event_delay: of }: BenchResult): string[]
   ];
 }
 
-function checkoutRows({ by_other_checkout }: BenchResult): string[] {
-  const rows = sideNames.flatMap((side) =>
-    Object.entries(by_other_checkout[side] ?? {}).map(
-      ([name, ratio]) => `${`${titles[side]}: ${name}`.padEnd(38)}${ratio.toFixed(2)}`,
-    ),
-  );
-  return rows.length === 0 ? [] : ['', "by the other checkout, median of the rounds' own ratios", ...rows];
+function keptRows(columns: Columns, { kept: of }: BenchResult): string[] {
+  if (Object.keys(of).length === 0) return [];
+  return [
+    ...head(columns, 'kept results'),
+    sideRow(columns, 'ms per step', { of, show: ({ step_ms }) => step_ms.toFixed(2) }),
+    sideRow(columns, 'USD', { of, show: ({ usd }) => usd.toFixed(4) }),
+    sideRow(columns, 'calls', { of, show: ({ calls }) => String(calls) }),
+    sideRow(columns, '1,000 equal items, ms', { of, show: ({ equal_items }) => equal_items.ms.toFixed(0) }),
+    sideRow(columns, 'calls for them', { of, show: ({ equal_items }) => String(equal_items.most_calls) }),
+  ];
 }
 
-function barRows({ step_ms, runs_per_second }: BenchResult): string[] {
-  return sideNames.flatMap((side) =>
-    [...step_ms, runs_per_second].flatMap(({ name, sides }) => {
-      const { bar = null, ratio = Number.NaN, passed = null } = sides[side] ?? {};
-      if (bar === null) return [];
-      const limit = `${bar.kind} ${bar.limit}`.padEnd(9);
-      return [
-        `${`${titles[side]}: ${name}`.padEnd(38)}${ratio.toFixed(2)}  ${limit}${passed ? 'pass' : 'FAIL'}`,
-      ];
-    }),
+function ratioRows(title: string, ratios: Ratios): string[] {
+  const rows = sideNames.flatMap((side) =>
+    Object.entries(ratios[side] ?? {}).map(
+      ([name, ratio]) => `${`${titles[side]}: ${name}`.padEnd(44)}${ratio.toFixed(2)}`,
+    ),
   );
+  return rows.length === 0 ? [] : ['', `${title}, median of the rounds' own ratios`, ...rows];
+}
+
+function barRows({ bars }: BenchResult): string[] {
+  return bars.map(({ side, name, value, kind, limit, passed }) => {
+    const bar = `${kind} ${limit}`.padEnd(9);
+    return `${`${titles[side]}: ${name}`.padEnd(44)}${value.toFixed(2).padStart(6)}  ${bar}${passed ? 'pass' : 'FAIL'}`;
+  });
+}
+
+/** How it was carried out what set nothing, in the last round. */
+function dispatchRows({ by_round }: BenchResult): string[] {
+  const last = by_round.at(-1)?.dispatched ?? {};
+  return sideNames.flatMap((side) => {
+    const told = last[side];
+    return told === undefined ? [] : [`${titles[side]}: ${told}`];
+  });
 }
 
 /** @param beside path of the other checkout, where one took part */
@@ -129,11 +145,15 @@ export function toTable(result: BenchResult, beside: string | null): string {
     ...head(columns, 'first dispatch, ms'),
     ...delayRows(columns, result.first_dispatch),
     ...eventRows(columns, result),
+    ...keptRows(columns, result),
     '',
     sideRow(columns, 'history events', { of: result.history_events, show: (count) => String(count ?? '-') }),
     '',
-    "by bare, median of the rounds' own ratios",
+    ...dispatchRows(result),
+    '',
+    "bars; by another side: the median of the rounds' own ratios",
     ...barRows(result),
-    ...checkoutRows(result),
+    ...ratioRows('by DBOS', result.by_dbos),
+    ...ratioRows('by the other checkout', result.by_other_checkout),
   ].join('\n');
 }

@@ -62,7 +62,7 @@ async function bench(place: Place, chosen: readonly Shape[]): Promise<readonly R
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const ends = await watchRunEnds(stack.capstan.databaseUrl);
   try {
-    const { post } = await connectCapstan(stack.capstan, stack.endpoint);
+    const { post } = await connectCapstan(stack.capstan, stack.endpoints);
     const measuring = { post, client: new Client({ connection }), ends };
     const rows: Row[] = [];
     for (const shape of chosen) rows.push(await measure(measuring, shape));

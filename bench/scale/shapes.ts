@@ -1,5 +1,5 @@
 /** Large definitions, with the number of their edges. */
-import { capabilityName } from '../engine/capability-process.ts';
+import { capabilities } from '../engine/capabilities.ts';
 
 export interface Shape {
   readonly name: string;
@@ -20,7 +20,7 @@ function describe(name: string, steps: readonly Step[]): object {
   return {
     pipeline: name,
     version: '1',
-    steps: steps.map((step) => ({ capability: capabilityName, input: { n: 1, text: 'x' }, ...step })),
+    steps: steps.map((step) => ({ capability: capabilities.echo.name, input: { n: 1, text: 'x' }, ...step })),
     output: null,
   };
 }
