@@ -105,6 +105,7 @@ async function tell(scene: Scene): Promise<void> {
   await page.getByText(/skl_\S+ corrected the input/).waitFor();
   await keep(scene, '4-corrects-itself');
   await hands.turnTo(page.getByRole('tab', { name: 'Result' }));
+  await page.getByText(/^(inline|queued): /).waitFor();
   await hands.press(page.getByRole('link', { name: /^skl_/ }));
   await page.getByRole('heading', { name: /audio-mix/ }).waitFor();
   await keep(scene, '5-skill');
