@@ -9,7 +9,7 @@ import { capabilities } from './capabilities.ts';
 import type { CapstanApi } from './capstan-api.ts';
 import { checkResult } from './check-result.ts';
 import { followRun } from './event-delays.ts';
-import { createKept } from './kept-results.ts';
+import { createKept, keptChain } from './kept-results.ts';
 import { awaitKnown, tellDispatch } from './planned-dispatch.ts';
 import type { RunEnds } from './run-ends.ts';
 import { dispatchShape, latencyShapes, makeText, type Shape, slowShape } from './shapes.ts';
@@ -68,16 +68,20 @@ const firstRuns = 3;
 
 async function createWork(context: CapstanContext, run: Side['run']): Promise<CapstanWork> {
   const { api, variant } = context;
+  const measureKept = variant === 'unset' ? await createKept(context) : null;
   return {
     learn: async () => {
       for (const shape of [dispatchShape, slowShape]) {
         for (let count = 0; count < firstRuns; count++) await run(shape, makeText());
         await awaitKnown(api, pipelineName(variant, shape));
       }
+      if (measureKept === null) return;
+      await measureKept();
+      await awaitKnown(api, keptChain);
     },
     follow: async () => followRun(api, await startRun(context, dispatchShape, makeText())),
     tellDispatch: () => tellDispatch(api, pipelineName(variant, dispatchShape)),
-    measureKept: variant === 'unset' ? await createKept(context) : null,
+    measureKept,
   };
 }
 

@@ -17,14 +17,14 @@ export interface KeptRound {
 const keptSteps = 10;
 const runs = 3;
 export const equalItemCount = 1_000;
-const chain = 'bench-kept-chain';
+export const keptChain = 'bench-kept-chain';
 const list = 'bench-kept-list';
 const version = '1.0.0';
 const step = { capability: capabilities.kept.name, cache: { ttl: '1h' } };
 
 const definitions = [
   {
-    pipeline: chain,
+    pipeline: keptChain,
     version,
     steps: Array.from({ length: keptSteps }, (_, index) => ({
       ...step,
@@ -75,10 +75,10 @@ async function runOnce({ api, ends }: KeptContext, pipeline: string, job: unknow
 
 async function measure(context: KeptContext): Promise<KeptRound> {
   const text = makeText();
-  await runOnce(context, chain, { text });
+  await runOnce(context, keptChain, { text });
   await takeTally(context.endpoint);
   const kept: Spent[] = [];
-  for (let run = 0; run < runs; run++) kept.push(await runOnce(context, chain, { text }));
+  for (let run = 0; run < runs; run++) kept.push(await runOnce(context, keptChain, { text }));
   const calls = countCalls(await takeTally(context.endpoint));
   const items = Array.from({ length: equalItemCount }, () => text);
   const ofList = await runOnce(context, list, { items });
