@@ -65,6 +65,7 @@ export const capability = defineCapability({
     true_peak_dbtp: z.number(),
   }),
   cost_model: { type: 'free', rate_usd: 0 },
+  deterministic: true,
   tags: ['local', 'media'],
   prerequisites: [mediaTools],
   exec: async ({ video, music, music_gain_db, output_path }, { signal, media, cacheDir, progress }) => {

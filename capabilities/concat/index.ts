@@ -33,6 +33,7 @@ export const capability = defineCapability({
   }),
   output: z.object({ output_path: z.string(), duration_ms: z.number().int().min(0) }),
   cost_model: { type: 'free', rate_usd: 0 },
+  deterministic: true,
   tags: ['local', 'media'],
   prerequisites: [mediaTools],
   exec: async ({ clips, output_path }, { signal, media, cacheDir, progress }) => {

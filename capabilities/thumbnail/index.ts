@@ -41,6 +41,7 @@ export const capability = defineCapability({
     height: z.number().int().min(1),
   }),
   cost_model: { type: 'free', rate_usd: 0 },
+  deterministic: true,
   tags: ['local', 'media'],
   prerequisites: [mediaTools],
   exec: async ({ video, at_ms, width, output_path }, { signal, media, cacheDir }) => {

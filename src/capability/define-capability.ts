@@ -37,6 +37,8 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
   readonly max_concurrency?: number;
   /** reported: a success costs what `cost_usd` of the output says, at most the price; default computed. */
   readonly settle?: Registration['settle'];
+  /** Equal inputs, with files of equal bytes, have results that are as good as equal: steps may keep them. Default false. */
+  readonly deterministic?: boolean;
   readonly prerequisites?: readonly Prerequisite[];
   /** @throws anything: the caller gets 422 with the message; a `CallFailure` says another status */
   exec(input: InputOf<I>, context: ExecContext): Promise<OutputOf<O>> | OutputOf<O>;
@@ -75,6 +77,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
     tags,
     max_concurrency = 1,
     settle = 'computed',
+    deterministic = false,
     prerequisites = [],
   } = definition;
   const input = compileSchema(definition.input, 'input');
@@ -88,6 +91,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
       input: input.json,
       output: output.json,
       cost_model: { type, rate_usd },
+      ...(deterministic ? { deterministic } : {}),
     },
     cost_model,
     tags,

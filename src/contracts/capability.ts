@@ -91,6 +91,8 @@ export const CapabilitySpec = z
     input: JsonObject,
     output: JsonObject,
     cost_model: z.object({ type: z.enum(['per_second', 'per_call', 'free']), rate_usd: rate }),
+    /** Equal inputs, with files of equal bytes, have results that are as good as equal. Ours and optional. */
+    deterministic: z.boolean().optional(),
   })
   .meta({ id: 'CapabilitySpec' });
 export type CapabilitySpec = z.infer<typeof CapabilitySpec>;

@@ -27,6 +27,7 @@ export const EventType = z
     'step.skipped',
     'step.cancelled',
     'step.reused',
+    'step.cached',
   ])
   .meta({ id: 'EventType' });
 export type EventType = z.infer<typeof EventType>;

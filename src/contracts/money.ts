@@ -9,6 +9,8 @@ export type CostPeriod = z.infer<typeof CostPeriod>;
 export const CostSummary = z
   .strictObject({
     today_spend_usd: z.number(),
+    /** What calls had cost whose results were taken today instead of paying again. */
+    today_saved_usd: z.number(),
     /** 0 = no limit. */
     daily_limit_usd: z.number(),
     /** Held for calls under way. */

@@ -62,6 +62,21 @@ export const EscalatePolicy = z
   .meta({ id: 'EscalatePolicy' });
 export type EscalatePolicy = z.infer<typeof EscalatePolicy>;
 
+/** The result of an equal call is taken instead of making the call again. */
+export const CachePolicy = z
+  .strictObject({
+    ttl: Duration.meta({ description: 'How old a result may be, at most 90d; 0s: every call is made.' }),
+    scope: z.enum(['project', 'pipeline', 'run']).optional().meta({
+      description:
+        'Whose results are taken: those of the project, of this pipeline or of the run. Default project.',
+    }),
+    insist: z.boolean().optional().meta({
+      description: 'Also of a capability whose spec does not say that it is deterministic. Default false.',
+    }),
+  })
+  .meta({ id: 'CachePolicy' });
+export type CachePolicy = z.infer<typeof CachePolicy>;
+
 /** What a step may say, and `defaults` may say for every step. */
 const stepSettings = {
   retry: RetryPolicy.optional().meta({
@@ -81,6 +96,10 @@ const stepSettings = {
   dispatch: DispatchWish.optional().meta({
     description:
       'inline: without a queue in between; auto: inline when the run begins with its calls known to be short. Default auto.',
+  }),
+  cache: CachePolicy.optional().meta({
+    description:
+      'Takes the result of an equal call of a deterministic capability instead of paying again. Default: every call is made.',
   }),
 };
 

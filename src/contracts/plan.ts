@@ -53,6 +53,8 @@ export const PlannedStepView = z
     happens: z.enum(['yes', 'no', 'unknown']),
     /** How many items a step with `for_each` has; null when it depends on what earlier steps answer: cost and time are then of one. */
     items: z.number().int().nullable().optional(),
+    /** How many of its calls have a result of an equal call, which costs nothing; absent for none. */
+    cached: z.number().int().optional(),
     /** Endpoint, of the first item; null when no instance could take it now, and for steps that call none. */
     chosen: z.string().nullable(),
     /** One sentence for a person. */

@@ -103,6 +103,8 @@ export const RunStep = z
     sub_run_id: z.string().optional(),
     /** The run that the result was taken from. */
     reused_from: z.string().optional(),
+    /** How many of its results were taken from equal calls, of its items where it has some; absent for none. */
+    cached: z.number().int().optional(),
     /** The skill that made it succeed without a model. */
     skill_id: z.string().optional(),
   })
@@ -195,9 +197,23 @@ export const Ambiguity = z
 export type Ambiguity = z.infer<typeof Ambiguity>;
 
 export const AttemptState = z
-  .enum(['reserved', 'dispatched', 'settled', 'released', 'lost'])
+  .enum(['reserved', 'dispatched', 'settled', 'released', 'lost', 'cached'])
   .meta({ id: 'AttemptState' });
 export type AttemptState = z.infer<typeof AttemptState>;
+
+/** The call whose result was taken. */
+export const CachedFrom = z
+  .strictObject({
+    run_id: z.string(),
+    step_id: StepId,
+    /** Absent for a step without items. */
+    item: z.number().int().optional(),
+    attempt_id: z.string(),
+    /** What it had cost. */
+    saved_usd: z.number(),
+  })
+  .meta({ id: 'CachedFrom' });
+export type CachedFrom = z.infer<typeof CachedFrom>;
 
 export const Attempt = z
   .strictObject({
@@ -210,6 +226,8 @@ export const Attempt = z
     cost_usd: z.number(),
     certainty: z.enum(['exact', 'estimated']).nullable(),
     error: Failure.optional(),
+    /** Of the state `cached`: nobody was called. */
+    cached_from: CachedFrom.optional(),
     decision: Decision,
   })
   .meta({ id: 'Attempt' });

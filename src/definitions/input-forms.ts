@@ -41,12 +41,13 @@ export function createInputForms(): InputForms {
 
   return {
     ofSpec: (digest) => specs.get(digest),
-    addSpec: (digest, { input, output }) => {
+    addSpec: (digest, { input, output, deterministic }) => {
       const form: CapabilityForm = {
         digest,
         input: typeOfSchema(input),
         output: typeOfSchema(output),
         findInputFaults: createFaultFinder(compiler, input),
+        isDeterministic: deterministic === true,
       };
       specs.set(digest, form, [input, output]);
       return form;

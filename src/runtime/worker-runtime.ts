@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
+import { createMediaStore } from '../clients/media/create-media-store.ts';
 import type { Config } from '../config.ts';
+import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
 import { createCloseRun } from '../services/runs/close-run.ts';
 import { createSubmitOriginatedRun } from '../services/runs/submit-originated-run.ts';
@@ -15,11 +17,13 @@ import { createRouter } from './router.ts';
 /** The services behind the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
-  const { db, contexts, results } = foundation;
+  const { db, contexts, results, ownMedia } = foundation;
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
   const steps = { db, contexts, results, callCapability };
   const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
+  const media = createMediaStore(config.MEDIA_URL);
+  const cache = createCachedCalls({ db, fleet, validator, media, ownMedia, results, logger });
   const escalations = createLadderService({
     db,
     contexts,
@@ -35,6 +39,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
         ...steps,
         openForStep: escalations.openForStep,
         submitSubRun: createSubmitSubRun(intake),
+        throughCache: cache.throughCache,
       }),
       escalations,
       decideSteps: createDecideSteps({ db, contexts, results }),
@@ -46,6 +51,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
     /** Calls that end from now on wait for the database some seconds, not longer. */
     finish: router.finish,
     close: async (): Promise<void> => {
+      cache.close();
       await router.close();
       await foundation.close();
     },

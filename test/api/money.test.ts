@@ -98,6 +98,7 @@ describe('GET /v1/costs', () => {
     const today = await localDay('Pacific/Kiritimati');
     const facts = {
       today_spend_usd: 1.000000001,
+      today_saved_usd: 0,
       daily_limit_usd: 0,
       reserved_usd: 4,
       to: today,

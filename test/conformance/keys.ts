@@ -1,5 +1,6 @@
 /** The keys of the definition contract, read from it. */
 import {
+  CachePolicy,
   Concurrency,
   EscalatePolicy,
   ForEach,
@@ -16,6 +17,7 @@ const contracts = {
   for_each: ForEach,
   retry: RetryPolicy,
   escalate: EscalatePolicy,
+  cache: CachePolicy,
   review: ReviewStep,
 };
 

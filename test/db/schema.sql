@@ -94,6 +94,8 @@ create table attempt (
   duration_ms double precision,
   decision json not null,
   inputs json,
+  cached_from jsonb,
+  saved_nano bigint,
   started_at timestamp with time zone not null default clock_timestamp(),
   finished_at timestamp with time zone,
   constraint attempt_ambiguity_check CHECK ((ambiguity = ANY (ARRAY['not_sent'::text, 'rejected'::text, 'overloaded'::text, 'ambiguous'::text, 'answered'::text]))),
@@ -102,11 +104,12 @@ create table attempt (
   constraint attempt_reserved_nano_check CHECK ((reserved_nano >= 0)),
   constraint attempt_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
   constraint attempt_settled_nano_check CHECK ((settled_nano >= 0)),
-  constraint attempt_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'dispatched'::text, 'settled'::text, 'released'::text, 'lost'::text])))
+  constraint attempt_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'dispatched'::text, 'settled'::text, 'released'::text, 'lost'::text, 'cached'::text])))
 );
 CREATE INDEX attempt_by_escalation ON public.attempt USING btree (key text_pattern_ops) WHERE (key ~~ 'esc\_%'::text);
 CREATE INDEX attempt_by_key ON public.attempt USING btree (key);
 CREATE INDEX attempt_by_run ON public.attempt USING btree (run_id, step_id, item) WHERE (run_id IS NOT NULL);
+CREATE INDEX attempt_cached ON public.attempt USING btree (project_id, started_at) INCLUDE (saved_nano) WHERE (state = 'cached'::text);
 CREATE INDEX attempt_open_by_instance ON public.attempt USING btree (instance_id, lease_until) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
 CREATE UNIQUE INDEX attempt_open_by_key ON public.attempt USING btree (key) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
 CREATE INDEX attempt_paid ON public.attempt USING btree (budget_window) WHERE (reserved_nano > 0);
@@ -143,6 +146,28 @@ create table budget (
 );
 CREATE INDEX budget_by_day ON public.budget USING btree (window_start) WHERE (window_start > '-infinity'::date);
 CREATE INDEX budget_unannounced ON public.budget USING btree (announced) WHERE (((reached_50_at IS NOT NULL) AND (announced < 50)) OR ((reached_80_at IS NOT NULL) AND (announced < 80)) OR ((reached_100_at IS NOT NULL) AND (announced < 100)));
+
+create table cached_result (
+  project_id text not null,
+  key bytea not null,
+  run_id text not null,
+  step_id text not null,
+  item integer not null,
+  pipeline text not null,
+  capability text not null,
+  led_at timestamp with time zone not null,
+  attempt_id text,
+  places json,
+  files json,
+  stored_at timestamp with time zone,
+  expires_at timestamp with time zone not null,
+  constraint cached_result_pkey PRIMARY KEY (project_id, key),
+  constraint cached_result_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint cached_result_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE
+);
+CREATE INDEX cached_result_by_run ON public.cached_result USING btree (run_id);
+CREATE INDEX cached_result_expired ON public.cached_result USING btree (expires_at);
+CREATE INDEX cached_result_listed ON public.cached_result USING btree (project_id, stored_at DESC, key) WHERE (stored_at IS NOT NULL);
 
 create table capability_spec (
   name text not null,

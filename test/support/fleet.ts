@@ -29,6 +29,7 @@ export interface InstanceOptions {
   readonly max_concurrency?: number;
   readonly input?: object;
   readonly output?: object;
+  readonly deterministic?: boolean;
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown): void {
@@ -65,6 +66,7 @@ export async function startInstance(
     input: options.input ?? { type: 'object' },
     output: options.output ?? { type: 'object' },
     cost_model,
+    ...(options.deterministic === undefined ? {} : { deterministic: options.deterministic }),
   };
   const instance: Instance = { endpoint: '', execs: [], handle: echo, stop: () => closeServer(server) };
   const server = createServer(async (request, response) => {

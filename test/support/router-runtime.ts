@@ -8,14 +8,17 @@ import { createCallService } from '../../src/services/calls/call-service.ts';
 export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const router = createRouter(config, logger, foundation);
-  const { callCapability, fleet } = router;
+  const { callCapability, fleet, validator } = router;
+  const { registry, ownMedia } = foundation;
   const calls = createCallService({ db: foundation.db, fleet, callCapability, logger });
   await router.start();
   return {
     callCapability,
     calls,
     fleet,
-    registry: foundation.registry,
+    validator,
+    ownMedia,
+    registry,
     close: async (): Promise<void> => {
       await calls.close();
       await router.close();

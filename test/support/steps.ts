@@ -2,14 +2,20 @@
  * Steps as a worker executes them, without Temporal: the real router with instances made for tests, and the services
  * behind `executeStep` on a database of their own. Sub-runs are rows and nothing else.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
+import { createMediaStore } from '../../src/clients/media/create-media-store.ts';
+import type { MediaStore } from '../../src/clients/media/media-store.ts';
 import { ConfigSchema } from '../../src/config.ts';
 import { Registration } from '../../src/contracts/capability.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import type { Db } from '../../src/db/connect.ts';
+import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
 import { createDecideSteps, type DecideSteps } from '../../src/services/steps/decide-steps.ts';
@@ -29,6 +35,8 @@ import { waitFor } from './wait.ts';
 export interface Worker {
   readonly execute: (run: Pick<StoredRun, 'run_id'>, step: StepOf) => Promise<StepEnd>;
   readonly decide: DecideSteps;
+  /** As its process would be when it ends. */
+  readonly close: () => void;
   /** What it was asked to start. */
   readonly subRuns: SubRunOrder[];
 }
@@ -40,6 +48,7 @@ type StepOf =
       readonly round?: number;
       /** Default: 20 000. */
       readonly remainingMs?: number;
+      readonly signal?: CancelSource;
     } & Partial<StepRequest>);
 
 export interface StepWorld {
@@ -50,11 +59,15 @@ export interface StepWorld {
   /** States of the instances of a capability, as the router knows them. */
   readonly statesOf: (capability: string) => string[];
   readonly projectId: () => string;
+  readonly media: () => MediaStore;
   /** The run's log: `step.waiting a[2]`. */
   readonly eventsOf: (run: Pick<StoredRun, 'run_id'>) => Promise<string[]>;
 }
 
 const escalates: OpenForStep = () => Promise.reject(new Error('no step of these tests escalates'));
+
+/** As where no step says `cache`. */
+export const pastCache: ThroughCache = (_stepCall, { remainingMs }, call) => call(remainingMs);
 
 /** Before the first test of the file to after the last. */
 export function useSteps(): StepWorld {
@@ -62,14 +75,19 @@ export function useSteps(): StepWorld {
   const instances: Instance[] = [];
   let router: Awaited<ReturnType<typeof createRouterRuntime>>;
   let project = '';
+  let folder = '';
+  let media: MediaStore;
   beforeAll(async () => {
     const config = ConfigSchema.parse({ DATABASE_URL: url, LOG_LEVEL: 'silent' });
     router = await createRouterRuntime(config, pino({ level: 'silent' }));
     project = (await aProject(db)).project_id;
+    folder = await mkdtemp(join(tmpdir(), 'capstan-steps-'));
+    media = createMediaStore(`file://${folder}`);
   });
   afterAll(async () => {
     for (const instance of instances) await instance.stop();
     await router?.close();
+    await rm(folder, { recursive: true, force: true });
   });
 
   const submitWith = (subRuns: SubRunOrder[], refusal: Failure | undefined) => async (order: SubRunOrder) => {
@@ -89,6 +107,7 @@ export function useSteps(): StepWorld {
   return {
     db,
     projectId: () => project,
+    media: () => media,
     statesOf: (capability) => router.fleet.of(capability).instances.map(({ state }) => state),
     newWorker: (refusal) => {
       const [contexts, results, subRuns] = [
@@ -96,7 +115,9 @@ export function useSteps(): StepWorld {
         createStepResults(db),
         [] as SubRunOrder[],
       ];
-      const { callCapability } = router;
+      const { callCapability, fleet, validator, ownMedia } = router;
+      const logger = pino({ level: 'silent' });
+      const cache = createCachedCalls({ db, fleet, validator, media, ownMedia, results, logger });
       const submitSubRun = submitWith(subRuns, refusal);
       const executeStep = createExecuteStep({
         db,
@@ -105,14 +126,16 @@ export function useSteps(): StepWorld {
         callCapability,
         submitSubRun,
         openForStep: escalates,
+        throughCache: cache.throughCache,
       });
       return {
         subRuns,
+        close: cache.close,
         decide: createDecideSteps({ db, contexts, results }),
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;
-          const { round = 1, remainingMs = 20_000, ...request } = asked;
-          const control = { round, remainingMs, signal: new CancelSource() };
+          const { round = 1, remainingMs = 20_000, signal = new CancelSource(), ...request } = asked;
+          const control = { round, remainingMs, signal };
           return executeStep({ run_id, revision: 0, ...request }, control);
         },
       };

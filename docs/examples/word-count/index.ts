@@ -13,6 +13,7 @@ export const capability = defineCapability({
   }),
   output: z.object({ output_path: z.string(), words: z.number().int().min(0) }),
   cost_model: { type: 'free', rate_usd: 0 },
+  deterministic: true,
   tags: ['local', 'text'],
   max_concurrency: 4,
   exec: async ({ text, output_path }, { media }) => {

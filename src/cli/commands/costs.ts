@@ -14,10 +14,16 @@ const columns: readonly Column[] = [
   { header: 'SPENT', align: 'right' },
 ];
 
-function describeToday({ today_spend_usd, daily_limit_usd, reserved_usd }: CostSummary): string {
+function describeToday({
+  today_spend_usd,
+  today_saved_usd,
+  daily_limit_usd,
+  reserved_usd,
+}: CostSummary): string {
   const limit = daily_limit_usd === 0 ? 'no limit' : `limit ${formatUsd(daily_limit_usd)}`;
   const reserved = reserved_usd === 0 ? '' : `, ${formatUsd(reserved_usd)} reserved`;
-  return `today ${formatUsd(today_spend_usd)}${reserved}  ${limit}`;
+  const saved = today_saved_usd === 0 ? '' : `  saved today ${formatUsd(today_saved_usd)}`;
+  return `today ${formatUsd(today_spend_usd)}${reserved}  ${limit}${saved}`;
 }
 
 function describePeriod({ period, from, to, timezone, spend_usd }: CostSummary): string {

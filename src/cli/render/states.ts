@@ -35,6 +35,7 @@ const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]
   settled: ['✓', 'green'],
   released: ['–', 'dim'],
   lost: ['?', 'red'],
+  cached: ['✓', 'dim'],
   open: ['◍', 'yellow'],
   claimed: ['●', 'cyan'],
   resolved: ['✓', 'green'],

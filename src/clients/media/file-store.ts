@@ -104,19 +104,50 @@ interface Upload {
   readonly body: Readable;
   readonly contentType: string;
   readonly limitBytes: number;
+  /** What it must be; else it is not stored. */
+  readonly expected?: string;
 }
 
 function incomingOf(root: string): string {
   return join(root, '~incoming');
 }
 
-async function put({ root }: Store, path: MediaPath, upload: Upload): Promise<StoredObject> {
+async function put(store: Store, path: MediaPath, upload: Omit<Upload, 'expected'>): Promise<StoredObject> {
+  const stored = await receiveFile(store, path, upload);
+  if (stored === null) throw new RangeError('an upload that expects nothing is stored');
+  return stored;
+}
+
+/** Instances may write to a file in place, so a copy shares no bytes with what it was made of. */
+async function copy(store: Store, from: MediaPath, { to, sha256 }: CopyTarget): Promise<StoredObject | null> {
+  const opened = await open(store, from);
+  if (opened === null) return null;
+  const { object } = opened;
+  if (object.sha256 !== sha256) {
+    await opened.close();
+    return null;
+  }
+  const upload = { contentType: object.content_type, limitBytes: object.size, expected: sha256 };
+  return receiveFile(store, to, { ...upload, body: opened.read() });
+}
+
+interface CopyTarget {
+  readonly to: MediaPath;
+  readonly sha256: string;
+}
+
+/** @returns null when it is not what was expected */
+async function receiveFile({ root }: Store, path: MediaPath, upload: Upload): Promise<StoredObject | null> {
   locate(root, path); // or throws, before anything is made
   if ((await makeFolder(root, incomingOf(root))) === null) throw linked(path);
   const incoming = join(incomingOf(root), randomUUID());
   const handle = await openHandle(incoming, 'wx');
   try {
     const sha256 = await receive(upload.body, handle, upload.limitBytes);
+    if (upload.expected !== undefined && upload.expected !== sha256) {
+      await rm(incoming, { force: true });
+      return null;
+    }
     const facts = { content_type: upload.contentType, sha256 };
     const file = await prepareTarget(root, path);
     const stats = await handle.stat({ bigint: true });
@@ -181,6 +212,7 @@ export function createFileMediaStore(directory: string): MediaStore {
   const store = { root, digests: createFileDigests() };
   return {
     put: (path, body, options) => put(store, path, { body, ...options }),
+    copy: (from, to, sha256) => copy(store, from, { to, sha256 }),
     exists: (path) => exists(root, path),
     head: async (path) => head(store, path),
     open: async (path) => open(store, path),

@@ -32,6 +32,11 @@ export interface MediaStore {
     body: Readable,
     options: { contentType: string; limitBytes: number },
   ): Promise<StoredObject>;
+  /**
+   * Makes `to` a file of its own with the bytes of `from`, where those have this digest. @returns null when there is no
+   * such object, or it is another one by now
+   */
+  copy(from: MediaPath, to: MediaPath, sha256: string): Promise<StoredObject | null>;
   /** Without a look at its content. */
   exists(path: MediaPath): Promise<boolean>;
   /** Null when there is no such object. */

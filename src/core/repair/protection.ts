@@ -4,9 +4,8 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { splitPointer } from '../json-pointer.ts';
+import { outputPathKey } from '../output-path.ts';
 import type { Candidate } from './candidate.ts';
-
-const protectedKey = 'output_path';
 
 /** Deeper than this a value is taken to hold one. */
 const deepest = 100;
@@ -16,11 +15,11 @@ function holdsReference(value: Json | undefined, depth = 0): boolean {
   if (value === null || typeof value !== 'object') return false;
   if (depth > deepest) return true;
   return Object.entries(value).some(
-    ([key, child]) => key === protectedKey || holdsReference(child, depth + 1),
+    ([key, child]) => key === outputPathKey || holdsReference(child, depth + 1),
   );
 }
 
 export function isProtectedChange({ pointer, oldValue, newValue }: Candidate['change']): boolean {
-  if (splitPointer(pointer).includes(protectedKey)) return true;
+  if (splitPointer(pointer).includes(outputPathKey)) return true;
   return oldValue !== newValue && (holdsReference(oldValue) || holdsReference(newValue));
 }

@@ -2,7 +2,7 @@
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Ambiguity, AttemptState, StepState } from '../../contracts/run.ts';
+import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
 import type { KeptPlace } from '../idempotency/idempotency-hold.ts';
 import { toJsonb } from '../jsonb.ts';
@@ -181,6 +181,8 @@ export interface AttemptRow {
   readonly settled_nano: string | null;
   readonly certainty: 'exact' | 'estimated' | null;
   readonly error: Failure | null;
+  /** Of the state `cached`. */
+  readonly cached_from: CachedFrom | null;
   readonly decision: Decision;
 }
 

@@ -23,6 +23,7 @@ export function findDecision(
 ): Promise<DecisionRow | undefined> {
   return db('attempt')
     .where({ project_id, attempt_id })
+    .whereNot({ state: 'cached' })
     .first(
       ...(['attempt_id', 'capability', 'run_id', 'step_id'] as const),
       ...(['started_at', 'settled_nano', 'decision', 'inputs'] as const),
@@ -47,13 +48,17 @@ export interface DecisionFilter {
   readonly limit: number;
 }
 
-/** Newest first. Ids begin with the time, so the primary key is what finds those of a time. */
+/** Newest first, of calls that were made. Ids begin with the time, so the primary key is what finds those of a time. */
 export async function listDecisions(
   db: Db,
   project_id: string,
   { capability, endpoint, run_id, since, until, ids, after, limit }: DecisionFilter,
 ): Promise<readonly ListedDecisionRow[]> {
-  const query = db('attempt').where({ project_id }).orderBy('attempt_id', 'desc').limit(limit);
+  const query = db('attempt')
+    .where({ project_id })
+    .whereNot({ state: 'cached' })
+    .orderBy('attempt_id', 'desc')
+    .limit(limit);
   if (capability !== undefined) query.where({ capability });
   if (endpoint !== undefined) query.where({ endpoint });
   if (run_id !== undefined) query.where({ run_id });

@@ -33,6 +33,7 @@ import { apiKeyTable } from '../schema/api-key.sql.ts';
 import { attemptTable } from '../schema/attempt.sql.ts';
 import { auditTable } from '../schema/audit.sql.ts';
 import { budgetTable } from '../schema/budget.sql.ts';
+import { cachedResultTable } from '../schema/cached-result.sql.ts';
 import { capabilitySpecTable } from '../schema/capability-spec.sql.ts';
 import { clusterTable } from '../schema/cluster.sql.ts';
 import { definitionTable } from '../schema/definition.sql.ts';
@@ -81,6 +82,7 @@ const tables = [
   escalationTable,
   stepRevisionTable,
   attemptTable,
+  cachedResultTable,
   eventTable,
   ledgerEntryTable,
   budgetTable,

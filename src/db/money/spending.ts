@@ -1,6 +1,7 @@
 /**
  * What a project spent, from the sums that its budgets keep: a row per day, and per day and capability. The ledger is
- * not read, so the time depends on days and capabilities only.
+ * not read, so the time depends on days and capabilities only; what was saved is summed of today alone, in an index that
+ * holds nothing else.
  */
 import type { CostPeriod } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';
@@ -15,6 +16,8 @@ export interface SpendingRow {
   readonly first_day: string | null;
   readonly today_nano: string;
   readonly reserved_nano: string;
+  /** What results had cost that were taken today instead of making calls. */
+  readonly saved_nano: string;
   readonly spent_nano: string;
   /** Most expensive first. */
   readonly by_capability: readonly { readonly capability: string; readonly spent_nano: string }[];
@@ -53,6 +56,8 @@ export async function readSpending(
        from (select *, (now() at time zone timezone)::date as today from project where project_id = :projectId) p
      ), ${period === 'all' ? sumRange : sumDays}
      select timezone, daily_limit_nano, today::text, first_day::text,
+       (select coalesce(sum(a.saved_nano), 0) from attempt a where a.project_id = :projectId and a.state = 'cached'
+         and a.started_at >= (today::timestamp at time zone timezone)) as saved_nano,
        coalesce(days.today_nano, 0) as today_nano, coalesce(days.reserved_nano, 0) as reserved_nano,
        coalesce(days.spent_nano, 0) as spent_nano, coalesce(parts.by_capability, '[]') as by_capability
      from span

@@ -14,7 +14,7 @@ create table attempt (
   capability text not null,
   instance_id text not null,
   endpoint text not null,
-  state text not null check (state in ('reserved', 'dispatched', 'settled', 'released', 'lost')),
+  state text not null check (state in ('reserved', 'dispatched', 'settled', 'released', 'lost', 'cached')),
   token uuid not null,
   lease_until timestamptz not null,
   cost_type text not null,
@@ -30,6 +30,8 @@ create table attempt (
   duration_ms double precision,
   decision json not null,
   inputs json, -- what the choice was made from, to make it again
+  cached_from jsonb, -- of the state cached: the call whose result was taken
+  saved_nano bigint, -- what that one had cost
   started_at timestamptz not null default clock_timestamp(),
   finished_at timestamptz
 );
@@ -41,5 +43,7 @@ create index attempt_open_by_instance on attempt (instance_id, lease_until)
   where state in ('reserved', 'dispatched'); -- held slots; expired leases
 create index attempt_by_escalation on attempt (key text_pattern_ops)
   where key like 'esc\\_%'; -- what an escalation cost
+create index attempt_cached on attempt (project_id, started_at) include (saved_nano)
+  where state = 'cached'; -- what was saved
 create index attempt_paid on attempt (budget_window) where reserved_nano > 0; -- maintenance: sums of days
 `;

@@ -141,6 +141,8 @@ export interface RunStepRow {
   readonly finished_at: Date | null;
   readonly endpoint: string | null;
   readonly attempts: number;
+  /** Attempts that took the result of an equal call. */
+  readonly cached: number;
   /** With all its items, and all runs that it has started. */
   readonly cost_nano: string;
   /** Its last ladder. */
@@ -171,6 +173,7 @@ const budgetReviewOf = `(select r.review_id from review r join run on run.run_id
 function selectSteps(which: string, by: string): string {
   return `select s.step_id, s.item, s.state, s.revision, s.error, s.awaiting, s.wait_until, s.started_at, s.finished_at,
      s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
+     coalesce(a.cached, 0) as cached,
      coalesce(a.cost_nano, 0) + case when s.sub_run_id is not null or s.items is not null
        then cost_below(s.run_id, s.step_id, s.item) else 0 end as cost_nano,
      e.escalation_id, case when s.awaiting = 'budget' then ${budgetReviewOf}
@@ -181,7 +184,8 @@ function selectSteps(which: string, by: string): string {
      case when s.items is not null then ${itemStates} end as item_states
    from step s
    left join (
-     select ${by}, count(*)::int as attempts, sum(coalesce(settled_nano, 0)) as cost_nano,
+     select ${by}, count(*)::int as attempts,
+       (count(*) filter (where state = 'cached'))::int as cached, sum(coalesce(settled_nano, 0)) as cost_nano,
        (array_agg(endpoint order by started_at desc))[1] as endpoint
      from attempt where run_id = :runId group by ${by}
    ) a using (${by})

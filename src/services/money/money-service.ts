@@ -28,6 +28,7 @@ export function createMoneyService(db: Db) {
       if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
       return {
         today_spend_usd: toUsd(row.today_nano),
+        today_saved_usd: toUsd(row.saved_nano),
         daily_limit_usd: toUsd(row.daily_limit_nano),
         reserved_usd: toUsd(row.reserved_nano),
         period,

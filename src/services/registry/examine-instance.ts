@@ -53,9 +53,13 @@ function fromFault(path: string, fault: ProbeFault): ProbeFinding {
   }
 }
 
-/** Name, version and schemas make a spec; its price and prose may differ between instances. */
-function digestOf({ name, version, input, output }: CapabilitySpec): string {
-  return createHash('sha256').update(canonicalJson({ name, version, input, output })).digest('hex');
+/**
+ * Name, version and schemas make a spec, and that it is deterministic; its price and prose may differ between instances.
+ */
+function digestOf({ name, version, input, output, deterministic }: CapabilitySpec): string {
+  const schemas = { name, version, input, output };
+  const said = deterministic === true ? { ...schemas, deterministic } : schemas;
+  return createHash('sha256').update(canonicalJson(said)).digest('hex');
 }
 
 export async function examineInstance(

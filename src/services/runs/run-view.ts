@@ -83,6 +83,7 @@ function optionalFields({
   review_id,
   sub_run_id,
   reused_from,
+  cached,
   skill_id,
 }: RunStepRow) {
   return {
@@ -95,6 +96,7 @@ function optionalFields({
     ...(review_id === null ? {} : { review_id }),
     ...(sub_run_id === null ? {} : { sub_run_id }),
     ...(reused_from === null ? {} : { reused_from }),
+    ...(cached === 0 ? {} : { cached }),
     ...(skill_id === null ? {} : { skill_id }),
   };
 }
@@ -189,6 +191,7 @@ export function toAttempt(row: AttemptRow): Attempt {
     cost_usd,
     certainty: row.certainty,
     ...(row.error === null ? {} : { error: row.error }),
+    ...(row.cached_from === null ? {} : { cached_from: row.cached_from }),
     decision: { ...row.decision, settled_usd: row.settled_nano === null ? null : cost_usd },
   };
 }

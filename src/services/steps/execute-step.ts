@@ -19,6 +19,7 @@ import { readBudgetVersion } from '../../db/run/run.ts';
 import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { ThroughCache } from '../cache/cached-calls.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/step-unit.ts';
 import { callForStep, callKeyOf, type StepCallDependencies, type StepControl } from './call-for-step.ts';
@@ -76,6 +77,7 @@ export type OpenForStep = (failed: FailedStep) => Promise<LadderPosition>;
 export interface ExecuteDependencies extends StepDependencies {
   readonly openForStep: OpenForStep;
   readonly submitSubRun: SubmitSubRun;
+  readonly throughCache: ThroughCache;
 }
 
 export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
@@ -122,7 +124,7 @@ async function executeCall(
   { escalates = false, resumed = false, inline = false, again = false }: StepRequest,
   control: StepControl,
 ): Promise<StepEnd> {
-  const { db, results, openForStep } = dependencies;
+  const { db, results, openForStep, throughCache } = dependencies;
   const mayHaveBegun = control.round > 1 || resumed || again || (inline && escalates);
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
   const ended = standing === undefined ? null : endOf(standing);
@@ -135,7 +137,9 @@ async function executeCall(
   if (failure === null) {
     const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
     const work = { context, step, key, input, holds, wait, isInline: inline };
-    const end = await callForStep<StepExecution | WaitingStep>(dependencies, work, control);
+    const call = (remainingMs: number) =>
+      callForStep<StepExecution | WaitingStep>(dependencies, work, { ...control, remainingMs });
+    const end = await throughCache(work, control, call);
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
   }

@@ -20,6 +20,7 @@ async function capstan(words: readonly string[], answer: object | string) {
 
 const costs: CostSummary = {
   today_spend_usd: 1.25,
+  today_saved_usd: 0.25,
   daily_limit_usd: 5,
   reserved_usd: 0.5,
   spend_usd: 12.5,
@@ -38,7 +39,7 @@ it('shows today against the limit, the period, and each capability', async () =>
   expect(asked).toEqual(['GET /v1/costs?period=month']);
   expect(stdout).toBe(
     [
-      'today $1.25, $0.50 reserved  limit $5.00',
+      'today $1.25, $0.50 reserved  limit $5.00  saved today $0.25',
       'month $12.50  2026-01-01 to 2026-01-09, Europe/Berlin',
       'CAPABILITY    SPENT',
       'model.fast   $12.50',
@@ -48,7 +49,8 @@ it('shows today against the limit, the period, and each capability', async () =>
 });
 
 it('says that there is no limit, and of today nothing twice', async () => {
-  const free = { today_spend_usd: 0, daily_limit_usd: 0, reserved_usd: 0, spend_usd: 0, by_capability: [] };
+  const nothing = { today_spend_usd: 0, today_saved_usd: 0, reserved_usd: 0, spend_usd: 0 };
+  const free = { ...nothing, daily_limit_usd: 0, by_capability: [] };
   const answer = { ...costs, ...free, period: 'day', from: '2026-01-09' };
   const { stdout, asked } = await capstan(['costs'], answer);
   expect([asked, stdout]).toEqual([['GET /v1/costs?period=day'], 'today $0  no limit\n']);

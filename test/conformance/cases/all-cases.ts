@@ -1,4 +1,5 @@
 import type { ConformanceCase } from '../case.ts';
+import { cacheCases } from './cache-cases.ts';
 import { callCases } from './call-cases.ts';
 import { combinedCases } from './combined-cases.ts';
 import { escalationCases } from './escalation-cases.ts';
@@ -13,6 +14,7 @@ export const allCases: readonly ConformanceCase[] = [
   ...orderCases,
   ...fanOutCases,
   ...callCases,
+  ...cacheCases,
   ...escalationCases,
   ...combinedCases,
 ];

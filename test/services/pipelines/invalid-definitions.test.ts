@@ -103,6 +103,7 @@ type Row = [text: string, place: string];
 
 /** By code: a text and the line, column and pointer of what is found. */
 const rows: Readonly<Record<string, Row>> = {
+  cache_unused: [second('capability: open', 'cache: {ttl: 1h}'), '9:12 /steps/1/cache'],
   capability_unknown: [second('capability: concta'), '8:17 /steps/1/capability'],
   comparison_constant: [second('capability: open', 'when: steps.a.output.path == 1'), '9:11 /steps/1/when'],
   cycle: [

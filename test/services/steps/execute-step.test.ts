@@ -23,6 +23,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';
 import { createRouterRuntime } from '../../support/router-runtime.ts';
+import { pastCache } from '../../support/steps.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let database: TestDatabase;
@@ -79,7 +80,12 @@ function stepsWith(openForStep: OpenForStep) {
     callCapability,
   };
   return {
-    executeStep: createExecuteStep({ ...dependencies, openForStep, submitSubRun: noSubRun }),
+    executeStep: createExecuteStep({
+      ...dependencies,
+      openForStep,
+      submitSubRun: noSubRun,
+      throughCache: pastCache,
+    }),
     executeRevision: createExecuteRevision(dependencies),
   };
 }

@@ -6,6 +6,7 @@
 import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
 import { createNameSuggester } from '../../nearest-name.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../step-graph.ts';
+import { checkCache } from './check-cache.ts';
 import { checkCapabilities } from './check-capabilities.ts';
 import { checkCycles } from './check-cycles.ts';
 import { checkEscalation } from './check-escalation.ts';
@@ -38,6 +39,7 @@ export function checkDefinition(
     ...schemas.findings,
     ...checkPipelines(definition, facts),
     ...checkCapabilities(definition, facts),
+    ...checkCache(definition, facts),
     ...checkTypes({ definition, templates, graph, facts, isSound: schemas.isSound }),
   ];
 }

@@ -25,6 +25,7 @@ const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   timeout: ['call'],
   total_timeout: ['call'],
   escalate: ['call'],
+  cache: ['call'],
   capability_version: ['call'],
   tags: ['call'],
   dispatch: ['call'],

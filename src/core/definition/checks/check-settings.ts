@@ -11,7 +11,7 @@ interface DurationRule {
   readonly atMost: string;
 }
 
-/** One attempt; a whole step; a whole run; the pause before a retry; for time or a person; for an instance. */
+/** One attempt; a whole step; a whole run; the pause before a retry; for time or a person; for an instance; of a result. */
 const durationRules = {
   timeout: { atLeast: '1ms', atMost: '24h' },
   total_timeout: { atLeast: '1ms', atMost: '7d' },
@@ -19,6 +19,7 @@ const durationRules = {
   pause: { atLeast: '0ms', atMost: '24h' },
   wait: { atLeast: '1ms', atMost: '90d' },
   capability: { atLeast: '0ms', atMost: '7d' },
+  cache: { atLeast: '0ms', atMost: '90d' },
 } as const satisfies Record<string, DurationRule>;
 
 export function checkSettings(definition: PipelineDefinition): DefinitionFinding[] {
@@ -61,12 +62,13 @@ function checkTotal(
 }
 
 function checkShared(
-  { timeout, retry }: Pick<StepDefinition, 'timeout' | 'retry'>,
+  { timeout, retry, cache }: Pick<StepDefinition, 'timeout' | 'retry' | 'cache'>,
   pointer: string,
 ): DefinitionFinding[] {
   return [
     ...checkDuration(timeout, durationRules.timeout, `${pointer}/timeout`),
     ...checkRetry(retry ?? {}, `${pointer}/retry`),
+    ...checkDuration(cache?.ttl, durationRules.cache, `${pointer}/cache/ttl`),
   ];
 }
 

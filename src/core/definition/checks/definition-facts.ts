@@ -39,6 +39,8 @@ export interface CapabilityForm {
   readonly input: ValueType;
   readonly output: ValueType;
   readonly findInputFaults: FindInputFaults;
+  /** It says that equal inputs have equal results. */
+  readonly isDeterministic: boolean;
 }
 
 export type PipelineForm =

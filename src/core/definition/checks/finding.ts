@@ -5,6 +5,7 @@
 import type { Finding } from '../../../contracts/pipeline.ts';
 
 export const findingCodes = [
+  'cache_unused',
   'capability_unknown',
   'comparison_constant',
   'cycle',

@@ -5,6 +5,7 @@
 import type { Json } from '../../../contracts/primitives.ts';
 import { isEqual } from '../../expression/equality.ts';
 import { extendPointer } from '../../json-pointer.ts';
+import { outputPathKey } from '../../output-path.ts';
 import { findHosts, isUrl } from './hosts.ts';
 
 export interface ProtectedChange {
@@ -53,7 +54,7 @@ function explainChange(
 ): string | null {
   if (before !== undefined && after !== undefined && isEqual(before.value, after.value)) return null;
   const sides = [before, after].filter((leaf) => leaf !== undefined);
-  if (sides.some(({ keys }) => keys.includes('output_path')))
+  if (sides.some(({ keys }) => keys.includes(outputPathKey)))
     return 'is an output_path, which stays as it is';
   if (sides.some(({ value }) => typeof value === 'string' && isUrl(value))) {
     return 'is a URL or media reference, which stays as it is';

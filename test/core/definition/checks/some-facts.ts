@@ -17,6 +17,7 @@ function aForm({ input = {}, output = {} }: Schemas): CapabilityForm {
     input: typeOfSchema(input),
     output: typeOfSchema(output),
     findInputFaults: () => [],
+    isDeterministic: false,
   };
 }
 

@@ -1,0 +1,96 @@
+/** The keys of a call, one for each spec that may answer it, where its result may be taken and kept at all. */
+import { createHash } from 'node:crypto';
+import type { MediaStore } from '../../clients/media/media-store.ts';
+import { parseMediaReference } from '../../contracts/media.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { type CacheScope, cacheKeyText, type KeyedSpec } from '../../core/cache/cache-key.ts';
+import { findMediaPlaces, type MediaPlaces } from '../../core/cache/media-places.ts';
+import type { ResolvedCache } from '../../core/definition/compile/cache-settings.ts';
+import type { Db } from '../../db/connect.ts';
+import type { OwnMedia } from '../jobs/own-media.ts';
+import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
+import type { SchemaValidator } from '../registry/schema-validator.ts';
+import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
+
+export interface KeyDependencies {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly validator: Pick<SchemaValidator, 'spec'>;
+  readonly media: Pick<MediaStore, 'head'>;
+  readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
+}
+
+export interface CallToKey {
+  readonly projectId: string;
+  readonly jobId?: string;
+  readonly scope: CacheScope;
+  readonly target: SpecTarget;
+  readonly input: JsonObject;
+  readonly policy: Pick<ResolvedCache, 'insists'>;
+}
+
+export interface CallKeys {
+  /** By the digest of the spec; the newest version first, at least one. */
+  readonly keys: ReadonlyMap<string, string>;
+  readonly places: MediaPlaces;
+}
+
+/** Versions in service at the same time, of which more would make every lookup longer. */
+const mostSpecs = 8;
+
+/** @returns null when the call is made whatever was kept: by what it asks, whom, or with which files */
+export async function keyCall(dependencies: KeyDependencies, call: CallToKey): Promise<CallKeys | null> {
+  const { projectId, jobId, target, input, policy } = call;
+  const specs = await listKeyedSpecs(dependencies, target, policy);
+  const places = specs.length === 0 ? null : findMediaPlaces(input);
+  if (places === null || (await dependencies.ownMedia.findForeign(projectId, input, jobId)) !== null)
+    return null;
+  const digests = await readDigests(dependencies.media, Object.values(places.sources));
+  if (digests === null) return null;
+  const keyed = { ...call, capability: target.capability, places, digests };
+  const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
+  return { keys: new Map(keys), places };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+async function listKeyedSpecs(
+  { validator, ...sources }: KeyDependencies,
+  target: SpecTarget,
+  { insists }: Pick<ResolvedCache, 'insists'>,
+): Promise<readonly KeyedSpec[]> {
+  const { specs } = await listPresentSpecs(sources, target);
+  const sorted = [...specs].sort((a, b) => compare(b.version, a.version) || compare(a.digest, b.digest));
+  const keyed: KeyedSpec[] = [];
+  for (const spec of sorted.slice(0, mostSpecs)) {
+    if (insists || (await validator.spec(spec.digest)).deterministic === true) keyed.push(spec);
+  }
+  return keyed;
+}
+
+function compare(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}
+
+/** Null when one is missing. */
+async function readDigests(
+  media: Pick<MediaStore, 'head'>,
+  references: readonly string[],
+): Promise<ReadonlyMap<string, string> | null> {
+  const digests = new Map<string, string>();
+  for (const reference of new Set(references)) {
+    const digest = await digestOf(media, reference);
+    if (digest === null) return null;
+    digests.set(reference, digest);
+  }
+  return digests;
+}
+
+/** Of a file as it is now; null when there is none. */
+export async function digestOf(media: Pick<MediaStore, 'head'>, reference: string): Promise<string | null> {
+  const path = parseMediaReference(reference);
+  const object = path === null ? null : await media.head(path);
+  return object?.sha256 ?? null;
+}
