@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { CapabilitySpec, CostModel, type Registration } from '../contracts/capability.ts';
-import { Tags } from '../contracts/primitives.ts';
+import { type JsonObject, Tags } from '../contracts/primitives.ts';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
 import { type Checked, compileSchema, type InputOf, type OutputOf, type Schema } from './schema.ts';
@@ -69,30 +69,11 @@ const Declared = z.object({
 export function defineCapability<I extends Schema, O extends Schema>(
   definition: CapabilityDefinition<I, O>,
 ): Capability {
-  const {
-    name,
-    version,
-    description,
-    cost_model,
-    tags,
-    max_concurrency = 1,
-    settle = 'computed',
-    deterministic = false,
-    prerequisites = [],
-  } = definition;
+  const { name, cost_model, tags, max_concurrency = 1, settle = 'computed', prerequisites = [] } = definition;
   const input = compileSchema(definition.input, 'input');
   const output = compileSchema(definition.output, 'output');
-  const { type, rate_usd } = cost_model;
   const declared = Declared.safeParse({
-    spec: {
-      name,
-      version,
-      description,
-      input: input.json,
-      output: output.json,
-      cost_model: { type, rate_usd },
-      ...(deterministic ? { deterministic } : {}),
-    },
+    spec: describe(definition, input.json, output.json),
     cost_model,
     tags,
     max_concurrency,
@@ -106,6 +87,21 @@ export function defineCapability<I extends Schema, O extends Schema>(
     checkOutput: output.check,
     // The value comes from checkInput, which is what ties it to I.
     exec: async (value, context) => definition.exec(value as InputOf<I>, context),
+  };
+}
+
+/** Answer of `GET /spec`. */
+function describe(definition: CapabilityDefinition, input: JsonObject, output: JsonObject): CapabilitySpec {
+  const { name, version, description, cost_model, deterministic = false } = definition;
+  const { type, rate_usd } = cost_model;
+  return {
+    name,
+    version,
+    description,
+    input,
+    output,
+    cost_model: { type, rate_usd },
+    ...(deterministic ? { deterministic } : {}),
   };
 }
 

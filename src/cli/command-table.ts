@@ -37,6 +37,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   capability: async () => (await import('./commands/capability.ts')).registerCapabilityCommand,
   check: async () => (await import('./commands/check.ts')).registerCheckCommand,
   costs: async () => (await import('./commands/costs.ts')).registerCostsCommand,
+  cache: async () => (await import('./commands/cache.ts')).registerCacheCommand,
   ledger: async () => (await import('./commands/ledger.ts')).registerLedgerCommand,
   budgets: async () => (await import('./commands/budgets.ts')).registerBudgetsCommand,
   skills: async () => (await import('./commands/skills.ts')).registerSkillsCommand,

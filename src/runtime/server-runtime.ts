@@ -4,6 +4,7 @@ import { createWebhookSender, type WebhookSender } from '../clients/webhook-send
 import type { Config } from '../config.ts';
 import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
+import { createCacheService } from '../services/cache/cache-service.ts';
 import { createCallService } from '../services/calls/call-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
 import { createInputChecks } from '../services/escalation/levels/check-input.ts';
@@ -135,6 +136,7 @@ function createOfficeServices({
     registry,
     publishers: createPublisherService(db),
     skills: createSkillService(db),
+    cache: createCacheService(db),
     webhooks: createWebhookService({ db, policy, sender }),
     money: createMoneyService(db),
     health: createHealthService(db, workflows),

@@ -17,19 +17,17 @@ import { createRouter } from './router.ts';
 /** The services behind the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
-  const { db, contexts, results, ownMedia } = foundation;
+  const { db, contexts, results } = foundation;
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
-  const steps = { db, contexts, results, callCapability };
   const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
   const media = createMediaStore(config.MEDIA_URL);
-  const cache = createCachedCalls({ db, fleet, validator, media, ownMedia, results, logger });
+  const { throughCache, close } = createCachedCalls({ ...foundation, ...router, media, logger });
+  const steps = { db, contexts, results, callCapability, throughCache };
   const escalations = createLadderService({
-    db,
-    contexts,
+    ...steps,
     fleet,
     validator,
-    callCapability,
     executeRevision: createExecuteRevision(steps),
   });
   await router.start();
@@ -39,7 +37,6 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
         ...steps,
         openForStep: escalations.openForStep,
         submitSubRun: createSubmitSubRun(intake),
-        throughCache: cache.throughCache,
       }),
       escalations,
       decideSteps: createDecideSteps({ db, contexts, results }),
@@ -51,7 +48,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
     /** Calls that end from now on wait for the database some seconds, not longer. */
     finish: router.finish,
     close: async (): Promise<void> => {
-      cache.close();
+      close();
       await router.close();
       await foundation.close();
     },

@@ -2,6 +2,7 @@
 import type { MediaStore } from '../clients/media/media-store.ts';
 import type { AccessService } from './access/access-service.ts';
 import type { AuditService } from './access/audit-service.ts';
+import type { CacheService } from './cache/cache-service.ts';
 import type { CallService } from './calls/call-service.ts';
 import type { EscalationService } from './escalation/escalation-service.ts';
 import type { InputChecks } from './escalation/levels/check-input.ts';
@@ -35,6 +36,7 @@ export interface Services {
   readonly jobs: JobService;
   readonly media: MediaStore;
   readonly runs: RunService;
+  readonly cache: CacheService;
   readonly streams: StreamService;
   readonly schedules: ScheduleService;
   readonly escalations: Pick<EscalationService, 'create' | 'get' | 'execute' | 'advise'>;

@@ -4,6 +4,7 @@ import type { ApiConfig } from '../limits.ts';
 import type { Route } from '../route.ts';
 import { accessRoutes } from './access.ts';
 import { auditRoutes } from './audit.ts';
+import { cacheRoutes } from './cache.ts';
 import { callRoutes } from './calls.ts';
 import { capabilityRoutes } from './capabilities.ts';
 import { consoleRoutes } from './console.ts';
@@ -47,6 +48,7 @@ export function createRoutes(
     ...runPictureRoutes(services),
     ...runControlRoutes(services),
     ...runEventRoutes(services),
+    ...cacheRoutes(services),
     ...streamRoutes(services),
     ...scheduleRoutes(services),
     ...escalationRoutes(services),

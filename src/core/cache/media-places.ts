@@ -28,7 +28,7 @@ export function findMediaPlaces(input: JsonObject): MediaPlaces | null {
   return collect(input, { pointer: '', isTarget: false }, places) ? places : null;
 }
 
-interface Place {
+interface Standing {
   readonly pointer: string;
   /** At or below `output_path`. */
   readonly isTarget: boolean;
@@ -37,7 +37,7 @@ interface Place {
 /** @returns false when it cannot be said */
 function collect(
   value: Json,
-  { pointer, isTarget }: Place,
+  { pointer, isTarget }: Standing,
   places: { readonly [Kind in keyof MediaPlaces]: Record<string, string> },
 ): boolean {
   if (typeof value === 'string') {

@@ -51,7 +51,10 @@ export type CacheFind =
   | { readonly kind: 'lead' }
   | { readonly kind: 'follow' };
 
-const bytes = (keys: string): string => `array(select decode(k, 'hex') from unnest(${keys}::text[]) k)`;
+/** Of a parameter. */
+function bytes(keys: string): string {
+  return `array(select decode(k, 'hex') from unnest(${keys}::text[]) k)`;
+}
 
 const fresh = `select encode(c.key, 'hex') as key, c.run_id, c.step_id, c.item, c.attempt_id, c.places, c.files,
      s.output, a.instance_id, a.endpoint, coalesce(a.settled_nano, 0)::text as cost_nano

@@ -23,13 +23,13 @@ import { createLeaderWatch, type LeaderWatch } from './watch-leaders.ts';
 
 export type CacheDependencies = KeyDependencies & KeepDependencies & TakeDependencies;
 
-type Call<End> = (remainingMs: number) => Promise<End | SucceededCall>;
+type MakeCall<End> = (remainingMs: number) => Promise<End | SucceededCall>;
 
 /** @param call makes it, in the time that is left */
 export type ThroughCache = <End extends { readonly kind: string }>(
   stepCall: StepCall,
   time: { readonly remainingMs: number; readonly signal: CancelSignal },
-  call: Call<End>,
+  call: MakeCall<End>,
 ) => Promise<End | SucceededCall>;
 
 export interface CachedCalls {
@@ -104,7 +104,7 @@ const mostLeaders = 2;
 async function passThrough<End extends { readonly kind: string }>(
   workings: Workings,
   passage: Passage,
-  call: Call<End>,
+  call: MakeCall<End>,
 ): Promise<End | SucceededCall> {
   const { lookup, clock } = passage;
   const name = JSON.stringify([lookup.project_id, lookup.keys, lookup.ttl_ms]);
@@ -127,7 +127,7 @@ async function takeFrom(
 }
 
 interface OwnFlight<End> {
-  readonly call: Call<End>;
+  readonly call: MakeCall<End>;
   readonly flight: Flight<CachedResultRow>;
 }
 

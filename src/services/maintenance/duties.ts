@@ -3,6 +3,7 @@
 import type { MediaStore } from '../../clients/media/media-store.ts';
 import { purgeSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
+import { purgeResults } from '../../db/cache/cache-list.ts';
 import type { Db } from '../../db/connect.ts';
 import { purgeAdviceAnswers } from '../../db/escalation/advice-answer.ts';
 import { cancelOrphanedEscalations } from '../../db/escalation/escalation.ts';
@@ -94,6 +95,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'orphaned escalations', everyMs: minuteMs, work: () => cancelOrphanedEscalations(db) },
     { name: 'orphaned reviews', everyMs: minuteMs, work: () => cancelOrphanedReviews(db) },
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
+    { name: 'old results', everyMs: purgeMs, isRoutine: true, work: () => purgeResults(db) },
     { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
   ];
