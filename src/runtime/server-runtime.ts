@@ -75,7 +75,7 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
   return {
     services: {
       pipelines,
-      plans: createPlanService({ ...intake, fleet, validator }),
+      plans: createPlanService({ ...intake, fleet, validator, media }),
       aliases: createAliasService(db),
       jobs: createJobService({ db, media, ownMedia: foundation.ownMedia }),
       media,

@@ -111,6 +111,24 @@ test('items are counted by the state that they move to', () => {
   expect(moment.run.steps[0]?.state).toBe('running');
 });
 
+test('results of equal calls are counted, of steps and of items', () => {
+  const { run: after } = applyEvents({ run, items: new Map() }, [
+    anEvent(1, 'step.started', { step_id: 'a' }),
+    anEvent(1, 'step.cached', { step_id: 'a', attempt: 1, data: { run_id: 'run_0', saved_usd: 0.25 } }),
+    anEvent(1, 'step.succeeded', { step_id: 'a', data: { cost_usd: 0 } }),
+    anEvent(1, 'step.started', { step_id: 'b', data: { items: 2 } }),
+    ...[1, 2].flatMap((item) => [
+      anEvent(2, 'step.started', { step_id: 'b', item }),
+      anEvent(2, 'step.cached', { step_id: 'b', item }),
+      anEvent(2, 'step.succeeded', { step_id: 'b', item }),
+    ]),
+  ]);
+  expect(after.steps).toMatchObject([
+    { state: 'succeeded', attempts: 1, cached: 1, cost_usd: 0 },
+    { items: { succeeded: 2 }, cached: 2 },
+  ]);
+});
+
 test('in pieces the log gives the same as at once', () => {
   const whole = applyEvents(beginningOf(run), log);
   const inPieces = log.reduce((moment, event) => applyEvents(moment, [event]), beginningOf(run));

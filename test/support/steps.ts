@@ -14,6 +14,7 @@ import { Registration } from '../../src/contracts/capability.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
+import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
@@ -145,10 +146,13 @@ export function useSteps(): StepWorld {
         const answered = await router.registry.register(project, Registration.parse(body));
         return { status: 201, headers: new Headers(), body: answered as unknown as Body };
       };
-      const before = router.fleet.of(options.name).instances.length;
+      const { instances: before } = router.fleet.of(options.name);
+      const known = new Set(before.map(({ endpoint }) => endpoint));
       const instance = await startInstance({ request }, options);
       instances.push(instance);
-      await waitFor('the router to know it', () => router.fleet.of(options.name).instances.length > before);
+      const isKnown = ({ endpoint, spec_digest }: InstanceSnapshot): boolean =>
+        !known.has(endpoint) && (options.deterministic === undefined || spec_digest !== null);
+      await waitFor('the router to know it', () => router.fleet.of(options.name).instances.some(isKnown));
       return instance;
     },
     eventsOf: async ({ run_id }) => {

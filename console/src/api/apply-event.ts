@@ -23,6 +23,7 @@ const runStateAfter: Partial<Record<RunEvent['type'], RunState>> = {
 const stepStateAfter: Partial<Record<RunEvent['type'], StepState>> = {
   'step.started': 'running',
   'step.routed': 'running',
+  'step.cached': 'running',
   'step.retrying': 'retrying',
   'step.waiting': 'waiting',
   'step.escalated': 'running',
@@ -82,6 +83,10 @@ function applyToStep(step: RunStep, event: RunEvent): RunStep {
     const endpoint = textOf(data, 'endpoint');
     if (endpoint !== undefined) changed.endpoint = endpoint;
   }
+  if (event.type === 'step.cached') {
+    changed.attempts = event.attempt ?? step.attempts + 1;
+    changed.cached = (step.cached ?? 0) + 1;
+  }
   if (state === 'in_review') {
     const review = textOf(data, 'review_id');
     if (review !== undefined) changed.review_id = review;
@@ -101,7 +106,8 @@ function applyToStep(step: RunStep, event: RunEvent): RunStep {
 const openItem = 'running';
 
 /** Of a step with `for_each`, when one of its items moves: how many are in which state. */
-function applyToItems(step: RunStep, event: RunEvent, before: string | undefined): RunStep {
+function applyToItems(known: RunStep, event: RunEvent, before: string | undefined): RunStep {
+  const step = event.type === 'step.cached' ? { ...known, cached: (known.cached ?? 0) + 1 } : known;
   const state = stepStateAfter[event.type];
   if (state === undefined) return step;
   const items: Record<string, number> = { ...step.items };

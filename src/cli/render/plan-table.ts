@@ -32,7 +32,7 @@ function renderStep(step: PlannedStepView): string[] {
   const name = [id, what, happensWords[happens], describeItems(items)];
   if (happens === 'no') return [...name, '', '', '', '', '', ''];
   const { min, expected, worst } = cost_usd;
-  const nobody = step.capability === undefined ? '' : 'nobody';
+  const nobody = step.capability === undefined ? '' : step.cached === undefined ? 'nobody' : 'cached';
   const call = [chosen ?? nobody, dispatch?.how ?? ''];
   return [...name, ...call, formatDuration(duration_ms), ...[min, expected, worst].map(formatUsd)];
 }

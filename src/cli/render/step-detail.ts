@@ -1,5 +1,5 @@
 /** Everything about one step: what went in, what came out, and for each attempt why it went where. */
-import type { Attempt, StepDetail } from '../../contracts/run.ts';
+import type { Attempt, CachedFrom, StepDetail } from '../../contracts/run.ts';
 import { indentJson } from '../watch/outcome.ts';
 import { formatDuration, formatSpan, formatUsd } from './amounts.ts';
 import { renderDecision } from './decision.ts';
@@ -10,13 +10,19 @@ export interface StepLayout extends TableLayout {
   readonly now: number;
 }
 
+/** Nobody was called: whose result it is. */
+function describeOrigin({ run_id, step_id, item, saved_usd }: CachedFrom): string {
+  const step = item === undefined ? step_id : `${step_id}[${item}]`;
+  return `from step ${step} of ${run_id}, saved ${formatUsd(saved_usd)}`;
+}
+
 function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): string[] {
   const { style } = layout;
   const cost = `${formatUsd(attempt.cost_usd)}${attempt.certainty === 'estimated' ? ' (estimated)' : ''}`;
   const head = [
     style.bold(`attempt ${number}`),
     formatState(attempt.state, style),
-    attempt.endpoint,
+    attempt.cached_from === undefined ? attempt.endpoint : describeOrigin(attempt.cached_from),
     attempt.duration_ms === null ? '' : formatDuration(attempt.duration_ms),
     cost,
     attempt.ambiguity ?? '',

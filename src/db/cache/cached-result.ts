@@ -94,6 +94,19 @@ export async function lookUpResult(db: Db, lookup: CacheLookup): Promise<CacheFi
   return row.is_hit ? { kind: 'hit', result: row } : { kind: 'lead' };
 }
 
+/** Reads a result without leading: for a plan. */
+export async function readResult(
+  db: Db,
+  { project_id, keys, ttl_ms }: Pick<CacheLookup, 'project_id' | 'keys' | 'ttl_ms'>,
+): Promise<CachedResultRow | undefined> {
+  const rows = await runPrepared<CachedResultRow>(db, {
+    name: 'read_result',
+    text: `with clock as materialized (select clock_timestamp() as now) ${fresh}`,
+    values: [project_id, keys, ttl_ms],
+  });
+  return rows[0];
+}
+
 /** Of those that are waited for, the ones of which it is over: there is a result, or nobody makes the call any more. */
 export async function listDecidedKeys(db: Db, waited: readonly CacheKey[]): Promise<readonly CacheKey[]> {
   const { rows } = await db.raw<{ rows: CacheKey[] }>(

@@ -4,7 +4,6 @@
  * and comes to nothing makes room for the next; who has waited twice in vain makes the call on its own.
  */
 
-import { scopeOf } from '../../core/cache/cache-key.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { type ResolvedCache, resolveCache } from '../../core/definition/compile/cache-settings.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
@@ -64,19 +63,12 @@ export function createCachedCalls(dependencies: CacheDependencies): CachedCalls 
 /** What cannot be read is no reason to keep a call from being made. */
 async function readKeys(
   dependencies: CacheDependencies,
-  { context, step: { definition }, key, input }: StepCall,
+  { context, step, key, input }: StepCall,
   policy: ResolvedCache,
 ): Promise<CallKeys | null> {
-  const { capability_version: versionRange = null, tags = [] } = definition;
+  const call = { projectId: context.project_id, run: context, step: step.definition, input, policy };
   try {
-    return await keyCall(dependencies, {
-      projectId: context.project_id,
-      jobId: context.job_id,
-      scope: scopeOf(policy, context),
-      target: { capability: capabilityOf(definition), versionRange, tags },
-      input,
-      policy,
-    });
+    return await keyCall(dependencies, call);
   } catch (error) {
     dependencies.logger.warn({ err: error, ...key }, 'a call is made: its key could not be read');
     return null;

@@ -2,10 +2,12 @@
 import { createHash } from 'node:crypto';
 import type { MediaStore } from '../../clients/media/media-store.ts';
 import { parseMediaReference } from '../../contracts/media.ts';
+import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { type CacheScope, cacheKeyText, type KeyedSpec } from '../../core/cache/cache-key.ts';
+import { cacheKeyText, type KeyedSpec, scopeOf } from '../../core/cache/cache-key.ts';
 import { findMediaPlaces, type MediaPlaces } from '../../core/cache/media-places.ts';
 import type { ResolvedCache } from '../../core/definition/compile/cache-settings.ts';
+import { capabilityOf } from '../../core/definition/step-kind.ts';
 import type { Db } from '../../db/connect.ts';
 import type { OwnMedia } from '../jobs/own-media.ts';
 import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
@@ -22,11 +24,17 @@ export interface KeyDependencies {
 
 export interface CallToKey {
   readonly projectId: string;
-  readonly jobId?: string;
-  readonly scope: CacheScope;
-  readonly target: SpecTarget;
+  readonly run: RunOfCall;
+  readonly step: StepDefinition;
   readonly input: JsonObject;
-  readonly policy: Pick<ResolvedCache, 'insists'>;
+  readonly policy: ResolvedCache;
+}
+
+export interface RunOfCall {
+  readonly run_id: string;
+  /** Known to be the project's. */
+  readonly job_id: string;
+  readonly pipeline: string;
 }
 
 export interface CallKeys {
@@ -40,14 +48,17 @@ const mostSpecs = 8;
 
 /** @returns null when the call is made whatever was kept: by what it asks, whom, or with which files */
 export async function keyCall(dependencies: KeyDependencies, call: CallToKey): Promise<CallKeys | null> {
-  const { projectId, jobId, target, input, policy } = call;
+  const { projectId, run, step, input, policy } = call;
+  const { capability_version: versionRange = null, tags = [] } = step;
+  const capability = capabilityOf(step);
+  const target = { capability, versionRange, tags };
   const specs = await listKeyedSpecs(dependencies, target, policy);
   const places = specs.length === 0 ? null : findMediaPlaces(input);
-  if (places === null || (await dependencies.ownMedia.findForeign(projectId, input, jobId)) !== null)
+  if (places === null || (await dependencies.ownMedia.findForeign(projectId, input, run.job_id)) !== null)
     return null;
   const digests = await readDigests(dependencies.media, Object.values(places.sources));
   if (digests === null) return null;
-  const keyed = { ...call, capability: target.capability, places, digests };
+  const keyed = { projectId, scope: scopeOf(policy, run), capability, input, places, digests };
   const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
   return { keys: new Map(keys), places };
 }

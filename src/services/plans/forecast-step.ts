@@ -104,11 +104,13 @@ async function forecastItems(
   const all = other === null ? units : [...units, other];
   const longestMs = all.reduce((most, { durationMs }) => Math.max(most, durationMs), 0);
   const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
+  const cached = units.reduce((sum, unit) => sum + (unit.cached ?? 0), rest * (other?.cached ?? 0));
   return {
     chosen,
     candidates,
     reason,
     items: list.length,
+    ...(cached === 0 ? {} : { cached }),
     cost: units.reduce((sum, { cost }) => addCosts(sum, cost), multiplyCost(other?.cost ?? noCost, rest)),
     durationMs: Math.ceil(list.length / task.maxParallel) * longestMs,
     findings: mergeFindings(units),

@@ -1,5 +1,6 @@
 /** One execution of a step, whatever its kind: a call, a run of another pipeline, a pause, a question to a person. */
 import type { Finding } from '../../contracts/pipeline.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
 import { routeOfStep } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
@@ -32,7 +33,33 @@ export async function forecastUnit(
 
 const nobody = { chosen: null, candidates: [], cost: noCost, findings: [] };
 
-async function forecastCallOf(
+/** A result that is kept costs nothing; should it be gone when its turn comes, the call is made. */
+async function forecastCallOf(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
+  const called = await forecastRouted(context, task, unit);
+  const kept = unit.input === null ? null : await findKept(context, task, { ...unit, input: unit.input });
+  if (kept === null) return called;
+  const { run_id, step_id } = kept;
+  return {
+    ...nobody,
+    cached: 1,
+    reason: `cached: 0 USD, the result of step ${step_id} of ${run_id}`,
+    cost: { ...called.cost, least: 0n, expected: 0n },
+    durationMs: 0,
+  };
+}
+
+/** The run has not begun, so that it has no result of its own. */
+function findKept(
+  context: PlanContext,
+  { definition, jobId: job_id }: RunTask,
+  { step, input }: PlannedUnit & { readonly input: JsonObject },
+) {
+  const { projectId } = context;
+  const run = { run_id: '', job_id, pipeline: definition.pipeline };
+  return context.findKept({ projectId, definition, run, step: step.definition, input });
+}
+
+async function forecastRouted(
   { forecastCall, registered, missing }: PlanContext,
   { definition, priority, ceilingUsd }: RunTask,
   { step, pointer, input }: PlannedUnit,

@@ -5,6 +5,7 @@ import type { PlannedStepView } from '../../contracts/plan.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { CriticalPath } from '../../core/dag/critical-path.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
+import type { FindKept } from '../cache/find-kept.ts';
 import type { KnownDefinition } from '../runs/known-definitions.ts';
 import type { CostRange } from './cost-range.ts';
 import type { ForecastCall } from './forecast-call.ts';
@@ -28,6 +29,8 @@ type Shown = Pick<PlannedStepView, 'chosen' | 'reason'> & { readonly candidates:
 export interface UnitForecast extends Shown {
   readonly cost: CostRange;
   readonly durationMs: number;
+  /** Calls that would take the result of an equal one; absent for none. */
+  readonly cached?: number;
   readonly findings: readonly Finding[];
 }
 
@@ -46,6 +49,8 @@ export interface RunForecast {
 /** What the forecast of one plan needs; the runs that its steps start share it. */
 export interface PlanContext {
   readonly forecastCall: ForecastCall;
+  readonly findKept: FindKept;
+  readonly projectId: string;
   readonly forecastRun: (task: RunTask) => Promise<RunForecast>;
   /** Names of capabilities that are registered. */
   readonly registered: ReadonlySet<string>;

@@ -13,6 +13,8 @@ import { readHeadroom } from '../../db/money/budget-headroom.ts';
 import { findJob } from '../../db/run/job.ts';
 import { listCapabilityNames } from '../../db/spec/capability-names.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { createFindKept } from '../cache/find-kept.ts';
+import type { KeyDependencies } from '../cache/keyed-call.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs/bind-job-media.ts';
 import type { OwnMedia } from '../jobs/own-media.ts';
@@ -32,12 +34,13 @@ export interface PlanService {
   planDefinition(projectId: string, request: PlanDefinitionRequest): Promise<Plan>;
 }
 
-export interface PlanDependencies extends CallDependencies {
-  readonly db: Db;
-  readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;
-  readonly pipelines: Pick<PipelineService, 'check'>;
-  readonly ownMedia: OwnMedia;
-}
+export type PlanDependencies = CallDependencies &
+  KeyDependencies & {
+    readonly db: Db;
+    readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;
+    readonly pipelines: Pick<PipelineService, 'check'>;
+    readonly ownMedia: OwnMedia;
+  };
 
 type Wish = Omit<PlanDefinitionRequest, 'definition'>;
 
@@ -114,14 +117,17 @@ async function readJob(
 }
 
 async function createContext(
-  { db, fleet, validator, definitions }: PlanDependencies,
+  dependencies: PlanDependencies,
   projectId: string,
   headroom: Headroom,
 ): Promise<PlanContext> {
+  const { db, definitions } = dependencies;
   const runs = new Map<string, Promise<RunForecast>>();
   const pipelines = new Map<string, Promise<KnownDefinition>>();
   const context: PlanContext = {
-    forecastCall: createForecastCall({ fleet, validator }, headroom),
+    projectId,
+    forecastCall: createForecastCall(dependencies, headroom),
+    findKept: createFindKept(dependencies),
     registered: await listCapabilityNames(db),
     missing: new Set(),
     inputBudget: { left: mostInputs, isShort: false },

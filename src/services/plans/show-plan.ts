@@ -76,7 +76,7 @@ function showStep(
   dispatch: DispatchChoice | null,
 ): PlannedStepView {
   if (forecast === undefined) throw new RangeError('a step without a forecast');
-  const { id, happens, items, chosen, reason, candidates, cost, durationMs } = forecast;
+  const { id, happens, items, cached, chosen, reason, candidates, cost, durationMs } = forecast;
   return {
     id,
     capability,
@@ -85,6 +85,7 @@ function showStep(
     review: review?.title,
     happens,
     items,
+    ...(cached === undefined ? {} : { cached }),
     chosen,
     reason,
     candidates: [...candidates],

@@ -62,6 +62,25 @@ describe('file media store', () => {
     expect(await readAll(clip)).toBe('hello world');
   });
 
+  it('copies a file whose digest is the expected one, and the copy is a file of its own', async () => {
+    const { sha256: digest } = await put(clip, 'hello');
+    const copy = { job_id: 'job_2', file: 'deep/copy.mp4' };
+    expect(await store.copy(clip, copy, digest)).toMatchObject({ sha256: digest, content_type: 'video/mp4' });
+    await writeFile(join(directory, clip.job_id, clip.file), 'in place'); // as an instance may
+    expect(await readAll(copy)).toBe('hello');
+    expect((await store.head(copy))?.sha256).toBe(digest);
+  });
+
+  it('copies nothing that is missing, or another file by now, and leaves what was there', async () => {
+    const copy = { job_id: 'job_2', file: 'copy.mp4' };
+    await put(copy, 'before');
+    expect(await store.copy(clip, copy, sha256('hello'))).toBeNull();
+    await put(clip, 'edited');
+    expect(await store.copy(clip, copy, sha256('hello'))).toBeNull();
+    expect(await readAll(copy)).toBe('before');
+    expect((await filesOnDisk()).filter(({ parentPath }) => parentPath.endsWith('~incoming'))).toEqual([]);
+  });
+
   it('reads ranges with both ends included', async () => {
     await put(clip, 'hello world');
     expect(await readAll(clip, { start: 4, end: 6 })).toBe('o w');

@@ -1,6 +1,7 @@
 /** A planner on a database of the test, whose instances are rows: nobody could be called. */
 import { pino } from 'pino';
 import { beforeAll } from 'vitest';
+import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
@@ -60,6 +61,7 @@ async function createPlanner(db: Db): Promise<Planner> {
   const plans = createPlanService({
     db,
     ownMedia: createOwnMedia(db),
+    media: createMediaStore('file:///nowhere/at/all'),
     fleet,
     validator,
     pipelines,

@@ -1,5 +1,5 @@
 /** Costs by time as columns. */
-import type { CostSeries } from '../../../../src/contracts/money.ts';
+import type { CostSeries, CostSummary } from '../../../../src/contracts/money.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
 
@@ -20,6 +20,11 @@ export const seriesDots = [
   'bg-running',
   'bg-quiet',
 ] as const;
+
+/** What results of equal calls have saved; null for nothing. */
+export function describeSaved({ today_saved_usd }: Pick<CostSummary, 'today_saved_usd'>): string | null {
+  return today_saved_usd > 0 ? `saved today ${formatUsd(today_saved_usd)}` : null;
+}
 
 export interface NamedSum {
   readonly name: string;

@@ -11,7 +11,7 @@ import { Button, fieldClass, linkClass, PageHead, Panel, tableClass } from '../.
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StackedBars } from '../../shared/stacked-bars.tsx';
-import { seriesDots, sumSeries, toCostColumns } from './model.ts';
+import { describeSaved, seriesDots, sumSeries, toCostColumns } from './model.ts';
 
 const periodWords: Readonly<Record<CostPeriod, string>> = {
   day: 'today',
@@ -128,14 +128,18 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
   const polling = usePolling() || 10_000;
   const costs = useQuery({ ...costsQuery(period), refetchInterval: polling });
   const series = useQuery({ ...costSeriesQuery(period, by), refetchInterval: polling, retry: false });
+  const saved = costs.data === undefined ? null : describeSaved(costs.data);
   const sums = series.data === undefined ? null : sumSeries(series.data);
   return (
     <Panel
       title={<>Spent {periodWords[period]}</>}
       actions={
-        <span className="figure font-semibold">
-          {costs.data === undefined ? '' : formatUsd(costs.data.spend_usd)}
-        </span>
+        <>
+          {saved === null ? null : <span className="figure text-sm text-done">{saved}</span>}
+          <span className="figure font-semibold">
+            {costs.data === undefined ? '' : formatUsd(costs.data.spend_usd)}
+          </span>
+        </>
       }
     >
       {series.data === undefined ? null : (

@@ -33,7 +33,7 @@ export function describeEvent({ data }: RunEvent): string {
 }
 
 export function toneOf({ type }: RunEvent): Tone {
-  if (type.endsWith('succeeded') || type.endsWith('reused')) return 'done';
+  if (type.endsWith('succeeded') || /reused|cached/.test(type)) return 'done';
   if (type.endsWith('failed')) return 'failed';
   if (/retrying|waiting|paused|budget/.test(type)) return 'waiting';
   if (/review|escalated/.test(type)) return 'person';

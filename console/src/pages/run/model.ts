@@ -74,7 +74,9 @@ function describeSuccess({ steps }: Run): string {
     [count('failed'), 'failed and tolerated'],
   ] as const;
   const said = parts.filter(([number]) => number > 0).map(([number, word]) => `${number} ${word}`);
-  return `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}: ${said.join(', ')}`;
+  const cached = steps.filter((step) => step.cached !== undefined).length;
+  const free = cached === 0 ? '' : `; ${cached} cached`;
+  return `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}: ${said.join(', ')}${free}`;
 }
 
 export interface CeilingShares {

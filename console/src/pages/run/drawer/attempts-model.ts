@@ -1,5 +1,6 @@
 /** What became of a delivery, in words. */
 import type { Ambiguity, Attempt } from '../../../../../src/contracts/run.ts';
+import { formatUsd } from '../../../shared/money.ts';
 import type { Tone } from '../../../shared/state.ts';
 
 const deliveries: Readonly<Record<Ambiguity, string>> = {
@@ -11,11 +12,19 @@ const deliveries: Readonly<Record<Ambiguity, string>> = {
 };
 
 export function describeDelivery({ state, ambiguity, duration_ms }: Attempt): string {
+  if (state === 'cached') return 'cached: the result of an equal call was taken';
   if (state === 'reserved') return 'about to be sent';
   if (state === 'dispatched') return 'under way';
   if (state === 'lost') return 'contact was lost; its cost is an estimate';
   if (ambiguity === null) return duration_ms === null ? 'ended' : 'the instance answered';
   return deliveries[ambiguity];
+}
+
+/** Of a result that was taken: where it was made, and what that had cost. */
+export function describeOrigin({ cached_from }: Attempt): string | null {
+  if (cached_from === undefined) return null;
+  const { step_id, item, saved_usd } = cached_from;
+  return `made by step ${step_id}${item === undefined ? '' : `[${item}]`}, saved ${formatUsd(saved_usd)}`;
 }
 
 export function toneOfAttempt({ state, error }: Attempt): Tone {

@@ -1,10 +1,11 @@
+import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { Attempt } from '../../../../../src/contracts/run.ts';
 import { formatUsd } from '../../../shared/money.ts';
-import { EmptyState } from '../../../shared/parts.tsx';
+import { EmptyState, linkClass } from '../../../shared/parts.tsx';
 import { toneFill } from '../../../shared/state.ts';
 import { formatDuration, formatExact } from '../../../shared/time.ts';
-import { describeDelivery, toneOfAttempt } from './attempts-model.ts';
+import { describeDelivery, describeOrigin, toneOfAttempt } from './attempts-model.ts';
 import type { StepTabProps } from './step-tab-props.ts';
 
 /** Every delivery to an instance, oldest first. */
@@ -42,7 +43,20 @@ function AttemptLine({
           {attempt.duration_ms === null ? '' : formatDuration(attempt.duration_ms)}
         </span>
       </div>
-      <p className="mt-1 break-all font-mono text-xs text-muted">{attempt.endpoint}</p>
+      {attempt.cached_from === undefined ? (
+        <p className="mt-1 break-all font-mono text-xs text-muted">{attempt.endpoint}</p>
+      ) : (
+        <p className="mt-1 text-xs text-muted">
+          {describeOrigin(attempt)}, in{' '}
+          <Link
+            to="/runs/$runId"
+            params={{ runId: attempt.cached_from.run_id }}
+            className={`${linkClass} break-all`}
+          >
+            {attempt.cached_from.run_id}
+          </Link>
+        </p>
+      )}
       <p className="figure mt-1 text-xs text-muted">
         {formatExact(attempt.started_at)} · {formatUsd(attempt.cost_usd)}
         {attempt.certainty === 'estimated' ? ' (estimated)' : ''}

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { describeSaved } from '../../console/src/pages/costs/model.ts';
+import {
+  describeDelivery,
+  describeOrigin,
+  toneOfAttempt,
+} from '../../console/src/pages/run/drawer/attempts-model.ts';
+import { toneOf } from '../../console/src/pages/run/log-model.ts';
+import { formatUsd } from '../../console/src/shared/money.ts';
+import type { Attempt } from '../../src/contracts/run.ts';
+
+const attempt: Attempt = {
+  attempt_id: 'att_2',
+  endpoint: 'http://x',
+  state: 'cached',
+  ambiguity: null,
+  started_at: '2026-01-01T00:00:00.000Z',
+  duration_ms: 2,
+  cost_usd: 0,
+  certainty: 'exact',
+  cached_from: { run_id: 'run_1', step_id: 'cover', item: 3, attempt_id: 'att_1', saved_usd: 0.25 },
+  decision: {
+    decision_id: 'dec_2',
+    chosen: null,
+    reason: 'cached',
+    candidates: [],
+    reserved_usd: 0,
+    settled_usd: 0,
+  },
+};
+
+it('says whose result was taken, and what that had cost', () => {
+  expect(describeDelivery(attempt)).toBe('cached: the result of an equal call was taken');
+  expect(describeOrigin(attempt)).toBe(`made by step cover[3], saved ${formatUsd(0.25)}`);
+  expect(toneOfAttempt(attempt)).toBe('done');
+  const { cached_from: _, ...called } = attempt;
+  expect(describeOrigin(called)).toBeNull();
+});
+
+it('says what was saved today, and of nothing nothing', () => {
+  expect(describeSaved({ today_saved_usd: 0.25 })).toBe(`saved today ${formatUsd(0.25)}`);
+  expect(describeSaved({ today_saved_usd: 0 })).toBeNull();
+});
+
+it('a line of the log about it is a good one', () => {
+  const event = { seq: 1, at: attempt.started_at, run_id: 'run_1', type: 'step.cached', data: {} } as const;
+  expect(toneOf(event)).toBe('done');
+});
