@@ -56,6 +56,7 @@ function aClaim(project_id: string, instance_id: string): Claim {
     token: newToken(),
     key: attempt_id,
     is_first: true,
+    begins_step: false,
     known_failures: [],
     project_id,
     step: null,

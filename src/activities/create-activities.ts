@@ -6,15 +6,18 @@ import type { CloseRun } from '../services/runs/close-run.ts';
 import type { CancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
 import type { SubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
 import type { DecideSteps } from '../services/steps/decide-steps.ts';
+import type { ExecuteInline } from '../services/steps/execute-inline.ts';
 import type { ExecuteStep } from '../services/steps/execute-step.ts';
 import type { RecordProgress } from '../services/steps/record-progress.ts';
 import { isHopeless, toApplicationFailure } from './failures.ts';
 import { createFinishRun } from './finish-run.ts';
+import { createInlineActivity } from './inline-activity.ts';
 import { createLadderActivities } from './ladder-activities.ts';
 import { createStepActivity } from './step-activity.ts';
 
 export interface ActivityServices {
   readonly executeStep: ExecuteStep;
+  readonly executeInline: ExecuteInline;
   readonly decideSteps: DecideSteps;
   readonly recordProgress: RecordProgress;
   readonly closeRun: CloseRun;
@@ -46,6 +49,8 @@ export function createActivities(
   return {
     /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
     executeStep: createStepActivity(services.executeStep, settings.heartbeatIntervalMs),
+    /** Makes short steps happen that are ready together, and those that follow them. */
+    executeInline: createInlineActivity(services.executeInline),
     ...createLadderActivities(services.escalations, settings.heartbeatIntervalMs),
     /** Tells a ladder that nobody wants it any more. */
     stopEscalation: translated((request: StopRequest) => services.escalations.stop(request)),

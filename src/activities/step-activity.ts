@@ -7,43 +7,29 @@ import { CancelledFailure, type Context } from '@temporalio/activity';
 import { callTimeOf } from '../core/call/step-time.ts';
 import type { ExecuteStep, StepEnd, StepRequest } from '../services/steps/execute-step.ts';
 import type { WaitingStep } from '../services/steps/step-end.ts';
-import { executeFollowers } from './execute-followers.ts';
 import { escalatedFailure, finalFailure, laterFailure } from './failures.ts';
-import type {
-  Follower,
-  StepActivityDone,
-  StepActivityRequest,
-  StepActivityResult,
-  StepActivityWaiting,
-} from './step-messages.ts';
+import type { StepActivityDone, StepActivityResult, StepActivityWaiting } from './step-messages.ts';
 import { whileBeating } from './while-beating.ts';
 
 const largestInHistoryBytes = 4_096;
-/** Steps that are brought along begin within this time. */
-const longestLineMs = 250;
 
 export function createStepActivity(executeStep: ExecuteStep, heartbeatIntervalMs: number) {
-  return ({ followers = [], ...request }: StepActivityRequest): Promise<StepActivityResult> =>
+  return (request: StepRequest): Promise<StepActivityResult> =>
     whileBeating(heartbeatIntervalMs, async (signal, context, onProgress) => {
       const round = context.info.attempt;
-      const execute = (own: StepRequest, mostMs = Number.POSITIVE_INFINITY): Promise<StepEnd> =>
-        executeStep(own, { round, remainingMs: Math.min(mostMs, remainingMs(context)), signal, onProgress });
-      const executeNext = async ({ total_timeout_ms, ...follower }: Follower) => {
-        const next = await execute({ ...request, ...follower }, total_timeout_ms);
-        return next.kind === 'succeeded' ? toDone(next) : null;
-      };
-      const startedAt = performance.now();
-      const hasTime = (): boolean => !signal.aborted && performance.now() - startedAt < longestLineMs;
-      const end = await execute(request);
-      if (end.kind !== 'succeeded') return toOther(end);
-      const followed = await executeFollowers(followers, hasTime, executeNext);
-      return { ...toDone(end), ...(followed.length === 0 ? {} : { followed }) };
+      const end = await executeStep(request, {
+        round,
+        remainingMs: remainingMs(context),
+        signal,
+        onProgress,
+      });
+      return end.kind === 'succeeded' ? toDone(end) : toOther(end);
     });
 }
 
 type Succeeded = Extract<StepEnd, { kind: 'succeeded' }>;
 
-function toDone({ attempt, output }: Succeeded): StepActivityDone {
+export function toDone({ attempt, output }: Succeeded): StepActivityDone {
   return {
     endpoint: attempt?.endpoint ?? null,
     cost_usd: attempt?.cost_usd ?? 0,
@@ -81,10 +67,9 @@ function toWaiting({ awaiting, until, ref }: WaitingStep): StepActivityWaiting {
 
 /**
  * Time until Temporal gives the step up, less a margin in which its end can still be told. It spans processes, so
- * it goes by the wall clock; Temporal's own timer stands behind it. A local activity may have no such limit.
+ * it goes by the wall clock; Temporal's own timer stands behind it.
  */
 function remainingMs({ info }: Context): number {
-  const total = info.scheduleToCloseTimeoutMs || info.startToCloseTimeoutMs || Number.POSITIVE_INFINITY;
   const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
-  return Math.max(0, callTimeOf(total) - spent);
+  return Math.max(0, callTimeOf(info.scheduleToCloseTimeoutMs) - spent);
 }

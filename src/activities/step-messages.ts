@@ -1,18 +1,6 @@
-/** What a workflow and the activity `executeStep` tell each other. It travels through histories. */
+/** What a workflow and the activities that execute steps tell each other. It travels through histories. */
 import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run.ts';
-import type { StepRequest } from '../services/steps/execute-step.ts';
-
-/** An inline step may bring along those that follow it. */
-export interface StepActivityRequest extends StepRequest {
-  /** Executed in this order, as long as each succeeds and little time has passed. */
-  readonly followers?: readonly Follower[];
-}
-
-export interface Follower extends Pick<StepRequest, 'step_id' | 'escalates'> {
-  /** Absent where the activity itself ends before. */
-  readonly total_timeout_ms?: number;
-}
 
 export interface StepActivityDone {
   readonly endpoint: string | null;
@@ -20,14 +8,6 @@ export interface StepActivityDone {
   readonly duration_ms: number;
   /** Absent when it is larger than 4 KiB. */
   readonly output?: Json;
-  /** Those that were brought along and executed. */
-  readonly followed?: readonly FollowedStep[];
-}
-
-export interface FollowedStep {
-  readonly step_id: string;
-  /** Null: it did not succeed at once. How it ends is learnt by asking for it once more: the rows say it. */
-  readonly done: StepActivityDone | null;
 }
 
 /** A step that takes no room until somebody says that its wait is over, or `until` (RFC 3339) has come. */
@@ -43,3 +23,15 @@ export type StepActivityResult =
   | { readonly waiting: StepActivityWaiting }
   /** A person skipped it. */
   | { readonly skipped: true };
+
+/**
+ * What became of a unit of a batch. left: it has not begun. again: it has, and has not succeeded yet; how it ends is
+ * learnt by asking for it from the queue: the rows say it, or the call that goes on.
+ */
+export type InlineEnd = StepActivityDone | 'left' | 'again';
+
+/** In the order of the units that were asked for. */
+export interface InlineBatchEnd {
+  readonly ends: readonly InlineEnd[];
+  readonly took_ms: number;
+}

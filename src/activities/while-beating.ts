@@ -16,12 +16,15 @@ export async function whileBeating<Result>(
   const show = (shown: object): void => {
     details = shown;
   };
+  return whileWanted((signal) => work(signal, context, show)).finally(() => clearInterval(beat));
+}
+
+/** The same without heartbeats. */
+export async function whileWanted<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   try {
-    return await work(wantedSignal(context), context, show);
+    return await work(wantedSignal(Context.current()));
   } catch (error) {
     throw error instanceof CancelledFailure ? error : toApplicationFailure(error);
-  } finally {
-    clearInterval(beat);
   }
 }
 

@@ -8,7 +8,9 @@ import { createSubmitOriginatedRun } from '../services/runs/submit-originated-ru
 import { createCancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
 import { createSubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
 import { createDecideSteps } from '../services/steps/decide-steps.ts';
-import { createExecuteRevision, createExecuteStep } from '../services/steps/execute-step.ts';
+import { createExecuteInline } from '../services/steps/execute-inline.ts';
+import { createExecuteRevision, createExecuteStep, type StepEnd } from '../services/steps/execute-step.ts';
+import { createGoingCalls } from '../services/steps/going-calls.ts';
 import { createRecordProgress } from '../services/steps/record-progress.ts';
 import { createSubmitSubRun } from '../services/steps/submit-sub-run.ts';
 import { createFoundation, createIntake } from './foundation.ts';
@@ -30,14 +32,18 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
     validator,
     executeRevision: createExecuteRevision(steps),
   });
+  const going = createGoingCalls<StepEnd>();
+  const executeStep = createExecuteStep({
+    ...steps,
+    going,
+    openForStep: escalations.openForStep,
+    submitSubRun: createSubmitSubRun(intake),
+  });
   await router.start();
   return {
     services: {
-      executeStep: createExecuteStep({
-        ...steps,
-        openForStep: escalations.openForStep,
-        submitSubRun: createSubmitSubRun(intake),
-      }),
+      executeStep,
+      executeInline: createExecuteInline({ executeStep, going }),
       escalations,
       decideSteps: createDecideSteps({ db, contexts, results }),
       recordProgress: createRecordProgress(db),
@@ -46,8 +52,12 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
       cancelScheduledRun: createCancelScheduledRun(db),
     },
     /** Calls that end from now on wait for the database some seconds, not longer. */
-    finish: router.finish,
+    finish: (): void => {
+      going.abandon();
+      router.finish();
+    },
     close: async (): Promise<void> => {
+      await going.settled();
       close();
       await router.close();
       await foundation.close();

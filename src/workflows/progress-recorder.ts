@@ -2,7 +2,7 @@
  * Writes ends of units that no attempt has written, also when the run is being cancelled: all that come in one turn
  * of the workflow by one local activity. What cannot be written is left to the end of the run, which closes every row.
  */
-import { ActivityFailure, CancellationScope, proxyLocalActivities } from '@temporalio/workflow';
+import { CancellationScope, proxyLocalActivities, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
@@ -90,5 +90,5 @@ async function writeAll(run_id: string, changes: readonly RecordedChange[]): Pro
 }
 
 function ignoreFailure(error: unknown): void {
-  if (!(error instanceof ActivityFailure)) throw error;
+  if (!(error instanceof TemporalFailure)) throw error;
 }

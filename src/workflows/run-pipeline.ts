@@ -68,7 +68,7 @@ function beginRun(input: RunPipelineInput): BegunWorkflow {
   const inTurn = createLocalTurns();
   const recorder = createProgressRecorder(input, inTurn);
   const running = new CancellationScope();
-  const work = createUnitWork({ input, run, control, progress, recorder, running });
+  const work = createUnitWork({ input, run, control, progress, recorder, inTurn, running });
   const isLong = new Promise<void>((resolve) => {
     begin(createPorts(input, { work, recorder, inTurn, running, continueAsNew: resolve }));
   });

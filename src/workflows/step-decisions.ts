@@ -1,5 +1,5 @@
 /** Asks whether steps happen, and how often. The values that decide it are where the activity runs. */
-import { ActivityFailure, CancellationScope, proxyLocalActivities } from '@temporalio/workflow';
+import { CancellationScope, proxyLocalActivities, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { StepVerdict } from '../core/run/machine.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
@@ -26,7 +26,7 @@ export function decideAll(runId: string, steps: readonly PlannedStep[]): Promise
 
 function undecided(stepIds: readonly string[]) {
   return (error: unknown): StepVerdict[] => {
-    if (!(error instanceof ActivityFailure)) throw error;
+    if (!(error instanceof TemporalFailure)) throw error;
     const failure = { code: 'internal', message: `not decided: ${error.cause?.message ?? error.message}` };
     return stepIds.map(() => ({ type: 'fail', error: failure }));
   };

@@ -27,7 +27,7 @@ import { ladderWorkflowId, runWorkflowId } from '../core/workflow-payloads/workf
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './review-waits.ts';
-import { summaryOf } from './step-executor.ts';
+import { summaryOf } from './unit-summary.ts';
 import { describeCommand } from './web-ui/ladder-table.ts';
 
 /** How a unit stands that escalated. */

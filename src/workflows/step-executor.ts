@@ -1,114 +1,118 @@
 /**
- * A unit as seen by the workflow: one activity, however it ends. Rejections become ends of the unit. Without
- * async functions on the way of success: the sandbox records a stack for every promise, which is what a step
+ * A unit as seen by the workflow: an activity, or a part of one, however it ends. Rejections become ends of the unit.
+ * Without async functions on the way of success: the sandbox records a stack for every promise, which is what a step
  * costs here.
  */
-import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { StepActivityDone, StepActivityResult } from '../activities/step-messages.ts';
+import type { InlineEnd, StepActivityDone, StepActivityResult } from '../activities/step-messages.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import type { Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
-import type { PlannedStep } from '../core/run/plan.ts';
+import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
+import { unitState } from '../core/run/machine-state.ts';
 import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import type { StepRequest } from '../services/steps/execute-step.ts';
+import { createInlineBatches } from './inline-batches.ts';
+import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
-import { endOf, ladderOf, mayBeRetried } from './step-failure.ts';
+import { endOf, ladderOf } from './step-failure.ts';
+import { summaryOf } from './unit-summary.ts';
 import type { StepNote } from './web-ui/progress-table.ts';
 
 export interface StepExecutorDependencies {
   readonly input: RunPipelineInput;
+  readonly run: DrivenRun;
   readonly recorder: ProgressRecorder;
   /** Version of the last change of the run's ceiling; 0 = it is as the run began. */
   readonly budgetVersion: () => number;
-  /** Whether the unit is alone, and may hold up the workflow for a moment. */
-  readonly mayRunInline: (unit: Unit) => boolean;
-  /** What would run inline after a unit that runs inline. */
-  readonly followers: (unit: Unit) => readonly PlannedStep[];
-  readonly done: (unit: Unit, note: StepNote, isInline: boolean) => void;
+  /** Runs an activity in the scope of all that runs, when what was recorded is written. */
+  readonly inScope: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  /** A local activity, when it is its turn. */
+  readonly inTurn: LocalTurns;
+  readonly done: (unit: Unit, note: StepNote) => void;
   /** It failed for good. */
   readonly failed: (unit: Unit, error: Failure) => void;
   readonly escalated: (unit: Unit, place: LadderPosition, error: Failure) => void;
 }
 
-/** again: in the queue, after it was tried inline. */
-type Dispatch = 'queued' | 'inline' | 'again';
-
 /** @param isResumed its wait is over */
 export type StepExecutor = (unit: Unit, isResumed: boolean) => Promise<UnitResult>;
 
-/** For people: which step, and by what. */
-export function summaryOf({ step, item }: Unit): string {
-  return `${step.id}${item === 0 ? '' : ` [${item}]`} → ${step.capability}`;
-}
-
 export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
-  const { input, done: noteDone, mayRunInline } = dependencies;
-  /** Steps that were executed with one before them, by id. */
-  const followed = new Map<string, StepActivityDone | null>();
-
-  const succeed = (unit: Unit, { followed: others = [], ...done }: StepActivityDone, isInline: boolean) => {
-    for (const { step_id, done: other } of others) followed.set(step_id, other);
-    noteDone(unit, { ...done, endpoint: done.endpoint ?? '' }, isInline);
-    return { state: 'succeeded' } as const;
-  };
-
-  const executeOnce = (unit: Unit, isResumed: boolean, how: Dispatch): Promise<UnitResult> => {
-    const escalates = unit.step.escalates === true;
-    const work = how === 'inline' ? inlineActivity(unit) : queuedActivity(input, unit);
-    return work(requestOf(dependencies, unit, { isResumed, escalates, how })).then(
-      (result): UnitEnd | UnitWaiting => {
-        if ('waiting' in result) return toWaits(result.waiting);
-        if ('skipped' in result) return { state: 'skipped' };
-        return succeed(unit, result, how === 'inline');
-      },
-      (error: unknown) => {
-        // What would have to be tried again is tried where it holds up nobody.
-        if (how === 'inline' && mayBeRetried(error)) return executeOnce(unit, isResumed, 'again');
-        return endFailed(dependencies, unit, { thrown: error, escalates });
-      },
-    );
-  };
-  return (unit, isResumed) => {
-    const done = unit.item === 0 ? followed.get(unit.step.id) : undefined;
-    followed.delete(unit.step.id);
-    if (done === undefined || isResumed) {
-      return executeOnce(unit, isResumed, mayRunInline(unit) ? 'inline' : 'queued');
+  const { input, run, budgetVersion, inScope, inTurn } = dependencies;
+  /** Steps that were executed with others before the machine has asked for them, by id. */
+  const followed = new Map<string, Exclude<InlineEnd, 'left'>>();
+  /** Ends that the machine has not heard of yet, as far as is known. */
+  const untold = new Set<Unit>();
+  const isBehind = (): boolean => {
+    for (const unit of untold) {
+      if (unitState(run.state, { step: unit.index, item: unit.item }) !== 'running') untold.delete(unit);
     }
-    return done === null ? executeOnce(unit, false, 'again') : Promise.resolve(succeed(unit, done, true));
+    return untold.size > 0;
+  };
+  const batches = createInlineBatches({
+    run_id: input.run_id,
+    state: run.state,
+    budgetVersion,
+    isBehind,
+    inTurn: (work) => inScope(() => inTurn(work)),
+    followed: ({ id }, end) => followed.set(id, end),
+  });
+
+  const queue = (unit: Unit, how: QueuedStep): Promise<UnitResult> =>
+    inScope(() => executeQueued(dependencies, unit, how));
+  const take = (unit: Unit, end: InlineEnd): UnitResult | Promise<UnitResult> => {
+    if (typeof end === 'string') return queue(unit, end === 'again' ? { again: true } : {});
+    untold.add(unit);
+    return succeed(dependencies, unit, end);
+  };
+
+  return (unit, isResumed) => {
+    if (isResumed) return queue(unit, { resumed: true });
+    const known = unit.item === 0 ? followed.get(unit.step.id) : undefined;
+    followed.delete(unit.step.id);
+    if (known !== undefined) return Promise.resolve(take(unit, known));
+    if (unit.step.inline !== true) return queue(unit, {});
+    return batches.execute(unit).then((end) => take(unit, end));
   };
 }
 
-function requestOf(
-  { input, budgetVersion, followers }: StepExecutorDependencies,
+/** again: it was begun in a batch. */
+type QueuedStep = Pick<StepRequest, 'resumed' | 'again'>;
+
+function succeed({ done: note }: StepExecutorDependencies, unit: Unit, done: StepActivityDone): UnitEnd {
+  note(unit, { ...done, endpoint: done.endpoint ?? '' });
+  return { state: 'succeeded' };
+}
+
+function executeQueued(
+  dependencies: StepExecutorDependencies,
   unit: Unit,
-  {
-    isResumed,
-    escalates,
-    how,
-  }: { readonly isResumed: boolean; readonly escalates: boolean; readonly how: Dispatch },
-) {
+  how: QueuedStep,
+): Promise<UnitResult> {
+  const { input, budgetVersion } = dependencies;
   const { step, item } = unit;
+  const escalates = step.escalates === true;
   const version = budgetVersion();
-  const next = how === 'inline' && !isResumed ? followers(unit) : [];
-  return {
+  const request: StepRequest = {
     run_id: input.run_id,
     step_id: step.id,
     revision: 0,
     ...(item === 0 ? {} : { item }),
     ...(escalates ? { escalates } : {}),
-    ...(isResumed ? { resumed: true as const } : {}),
     ...(version === 0 ? {} : { budget_version: version }),
-    ...(how === 'queued' ? {} : { [how]: true }),
-    ...(next.length === 0 ? {} : { followers: next.map(toFollower) }),
+    ...how,
   };
-}
-
-function toFollower(step: PlannedStep) {
-  return {
-    step_id: step.id,
-    escalates: step.escalates === true,
-    ...(step.total_timeout_ms < longestInlineMs ? { total_timeout_ms: step.total_timeout_ms } : {}),
-  };
+  return queuedActivity(
+    input,
+    unit,
+  )(request).then(
+    (result): UnitEnd | UnitWaiting => {
+      if ('waiting' in result) return toWaits(result.waiting);
+      return 'skipped' in result ? { state: 'skipped' } : succeed(dependencies, unit, result);
+    },
+    (error: unknown) => endFailed(dependencies, unit, { thrown: error, escalates }),
+  );
 }
 
 function queuedActivity(input: RunPipelineInput, unit: Unit): Activities['executeStep'] {
@@ -119,17 +123,6 @@ function queuedActivity(input: RunPipelineInput, unit: Unit): Activities['execut
     heartbeatTimeout: input.heartbeat_timeout_ms,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
-  }).executeStep;
-}
-
-/** A local activity keeps its workflow task open: one that takes longer than this is no short step. */
-const longestInlineMs = 5_000;
-
-function inlineActivity({ step }: Unit): Activities['executeStep'] {
-  return proxyLocalActivities<Activities>({
-    scheduleToCloseTimeout: Math.min(longestInlineMs, step.total_timeout_ms),
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { maximumAttempts: 1 },
   }).executeStep;
 }
 

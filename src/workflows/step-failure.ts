@@ -6,12 +6,6 @@ import type { UnitEnd } from '../core/run/drive.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 
-/** Whether the step might succeed if its activity were tried again. */
-export function mayBeRetried(error: unknown): boolean {
-  const cause = error instanceof ActivityFailure ? error.cause : error;
-  return !isCancellation(error) && !(cause instanceof ApplicationFailure && cause.nonRetryable === true);
-}
-
 /** The ladder that has begun for the failure: the activity says so in its details. */
 export function ladderOf(error: unknown): LadderPosition | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : error;

@@ -1,12 +1,11 @@
 /** What happens to a unit of a run, from its start to its end: its activity, its ladder, its waits. */
 import { CancellationScope } from '@temporalio/workflow';
 import type { DrivenRun, RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
-import { inlineFollowers } from '../core/run/inline-followers.ts';
 import type { Wait } from '../core/run/wait.ts';
 import { hearsWake } from '../core/run/waits.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
 import type { RunControl } from './control-signal.ts';
-import { createInlineTime } from './inline-time.ts';
+import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { RunProgress } from './run-progress.ts';
 import { createStepEscalations } from './step-escalations.ts';
@@ -19,6 +18,7 @@ export interface UnitWorkDependencies {
   readonly control: RunControl;
   readonly progress: RunProgress;
   readonly recorder: ProgressRecorder;
+  readonly inTurn: LocalTurns;
   /** Scope of all that runs and waits. */
   readonly running: CancellationScope;
 }
@@ -34,7 +34,7 @@ export interface UnitWork
 }
 
 export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
-  const { input, run, progress, recorder, running } = dependencies;
+  const { input, run, progress } = dependencies;
   let hasWaited = input.snapshot?.has_waited ?? false;
   const waits = createWaits(dependencies);
   const escalations = createEscalations(dependencies);
@@ -45,7 +45,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
   return {
     waits,
     hasWaited: () => hasWaited,
-    executeStep: (unit) => recorder.afterRecords(() => running.run(() => execute(unit, false))),
+    executeStep: (unit) => execute(unit, false),
     escalateStep: (unit) => {
       progress.announce();
       return escalations.climb(unit);
@@ -53,9 +53,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     resumeStep: (unit, wait) => {
       progress.announce();
       progress.remark(unit, null);
-      return wait.ladder === true
-        ? escalations.resume(unit, wait)
-        : recorder.afterRecords(() => running.run(() => execute(unit, true)));
+      return wait.ladder === true ? escalations.resume(unit, wait) : execute(unit, true);
     },
     giveUpStep: (unit, wait) => {
       waits.forget(unit);
@@ -95,27 +93,18 @@ function createEscalations({ input, run, progress, recorder, running }: UnitWork
   });
 }
 
-/** The steps that one inline step brings along: what they answer goes into one event. */
-const mostFollowers = 8;
-
 function createExecutor(
-  { input, run, control, progress, recorder }: UnitWorkDependencies,
+  { input, run, control, progress, recorder, running, inTurn }: UnitWorkDependencies,
   escalated: StepExecutorDependencies['escalated'],
 ): StepExecutor {
-  const inlineTime = createInlineTime(run.state);
   return createStepExecutor({
     input,
+    run,
     recorder,
+    inTurn,
+    inScope: (work) => recorder.afterRecords(() => running.run(work)),
     budgetVersion: () => control.current().budget_version,
-    mayRunInline: inlineTime.mayRun,
-    followers: ({ index, item, step }) =>
-      item > 0 || step.each !== undefined
-        ? []
-        : inlineFollowers(run.state, index, mostFollowers).flatMap((next) => input.plan.steps[next] ?? []),
-    done: (unit, note, isInline) => {
-      inlineTime.note(note.duration_ms, isInline);
-      progress.note(unit, note);
-    },
+    done: progress.note,
     failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
     escalated,
   });

@@ -3,13 +3,13 @@ import { ActivityCancellationDetails } from '@temporalio/common';
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import { createStepActivity } from '../../src/activities/step-activity.ts';
-import type { StepActivityRequest, StepActivityResult } from '../../src/activities/step-messages.ts';
-import type { ExecuteStep, StepEnd } from '../../src/services/steps/execute-step.ts';
+import type { StepActivityResult } from '../../src/activities/step-messages.ts';
+import type { ExecuteStep, StepEnd, StepRequest } from '../../src/services/steps/execute-step.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 type Control = Parameters<ExecuteStep>[1];
 
-const request: StepActivityRequest = { run_id: 'run_1', step_id: 'a', revision: 0 };
+const request: StepRequest = { run_id: 'run_1', step_id: 'a', revision: 0 };
 
 function succeeded(output: string | null = 'ok'): StepEnd {
   const attempt = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 };
@@ -19,11 +19,11 @@ function succeeded(output: string | null = 'ok'): StepEnd {
 /** Runs the activity around a step that ends as told. */
 function run(
   execute: (
-    asked: StepActivityRequest,
+    asked: StepRequest,
     control: Control,
     cancel: MockActivityEnvironment['cancel'],
   ) => StepEnd | Promise<StepEnd>,
-  { info, asked = request }: { info?: Partial<Info>; asked?: StepActivityRequest } = {},
+  { info, asked = request }: { info?: Partial<Info>; asked?: StepRequest } = {},
 ): Promise<StepActivityResult> {
   const environment = aMockActivity({ scheduledTimestampMs: Date.now(), ...info });
   const activity = createStepActivity(async (own, control) => execute(own, control, environment.cancel), 5);
@@ -80,12 +80,10 @@ it('a step that was cancelled ends as cancelled, one that a person skipped as sk
 it.each([
   ['keeps a tenth of a short time', { scheduleToCloseTimeoutMs: 1_000 }, 900],
   ['keeps half a second of a long one', { scheduleToCloseTimeoutMs: 60_000 }, 59_500],
-  ['goes by its own time where the whole has none', { startToCloseTimeoutMs: 2_000 }, 1_800],
   ['has nothing left when the time is over', { scheduleToCloseTimeoutMs: 1_000, scheduledTimestampMs: 1 }, 0],
-  ['has no limit without one', {}, Number.POSITIVE_INFINITY],
 ])('an activity %s to tell the end of its step', async (_, limits, expected) => {
   let remaining = Number.NaN;
-  const info = { scheduleToCloseTimeoutMs: 0, startToCloseTimeoutMs: 0, ...limits };
+  const info = limits;
   const result = run(
     (_asked, control) => {
       remaining = control.remainingMs;
@@ -95,8 +93,7 @@ it.each([
   );
   await result;
   expect(remaining).toBeLessThanOrEqual(expected);
-  if (expected > 0 && Number.isFinite(expected)) expect(remaining).toBeGreaterThan(expected - 200);
-  if (expected === Number.POSITIVE_INFINITY) expect(remaining).toBe(expected);
+  if (expected > 0) expect(remaining).toBeGreaterThan(expected - 200);
 });
 
 it('tells the step in which round it is', async () => {
@@ -110,52 +107,6 @@ it('tells the step in which round it is', async () => {
   );
   await result;
   expect(rounds).toEqual([4]);
-});
-
-const followers = [{ step_id: 'b' }, { step_id: 'c', escalates: true, total_timeout_ms: 40 }];
-
-it('followers are executed as steps of their own, each in its own time', async () => {
-  const seen: unknown[] = [];
-  const result = run(
-    (own, { remainingMs }) => {
-      seen.push([own, remainingMs <= 40]);
-      return succeeded(own.step_id);
-    },
-    { asked: { ...request, followers }, info: { scheduleToCloseTimeoutMs: 60_000 } },
-  );
-  const done = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 };
-  expect(await result).toEqual({
-    ...done,
-    output: 'a',
-    followed: [
-      { step_id: 'b', done: { ...done, output: 'b' } },
-      { step_id: 'c', done: { ...done, output: 'c' } },
-    ],
-  });
-  expect(seen).toEqual([
-    [request, false],
-    [{ ...request, step_id: 'b' }, false],
-    [{ ...request, step_id: 'c', escalates: true }, true],
-  ]);
-});
-
-it('a follower that does not succeed at once is asked for again by the workflow', async () => {
-  const result = run((own) => (own.step_id === 'a' ? succeeded() : ({ kind: 'skipped' } as StepEnd)), {
-    asked: { ...request, followers },
-  });
-  expect(await result).toMatchObject({ followed: [{ step_id: 'b', done: null }] });
-});
-
-it('none follows a step that nobody wants any more', async () => {
-  const result = run(
-    async (_, { signal }, cancel) => {
-      cancel();
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-      return succeeded();
-    },
-    { asked: { ...request, followers } },
-  );
-  expect(await result).not.toHaveProperty('followed');
 });
 
 it.each([

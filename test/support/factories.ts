@@ -118,6 +118,7 @@ export function aClaim(
     capability: 'concat',
     instance_id: instance.instance_id,
     is_first: false,
+    begins_step: false,
     known_failures: [instance.instance_id],
     must_be_idle: false,
     is_prefetch: false,

@@ -4,7 +4,12 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
 import { Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { inject } from 'vitest';
-import type { StepActivityDone, StepActivityResult } from '../../src/activities/step-messages.ts';
+import type { Activities } from '../../src/activities/create-activities.ts';
+import type {
+  InlineBatchEnd,
+  StepActivityDone,
+  StepActivityResult,
+} from '../../src/activities/step-messages.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import type { StepVerdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
@@ -19,13 +24,16 @@ export interface ScriptedCall {
   readonly step_id: string;
   readonly item?: number;
   readonly resumed?: true;
-  /** Steps that may be executed with it. */
-  readonly followers?: readonly { readonly step_id: string }[];
+  readonly again?: true;
 }
+
+type ScriptedBatch = Parameters<Activities['executeInline']>[0];
 
 export interface Script {
   /** Throws what an activity may throw. @param times calls of the unit so far, 1 for the first */
   readonly execute: (call: ScriptedCall, times: number) => Promise<StepActivityResult> | StepActivityResult;
+  /** What becomes of a batch. Default: all of it has succeeded. */
+  readonly executeInline?: (batch: ScriptedBatch) => Promise<InlineBatchEnd> | InlineBatchEnd;
   readonly decide?: (stepId: string) => StepVerdict | Promise<StepVerdict>;
   /** Before ends that nothing else writes are recorded. */
   readonly record?: () => Promise<void>;
@@ -33,6 +41,7 @@ export interface Script {
 
 export interface Recorded {
   readonly calls: ScriptedCall[];
+  readonly batches: ScriptedBatch[];
   readonly changes: { readonly step_id: string; readonly item: number; readonly state: string }[];
   closing: { outcome: RunPipelineResult['outcome']; error: Failure | null } | null;
 }
@@ -94,6 +103,11 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
       const isSame = ({ step_id, item }: ScriptedCall) => step_id === call.step_id && item === call.item;
       return script.execute(call, recorded.calls.filter(isSame).length);
     },
+    executeInline: async (batch: ScriptedBatch) => {
+      const { script, recorded } = of(batch.run_id);
+      recorded.batches.push(batch);
+      return script.executeInline?.(batch) ?? { ends: batch.units.map(() => succeeded), took_ms: 1 };
+    },
     decideSteps: async ({ run_id, step_ids }: { run_id: string; step_ids: string[] }) =>
       Promise.all(step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' })),
     recordProgress: async ({ run_id, changes }: { run_id: string; changes: Recorded['changes'] }) => {
@@ -112,7 +126,7 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
     client,
     start: async (plan, script, extra = {}, way = {}) => {
       const run_id = `run_${randomBytes(8).toString('hex')}`;
-      const recorded: Recorded = { calls: [], changes: [], closing: null };
+      const recorded: Recorded = { calls: [], batches: [], changes: [], closing: null };
       scripts.set(run_id, { script, recorded });
       const input: RunPipelineInput = {
         engine_version: engineVersion,

@@ -20,12 +20,14 @@ import { createCachedCalls, type ThroughCache } from '../../src/services/cache/c
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
 import { createDecideSteps, type DecideSteps } from '../../src/services/steps/decide-steps.ts';
+import { createExecuteInline, type ExecuteInline } from '../../src/services/steps/execute-inline.ts';
 import {
   createExecuteStep,
   type OpenForStep,
   type StepEnd,
   type StepRequest,
 } from '../../src/services/steps/execute-step.ts';
+import { createGoingCalls, type GoingCalls } from '../../src/services/steps/going-calls.ts';
 import type { SubRunOrder } from '../../src/services/steps/submit-sub-run.ts';
 import { useDatabase } from './database.ts';
 import { aProject, aRun, type StoredRun } from './factories.ts';
@@ -34,6 +36,8 @@ import { createRouterRuntime } from './router-runtime.ts';
 import { waitFor } from './wait.ts';
 
 export interface Worker {
+  readonly executeInline: ExecuteInline;
+  readonly going: GoingCalls<StepEnd>;
   readonly execute: (run: Pick<StoredRun, 'run_id'>, step: StepOf) => Promise<StepEnd>;
   readonly decide: DecideSteps;
   /** As its process would be when it ends. */
@@ -120,11 +124,13 @@ export function useSteps(): StepWorld {
       const logger = pino({ level: 'silent' });
       const cache = createCachedCalls({ db, fleet, validator, media, ownMedia, results, logger });
       const submitSubRun = submitWith(subRuns, refusal);
+      const going = createGoingCalls<StepEnd>();
       const executeStep = createExecuteStep({
         db,
         contexts,
         results,
         callCapability,
+        going,
         submitSubRun,
         openForStep: escalates,
         throughCache: cache.throughCache,
@@ -132,6 +138,8 @@ export function useSteps(): StepWorld {
       return {
         subRuns,
         close: cache.close,
+        going,
+        executeInline: createExecuteInline({ executeStep, going }),
         decide: createDecideSteps({ db, contexts, results }),
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;

@@ -2,9 +2,17 @@
 import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { InlineEnd } from '../../src/activities/step-messages.ts';
 import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
+import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';
-import { historyLengths, type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
+import {
+  historyLengths,
+  type ScriptedRun,
+  type ScriptedRuns,
+  startScriptedRuns,
+  succeeded,
+} from '../support/scripted-runs.ts';
 import { waitFor } from '../support/wait.ts';
 
 let runs: ScriptedRuns;
@@ -156,93 +164,161 @@ describe('a pause', () => {
   });
 });
 
-describe('an inline step', () => {
-  const inline = (plan: RunPlan): RunPlan => ({
-    ...plan,
-    steps: plan.steps.map((step) => ({ ...step, inline: true })),
-  });
-  const scheduled = async (workflowId: string): Promise<number> => {
-    const { events } = await runs.client.workflow.getHandle(workflowId).fetchHistory();
-    return (events ?? []).filter((event) => event.activityTaskScheduledEventAttributes != null).length;
+describe('what a local activity cannot do', () => {
+  const hopeless = (): never => {
+    throw ApplicationFailure.nonRetryable('no such column');
   };
 
-  test('alone has no queue in between; beside another it has', async () => {
+  test('fails the steps that were to be decided', async () => {
+    const plan = given(aPlan(['a']), { a: { decides: true } });
+    const run = await runs.start(plan, { execute: () => succeeded, decide: hopeless });
+    expect(await run.ended()).toBe('failed');
+    expect(run.recorded.closing?.error?.message).toContain('no such column');
+  });
+
+  test('is left to the end of the run where it was to be recorded', async () => {
+    const plan = given(aPlan(['a', 'b a']), { a: { decides: true } });
+    const run = await runs.start(plan, {
+      execute: () => succeeded,
+      decide: () => ({ type: 'skip' }),
+      record: async () => hopeless(),
+    });
+    expect(await run.ended()).toBe('succeeded');
+  });
+});
+
+describe('inline steps', () => {
+  const inline = (plan: RunPlan, which = (_id: string) => true): RunPlan => ({
+    ...plan,
+    steps: plan.steps.map((step) => (which(step.id) ? { ...step, inline: true } : step)),
+  });
+  const count = async (run: ScriptedRun) => {
+    const { events } = await run.handle.fetchHistory();
+    const all = events ?? [];
+    return {
+      queued: all.filter((event) => event.activityTaskScheduledEventAttributes != null).length,
+      timers: all.filter((event) => event.timerStartedEventAttributes != null).length,
+    };
+  };
+  const unitsOf = ({ recorded }: ScriptedRun): string[] =>
+    recorded.batches.map(({ units }) =>
+      units.map(({ step_id, item, after = [] }) => `${step_id}${item ?? ''}<${after.join()}`).join(' '),
+    );
+
+  test('that are ready together go together, with those that follow, without a queue', async () => {
     const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd b', 'e c d'])), {
       execute: () => succeeded,
     });
     expect(await run.ended()).toBe('succeeded');
-    expect(await scheduled(run.handle.workflowId)).toBe(2);
+    expect(unitsOf(run)).toEqual(['a< b<0 c<1 d<1 e<2,3']);
+    expect(await count(run)).toEqual({ queued: 0, timers: 0 });
+    await runs.replay(run);
   });
 
-  test('brings along those that follow it, which are executed with it and told one by one', async () => {
-    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd c'])), {
-      execute: (call) => ({
-        ...succeeded,
-        followed: (call.followers ?? []).map(({ step_id }) => ({ step_id, done: succeeded })),
-      }),
-    });
+  test('beside one that has a queue have one too', async () => {
+    const plan = inline(aPlan(['a', 'b', 'c a', 'd b c']), (id) => id !== 'b');
+    const run = await runs.start(plan, { execute: () => succeeded });
     expect(await run.ended()).toBe('succeeded');
-    expect(run.recorded.calls.map(({ step_id, followers }) => [step_id, idsOf(followers ?? [])])).toEqual([
-      ['a', ['b', 'c', 'd']],
-    ]);
-    expect(await scheduled(run.handle.workflowId)).toBe(0);
+    expect(idsOf(run.recorded.calls).slice(0, 2).sort()).toEqual(['a', 'b']);
+    expect(unitsOf(run).join(' ')).toMatch(/d</); // once nothing has a queue any more
+    await runs.replay(run);
   });
 
-  test('that follows another and does not succeed at once is tried with a queue, and those after it wait', async () => {
-    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd c'])), {
-      execute: ({ step_id }) =>
-        step_id === 'a'
-          ? {
-              ...succeeded,
-              followed: [
-                { step_id: 'b', done: succeeded },
-                { step_id: 'c', done: null },
-              ],
-            }
-          : succeeded,
-    });
+  test('items go together, as many as may be under way', async () => {
+    const plan = inline(aPlan(['each', 'end each']));
+    const [each, end] = plan.steps as [PlannedStep, PlannedStep];
+    const fanned = { ...each, decides: true as const, each: { max_parallel: 3 } };
+    const run = await runs.start(
+      { ...plan, steps: [fanned, end] },
+      { execute: () => succeeded, decide: () => ({ type: 'go', items: 5 }) },
+    );
     expect(await run.ended()).toBe('succeeded');
-    expect(run.recorded.calls).toMatchObject([
-      { step_id: 'a', inline: true },
-      { step_id: 'c', again: true },
-      { step_id: 'd', inline: true },
-    ]);
-    expect(await scheduled(run.handle.workflowId)).toBe(1);
+    expect(unitsOf(run)).toEqual(['each1< each2< each3<', 'each4< each5<', 'end<']);
+    expect(await count(run)).toEqual({ queued: 0, timers: 0 });
+    await runs.replay(run);
   });
 
-  test('whose wait is over brings nothing along', async () => {
-    const run = await runs.start(inline(aPlan(['asked', 'b asked'])), {
-      execute: ({ step_id, resumed }) =>
-        step_id === 'asked' && resumed === undefined
-          ? waitsFor('review', null, { review_id: 'rev_1' })
-          : succeeded,
-    });
-    await waitFor('the question', () => run.recorded.calls.length > 0);
-    await run.handle.signal('reviewed', { review_id: 'rev_1', version: 2 });
-    expect(await run.ended()).toBe('succeeded');
-    expect(run.recorded.calls.map(({ step_id, followers }) => [step_id, idsOf(followers ?? [])])).toEqual([
-      ['asked', ['b']],
-      ['asked', []],
-      ['b', []],
-    ]);
-  });
-
-  test('that must be tried again is tried with a queue', async () => {
-    const run = await runs.start(inline(aPlan(['a'])), {
-      execute: (_, times) => {
-        if (times > 1) return succeeded;
-        throw ApplicationFailure.create({ type: 'no_instance', message: 'none now', nextRetryDelay: 10 });
+  test('that have not begun go with the next batch; one that goes on is awaited in the queue', async () => {
+    let batches = 0;
+    const run = await runs.start(inline(aPlan(['a', 'b', 'c a', 'd b'])), {
+      execute: () => succeeded,
+      executeInline: ({ units }) => {
+        batches += 1;
+        const ends = batches === 1 ? ['again', 'left', 'left', 'left'] : units.map(() => succeeded);
+        return { ends: ends as InlineEnd[], took_ms: 250 };
       },
     });
     expect(await run.ended()).toBe('succeeded');
-    expect(await scheduled(run.handle.workflowId)).toBe(1);
+    expect(run.recorded.calls[0]).toMatchObject({ step_id: 'a', again: true });
+    const begun = run.recorded.batches.slice(1).flatMap(({ units }) => units.map(({ step_id }) => step_id));
+    expect([...begun, ...idsOf(run.recorded.calls)].sort()).toEqual(['a', 'b', 'c', 'd']);
+    await runs.replay(run);
   });
 
-  test('gives way to a queued one after half a second at a stretch', async () => {
-    const chain = inline(planOf(Array.from({ length: 6 }, (_, at) => (at === 0 ? [] : [at - 1]))));
-    const run = await runs.start(chain, { execute: () => ({ ...succeeded, duration_ms: 300 }) });
+  test('one that follows and does not succeed at once is asked for in the queue, and those after it wait', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd c'])), {
+      execute: () => succeeded,
+      executeInline: ({ units }) => ({
+        ends: units.length > 1 ? [succeeded, succeeded, 'again', 'left'] : [succeeded],
+        took_ms: 1,
+      }),
+    });
     expect(await run.ended()).toBe('succeeded');
-    expect(await scheduled(run.handle.workflowId)).toBe(2);
+    expect(run.recorded.calls).toMatchObject([{ step_id: 'c', again: true }]);
+    expect(unitsOf(run)).toEqual(['a< b<0 c<1 d<2', 'd<']);
+    await runs.replay(run);
+  });
+
+  test('of a batch that fails as a whole are asked for in the queue', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a'])), {
+      execute: () => succeeded,
+      executeInline: () => {
+        throw new Error('out of memory');
+      },
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls).toMatchObject([{ step_id: 'a', again: true }, { step_id: 'b' }]);
+    await runs.replay(run);
+  });
+
+  test('listen for a moment after half a second at a stretch', async () => {
+    const chain = inline(planOf(Array.from({ length: 6 }, (_, at) => (at === 0 ? [] : [at - 1]))));
+    const run = await runs.start(chain, {
+      execute: () => succeeded,
+      executeInline: ({ units }) => ({
+        ends: units.map((_, at) => (at === 0 ? succeeded : 'left')),
+        took_ms: 300,
+      }),
+    });
+    expect(await run.ended()).toBe('succeeded');
+    expect(await count(run)).toEqual({ queued: 0, timers: 2 });
+    await runs.replay(run);
+  });
+
+  test('whose wait is over go through the queue', async () => {
+    const run = await runs.start(
+      inline(aPlan(['asked', 'b asked']), (id) => id === 'b'),
+      {
+        execute: ({ resumed }) =>
+          resumed === undefined ? waitsFor('review', null, { review_id: 'rev_1' }) : succeeded,
+      },
+    );
+    await waitFor('the question', () => run.recorded.calls.length > 0);
+    await run.handle.signal('reviewed', { review_id: 'rev_1', version: 2 });
+    expect(await run.ended()).toBe('succeeded');
+    expect(idsOf(run.recorded.calls)).toEqual(['asked', 'asked']);
+    expect(unitsOf(run)).toEqual(['b<']);
+  });
+
+  test('that are cancelled end so, and nothing follows', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a'])), {
+      execute: () => succeeded,
+      executeInline: async ({ units, run_id }) => {
+        await runs.client.workflow.getHandle(runWorkflowId({ pipeline: 'scripted', run_id })).cancel();
+        return { ends: units.map(() => 'again'), took_ms: 1 };
+      },
+    });
+    expect(await run.ended()).toBe('cancelled');
   });
 });
 

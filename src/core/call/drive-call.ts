@@ -9,6 +9,8 @@
  *   a call that waited in vain costs nothing and leaves nothing behind.
  * - C6: what was lost or not answered in time goes to another instance at once, where the owner allows it; `retry.max`
  *   counts it, and only when no other is left is there a pause.
+ * - C7: what follows from an answer may be claimed while that is being stored, so that both go out in one statement. It is
+ *   sent when the answer was accepted; otherwise its claim is given back.
  */
 
 import type { Decision } from '../../contracts/decision.ts';
@@ -118,6 +120,7 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
     const costUsd = fromNanoUsd(delivery.amount);
     const decision = { ...claimed.decision, settled_usd: costUsd };
     const end = endOf(claimed, delivery, decision);
+    if (end?.kind === 'succeeded') request.onAnswered?.(end);
     const isAccepted = await ports.settle(request, claimed, { delivery, end });
     return { delivery, decision, costUsd, end: isAccepted ? end : { kind: 'closed' } };
   } finally {
@@ -135,8 +138,10 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   const { transientTexts } = ports;
   const facts = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
   const { outcome, durationMs } = isExhausted(facts)
-    ? { outcome: { kind: 'withheld' } as const, durationMs: 0 }
-    : await ports.deliver(request, claimed, signal);
+    ? notSent('withheld')
+    : request.mayBeSent === undefined || (await request.mayBeSent)
+      ? await ports.deliver(request, claimed, signal)
+      : notSent('unsent');
   const verdict = judgeOutcome(outcome, facts);
   const { instance, reserved } = claimed;
   const reports = instance.settle === 'reported' && outcome.kind === 'answered';
@@ -148,6 +153,10 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
     counted: claimed.counted + (verdict.counted ? 1 : 0),
     ...settle(instance, verdict.settlement, { durationMs, reserved, reportedUsd }),
   };
+}
+
+function notSent(kind: 'withheld' | 'unsent') {
+  return { outcome: { kind }, durationMs: 0 } as const;
 }
 
 function endOf(

@@ -20,6 +20,10 @@ export interface RoutedCall {
   /** How often the owner has come with this call, from 1; spaces out what is not counted. */
   readonly round: number;
   readonly signal: CancelSignal;
+  /** Whether what it follows from was stored; until then it is claimed, not sent (C7). Default: it is. */
+  readonly mayBeSent?: Promise<boolean> | undefined;
+  /** Hears of a success before it is stored (C7). */
+  readonly onAnswered?: ((end: CallSuccess) => void) | undefined;
 }
 
 /** A slot, and the money for it, held on an instance. */
@@ -71,13 +75,15 @@ interface Explained {
   readonly decision: Decision | null;
 }
 
+export interface CallSuccess {
+  readonly kind: 'succeeded';
+  readonly output: Json;
+  /** Null when an earlier attempt had answered already. */
+  readonly attempt: SuccessfulAttempt | null;
+}
+
 export type CallEnd =
-  | {
-      readonly kind: 'succeeded';
-      readonly output: Json;
-      /** Null when an earlier attempt had answered already. */
-      readonly attempt: SuccessfulAttempt | null;
-    }
+  | CallSuccess
   | (Explained & {
       readonly kind: 'failed' | 'unknown';
       readonly error: Failure;

@@ -22,6 +22,8 @@ export interface Claim {
   readonly key: string;
   /** No other attempt of this key was ever made, and nobody else makes one. */
   readonly is_first: boolean;
+  /** Refused as closed where its step has begun: whoever began it may be at it still. */
+  readonly begins_step: boolean;
   /** Instances of which it is known that they have failed the key. */
   readonly known_failures: readonly string[];
   readonly project_id: string;
@@ -155,6 +157,24 @@ export async function renewLeases(
     [held.map(({ attempt_id }) => attempt_id), held.map(({ token }) => token), leaseMs],
   );
   return new Set(rows.map(({ attempt_id }) => attempt_id));
+}
+
+/** Whether some process makes the call of a key: its attempt is open, and its lease runs. */
+export async function isHeld(db: Db, key: string): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `select from attempt where key = ? and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()`,
+    [key],
+  );
+  return rowCount === 1;
+}
+
+/** Takes a call away from the process that makes it, which hears so when it renews its lease. */
+export async function loseOpenAttempt(db: Db, key: string): Promise<void> {
+  await db.raw(
+    `select lose_attempts(array(select attempt_id from attempt where key = ? and state in ('reserved', 'dispatched')
+       order by attempt_id for update))`,
+    [key],
+  );
 }
 
 /** Closes attempts whose lease ran out: their process is gone. Those being renewed are left. @returns how many */

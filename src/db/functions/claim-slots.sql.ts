@@ -1,6 +1,7 @@
 /**
  * Claims slots on instances, for claims whose keys, steps and money are locked; null p_refusal = the money of all of them is
- * reserved. A claim is answered or closed by its step, by the step as a whole or by its run; one that does not know which
+ * reserved. A claim is answered or closed by its step, by the step as a whole or by its run, or because its step has begun and
+ * it would begin it; one that does not know which
  * instances have failed its key is told (R6); a half-open breaker lets one call through. It answers in the order given, and gives back the money of those that came to nothing. It locks the
  * instances, by id (L5).
  */
@@ -25,6 +26,7 @@ begin
           when s.state in ('failed', 'unknown', 'skipped', 'cancelled') then 'closed'
           when x.item > 0 and (select w.finished_at from step w
             where w.run_id = x.run_id and w.step_id = x.step_id and w.item = 0) is not null then 'closed'
+          when x.begins_step and s.run_id is not null then 'closed'
           when s.run_id is null and (select r.finished_at from run r where r.run_id = x.run_id) is not null
             then 'closed' end order by x.ordinality),
         array_agg(case s.state when 'succeeded' then s.output end order by x.ordinality)

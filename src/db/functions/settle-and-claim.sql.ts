@@ -67,7 +67,7 @@ begin
       select a.attempt_id, a.reserved_nano, e.attempt_id is null as is_earlier from attempt a
       left join unnest(v_ends) e on e.attempt_id = a.attempt_id
       where a.attempt_id in (select x.attempt_id from unnest(v_ends) x
-          union select o.attempt_id from unnest(v_claims) x join attempt o on o.key = x.key and not x.is_first
+          union select o.attempt_id from unnest(v_claims) x join attempt o on o.key = x.key and not x.is_first and not x.begins_step
           where o.state in ('reserved', 'dispatched'))
       order by a.attempt_id for update of a
     ) select array_agg(o.attempt_id) filter (where o.reserved_nano > 0),

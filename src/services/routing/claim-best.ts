@@ -33,7 +33,8 @@ export async function claimBest(
   const reserved = worstCase(instance, timeoutMs);
   const claim = toClaim(target, chosen, { reserved, leaseMs });
   const takeBack = fleet.noteClaim(instance.instance_id);
-  const isDurable = reserved > 0n || target.isAtMostOnce;
+  // What follows from an answer goes out with it, and steps end durably.
+  const isDurable = reserved > 0n || target.isAtMostOnce || target.mayBeSent !== undefined;
   const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
     takeBack();
     void withdrawClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
@@ -57,6 +58,11 @@ export async function claimBest(
   }
 }
 
+/** Whether this very call has made an attempt. */
+function hasTried({ ruledOut }: RouteRequest): boolean {
+  return [...ruledOut.values()].includes('already_tried');
+}
+
 function toClaim(
   target: CallRequest,
   { request, choice, best, instance, inputs }: Chosen,
@@ -69,6 +75,7 @@ function toClaim(
     token: newToken(),
     key: target.key,
     is_first: target.isKeyNew && request.ruledOut.size === 0,
+    begins_step: target.beginsStep === true && !hasTried(request),
     known_failures: listFailures(request),
     project_id: target.projectId,
     step: target.step,

@@ -7,8 +7,8 @@ import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import { longestWaitMs } from '../../core/call/limits.ts';
 import type { CallProgress } from '../../core/call/progress.ts';
 import { hasTimeFor, outOfTime } from '../../core/call/step-time.ts';
-import type { CallEnd } from '../../core/call/types.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import type { CallEnd, CallSuccess } from '../../core/call/types.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { routeOfStep } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings, type StepSettings } from '../../core/definition/compile/step-settings.ts';
@@ -17,6 +17,7 @@ import type { Db } from '../../db/connect.ts';
 import { endStep } from '../../db/step/step.ts';
 import { holdStep } from '../../db/step/step-open.ts';
 import type { CallCapability, CallRequest } from '../routing/routed-call.ts';
+import type { AnswersAhead } from '../run-data/answers-ahead.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { createCallProgressLog } from './call-progress.ts';
@@ -29,6 +30,14 @@ export interface StepControl {
   readonly remainingMs: number;
   readonly signal: CancelSignal;
   readonly onProgress?: (progress: CallProgress) => void;
+  /** What it follows is being stored. Default: it is. */
+  readonly ahead?: {
+    readonly answers: AnswersAhead;
+    /** Resolves to whether all of it was. */
+    readonly areStored: Promise<boolean>;
+  };
+  /** Hears of a success before it is stored. */
+  readonly onAnswered?: (end: CallSuccess) => void;
 }
 
 export interface StepCallDependencies {
@@ -46,7 +55,7 @@ export interface StepWork<Waited> {
   readonly holds: (code: ErrorCode) => boolean;
   /** What a call that nothing took does instead of failing or coming back; null = it does not wait. */
   readonly wait: (code: ErrorCode, error: Failure) => Promise<Waited | null>;
-  /** Only for as long as there is time: then it is left as by a worker that stops, and somebody else goes on with it. */
+  /** In a batch: nothing of it was begun before, and what has to come again is done from the queue. */
   readonly isInline: boolean;
 }
 
@@ -63,10 +72,7 @@ export async function callForStep<Waited = never>(
   if (isInline && settings.retry.max === 0) return notInline;
   const progress = createCallProgressLog(db, key, control.onProgress);
   const told = { ...control, onProgress: progress.note };
-  const calling = isInline
-    ? forAMoment(told, (own) => callCapability(toCall(work, settings, own)))
-    : callCapability(toCall(work, settings, told));
-  const end = await calling.finally(progress.stop);
+  const end = await callCapability(toCall(work, settings, told)).finally(progress.stop);
   switch (end.kind) {
     case 'succeeded':
       remember(dependencies.results, key, end);
@@ -151,20 +157,21 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
 function toCall(
   { context, step: { definition }, key, input, holds, isInline }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
-  { round, remainingMs, signal, onProgress }: StepControl,
+  { round, remainingMs, signal, onProgress, ahead, onAnswered }: StepControl,
 ): CallRequest {
   return {
     projectId: context.project_id,
     key: callKeyOf(key),
     isKeyNew: false,
     step: key,
+    beginsStep: isInline,
     isAtMostOnce: settings.retry.max === 0,
     input,
     jobId: context.job_id,
     route: routeOfStep(definition, settings, {
       priority: context.priority,
       ceilingUsd: context.ceilingUsd,
-      remainingMs: isInline ? Number.POSITIVE_INFINITY : remainingMs,
+      remainingMs,
     }),
     resendsWithinMs: remainingMs,
     retry: settings.retry,
@@ -172,6 +179,8 @@ function toCall(
     maxWaitMs: Math.min(longestWaitMs, remainingMs),
     signal,
     onProgress,
+    mayBeSent: ahead?.areStored,
+    onAnswered,
     holdsStep: holds,
   };
 }
@@ -182,22 +191,6 @@ const notInline: StepExecution = {
   delayMs: 0,
   error: { code: 'unavailable', message: 'retry.max is 0: it is done from the queue' },
 };
-
-/** A timer takes no more. */
-const longestTimerMs = 2_147_483_647;
-
-/** A call that takes longer than there is time ends without being counted. */
-async function forAMoment<End>(control: StepControl, call: (own: StepControl) => Promise<End>): Promise<End> {
-  const source = new CancelSource();
-  const stopListening = onCancel(control.signal, () => source.abort(control.signal.reason));
-  const timer = setTimeout(() => source.abort('abandoned'), Math.min(control.remainingMs, longestTimerMs));
-  try {
-    return await call({ ...control, signal: source });
-  } finally {
-    clearTimeout(timer);
-    stopListening();
-  }
-}
 
 /** Writes a failure that no attempt has written. @returns false when the step had ended: by an attempt whose end was not told */
 async function recordFailure(

@@ -20,15 +20,18 @@ import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { ThroughCache } from '../cache/cached-calls.ts';
+import { withAnswers } from '../run-data/answers-ahead.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/step-unit.ts';
 import { callForStep, callKeyOf, type StepCallDependencies, type StepControl } from './call-for-step.ts';
 import { executePause } from './execute-pause.ts';
 import { executeReview } from './execute-review.ts';
 import { executeSubRun } from './execute-sub-run.ts';
+import type { GoingCalls } from './going-calls.ts';
 import { endOf, failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 import type { SubmitSubRun } from './submit-sub-run.ts';
 import { waitForCall } from './wait-for-call.ts';
+import { waitForHolder } from './wait-for-holder.ts';
 import { waitForRest } from './wait-for-rest.ts';
 
 export interface StepRequest {
@@ -42,9 +45,9 @@ export interface StepRequest {
   readonly escalates?: boolean;
   /** Its wait is over. */
   readonly resumed?: boolean;
-  /** There is a moment for it only: what takes longer, or has to be tried again, is done from the queue. */
+  /** In a batch, where nothing waits for it; what has to be tried again is tried from the queue. */
   readonly inline?: boolean;
-  /** From the queue, after it was tried inline. */
+  /** From the queue, after it was begun in a batch, where it may go on. */
   readonly again?: boolean;
   /** The number of the last change of the run's ceiling that its workflow was told of. */
   readonly budget_version?: number;
@@ -75,6 +78,7 @@ export interface StepDependencies extends StepCallDependencies {
 export type OpenForStep = (failed: FailedStep) => Promise<LadderPosition>;
 
 export interface ExecuteDependencies extends StepDependencies {
+  readonly going: Pick<GoingCalls<StepEnd>, 'join'>;
   readonly openForStep: OpenForStep;
   readonly submitSubRun: SubmitSubRun;
   readonly throughCache: ThroughCache;
@@ -86,7 +90,9 @@ export type ExecuteStep = (request: StepRequest, control: StepControl) => Promis
 
 export function createExecuteStep(dependencies: ExecuteDependencies): ExecuteStep {
   return async (request, control) => {
-    const { run_id, step_id, item = 0, revision } = request;
+    const { run_id, step_id, item = 0, revision, again = false } = request;
+    const joined = again ? dependencies.going.join({ run_id, step_id, item, revision }, control) : null;
+    if (joined !== null) return joined;
     const context = await dependencies.contexts.open(run_id, request.budget_version);
     const unit: StepUnit = {
       context,
@@ -125,12 +131,18 @@ async function executeCall(
   control: StepControl,
 ): Promise<StepEnd> {
   const { db, results, openForStep, throughCache } = dependencies;
-  const mayHaveBegun = control.round > 1 || resumed || again || (inline && escalates);
+  const mayHaveBegun = control.round > 1 || resumed || again;
+  if (again) await waitForHolder(db, key, control);
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
   const ended = standing === undefined ? null : endOf(standing);
   if (ended !== null) return ended; // before anything is chosen: no instance may be left for it
-  const resolved = await resolveInput(context, step, results, key.item);
-  if ('error' in resolved) return failStep(db, key, resolved.error);
+  const { ahead } = control;
+  const known = ahead === undefined ? results : withAnswers(results, ahead.answers);
+  const resolved = await resolveInput(context, step, known, key.item);
+  if ('error' in resolved) {
+    if (ahead !== undefined && !(await ahead.areStored)) return readEnd(db, key);
+    return failStep(db, key, resolved.error);
+  }
   const { input } = resolved;
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;

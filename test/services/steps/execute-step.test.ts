@@ -18,6 +18,7 @@ import {
   type FailedStep,
   type OpenForStep,
 } from '../../../src/services/steps/execute-step.ts';
+import { createGoingCalls } from '../../../src/services/steps/going-calls.ts';
 import type { SubmitSubRun } from '../../../src/services/steps/submit-sub-run.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
@@ -82,6 +83,7 @@ function stepsWith(openForStep: OpenForStep) {
   return {
     executeStep: createExecuteStep({
       ...dependencies,
+      going: createGoingCalls(),
       openForStep,
       submitSubRun: noSubRun,
       throughCache: pastCache,
@@ -124,20 +126,18 @@ test('a worker killed between the failure and its escalation: the next opens it 
   expect(instance.execs.length - before).toBe(1);
 });
 
-test.each([{ inline: true }, { again: true }])(
-  'a failure that is held is not asked for again when the first round comes twice: %o',
-  async (how) => {
-    const { first } = await aFailingRun();
-    const before = instance.execs.length;
-    await expect(stepsWith(killed).executeStep({ ...first, inline: true }, control(1))).rejects.toThrow(
-      'killed',
-    );
-    const { executeStep } = stepsWith(async () => place);
-    const end = await executeStep({ ...first, ...how }, control(1));
-    expect(end).toMatchObject({ kind: 'escalated', error: { code: 'input_rejected' } });
-    expect(instance.execs.length - before).toBe(1);
-  },
-);
+test('a failure that is held is not asked for again when a batch comes twice: the queue goes on with it', async () => {
+  const { first } = await aFailingRun();
+  const before = instance.execs.length;
+  await expect(stepsWith(killed).executeStep({ ...first, inline: true }, control(1))).rejects.toThrow(
+    'killed',
+  );
+  const { executeStep } = stepsWith(async () => place);
+  expect(await executeStep({ ...first, inline: true }, control(1))).toMatchObject({ kind: 'retry' });
+  const end = await executeStep({ ...first, again: true }, control(1));
+  expect(end).toMatchObject({ kind: 'escalated', error: { code: 'input_rejected' } });
+  expect(instance.execs.length - before).toBe(1);
+});
 
 test.each([
   ['whose run cannot escalate', {}, { escalates: false }, 'input_rejected'],

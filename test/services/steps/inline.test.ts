@@ -1,53 +1,148 @@
 import { expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { CancelSource } from '../../../src/core/cancellation.ts';
+import type { InlineResult } from '../../../src/services/steps/execute-inline.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer, echo, type Handler } from '../../support/fleet.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const world = useSteps();
 const { db } = world;
 
-const inline = { step_id: 'a', inline: true, remainingMs: 800 };
-const queued = { step_id: 'a', again: true };
-
-async function aStep(capability: string, handle: Handler, step: Partial<StepDefinition> = {}) {
+async function someSteps(capability: string, handle: Handler, steps: readonly Partial<StepDefinition>[]) {
   const instance = await world.register({ name: capability });
   instance.handle = handle;
-  return { instance, run: await aRun(db, stepsOf([{ id: 'a', capability, ...step }])) };
+  const ids = 'abcdefgh';
+  const all = steps.map((step, at) => ({ id: ids[at] ?? '', capability, ...step }));
+  const run = await aRun(db, stepsOf(all));
+  const units = all.map(({ id }, at) => ({
+    step_id: id,
+    total_timeout_ms: 60_000,
+    after: at === 0 ? [] : [at - 1],
+  }));
+  return { instance, run, batch: { run_id: run.run_id, units } };
+}
+function told(results: readonly InlineResult[]): unknown[] {
+  return results.map((result) => (typeof result === 'string' ? result : result.output));
+}
+/** Calls that are open, and a way to answer all of them. */
+function holding() {
+  const open: (() => void)[] = [];
+  const handle: Handler = (exec, response) => void open.push(() => echo(exec, response));
+  return {
+    handle,
+    isOpen: () => open.length > 0,
+    answer: () => {
+      for (const reply of open.splice(0)) reply();
+    },
+  };
 }
 
-it('what has to be tried again later is no failure of an inline step: the queue goes on with it', async () => {
-  const { instance, run } = await aStep('busy', (_exec, response) => {
+it('steps that follow one another are claimed with the ends of those before them, each sent once', async () => {
+  const chain = ['a', 'b', 'c', 'd', 'e'];
+  const { instance, run, batch } = await someSteps(
+    'chained',
+    echo,
+    chain.map((id, at) => ({
+      input: { id, before: at === 0 ? null : `{{ steps.${chain[at - 1]}.output.id }}` },
+    })),
+  );
+  const results = await world.newWorker().executeInline(batch, new CancelSource());
+  expect(told(results).at(-1)).toEqual({ id: 'e', before: 'd' });
+  expect(instance.execs.map(({ input }) => input.id)).toEqual(chain);
+  const { rows } = await db.raw(
+    `select count(distinct xmin::text)::int as transactions from step where run_id = ?`,
+    [run.run_id],
+  );
+  expect(rows[0].transactions).toBe(chain.length); // each step was last written by its end
+  const { rows: shared } = await db.raw(
+    `select count(*)::int as together from event routed join event ended using (run_id, xid)
+     where run_id = ? and routed.type = 'step.routed' and ended.type = 'step.succeeded'`,
+    [run.run_id],
+  );
+  expect(shared[0].together).toBe(chain.length - 1);
+});
+
+it('what takes its time goes on, and whoever asks from the queue takes part in it', async () => {
+  const held = holding();
+  const { instance, run, batch } = await someSteps('slow', held.handle, [{}, { input: { of: 'b' } }]);
+  const worker = world.newWorker();
+  expect(told(await worker.executeInline(batch, new CancelSource()))).toEqual(['again', 'left']);
+  const end = worker.execute(run, { step_id: 'a', again: true });
+  held.answer();
+  expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 1 } });
+  expect(instance.execs).toHaveLength(1);
+});
+
+it('in another process it is waited for, and the row tells its end', async () => {
+  const held = holding();
+  const { instance, run, batch } = await someSteps('far', held.handle, [{}]);
+  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again']);
+  const end = world.newWorker().execute(run, { step_id: 'a', again: true });
+  held.answer();
+  expect(await end).toMatchObject({ kind: 'succeeded' });
+  expect(instance.execs).toHaveLength(1);
+});
+
+it('of a process that is gone it is sent again when the lease is over', async () => {
+  const { instance, run, batch } = await someSteps('gone', () => undefined, [{}]);
+  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again']);
+  instance.handle = echo;
+  const end = world.newWorker().execute(run, { step_id: 'a', again: true });
+  await db('attempt')
+    .where({ run_id: run.run_id })
+    .update({ lease_until: new Date(0) });
+  expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 2 } });
+});
+
+it('a batch that comes again, in another process, sends nothing that has begun', async () => {
+  const held = holding();
+  const { instance, batch } = await someSteps('twice', held.handle, [{}, {}]);
+  const first = world.newWorker().executeInline(batch, new CancelSource());
+  await waitFor('the call', held.isOpen);
+  const second = world.newWorker().executeInline(batch, new CancelSource());
+  expect(told(await second)).toEqual(['again', 'left']);
+  held.answer();
+  await first;
+  expect(instance.execs.filter(({ headers }) => headers['x-attempt'] !== '1')).toEqual([]);
+});
+
+it('what has to be tried again later is no failure: the queue goes on with it, and what follows is left', async () => {
+  const busy: Handler = (_exec, response) => {
     response.setHeader('retry-after', '60');
     answer(response, 429, { ok: false, error: 'busy' });
-  });
-  const end = await world.newWorker().execute(run, { ...inline, remainingMs: 30_000 });
-  expect(end).toMatchObject({ kind: 'retry', error: { code: 'overloaded' } });
-  expect('delayMs' in end && end.delayMs >= 60_000).toBe(true);
+  };
+  const { instance, run, batch } = await someSteps('busy', busy, [{}, {}]);
+  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again', 'left']);
   const row = await db('step').where({ run_id: run.run_id }).first('state');
   expect(row?.state).toBe('retrying');
   instance.handle = echo;
   await db('instance').where({ name: 'busy' }).update({ breaker_until: null });
-  expect(await world.newWorker().execute(run, queued)).toMatchObject({ kind: 'succeeded' });
+  const end = await world.newWorker().execute(run, { step_id: 'a', again: true });
+  expect(end).toMatchObject({ kind: 'succeeded' });
 });
 
-it('a call that takes longer than an inline step may is left, and not counted', async () => {
-  const { instance, run } = await aStep('slow', () => undefined, { retry: { max: 1 } });
-  for (const _ of [1, 2, 3]) {
-    expect(await world.newWorker().execute(run, inline)).toMatchObject({ kind: 'retry' });
-  }
-  const attempts = await db('attempt').where({ run_id: run.run_id }).select('counted', 'key');
-  expect(attempts).toHaveLength(3);
-  expect(new Set(attempts.map(({ counted, key }) => `${key} ${counted}`))).toEqual(
-    new Set([`${run.run_id}.a.0.0 false`]),
-  );
-  instance.handle = echo;
-  expect(await world.newWorker().execute(run, queued)).toMatchObject({ kind: 'succeeded' });
-});
-
-it('a step that is sent at most once is not sent inline', async () => {
-  const { instance, run } = await aStep('once', echo, { retry: { max: 0 } });
-  expect(await world.newWorker().execute(run, inline)).toMatchObject({ kind: 'retry', delayMs: 0 });
+it('a step that is sent at most once is not sent in a batch', async () => {
+  const { instance, run, batch } = await someSteps('once', echo, [{ retry: { max: 0 } }]);
+  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again']);
   expect(instance.execs).toEqual([]);
-  expect(await world.newWorker().execute(run, queued)).toMatchObject({ kind: 'succeeded' });
+  const end = await world.newWorker().execute(run, { step_id: 'a', again: true });
+  expect(end).toMatchObject({ kind: 'succeeded' });
+});
+
+it('what follows an answer that another attempt has overtaken is not sent', async () => {
+  const held = holding();
+  const { instance, run, batch } = await someSteps('overtaken', held.handle, [
+    { input: { id: 'a' } },
+    { input: { id: 'b', before: '{{ steps.a.output.id }}' } },
+  ]);
+  const results = world.newWorker().executeInline(batch, new CancelSource());
+  await waitFor('the call', held.isOpen);
+  await db('attempt').where({ run_id: run.run_id }).update({ token: '00000000-0000-4000-8000-000000000000' });
+  held.answer();
+  expect(told(await results)).toEqual(['again', 'again']);
+  expect(instance.execs.map(({ input }) => input.id)).toEqual(['a']);
+  const open = await db('attempt').where({ run_id: run.run_id, step_id: 'b' }).select('state', 'ambiguity');
+  expect(open).toEqual([{ state: 'released', ambiguity: 'not_sent' }]);
 });

@@ -1,0 +1,184 @@
+/**
+ * Executes the units of a batch: those that are ready at once, side by side, and each that follows as soon as what it
+ * waits for is answered, so that its claim goes out with their ends. A batch is short: after a quarter of a second it is
+ * told as far as it has come, and what it has begun goes on without it.
+ */
+
+import { callTimeOf } from '../../core/call/step-time.ts';
+import type { CallSuccess } from '../../core/call/types.ts';
+import type { CancelSignal, CancelSource } from '../../core/cancellation.ts';
+import { onCancel } from '../../core/cancellation.ts';
+import type { StepScope } from '../../core/expression/evaluation.ts';
+import { toAnswer } from '../run-data/answers-ahead.ts';
+import type { StepControl } from './call-for-step.ts';
+import type { ExecuteStep, StepEnd } from './execute-step.ts';
+import type { GoingCalls } from './going-calls.ts';
+
+export interface InlineUnit {
+  readonly step_id: string;
+  /** Absent or 0 = the step as a whole. */
+  readonly item?: number;
+  readonly escalates?: boolean;
+  readonly total_timeout_ms: number;
+  /** Indexes of earlier units of the batch that must have succeeded. */
+  readonly after?: readonly number[];
+}
+
+export interface InlineRequest {
+  readonly run_id: string;
+  readonly budget_version?: number;
+  readonly units: readonly InlineUnit[];
+}
+
+/** left: not begun. again: whoever asks from the queue learns how it ends. */
+export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
+
+/** @returns what became of each unit, in their order; it never rejects */
+export type ExecuteInline = (
+  request: InlineRequest,
+  signal: CancelSignal,
+) => Promise<readonly InlineResult[]>;
+
+/** Begun at once. */
+const mostOpen = 32;
+const longestMs = 250;
+
+export interface InlineDependencies {
+  readonly executeStep: ExecuteStep;
+  readonly going: GoingCalls<StepEnd>;
+}
+
+export function createExecuteInline(dependencies: InlineDependencies): ExecuteInline {
+  return (request, signal) => new InlineBatch(dependencies, request, signal).finish();
+}
+
+/** How far a unit has come. */
+interface UnitProgress {
+  state: 'left' | 'open' | 'answered' | 'succeeded' | 'failed';
+  /** Its answer, while that is being stored. */
+  answer: StepScope | null;
+  /** Whether it succeeds. */
+  success: Promise<boolean>;
+  source: CancelSource | null;
+  result: InlineResult;
+}
+
+function notBegun(): UnitProgress {
+  return { state: 'left', answer: null, success: Promise.resolve(false), source: null, result: 'left' };
+}
+
+const goesOn: ReadonlySet<UnitProgress['state']> = new Set(['answered', 'succeeded']);
+
+class InlineBatch {
+  readonly #dependencies: InlineDependencies;
+  readonly #request: InlineRequest;
+  readonly #signal: CancelSignal;
+  readonly #units: UnitProgress[];
+  /** Not begun, in order. */
+  readonly #waiting: Set<number>;
+  #open = 0;
+  #isOver = false;
+  #finish: () => void = () => undefined;
+
+  constructor(dependencies: InlineDependencies, request: InlineRequest, signal: CancelSignal) {
+    this.#dependencies = dependencies;
+    this.#request = request;
+    this.#signal = signal;
+    this.#units = request.units.map(notBegun);
+    this.#waiting = new Set(request.units.keys());
+  }
+
+  async finish(): Promise<readonly InlineResult[]> {
+    const ended = new Promise<void>((resolve) => {
+      this.#finish = resolve;
+    });
+    const timer = setTimeout(this.#finish, longestMs);
+    const stopListening = onCancel(this.#signal, () => this.#stop());
+    this.#beginMore();
+    await ended;
+    this.#isOver = true;
+    clearTimeout(timer);
+    stopListening();
+    return this.#units.map(({ result }) => result);
+  }
+
+  /** The run wants none of it any more, or this worker stops: what is open ends soon, and nothing begins here. */
+  #stop(): void {
+    for (const index of this.#waiting) this.#unit(index).result = 'again';
+    this.#waiting.clear();
+    for (const { source } of this.#units) source?.abort(this.#signal.reason);
+    this.#beginMore();
+  }
+
+  #unit(index: number): UnitProgress {
+    return this.#units[index] as UnitProgress;
+  }
+
+  #beginMore(): void {
+    for (const index of this.#waiting) {
+      if (this.#isOver || this.#open === mostOpen) break;
+      if (this.#isDue(index)) this.#begin(index);
+    }
+    if (this.#open === 0) this.#finish();
+  }
+
+  #isDue(index: number): boolean {
+    const { after = [] } = this.#request.units[index] as InlineUnit;
+    return after.map((before) => this.#unit(before).state).every((state) => goesOn.has(state));
+  }
+
+  #begin(index: number): void {
+    const { units, ...run } = this.#request;
+    const { step_id, item = 0, escalates = false, total_timeout_ms, after = [] } = units[index] as InlineUnit;
+    const unit = this.#unit(index);
+    this.#waiting.delete(index);
+    this.#open += 1;
+    const key = { run_id: run.run_id, step_id, item, revision: 0 };
+    const call = this.#dependencies.going.begin(key, (own) =>
+      this.#dependencies.executeStep(
+        { ...run, ...key, escalates, inline: true },
+        {
+          ...own,
+          ...this.#whatItFollows(after),
+          round: 1,
+          remainingMs: callTimeOf(total_timeout_ms),
+          onAnswered: (end) => this.#noteAnswer(unit, end),
+        },
+      ),
+    );
+    const success = call.end.then(
+      (end) => this.#noteEnd(unit, end),
+      () => this.#noteEnd(unit, null),
+    );
+    Object.assign(unit, { state: 'open', result: 'again', source: call.source, success });
+  }
+
+  /** What it is given of answers that are being stored. */
+  #whatItFollows(after: readonly number[]): Pick<StepControl, 'ahead'> {
+    const answers = new Map<string, StepScope>();
+    for (const index of after) {
+      const { answer } = this.#unit(index);
+      if (answer !== null) answers.set((this.#request.units[index] as InlineUnit).step_id, answer);
+    }
+    if (answers.size === 0) return {};
+    const areStored = Promise.all(after.map((index) => this.#unit(index).success));
+    return { ahead: { answers, areStored: areStored.then((all) => all.every(Boolean)) } };
+  }
+
+  #noteAnswer(unit: UnitProgress, { output, attempt }: CallSuccess): void {
+    if (attempt === null || attempt.number > 1) return; // what earlier attempts cost, the rows say
+    unit.answer = toAnswer(output, attempt.cost_usd);
+    unit.state = 'answered';
+    this.#beginMore();
+  }
+
+  #noteEnd(unit: UnitProgress, end: StepEnd | null): boolean {
+    const hasSucceeded = end?.kind === 'succeeded';
+    unit.state = hasSucceeded ? 'succeeded' : 'failed';
+    unit.answer = null;
+    if (hasSucceeded) unit.result = end;
+    this.#open -= 1;
+    this.#beginMore();
+    return hasSucceeded;
+  }
+}

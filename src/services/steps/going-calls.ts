@@ -1,0 +1,64 @@
+/**
+ * Steps that a batch of inline steps has begun and does not wait for: they go on in this process, and whoever executes
+ * one of them from the queue takes part in it, instead of sending its call once more.
+ */
+import type { CallProgress } from '../../core/call/progress.ts';
+import { CancelSource, onCancel } from '../../core/cancellation.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import { callKeyOf, type StepControl } from './call-for-step.ts';
+
+export interface GoingCall<End> {
+  readonly source: CancelSource;
+  readonly end: Promise<End>;
+}
+
+export interface GoingCalls<End> {
+  /** Begins one, unless it goes on already. It goes on until it ends, or is asked to stop. */
+  begin(
+    key: StepKey,
+    work: (control: Pick<StepControl, 'signal' | 'onProgress'>) => Promise<End>,
+  ): GoingCall<End>;
+  /** The end of one that goes on here; null when it does not. */
+  join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
+  /** Asks all to stop: the process ends. */
+  abandon(): void;
+  /** Resolves when none goes on. */
+  settled(): Promise<void>;
+}
+
+interface Entry<End> extends GoingCall<End> {
+  /** Who hears how far it has come. */
+  readonly listener: { tell: (progress: CallProgress) => void };
+}
+
+export function createGoingCalls<End>(): GoingCalls<End> {
+  const going = new Map<string, Entry<End>>();
+  return {
+    begin: (key, work) => {
+      const name = callKeyOf(key);
+      const known = going.get(name);
+      if (known !== undefined) return known;
+      const source = new CancelSource();
+      const listener: Entry<End>['listener'] = { tell: () => undefined };
+      const end = work({ signal: source, onProgress: (progress) => listener.tell(progress) });
+      const entry = { source, listener, end };
+      const forget = (): void => void going.delete(name);
+      end.then(forget, forget);
+      going.set(name, entry);
+      return entry;
+    },
+    join: (key, { signal, onProgress }) => {
+      const entry = going.get(callKeyOf(key));
+      if (entry === undefined) return null;
+      if (onProgress !== undefined) entry.listener.tell = onProgress;
+      const stopListening = onCancel(signal, () => entry.source.abort(signal.reason));
+      return entry.end.finally(stopListening);
+    },
+    abandon: () => {
+      for (const { source } of going.values()) source.abort('abandoned');
+    },
+    settled: async () => {
+      await Promise.allSettled([...going.values()].map(({ end }) => end));
+    },
+  };
+}

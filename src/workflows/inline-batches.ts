@@ -1,0 +1,158 @@
+/**
+ * Executes short steps without a queue, by local activities: the units that become ready together by one, with the steps
+ * that follow them, and only while nothing else of the run is under way, because a local activity holds up whatever is
+ * said to the workflow. For the same reason a run that has gone on so for half a second listens for a moment.
+ */
+import { ActivityCancellationType, proxyLocalActivities, sleep, TemporalFailure } from '@temporalio/workflow';
+import type { Activities } from '../activities/create-activities.ts';
+import type { InlineBatchEnd, InlineEnd } from '../activities/step-messages.ts';
+import type { Unit } from '../core/run/drive.ts';
+import { inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
+import type { MachineState } from '../core/run/machine-state.ts';
+import type { PlannedStep } from '../core/run/plan.ts';
+import type { InlineUnit } from '../services/steps/execute-inline.ts';
+import { summaryOf } from './unit-summary.ts';
+
+const longestStretchMs = 500;
+/** Units of a batch: what they answer goes into one event. */
+const mostUnits = 200;
+
+export interface InlineBatchesDependencies {
+  readonly run_id: string;
+  readonly state: MachineState;
+  /** Version of the last change of the run's ceiling; 0 = it is as the run began. */
+  readonly budgetVersion: () => number;
+  /** Whether the machine will hear of ends that are known already. */
+  readonly isBehind: () => boolean;
+  /** Runs a local activity when it may. */
+  readonly inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  /** A step that followed has ended, or goes on in the queue; the machine has not asked for it yet. */
+  readonly followed: (step: PlannedStep, end: Exclude<InlineEnd, 'left'>) => void;
+}
+
+export interface InlineBatches {
+  /** Resolves to its end; again, left: it is for the queue. */
+  execute(unit: Unit): Promise<InlineEnd>;
+}
+
+interface Waiting {
+  readonly unit: Unit;
+  readonly tell: (end: InlineEnd) => void;
+}
+
+export function createInlineBatches(dependencies: InlineBatchesDependencies): InlineBatches {
+  const { state, isBehind, inTurn } = dependencies;
+  let waiting: Waiting[] = [];
+  let isScheduled = false;
+  /** Units that wait for a batch, or are in one. */
+  let inBatches = 0;
+  let stretchMs = 0;
+
+  const add = (more: readonly Waiting[]): void => {
+    waiting.push(...more);
+    if (isScheduled) return;
+    isScheduled = true;
+    void flush();
+  };
+  const flush = async (): Promise<void> => {
+    do
+      await Promise.resolve(); // until the machine has said all that may begin now
+    while (isBehind());
+    isScheduled = false;
+    const batch = waiting;
+    waiting = [];
+    if (isAlone(state, inBatches)) await inTurn(() => execute(batch));
+    else for (const { tell } of batch) tell('left');
+  };
+  const execute = async (batch: readonly Waiting[]): Promise<void> => {
+    if (stretchMs >= longestStretchMs) {
+      await sleep(1).catch(() => undefined);
+      stretchMs = 0;
+    }
+    const { ends, took_ms } = await executeBatch(dependencies, batch);
+    stretchMs += took_ms;
+    const isProgress = ends.some((end) => end !== 'left');
+    const left: Waiting[] = [];
+    for (const [at, one] of batch.entries()) {
+      const end = ends[at] ?? 'again';
+      if (end === 'left' && isProgress) left.push(one);
+      else one.tell(end);
+    }
+    if (left.length > 0) add(left);
+  };
+
+  return {
+    execute: (unit) =>
+      new Promise((resolve) => {
+        const tell = (end: InlineEnd): void => {
+          inBatches -= 1;
+          resolve(end);
+        };
+        inBatches += 1;
+        add([{ unit, tell }]);
+      }),
+  };
+}
+
+/** @returns the ends of those of the batch; its followers are told by themselves */
+async function executeBatch(
+  { run_id, state, budgetVersion, followed }: InlineBatchesDependencies,
+  batch: readonly Waiting[],
+): Promise<InlineBatchEnd> {
+  const units = batch.map(({ unit }) => unit);
+  const followers = followersOf(state, units);
+  const version = budgetVersion();
+  try {
+    const { ends, took_ms } = await batchActivity(units)({
+      run_id,
+      ...(version === 0 ? {} : { budget_version: version }),
+      units: [...units, ...followers].map(toInlineUnit),
+    });
+    for (const [at, { step }] of followers.entries()) {
+      const end = ends[units.length + at] ?? 'again';
+      if (end !== 'left') followed(step, end);
+    }
+    return { ends, took_ms };
+  } catch (error) {
+    if (!(error instanceof TemporalFailure)) throw error;
+    return { ends: units.map(() => 'again'), took_ms: longestStretchMs };
+  }
+}
+
+interface BatchUnit extends Pick<Unit, 'step' | 'item'> {
+  /** Indexes in the batch. */
+  readonly after?: readonly number[];
+}
+
+function followersOf(state: MachineState, units: readonly Unit[]): BatchUnit[] {
+  const whole = units.flatMap(({ item, index }) => (item === 0 ? [index] : []));
+  const followers = inlineFollowers(state, whole, mostUnits - units.length);
+  const placeOf = new Map(units.map(({ index }, place) => [index, place]));
+  for (const [at, { step }] of followers.entries()) placeOf.set(step, units.length + at);
+  return followers.flatMap(({ step: index, after }) => {
+    const step = state.plan.steps[index];
+    return step === undefined ? [] : [{ step, item: 0, after: after.map((one) => placeOf.get(one) ?? 0) }];
+  });
+}
+
+function toInlineUnit({ step, item, after = [] }: BatchUnit): InlineUnit {
+  return {
+    step_id: step.id,
+    ...(item === 0 ? {} : { item }),
+    ...(step.escalates === true ? { escalates: true } : {}),
+    total_timeout_ms: step.total_timeout_ms,
+    ...(after.length === 0 ? {} : { after }),
+  };
+}
+
+/** A local activity keeps its workflow task open; a batch is told after a quarter of a second. */
+const longestBatchMs = 5_000;
+
+function batchActivity(units: readonly Unit[]): Activities['executeInline'] {
+  return proxyLocalActivities<Activities>({
+    summary: units.length === 1 ? summaryOf(units[0] as Unit) : `${units.length} short steps`,
+    scheduleToCloseTimeout: longestBatchMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { maximumAttempts: 1 },
+  }).executeInline;
+}

@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type InlineFollower, inlineFollowers, isAlone } from '../../../src/core/run/inline-batch.ts';
+import { applyEvent, type MachineState, type RunCommand, startRun } from '../../../src/core/run/machine.ts';
+import type { PlannedStep, RunPlan } from '../../../src/core/run/plan.ts';
+import { anyPlan, aPlan } from './a-plan.ts';
+
+function marked(plan: RunPlan, mark: (step: PlannedStep, index: number) => Partial<PlannedStep>): RunPlan {
+  return {
+    ...plan,
+    steps: plan.steps.map((step, index) => ({ ...step, ...mark(step, index) })),
+  };
+}
+function allInline(lines: readonly string[]): RunPlan {
+  return marked(aPlan(lines), () => ({ inline: true }));
+}
+function executed(commands: readonly RunCommand[]): number[] {
+  return commands.flatMap((command) =>
+    command.type === 'execute' && command.item === 0 ? [command.step] : [],
+  );
+}
+/** `c<a,b`: c may begin after a and b of its batch. */
+function followersOf(plan: RunPlan, most = 8): string {
+  const { state, commands } = startRun(plan, false);
+  const idOf = (index: number): string => plan.steps[index]?.id ?? '';
+  return inlineFollowers(state, executed(commands), most)
+    .map(({ step, after }) => `${idOf(step)}<${after.map(idOf).join()}`)
+    .join(' ');
+}
+
+describe('followers of inline steps', () => {
+  it.each([
+    ['a chain', ['a', 'b a', 'c b', 'd c'], 'b<a c<b d<c'],
+    ['steps that look further back too', ['a', 'b a', 'c a b', 'd a b c'], 'b<a c<a,b d<a,b,c'],
+    ['what branches and what meets', ['a', 'b a', 'c a', 'd b c'], 'b<a c<a d<b,c'],
+    ['those of all that are ready', ['a', 'x', 'b a x', 'y x'], 'b<a,x y<x'],
+    ['none after the last', ['a'], ''],
+  ])('are %s', (_, lines, expected) => {
+    expect(followersOf(allInline(lines))).toBe(expected);
+  });
+
+  it('are whole levels, at most as many as are asked for', () => {
+    const lines = ['a', ...['b', 'c', 'd', 'e'].map((id, at) => `${id} ${'abcd'[at]}`)];
+    expect(followersOf(allInline(lines), 2)).toBe('b<a c<b');
+    expect(followersOf(allInline(['a', 'b a', 'c b', 'd b']), 2)).toBe('b<a');
+  });
+
+  it.each<[string, Partial<PlannedStep>]>([
+    ['queued', { inline: undefined as never }],
+    ['conditional', { decides: true }],
+    ['after any end', { run_if: 'all_done' }],
+    ['many', { each: {} }],
+  ])('end before a level with a step that is %s', (_, change) => {
+    const plan = marked(allInline(['a', 'b a', 'x a', 'c b', 'y x']), (step) =>
+      step.id === 'c' ? change : {},
+    );
+    expect(followersOf(plan)).toBe('b<a x<a');
+  });
+
+  it('are what the machine executes when each succeeds, in any order that they allow', () => {
+    const anyInlinePlan = fc
+      .tuple(anyPlan(12), fc.infiniteStream(fc.nat(9)))
+      .map(([plan, luck]) =>
+        marked(plan, () => ((luck.next().value ?? 0) > 1 ? { inline: true } : { decides: true })),
+      );
+    let predicted = 0;
+    fc.assert(
+      fc.property(anyInlinePlan, fc.infiniteStream(fc.nat()), (plan, luck) => {
+        const { state, commands } = startRun(plan, false);
+        const first = executed(commands);
+        if (!isAlone(state, first.length)) return;
+        const followers = inlineFollowers(state, first, plan.steps.length);
+        const begun = playAll(state, { first, followers }, () => luck.next().value ?? 0);
+        expect([...begun].sort()).toEqual([...first, ...followers.map(({ step }) => step)].sort());
+        predicted += followers.length;
+      }),
+      { numRuns: 3_000, seed: 20_261_122 },
+    );
+    expect(predicted).toBeGreaterThan(500);
+  });
+});
+
+/** Ends the units of a batch one after the other, by chance. @returns those of the batch that the machine began */
+function playAll(
+  state: MachineState,
+  { first, followers }: { readonly first: readonly number[]; readonly followers: readonly InlineFollower[] },
+  chance: () => number,
+): Set<number> {
+  const members = new Set([...first, ...followers.map(({ step }) => step)]);
+  const open = [...first];
+  const begun = new Set(first);
+  while (open.length > 0) {
+    const [step = 0] = open.splice(chance() % open.length, 1);
+    const next = executed(applyEvent(state, { type: 'step_ended', step, item: 0, state: 'succeeded' }));
+    for (const one of next) {
+      if (!members.has(one)) continue;
+      begun.add(one);
+      open.push(one);
+    }
+  }
+  return begun;
+}

@@ -1,0 +1,215 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { CancelSource } from '../../../src/core/cancellation.ts';
+import type { StepControl } from '../../../src/services/steps/call-for-step.ts';
+import {
+  createExecuteInline,
+  type InlineResult,
+  type InlineUnit,
+} from '../../../src/services/steps/execute-inline.ts';
+import type { StepEnd, StepRequest } from '../../../src/services/steps/execute-step.ts';
+import { createGoingCalls } from '../../../src/services/steps/going-calls.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const failed: StepEnd = { kind: 'failed', error: { code: 'input_rejected', message: 'no' } };
+const retry: StepEnd = { kind: 'retry', error: { code: 'overloaded', message: 'busy' }, delayMs: 10 };
+
+function done(output: string): Extract<StepEnd, { kind: 'succeeded' }> {
+  const attempt = { number: 1, endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7, decision: {} as never };
+  return { kind: 'succeeded', output, attempt };
+}
+
+interface OpenStep {
+  readonly request: StepRequest;
+  readonly control: StepControl;
+  readonly end: (end: StepEnd) => Promise<void>;
+  readonly fail: () => Promise<void>;
+}
+
+/** Steps end when they are told to. */
+function aWorker() {
+  const open = new Map<string, OpenStep>();
+  const begun: string[] = [];
+  const going = createGoingCalls<StepEnd>();
+  const executeInline = createExecuteInline({
+    going,
+    executeStep: (request, control) =>
+      new Promise((resolve, reject) => {
+        const name = `${request.step_id}${request.item === 0 ? '' : request.item}`;
+        begun.push(name);
+        const settle = async (work: () => void): Promise<void> => {
+          open.delete(name);
+          work();
+          await vi.advanceTimersByTimeAsync(0);
+        };
+        open.set(name, {
+          request,
+          control,
+          end: (end) => settle(() => resolve(end)),
+          fail: () => settle(() => reject(new Error('no database'))),
+        });
+      }),
+  });
+  const of = (name: string): OpenStep => {
+    const step = open.get(name);
+    if (step === undefined) throw new Error(`${name} is not open: ${[...open.keys()].join(' ')}`);
+    return step;
+  };
+  return { executeInline, going, begun, open, of };
+}
+
+function units(...lines: readonly string[]): InlineUnit[] {
+  const ids = lines.map((line) => line.split(' ')[0]);
+  return lines.map((line) => {
+    const [step_id = '', ...after] = line.split(' ');
+    return { step_id, total_timeout_ms: 60_000, after: after.map((id) => ids.indexOf(id)) };
+  });
+}
+function told(results: readonly InlineResult[]): unknown[] {
+  return results.map((result) => (typeof result === 'string' ? result : result.output));
+}
+const run_id = 'run_1';
+
+it('those that are ready begin at once; each that follows when all before it have succeeded', async () => {
+  const worker = aWorker();
+  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a b') }, new CancelSource());
+  expect(worker.begun).toEqual(['a', 'b']);
+  await worker.of('a').end(done('A'));
+  expect(worker.begun).toEqual(['a', 'b']);
+  await worker.of('b').end(done('B'));
+  expect(worker.begun).toEqual(['a', 'b', 'c']);
+  expect(worker.of('c').control.ahead).toBeUndefined(); // all is stored
+  await worker.of('c').end(done('C'));
+  expect(told(await results)).toEqual(['A', 'B', 'C']);
+});
+
+it('what follows an answer begins while that is stored, with it, and knows when it was', async () => {
+  const worker = aWorker();
+  const results = worker.executeInline({ run_id, units: units('a', 'b a') }, new CancelSource());
+  worker.of('a').control.onAnswered?.(done('A'));
+  expect(worker.begun).toEqual(['a', 'b']);
+  const { ahead } = worker.of('b').control;
+  expect(ahead?.answers.get('a')).toEqual({ status: 'succeeded', output: 'A', cost_usd: 0.5 });
+  await worker.of('a').end(done('A'));
+  expect(await ahead?.areStored).toBe(true);
+  await worker.of('b').end(done('B'));
+  expect(told(await results)).toEqual(['A', 'B']);
+});
+
+it('what follows an answer that was not accepted is told so', async () => {
+  const worker = aWorker();
+  const results = worker.executeInline({ run_id, units: units('a', 'b a', 'c b') }, new CancelSource());
+  worker.of('a').control.onAnswered?.(done('A'));
+  const { ahead } = worker.of('b').control;
+  await worker.of('a').end(retry);
+  expect(await ahead?.areStored).toBe(false);
+  await worker.of('b').end(retry);
+  expect(told(await results)).toEqual(['again', 'again', 'left']);
+});
+
+it('an answer after failed attempts is read when it is stored: the rows know what it has cost', async () => {
+  const worker = aWorker();
+  const results = worker.executeInline({ run_id, units: units('a', 'b a') }, new CancelSource());
+  const second = done('A');
+  worker.of('a').control.onAnswered?.({ ...second, attempt: { ...second.attempt, number: 2 } as never });
+  expect(worker.begun).toEqual(['a']);
+  await worker.of('a').end(second);
+  await worker.of('b').end(done('B'));
+  expect(told(await results)).toEqual(['A', 'B']);
+});
+
+it.each<[string, (step: OpenStep) => Promise<void>]>([
+  ['fails', (step) => step.end(failed)],
+  ['has to come again', (step) => step.end(retry)],
+  ['throws', (step) => step.fail()],
+])('one that %s is asked for again, and what follows it is left; the others go on', async (_, end) => {
+  const worker = aWorker();
+  const lines = units('a', 'b', 'after a', 'beside b');
+  const results = worker.executeInline({ run_id, units: lines }, new CancelSource());
+  await end(worker.of('a'));
+  await worker.of('b').end(done('B'));
+  await worker.of('beside').end(done('D'));
+  expect(told(await results)).toEqual(['again', 'B', 'left', 'D']);
+});
+
+it('32 are open at a time, in their order', async () => {
+  const worker = aWorker();
+  const items = Array.from({ length: 40 }, (_, at) => ({
+    step_id: 'a',
+    item: at + 1,
+    total_timeout_ms: 1_000,
+  }));
+  const results = worker.executeInline({ run_id, units: items }, new CancelSource());
+  expect(worker.begun).toHaveLength(32);
+  await worker.of('a7').end(done('x'));
+  expect(worker.begun.at(-1)).toBe('a33');
+  for (let item = 1; item <= 40; item++) await worker.open.get(`a${item}`)?.end(done('x'));
+  expect(told(await results)).toEqual(Array(40).fill('x'));
+});
+
+it('after a quarter of a second it is told as far as it has come; what was begun goes on and can be joined', async () => {
+  const worker = aWorker();
+  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a') }, new CancelSource());
+  await worker.of('b').end(done('B'));
+  await vi.advanceTimersByTimeAsync(250);
+  expect(told(await results)).toEqual(['again', 'B', 'left']);
+  const signal = new CancelSource();
+  const heard: unknown[] = [];
+  const onProgress = (progress: unknown) => void heard.push(progress);
+  const joined = worker.going.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal, onProgress });
+  worker.of('a').control.onProgress?.({ percent: 50 } as never);
+  expect(heard).toHaveLength(1);
+  await worker.of('a').end(done('A'));
+  expect(await joined).toMatchObject({ output: 'A' });
+  expect(worker.begun).toEqual(['a', 'b']); // nothing begins any more
+  expect(worker.going.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal })).toBeNull();
+});
+
+it('who joins passes the cancel on', async () => {
+  const worker = aWorker();
+  const results = worker.executeInline({ run_id, units: units('a') }, new CancelSource());
+  await vi.advanceTimersByTimeAsync(250);
+  await results;
+  const signal = new CancelSource();
+  const joined = worker.going.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal });
+  signal.abort('cancelled');
+  expect(worker.of('a').control.signal.reason).toBe('cancelled');
+  await worker.of('a').end({ kind: 'cancelled' });
+  expect(await joined).toEqual({ kind: 'cancelled' });
+});
+
+it('a batch that nobody wants asks what is open to stop, waits for it, and begins nothing', async () => {
+  const worker = aWorker();
+  const signal = new CancelSource();
+  const results = worker.executeInline({ run_id, units: units('a', 'b a') }, signal);
+  signal.abort('cancelled');
+  expect(worker.of('a').control.signal.reason).toBe('cancelled');
+  await worker.of('a').end({ kind: 'cancelled' });
+  expect(told(await results)).toEqual(['again', 'again']);
+});
+
+it('a batch that comes twice takes part in what the first has begun', async () => {
+  const worker = aWorker();
+  const first = worker.executeInline({ run_id, units: units('a') }, new CancelSource());
+  const second = worker.executeInline({ run_id, units: units('a') }, new CancelSource());
+  expect(worker.begun).toEqual(['a']);
+  await worker.of('a').end(done('A'));
+  expect([told(await first), told(await second)]).toEqual([['A'], ['A']]);
+});
+
+it('a process that ends stops what goes on, and waits for it', async () => {
+  const worker = aWorker();
+  void worker.executeInline({ run_id, units: units('a') }, new CancelSource());
+  await vi.advanceTimersByTimeAsync(250);
+  let isSettled = false;
+  void worker.going.settled().then(() => {
+    isSettled = true;
+  });
+  worker.going.abandon();
+  expect(worker.of('a').control.signal.reason).toBe('abandoned');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(isSettled).toBe(false);
+  await worker.of('a').end(retry);
+  expect(isSettled).toBe(true);
+});
