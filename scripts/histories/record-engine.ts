@@ -136,11 +136,41 @@ async function recordCancelledInWaits(recording: Recording): Promise<void> {
   await keep('cancelled-in-waits', run.run_id);
 }
 
-async function recordInline({ submit, keep }: Recording): Promise<void> {
-  const steps = ['a', 'b', 'c'].map((id, at, all) =>
-    step(id, { dispatch: 'inline', ...(at === 0 ? {} : { depends_on: [all[at - 1]] }) }),
-  );
-  await keep('inline', (await submit(steps)).run_id);
+function short(id: string, extra: object = {}) {
+  return step(id, { dispatch: 'inline', ...extra });
+}
+
+/** The first call of a worker takes longest. */
+async function warmUp({ submit, ended }: Recording): Promise<void> {
+  await ended((await submit([short('first')])).run_id);
+}
+
+async function recordBatch(recording: Recording): Promise<void> {
+  const { submit, keep } = recording;
+  await warmUp(recording);
+  const run = await submit([
+    short('a'),
+    short('b', { depends_on: ['a'] }),
+    short('c', { depends_on: ['a'] }),
+    short('each', { depends_on: ['b', 'c'], for_each: { items: [1, 2, 3] } }),
+    short('end', { depends_on: ['each'] }),
+  ]);
+  await keep('batch', run.run_id);
+}
+
+async function recordSlowBatch(recording: Recording): Promise<void> {
+  const { submit, keep, instance } = recording;
+  await warmUp(recording);
+  const slow = instance.execs.length + 2;
+  instance.handle = (exec, response) =>
+    void setTimeout(() => echo(exec, response), instance.execs.length === slow ? 600 : 0);
+  const run = await submit([
+    short('a'),
+    short('b', { depends_on: ['a'] }),
+    short('c', { depends_on: ['b'] }),
+  ]);
+  await keep('batch-slow', run.run_id);
+  instance.handle = echo;
 }
 
 async function recordMovedOn(recording: Recording): Promise<void> {
@@ -180,7 +210,8 @@ export const engineRecorders: FeatureRecorders = {
   raised: recordRaised,
   appeared: recordAppeared,
   'cancelled-in-waits': recordCancelledInWaits,
-  inline: recordInline,
+  batch: recordBatch,
+  'batch-slow': recordSlowBatch,
   'moved-on': recordMovedOn,
   rerun: recordRerun,
 };

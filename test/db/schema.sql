@@ -20,6 +20,7 @@ create type claim_request as (
   token uuid,
   key text,
   is_first boolean,
+  begins_step boolean,
   known_failures text[],
   project_id text,
   run_id text,
@@ -881,6 +882,7 @@ begin
           when s.state in ('failed', 'unknown', 'skipped', 'cancelled') then 'closed'
           when x.item > 0 and (select w.finished_at from step w
             where w.run_id = x.run_id and w.step_id = x.step_id and w.item = 0) is not null then 'closed'
+          when x.begins_step and s.run_id is not null then 'closed'
           when s.run_id is null and (select r.finished_at from run r where r.run_id = x.run_id) is not null
             then 'closed' end order by x.ordinality),
         array_agg(case s.state when 'succeeded' then s.output end order by x.ordinality)
@@ -1208,7 +1210,7 @@ begin
       select a.attempt_id, a.reserved_nano, e.attempt_id is null as is_earlier from attempt a
       left join unnest(v_ends) e on e.attempt_id = a.attempt_id
       where a.attempt_id in (select x.attempt_id from unnest(v_ends) x
-          union select o.attempt_id from unnest(v_claims) x join attempt o on o.key = x.key and not x.is_first
+          union select o.attempt_id from unnest(v_claims) x join attempt o on o.key = x.key and not x.is_first and not x.begins_step
           where o.state in ('reserved', 'dispatched'))
       order by a.attempt_id for update of a
     ) select array_agg(o.attempt_id) filter (where o.reserved_nano > 0),
