@@ -36,7 +36,8 @@ import { createRouterRuntime } from './router-runtime.ts';
 import { waitFor } from './wait.ts';
 
 export interface Worker {
-  readonly executeInline: ExecuteInline;
+  /** @param longestMs of a batch; default: a real one's */
+  readonly inline: (longestMs?: number) => ExecuteInline;
   readonly going: GoingCalls<StepEnd>;
   readonly execute: (run: Pick<StoredRun, 'run_id'>, step: StepOf) => Promise<StepEnd>;
   readonly decide: DecideSteps;
@@ -139,7 +140,7 @@ export function useSteps(): StepWorld {
         subRuns,
         close: cache.close,
         going,
-        executeInline: createExecuteInline({ executeStep, going }),
+        inline: (longestMs = 250) => createExecuteInline({ executeStep, going, longestMs }),
         decide: createDecideSteps({ db, contexts, results }),
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;

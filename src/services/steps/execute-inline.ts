@@ -41,11 +41,13 @@ export type ExecuteInline = (
 
 /** Begun at once. */
 const mostOpen = 32;
-const longestMs = 250;
+const defaultLongestMs = 250;
 
 export interface InlineDependencies {
   readonly executeStep: ExecuteStep;
   readonly going: GoingCalls<StepEnd>;
+  /** Default 250. */
+  readonly longestMs?: number;
 }
 
 export function createExecuteInline(dependencies: InlineDependencies): ExecuteInline {
@@ -92,6 +94,7 @@ class InlineBatch {
     const ended = new Promise<void>((resolve) => {
       this.#finish = resolve;
     });
+    const { longestMs = defaultLongestMs } = this.#dependencies;
     const timer = setTimeout(this.#finish, longestMs);
     const stopListening = onCancel(this.#signal, () => this.#stop());
     this.#beginMore();

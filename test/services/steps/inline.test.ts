@@ -48,7 +48,7 @@ it('steps that follow one another are claimed with the ends of those before them
       input: { id, before: at === 0 ? null : `{{ steps.${chain[at - 1]}.output.id }}` },
     })),
   );
-  const results = await world.newWorker().executeInline(batch, new CancelSource());
+  const results = await world.newWorker().inline(20_000)(batch, new CancelSource());
   expect(told(results).at(-1)).toEqual({ id: 'e', before: 'd' });
   expect(instance.execs.map(({ input }) => input.id)).toEqual(chain);
   const { rows } = await db.raw(
@@ -68,7 +68,7 @@ it('what takes its time goes on, and whoever asks from the queue takes part in i
   const held = holding();
   const { instance, run, batch } = await someSteps('slow', held.handle, [{}, { input: { of: 'b' } }]);
   const worker = world.newWorker();
-  expect(told(await worker.executeInline(batch, new CancelSource()))).toEqual(['again', 'left']);
+  expect(told(await worker.inline()(batch, new CancelSource()))).toEqual(['again', 'left']);
   const end = worker.execute(run, { step_id: 'a', again: true });
   held.answer();
   expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 1 } });
@@ -78,7 +78,7 @@ it('what takes its time goes on, and whoever asks from the queue takes part in i
 it('in another process it is waited for, and the row tells its end', async () => {
   const held = holding();
   const { instance, run, batch } = await someSteps('far', held.handle, [{}]);
-  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again']);
+  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again']);
   const end = world.newWorker().execute(run, { step_id: 'a', again: true });
   held.answer();
   expect(await end).toMatchObject({ kind: 'succeeded' });
@@ -87,7 +87,7 @@ it('in another process it is waited for, and the row tells its end', async () =>
 
 it('of a process that is gone it is sent again when the lease is over', async () => {
   const { instance, run, batch } = await someSteps('gone', () => undefined, [{}]);
-  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again']);
+  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again']);
   instance.handle = echo;
   const end = world.newWorker().execute(run, { step_id: 'a', again: true });
   await db('attempt')
@@ -99,9 +99,9 @@ it('of a process that is gone it is sent again when the lease is over', async ()
 it('a batch that comes again, in another process, sends nothing that has begun', async () => {
   const held = holding();
   const { instance, batch } = await someSteps('twice', held.handle, [{}, {}]);
-  const first = world.newWorker().executeInline(batch, new CancelSource());
+  const first = world.newWorker().inline()(batch, new CancelSource());
   await waitFor('the call', held.isOpen);
-  const second = world.newWorker().executeInline(batch, new CancelSource());
+  const second = world.newWorker().inline()(batch, new CancelSource());
   expect(told(await second)).toEqual(['again', 'left']);
   held.answer();
   await first;
@@ -114,7 +114,7 @@ it('what has to be tried again later is no failure: the queue goes on with it, a
     answer(response, 429, { ok: false, error: 'busy' });
   };
   const { instance, run, batch } = await someSteps('busy', busy, [{}, {}]);
-  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again', 'left']);
+  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again', 'left']);
   const row = await db('step').where({ run_id: run.run_id }).first('state');
   expect(row?.state).toBe('retrying');
   instance.handle = echo;
@@ -125,7 +125,7 @@ it('what has to be tried again later is no failure: the queue goes on with it, a
 
 it('a step that is sent at most once is not sent in a batch', async () => {
   const { instance, run, batch } = await someSteps('once', echo, [{ retry: { max: 0 } }]);
-  expect(told(await world.newWorker().executeInline(batch, new CancelSource()))).toEqual(['again']);
+  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again']);
   expect(instance.execs).toEqual([]);
   const end = await world.newWorker().execute(run, { step_id: 'a', again: true });
   expect(end).toMatchObject({ kind: 'succeeded' });
@@ -137,7 +137,7 @@ it('what follows an answer that another attempt has overtaken is not sent', asyn
     { input: { id: 'a' } },
     { input: { id: 'b', before: '{{ steps.a.output.id }}' } },
   ]);
-  const results = world.newWorker().executeInline(batch, new CancelSource());
+  const results = world.newWorker().inline(20_000)(batch, new CancelSource());
   await waitFor('the call', held.isOpen);
   await db('attempt').where({ run_id: run.run_id }).update({ token: '00000000-0000-4000-8000-000000000000' });
   held.answer();
