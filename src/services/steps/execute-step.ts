@@ -6,6 +6,7 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
+import { resolveCache } from '../../core/definition/compile/cache-settings.ts';
 import {
   type ResolvedEscalation,
   resolveEscalation,
@@ -144,6 +145,8 @@ async function executeCall(
     return failStep(db, key, resolved.error);
   }
   const { input } = resolved;
+  const isKept = resolveCache(context.definition, step.definition) !== null; // a hit would end it before what it follows
+  if (ahead !== undefined && isKept && !(await ahead.areStored)) return readEnd(db, key);
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
