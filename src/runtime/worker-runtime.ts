@@ -9,7 +9,12 @@ import { createCancelScheduledRun } from '../services/schedules/cancel-scheduled
 import { createSubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
 import { createDecideSteps } from '../services/steps/decide-steps.ts';
 import { createExecuteInline } from '../services/steps/execute-inline.ts';
-import { createExecuteRevision, createExecuteStep, type StepEnd } from '../services/steps/execute-step.ts';
+import {
+  createExecuteRevision,
+  createExecuteStep,
+  type ExecuteDependencies,
+  type StepEnd,
+} from '../services/steps/execute-step.ts';
 import { createGoingCalls } from '../services/steps/going-calls.ts';
 import { createRecordProgress } from '../services/steps/record-progress.ts';
 import { createSubmitSubRun } from '../services/steps/submit-sub-run.ts';
@@ -32,18 +37,15 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
     validator,
     executeRevision: createExecuteRevision(steps),
   });
-  const going = createGoingCalls<StepEnd>();
-  const executeStep = createExecuteStep({
+  const { going, ...executing } = createStepServices({
     ...steps,
-    going,
     openForStep: escalations.openForStep,
     submitSubRun: createSubmitSubRun(intake),
   });
   await router.start();
   return {
     services: {
-      executeStep,
-      executeInline: createExecuteInline({ executeStep, going }),
+      ...executing,
       escalations,
       decideSteps: createDecideSteps({ db, contexts, results }),
       recordProgress: createRecordProgress(db),
@@ -63,4 +65,10 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
       await foundation.close();
     },
   };
+}
+
+function createStepServices(dependencies: Omit<ExecuteDependencies, 'going'>) {
+  const going = createGoingCalls<StepEnd>();
+  const executeStep = createExecuteStep({ ...dependencies, going });
+  return { going, executeStep, executeInline: createExecuteInline({ executeStep, going }) };
 }

@@ -5,12 +5,11 @@
  */
 import { ActivityCancellationType, proxyLocalActivities, sleep, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { InlineBatchEnd, InlineEnd } from '../activities/step-messages.ts';
+import type { InlineBatchEnd, InlineBatchUnit, InlineEnd } from '../activities/step-messages.ts';
 import type { Unit } from '../core/run/drive.ts';
 import { inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
 import type { MachineState } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
-import type { InlineUnit } from '../services/steps/execute-inline.ts';
 import { summaryOf } from './unit-summary.ts';
 
 const longestStretchMs = 500;
@@ -41,36 +40,59 @@ interface Waiting {
 }
 
 export function createInlineBatches(dependencies: InlineBatchesDependencies): InlineBatches {
-  const { state, isBehind, inTurn } = dependencies;
-  let waiting: Waiting[] = [];
-  let isScheduled = false;
-  /** Units that wait for a batch, or are in one. */
-  let inBatches = 0;
-  let stretchMs = 0;
+  return new BatchLine(dependencies);
+}
 
-  const add = (more: readonly Waiting[]): void => {
-    waiting.push(...more);
-    if (isScheduled) return;
-    isScheduled = true;
-    void flush();
-  };
-  const flush = async (): Promise<void> => {
+class BatchLine implements InlineBatches {
+  readonly #dependencies: InlineBatchesDependencies;
+  #waiting: Waiting[] = [];
+  #isScheduled = false;
+  /** Units that wait for a batch, or are in one. */
+  #open = 0;
+  /** How long the run has listened to nothing. */
+  #stretchMs = 0;
+
+  constructor(dependencies: InlineBatchesDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  execute(unit: Unit): Promise<InlineEnd> {
+    return new Promise((resolve) => {
+      const tell = (end: InlineEnd): void => {
+        this.#open -= 1;
+        resolve(end);
+      };
+      this.#open += 1;
+      this.#add([{ unit, tell }]);
+    });
+  }
+
+  #add(more: readonly Waiting[]): void {
+    this.#waiting.push(...more);
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    void this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    const { state, isBehind, inTurn } = this.#dependencies;
     do
       await Promise.resolve(); // until the machine has said all that may begin now
     while (isBehind());
-    isScheduled = false;
-    const batch = waiting;
-    waiting = [];
-    if (isAlone(state, inBatches)) await inTurn(() => execute(batch));
+    this.#isScheduled = false;
+    const batch = this.#waiting;
+    this.#waiting = [];
+    if (isAlone(state, this.#open)) await inTurn(() => this.#execute(batch));
     else for (const { tell } of batch) tell('left');
-  };
-  const execute = async (batch: readonly Waiting[]): Promise<void> => {
-    if (stretchMs >= longestStretchMs) {
+  }
+
+  async #execute(batch: readonly Waiting[]): Promise<void> {
+    if (this.#stretchMs >= longestStretchMs) {
       await sleep(1).catch(() => undefined);
-      stretchMs = 0;
+      this.#stretchMs = 0;
     }
-    const { ends, took_ms } = await executeBatch(dependencies, batch);
-    stretchMs += took_ms;
+    const { ends, took_ms } = await executeBatch(this.#dependencies, batch);
+    this.#stretchMs += took_ms;
     const isProgress = ends.some((end) => end !== 'left');
     const left: Waiting[] = [];
     for (const [at, one] of batch.entries()) {
@@ -78,20 +100,8 @@ export function createInlineBatches(dependencies: InlineBatchesDependencies): In
       if (end === 'left' && isProgress) left.push(one);
       else one.tell(end);
     }
-    if (left.length > 0) add(left);
-  };
-
-  return {
-    execute: (unit) =>
-      new Promise((resolve) => {
-        const tell = (end: InlineEnd): void => {
-          inBatches -= 1;
-          resolve(end);
-        };
-        inBatches += 1;
-        add([{ unit, tell }]);
-      }),
-  };
+    if (left.length > 0) this.#add(left);
+  }
 }
 
 /** @returns the ends of those of the batch; its followers are told by themselves */
@@ -135,7 +145,7 @@ function followersOf(state: MachineState, units: readonly Unit[]): BatchUnit[] {
   });
 }
 
-function toInlineUnit({ step, item, after = [] }: BatchUnit): InlineUnit {
+function toInlineUnit({ step, item, after = [] }: BatchUnit): InlineBatchUnit {
   return {
     step_id: step.id,
     ...(item === 0 ? {} : { item }),

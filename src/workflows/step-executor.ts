@@ -5,13 +5,17 @@
  */
 import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { InlineEnd, StepActivityDone, StepActivityResult } from '../activities/step-messages.ts';
+import type {
+  InlineEnd,
+  StepActivityDone,
+  StepActivityRequest,
+  StepActivityResult,
+} from '../activities/step-messages.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import { unitState } from '../core/run/machine-state.ts';
 import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
-import type { StepRequest } from '../services/steps/execute-step.ts';
 import { createInlineBatches } from './inline-batches.ts';
 import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
@@ -78,7 +82,7 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
 }
 
 /** again: it was begun in a batch. */
-type QueuedStep = Pick<StepRequest, 'resumed' | 'again'>;
+type QueuedStep = Pick<StepActivityRequest, 'resumed' | 'again'>;
 
 function succeed({ done: note }: StepExecutorDependencies, unit: Unit, done: StepActivityDone): UnitEnd {
   note(unit, { ...done, endpoint: done.endpoint ?? '' });
@@ -94,7 +98,7 @@ function executeQueued(
   const { step, item } = unit;
   const escalates = step.escalates === true;
   const version = budgetVersion();
-  const request: StepRequest = {
+  const request: StepActivityRequest = {
     run_id: input.run_id,
     step_id: step.id,
     revision: 0,

@@ -5,8 +5,8 @@
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
-import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { resolveCache } from '../../core/definition/compile/cache-settings.ts';
+import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import {
   type ResolvedEscalation,
   resolveEscalation,
