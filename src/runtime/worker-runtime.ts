@@ -3,7 +3,7 @@ import { createMediaStore } from '../clients/media/create-media-store.ts';
 import type { Config } from '../config.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
-import { createCloseRun } from '../services/runs/close-run.ts';
+import { type CloseDependencies, createCloseRun } from '../services/runs/close-run.ts';
 import { createSubmitOriginatedRun } from '../services/runs/submit-originated-run.ts';
 import { createCancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
 import { createSubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
@@ -31,12 +31,8 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
   const media = createMediaStore(config.MEDIA_URL);
   const { throughCache, close } = createCachedCalls({ ...foundation, ...router, media, logger });
   const steps = { db, contexts, results, callCapability, throughCache };
-  const escalations = createLadderService({
-    ...steps,
-    fleet,
-    validator,
-    executeRevision: createExecuteRevision(steps),
-  });
+  const executeRevision = createExecuteRevision(steps);
+  const escalations = createLadderService({ ...steps, fleet, validator, executeRevision });
   const { going, ...executing } = createStepServices({
     ...steps,
     openForStep: escalations.openForStep,
@@ -47,9 +43,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
     services: {
       ...executing,
       escalations,
-      decideSteps: createDecideSteps({ db, contexts, results }),
-      recordProgress: createRecordProgress(db),
-      closeRun: createCloseRun({ db, contexts, results }),
+      ...createRunServices({ db, contexts, results }),
       submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
       cancelScheduledRun: createCancelScheduledRun(db),
     },
@@ -71,4 +65,12 @@ function createStepServices(dependencies: Omit<ExecuteDependencies, 'going'>) {
   const going = createGoingCalls<StepEnd>();
   const executeStep = createExecuteStep({ ...dependencies, going });
   return { going, executeStep, executeInline: createExecuteInline({ executeStep, going }) };
+}
+
+function createRunServices(dependencies: CloseDependencies) {
+  return {
+    decideSteps: createDecideSteps(dependencies),
+    recordProgress: createRecordProgress(dependencies.db),
+    closeRun: createCloseRun(dependencies),
+  };
 }
