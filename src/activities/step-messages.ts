@@ -1,11 +1,10 @@
 /** What a workflow and the activities that execute steps tell each other. It travels through histories. */
 import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run.ts';
-import type { InlineRequest, InlineUnit } from '../services/steps/execute-inline.ts';
+import type { InlineUnit } from '../services/steps/execute-inline.ts';
 import type { StepRequest } from '../services/steps/execute-step.ts';
 
 export type StepActivityRequest = StepRequest;
-export type InlineBatchRequest = InlineRequest;
 export type InlineBatchUnit = InlineUnit;
 
 export interface StepActivityDone {
