@@ -38,6 +38,7 @@ function formOf(forms: InputForms, name: string, { input, output }: MockCapabili
     cost_model: { type: 'free', rate_usd: 0 },
     input: input ?? { type: 'object' },
     output: output ?? {},
+    deterministic: true, // mocks do not say
   });
 }
 

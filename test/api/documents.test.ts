@@ -40,6 +40,7 @@ describe('the OpenAPI document', () => {
         .sort(),
     ).toEqual(
       [
+        'DELETE /v1/cache',
         'DELETE /v1/capabilities/{name}',
         'DELETE /v1/keys/{id}',
         'DELETE /v1/media/{job_id}/{file}',
@@ -61,6 +62,7 @@ describe('the OpenAPI document', () => {
         'GET /v1/session',
         'POST /v1/login-links',
         'GET /readyz',
+        'GET /v1/cache',
         'GET /v1/capabilities',
         'GET /v1/budgets',
         'GET /v1/capabilities/{name}',

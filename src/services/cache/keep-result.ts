@@ -49,7 +49,7 @@ async function store(
   { lookup, keys, stepCall }: Passage,
   { attempt, output, instance, key }: Answered,
 ): Promise<CachedResultRow | null> {
-  const files = await describeResult(media, output, keys.places);
+  const files = await describeResult(media, output, keys);
   if (files === null) return null;
   const { keys: all, ...asked } = lookup;
   const attempt_id = attemptIdOf(attempt.decision.decision_id);

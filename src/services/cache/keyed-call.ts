@@ -41,6 +41,8 @@ export interface CallKeys {
   /** By the digest of the spec; the newest version first, at least one. */
   readonly keys: ReadonlyMap<string, string>;
   readonly places: MediaPlaces;
+  /** SHA-256 of each file that is read, by its reference. */
+  readonly digests: ReadonlyMap<string, string>;
 }
 
 /** Versions in service at the same time, of which more would make every lookup longer. */
@@ -60,7 +62,7 @@ export async function keyCall(dependencies: KeyDependencies, call: CallToKey): P
   if (digests === null) return null;
   const keyed = { projectId, scope: scopeOf(policy, run), capability, input, places, digests };
   const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
-  return { keys: new Map(keys), places };
+  return { keys: new Map(keys), places, digests };
 }
 
 function sha256(text: string): string {

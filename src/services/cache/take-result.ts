@@ -29,10 +29,10 @@ export async function takeResult(
   const { db, results } = dependencies;
   const { key, context } = passage.stepCall;
   const placed = await place(dependencies, passage, result);
-  if (placed === null) {
+  if (placed === 'changed') {
     await dropResult(db, { project_id: context.project_id, key: result.key }, result.attempt_id);
-    return null;
   }
+  if (typeof placed === 'string') return null;
   const { output } = placed;
   const { run_id, step_id, item } = key;
   const attempt_id = newId('attempt');
@@ -58,20 +58,20 @@ export async function takeResult(
   return { kind: 'succeeded', output, attempt: { number, endpoint, cost_usd: 0, duration_ms, decision } };
 }
 
-/** A store that cannot be asked is as good as one without the files. */
+/** A store that fails, or is full, says nothing of the result. */
 async function place(
   { media, logger }: TakeDependencies,
   { keys, stepCall }: Passage,
   result: CachedResultRow,
-): Promise<{ readonly output: Json } | null> {
+): Promise<{ readonly output: Json } | 'changed' | 'failed'> {
   try {
-    return await placeResult(media, result, keys.places);
+    return (await placeResult(media, result, keys.places)) ?? 'changed';
   } catch (error) {
     logger.warn(
       { err: error, ...stepCall.key },
       'a call is made: the files of its result could not be placed',
     );
-    return null;
+    return 'failed';
   }
 }
 

@@ -212,6 +212,21 @@ describe('files', () => {
     expect(await aWorker().execute(await aShout(text), 'a')).toMatchObject({ attempt: { cost_usd: 0 } });
   });
 
+  it('that were exchanged while the call was made are no part of what is kept', async () => {
+    const first = await aShout('hello');
+    instance.handle = async ({ input }, response) => {
+      const { text = '', output_path = '' } = input as Record<string, string>;
+      await put(text, 'exchanged');
+      await put(output_path, 'EXCHANGED');
+      answer(response, 200, { ok: true, output: { output_path } });
+    };
+    expect(await aWorker().execute(first, 'a')).toMatchObject({ kind: 'succeeded' });
+    shout();
+    const second = await aShout('hello');
+    expect(await aWorker().execute(second, 'a')).toMatchObject({ attempt: { cost_usd: 0.25 } });
+    expect(await read(`media://${second.job_id}/out.txt`)).toBe('HELLO');
+  });
+
   it('of another project are neither read nor written', async () => {
     const { job_id } = await aRun(db);
     await put(`media://${job_id}/secret`, 'hello');
