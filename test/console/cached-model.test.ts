@@ -5,6 +5,7 @@ import {
   describeOrigin,
   toneOfAttempt,
 } from '../../console/src/pages/run/drawer/attempts-model.ts';
+import { describeCached } from '../../console/src/pages/run/drawer/result-model.ts';
 import { toneOf } from '../../console/src/pages/run/log-model.ts';
 import { formatUsd } from '../../console/src/shared/money.ts';
 import type { Attempt } from '../../src/contracts/run.ts';
@@ -45,4 +46,10 @@ it('says what was saved today, and of nothing nothing', () => {
 it('a line of the log about it is a good one', () => {
   const event = { seq: 1, at: attempt.started_at, run_id: 'run_1', type: 'step.cached', data: {} } as const;
   expect(toneOf(event)).toBe('done');
+});
+
+it('a step says how many of its results were taken', () => {
+  expect(describeCached({})).toBeNull();
+  expect(describeCached({ cached: 1 })).toBe('nobody was called');
+  expect(describeCached({ cached: 2, items: { succeeded: 3 } })).toMatch(/^2 of its items/);
 });

@@ -102,6 +102,11 @@ test('a plan says what is cached', async () => {
   const { body: plan } = await capstan.request<Plan>('POST', '/v1/plan', ask);
   expect(plan.steps).toMatchObject([{ cached: 1, cost_usd: { min: 0, expected: 0 } }]);
   expect(plan.steps[0]?.reason).toMatch(/^cached: 0 USD/);
+  const equal = [{ ...steps[0], for_each: { items: [1, 2, 3] } }];
+  await write(`media://${job.job_id}/c.txt`, 'not seen before');
+  const again = { ...ask, definition: { ...definition, steps: equal } };
+  const { body: once } = await capstan.request<Plan>('POST', '/v1/plan', again);
+  expect(once.steps).toMatchObject([{ items: 3, cached: 2, cost_usd: { min: 0.25, expected: 0.25 } }]);
 });
 
 test('equal items make one call', async () => {
@@ -110,11 +115,11 @@ test('equal items make one call', async () => {
   const text = `media://${job.job_id}/d.txt`;
   await write(text, 'many');
   const [loud] = steps;
-  const items = Array.from({ length: 300 }, (_, at) => at);
+  const items = Array.from({ length: 100 }, (_, at) => at);
   const input = { text, output_path: 'media://{{ run.job_id }}/{{ index }}.txt' };
   const { run_id } = await capstan.submit([{ ...loud, for_each: { items }, input }]);
   const run = await capstan.ended(run_id, 60_000);
-  expect([run.state, run.cost_usd, run.steps[0]?.cached]).toEqual(['succeeded', 0.25, 299]);
+  expect([run.state, run.cost_usd, run.steps[0]?.cached]).toEqual(['succeeded', 0.25, 99]);
   expect(instance.execs.length - before).toBe(1);
-  expect(await read(`media://${run.job_id}/299.txt`)).toBe('MANY');
+  expect(await read(`media://${run.job_id}/99.txt`)).toBe('MANY');
 });

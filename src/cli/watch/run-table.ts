@@ -44,9 +44,11 @@ function compareUrgency(a: RunStep, b: RunStep): number {
   );
 }
 
-/** Where it happens: on an instance, in its items, in a run of its own. */
-function describePlace({ endpoint, items, sub_run_id }: RunStep): string {
-  if (items !== undefined) return describeItems(items);
+/** Where it happens: on an instance, in its items, in a run of its own, or nowhere. */
+function describePlace({ endpoint, items, sub_run_id, cached, state }: RunStep): string {
+  if (items !== undefined)
+    return `${describeItems(items)}${cached === undefined ? '' : `, ${cached} cached`}`;
+  if (cached !== undefined && state === 'succeeded') return 'cached';
   return endpoint?.replace(/^https?:\/\//, '') ?? sub_run_id ?? '';
 }
 

@@ -2,6 +2,7 @@
 import { mostItems } from '../../contracts/bounds.ts';
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { resolveCache } from '../../core/definition/compile/cache-settings.ts';
 import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
 import { references } from '../../core/expression/references.ts';
 import { toItems } from '../../core/run/decide-step.ts';
@@ -100,7 +101,7 @@ async function forecastItems(
     units.push(await forecastOne(context, run, task, { item: list[index] ?? null, index }));
   }
   const rest = list.length - looked;
-  const other = rest === 0 ? null : (units[0] ?? (await forecastOne(context, run, task)));
+  const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });
   const all = other === null ? units : [...units, other];
   const longestMs = all.reduce((most, { durationMs }) => Math.max(most, durationMs), 0);
   const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
@@ -115,6 +116,16 @@ async function forecastItems(
     durationMs: Math.ceil(list.length / task.maxParallel) * longestMs,
     findings: mergeFindings(units),
   };
+}
+
+/** Items that were not looked at are like the first one; those that are equal to it may take its result. */
+async function forecastOther(
+  context: PlanContext,
+  run: RunTask,
+  { known, ...task }: StepTask & { readonly known: UnitForecast | undefined },
+): Promise<UnitForecast> {
+  const isEqual = !dependsOnItem(task.step) && resolveCache(run.definition, task.step.definition) !== null;
+  return known === undefined || isEqual ? forecastOne(context, run, task) : known;
 }
 
 /** Each finding once, with the first item that it is about. */

@@ -38,11 +38,11 @@ async function forecastCallOf(context: PlanContext, task: RunTask, unit: Planned
   const called = await forecastRouted(context, task, unit);
   const kept = unit.input === null ? null : await findKept(context, task, { ...unit, input: unit.input });
   if (kept === null) return called;
-  const { run_id, step_id } = kept;
+  const made = kept === 'equal_call' ? 'an equal call of this run' : `step ${kept.step_id} of ${kept.run_id}`;
   return {
     ...nobody,
     cached: 1,
-    reason: `cached: 0 USD, the result of step ${step_id} of ${run_id}`,
+    reason: `cached: 0 USD, the result of ${made}`,
     cost: { ...called.cost, least: 0n, expected: 0n },
     durationMs: 0,
   };

@@ -35,3 +35,11 @@ it('shows every step in the order of the definition when there is room', () => {
   const lines = renderSteps(steps, { ...layout, height: Infinity });
   expect(lines.slice(1).map((line) => line.split(/\s+/)[0])).toEqual(steps.map(({ id }) => id));
 });
+
+it('shows that nobody was called, of a step and of items', () => {
+  const cached = { ...aStep('a', 'succeeded'), endpoint: 'http://x', attempts: 1, cached: 1 };
+  const items = { ...aStep('b', 'succeeded'), items: { succeeded: 3 }, attempts: 3, cached: 2 };
+  const [, one, many] = renderSteps([cached, items], { ...layout, height: Infinity });
+  expect(one).toMatch(/succeeded {2}cached/);
+  expect(many).toContain('3 of 3 items done, 2 cached');
+});

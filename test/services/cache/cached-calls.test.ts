@@ -284,18 +284,28 @@ it('a result goes with the run that made it', async () => {
   expect(await db('cached_result').where({ capability: `paid${count}` })).toEqual([]);
 });
 
-it('a thousand equal items make one call, and a cached step takes no longer than 5 ms', async () => {
+it('a thousand equal items make one call', async () => {
   const items = Array.from({ length: 1_000 }, (_, at) => at);
   const run = await aCachedRun({ for_each: { items } });
   const worker = aWorker();
-  const begunAt = performance.now();
   const ends = await Promise.all(
     items.map((at) => worker.execute(run, { step_id: 'a', item: at + 1, remainingMs: 60_000 })),
   );
-  const tookMs = performance.now() - begunAt;
   expect(ends.every(({ kind }) => kind === 'succeeded')).toBe(true);
   expect(instance.execs).toHaveLength(1);
-  expect(tookMs / items.length).toBeLessThan(5);
+});
+
+it('a cached step takes no longer than 5 ms, at the median of steps one after the other', async () => {
+  const runs = await Promise.all(Array.from({ length: 41 }, () => aCachedRun()));
+  const worker = aWorker();
+  const tookMs: number[] = [];
+  for (const run of runs) {
+    const begunAt = performance.now();
+    await worker.execute(run, 'a');
+    tookMs.push(performance.now() - begunAt);
+  }
+  expect(instance.execs).toHaveLength(1);
+  expect(tookMs.sort((a, b) => a - b)[20]).toBeLessThan(5);
 });
 
 it('a step without cache asks the database for nothing more', async () => {

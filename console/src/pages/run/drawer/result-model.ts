@@ -1,4 +1,5 @@
 import type { Json } from '../../../../../src/contracts/primitives.ts';
+import type { StepDetail } from '../../../../../src/contracts/run.ts';
 import { childrenOf } from '../../../json/json-model.ts';
 
 function escapeName(name: string): string {
@@ -7,6 +8,12 @@ function escapeName(name: string): string {
 
 function isSame(one: Json | undefined, other: Json | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Of a step whose result was made by an equal call; null for any other. */
+export function describeCached({ cached, items }: Pick<StepDetail, 'cached' | 'items'>): string | null {
+  if (cached === undefined) return null;
+  return items === undefined ? 'nobody was called' : `${cached} of its items; nobody was called for them`;
 }
 
 /** JSON Pointers of the places in `after` that are not as in `before`: the deepest ones. */

@@ -3,7 +3,7 @@ import type { ReactElement } from 'react';
 import { JsonTree } from '../../../json/json-tree.tsx';
 import { Facts, linkClass } from '../../../shared/parts.tsx';
 import { formatDuration, formatExact } from '../../../shared/time.ts';
-import { changedPointers } from './result-model.ts';
+import { changedPointers, describeCached } from './result-model.ts';
 import type { StepTabProps } from './step-tab-props.ts';
 
 /** What went in and what came out; places that were corrected are marked. */
@@ -23,6 +23,7 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
           ['started', step.started_at === null ? null : formatExact(step.started_at)],
           ['took', took],
           ['instance', step.endpoint ?? null],
+          ['cached', describeCached(step)],
           [
             'carried out',
             step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`,
