@@ -1,5 +1,6 @@
 /** Random pipelines whose outcome is known beforehand, and the mocks that make it so. */
 import fc from 'fast-check';
+import type { DecidedRoute } from '../../src/contracts/dispatch.ts';
 import type { PipelineDefinition, RunIf, StepDefinition } from '../../src/contracts/pipeline.ts';
 import type { Mocks } from '../../src/mock-run/mocks.ts';
 
@@ -20,6 +21,9 @@ export interface RandomStep {
   readonly does: Task | 'pause' | readonly Task[];
   readonly tolerate: number;
   readonly max_parallel: number | undefined;
+  readonly dispatch: 'queued' | 'inline' | 'auto';
+  /** Its first call is in vain, and the next one does as told: of calls without items. */
+  readonly stumbles: boolean;
 }
 
 const slowest = 3;
@@ -50,6 +54,8 @@ function anyRow(failuresPerMille: number, fatal: boolean) {
     does: anyDoing(failuresPerMille),
     tolerate: fc.nat(2),
     max_parallel: fc.constantFrom(undefined, 1, 2),
+    dispatch: fc.constantFrom('queued' as const, 'inline' as const, 'auto' as const, 'auto' as const),
+    stumbles: fc.nat(9).map((luck) => luck === 0),
   });
 }
 
@@ -77,7 +83,7 @@ export function anySteps(
 }
 
 function toDefinition(step: RandomStep): StepDefinition {
-  const { id, needs, when, run_if, continues, does, tolerate, max_parallel } = step;
+  const { id, needs, when, run_if, continues, does, tolerate, max_parallel, dispatch, stumbles } = step;
   const common = {
     id,
     depends_on: [...needs],
@@ -86,7 +92,8 @@ function toDefinition(step: RandomStep): StepDefinition {
     ...(run_if === undefined ? {} : { run_if }),
   };
   if (does === 'pause') return { ...common, wait: '15ms' };
-  const call = { ...common, capability: 'x', retry: { max: 0 } };
+  const max = dispatch === 'auto' || stumbles ? 1 : 0;
+  const call = { ...common, capability: 'x', dispatch, retry: { max, initial: '10ms' } };
   if ('takes' in does) return { ...call, input: { ...does } };
   const items = does.map(({ fails, takes }) => ({ fails, takes }));
   const limit = max_parallel === undefined ? {} : { max_parallel };
@@ -106,6 +113,9 @@ export function toPipeline(steps: readonly RandomStep[]): PipelineDefinition {
   };
 }
 
+/** As if the calls were known to be short: what leaves it open is dispatched inline. */
+export const shortRoutes: readonly DecidedRoute[] = [{ capability: 'x', how: 'inline', code: 'short' }];
+
 export const job = { flag: true };
 
 /** Each call does what its input says. */
@@ -124,3 +134,16 @@ export const mocks: Mocks = {
     },
   },
 };
+
+/** Whether its first call is in vain. */
+export function stumblesAtFirst({ does, stumbles }: RandomStep): boolean {
+  return stumbles && does !== 'pause' && 'takes' in does;
+}
+
+/** The same, and the first calls of those that stumble are in vain. */
+export function mocksOf(steps: readonly RandomStep[]): Mocks {
+  const error = { status: 500, message: 'stumbled' };
+  const first = steps.filter(stumblesAtFirst).map(({ id }) => ({ step: id, times: 1, error }));
+  const { x } = mocks.capabilities as NonNullable<Mocks['capabilities']>;
+  return { capabilities: { x: { ...x, replies: [...first, ...(x?.replies ?? [])] } } };
+}
