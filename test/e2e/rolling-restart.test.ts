@@ -56,6 +56,7 @@ function call(id: string, at: number, before: readonly string[] = []) {
     id,
     capability: 'gate',
     depends_on: before,
+    dispatch: process.env.DISPATCH ?? 'auto',
     input: { phase: at },
   };
 }
@@ -75,6 +76,7 @@ const shapes: Readonly<Record<string, readonly object[]>> = {
       id: 'each',
       capability: 'gate',
       for_each: { items: [1, 2, 3], max_parallel: 1 },
+      dispatch: process.env.DISPATCH ?? 'auto',
       input: { phase: '{{ item }}' },
     },
     { id: 'pause', depends_on: ['each'], wait: '200ms' },

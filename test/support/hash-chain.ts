@@ -41,7 +41,11 @@ export function answerHashes(calls: HashCall[]): Handler {
 
 const capability = 'hash';
 /** Whoever loses contact so often is unlucky; nothing here fails for it. */
-const defaults = { retry: { max: 50, initial: '50ms', max_delay: '1s' }, escalate: { enabled: false } };
+const defaults = {
+  retry: { max: 50, initial: '50ms', max_delay: '1s' },
+  escalate: { enabled: false },
+  dispatch: process.env.DISPATCH ?? 'auto',
+};
 
 export const subPipeline = {
   pipeline: 'hash-sub',
