@@ -8,7 +8,12 @@ import { checkResult } from './check-result.ts';
 import type { Shape } from './shapes.ts';
 import type { Side } from './side.ts';
 
-export function createBareSide(client: Client, taskQueue: string): Side {
+export interface BareSide extends Side {
+  /** The workflow of the last run; empty before the first. */
+  lastId(): string;
+}
+
+export function createBareSide(client: Client, taskQueue: string): BareSide {
   let lastId = '';
   const describe = () => client.workflow.getHandle(lastId).describe();
 
@@ -31,5 +36,6 @@ export function createBareSide(client: Client, taskQueue: string): Side {
     },
     countHistory: async () => (await describe()).historyLength,
     capstan: null,
+    lastId: () => lastId,
   };
 }

@@ -17,11 +17,11 @@ import type { CapstanWork, Side, SideName } from './side.ts';
 
 export type Variant = 'unset' | 'queued';
 
-function pipelineName(variant: Variant, { kind, steps, capability }: Shape): string {
+export function pipelineName(variant: Variant, { kind, steps, capability }: Shape): string {
   return `bench-${variant}-${capability}-${kind}-${steps}`;
 }
 
-function describePipeline(variant: Variant, shape: Shape) {
+export function describePipeline(variant: Variant, shape: Shape) {
   return {
     pipeline: pipelineName(variant, shape),
     version: '1.0.0',

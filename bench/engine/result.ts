@@ -110,7 +110,7 @@ function toKept(rounds: readonly KeptRound[]): Kept | undefined {
   };
 }
 
-function describeMachine(): string {
+export function describeMachine(): string {
   return `${cpus().length} × ${cpus()[0]?.model.trim()}, ${platform()} ${arch()}, Node ${process.version}`;
 }
 
