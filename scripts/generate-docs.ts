@@ -1,6 +1,6 @@
 /**
- * Writes docs/reference/ from the code it describes. With `--check` it writes nothing and exits 1 when a file is
- * not what it would write.
+ * Writes docs/reference/ from the code it describes, and what docs/what-a-step-costs.md shows from the figures of the
+ * benches. With `--check` it writes nothing and exits 1 when a file is not what it would write.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +11,9 @@ import { createConformancePage } from './docs/conformance-page.ts';
 import { createErrorsPage } from './docs/errors-page.ts';
 import { createExpressionsPage } from './docs/expressions-page.ts';
 import { generateCommand, type Page } from './docs/page.ts';
+import { readFigures } from './docs/step-costs/figures.ts';
+import { createStepCostsPage } from './docs/step-costs/page.ts';
+import { createStepCostsPicture } from './docs/step-costs/picture.ts';
 
 function toPath({ file }: Page): string {
   return fileURLToPath(new URL(`../${file}`, import.meta.url));
@@ -20,6 +23,7 @@ async function isCurrent(page: Page): Promise<boolean> {
   return (await readFile(toPath(page), 'utf8').catch(() => null)) === page.text;
 }
 
+const figures = readFigures();
 const pages: readonly Page[] = [
   createApiPage(),
   await createCliPage(),
@@ -27,6 +31,8 @@ const pages: readonly Page[] = [
   createConformancePage(),
   createErrorsPage(),
   createExpressionsPage(),
+  createStepCostsPage(figures),
+  createStepCostsPicture(figures),
 ];
 
 const stale: Page[] = [];
