@@ -13,8 +13,9 @@ export function createInlineActivity(executeInline: ExecuteInline) {
   return (request: InlineRequest): Promise<InlineBatchEnd> =>
     whileWanted(async (signal) => {
       const startedAt = performance.now();
-      const results = await executeInline(request, signal);
-      return { ends: withFewOutputs(results), took_ms: Math.round(performance.now() - startedAt) };
+      const { results, closed } = await executeInline(request, signal);
+      const took_ms = Math.round(performance.now() - startedAt);
+      return { ends: withFewOutputs(results), took_ms, ...(closed === null ? {} : { closed }) };
     });
 }
 

@@ -1,6 +1,7 @@
 /** What a workflow and the activities that execute steps tell each other. It travels through histories. */
 import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run.ts';
+import type { ClosedRun } from '../services/runs/close-run.ts';
 import type { InlineUnit } from '../services/steps/execute-inline.ts';
 import type { StepRequest } from '../services/steps/execute-step.ts';
 
@@ -39,4 +40,6 @@ export type InlineEnd = StepActivityDone | 'left' | 'again';
 export interface InlineBatchEnd {
   readonly ends: readonly InlineEnd[];
   readonly took_ms: number;
+  /** The run was closed with them. */
+  readonly closed?: ClosedRun;
 }

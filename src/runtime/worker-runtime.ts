@@ -3,7 +3,7 @@ import { createMediaStore } from '../clients/media/create-media-store.ts';
 import type { Config } from '../config.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
-import { type CloseDependencies, createCloseRun } from '../services/runs/close-run.ts';
+import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/close-run.ts';
 import { createSubmitOriginatedRun } from '../services/runs/submit-originated-run.ts';
 import { createCancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
 import { createSubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
@@ -33,17 +33,17 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
   const steps = { db, contexts, results, callCapability, throughCache };
   const executeRevision = createExecuteRevision(steps);
   const escalations = createLadderService({ ...steps, fleet, validator, executeRevision });
-  const { going, ...executing } = createStepServices({
-    ...steps,
-    openForStep: escalations.openForStep,
-    submitSubRun: createSubmitSubRun(intake),
-  });
+  const running = createRunServices({ db, contexts, results });
+  const { going, ...executing } = createStepServices(
+    { ...steps, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(intake) },
+    running.closeRun,
+  );
   await router.start();
   return {
     services: {
       ...executing,
       escalations,
-      ...createRunServices({ db, contexts, results }),
+      ...running,
       submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
       cancelScheduledRun: createCancelScheduledRun(db),
     },
@@ -61,10 +61,10 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
   };
 }
 
-function createStepServices(dependencies: Omit<ExecuteDependencies, 'going'>) {
+function createStepServices(dependencies: Omit<ExecuteDependencies, 'going'>, closeRun: CloseRun) {
   const going = createGoingCalls<StepEnd>();
   const executeStep = createExecuteStep({ ...dependencies, going });
-  return { going, executeStep, executeInline: createExecuteInline({ executeStep, going }) };
+  return { going, executeStep, executeInline: createExecuteInline({ executeStep, going, closeRun }) };
 }
 
 function createRunServices(dependencies: CloseDependencies) {

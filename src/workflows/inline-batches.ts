@@ -7,9 +7,10 @@ import { ActivityCancellationType, proxyLocalActivities, sleep, TemporalFailure 
 import type { Activities } from '../activities/create-activities.ts';
 import type { InlineBatchEnd, InlineBatchUnit, InlineEnd } from '../activities/step-messages.ts';
 import type { Unit } from '../core/run/drive.ts';
-import { inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
+import { areLast, inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
 import type { MachineState } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
+import type { RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
 import { summaryOf } from './unit-summary.ts';
 
 const longestStretchMs = 500;
@@ -25,6 +26,9 @@ export interface InlineBatchesDependencies {
   readonly isBehind: () => boolean;
   /** Runs a local activity when it may. */
   readonly inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  /** Whether the run may be closed with its last steps. */
+  readonly mayClose: () => boolean;
+  readonly closed: (end: RunPipelineResult) => void;
   /** A step that followed has ended, or goes on in the queue; the machine has not asked for it yet. */
   readonly followed: (step: PlannedStep, end: Exclude<InlineEnd, 'left'>) => void;
 }
@@ -106,18 +110,23 @@ class BatchLine implements InlineBatches {
 
 /** @returns the ends of those of the batch; its followers are told by themselves */
 async function executeBatch(
-  { run_id, state, budgetVersion, followed }: InlineBatchesDependencies,
+  dependencies: InlineBatchesDependencies,
   batch: readonly Waiting[],
 ): Promise<InlineBatchEnd> {
+  const { run_id, state, budgetVersion, mayClose, followed } = dependencies;
   const units = batch.map(({ unit }) => unit);
   const followers = followersOf(state, units);
+  const all: readonly BatchUnit[] = [...units, ...followers];
   const version = budgetVersion();
+  const closes = mayClose() && areLast(state, new Set(all.map(({ index }) => index)));
   try {
-    const { ends, took_ms } = await batchActivity(units)({
+    const { ends, took_ms, closed } = await batchActivity(units)({
       run_id,
       ...(version === 0 ? {} : { budget_version: version }),
-      units: [...units, ...followers].map(toInlineUnit),
+      units: all.map(toInlineUnit),
+      ...(closes ? { closes } : {}),
     });
+    if (closed !== undefined) dependencies.closed(closed);
     for (const [at, { step }] of followers.entries()) {
       const end = ends[units.length + at] ?? 'again';
       if (end !== 'left') followed(step, end);
@@ -129,7 +138,7 @@ async function executeBatch(
   }
 }
 
-interface BatchUnit extends Pick<Unit, 'step' | 'item'> {
+interface BatchUnit extends Unit {
   /** Indexes in the batch. */
   readonly after?: readonly number[];
 }
@@ -141,7 +150,9 @@ function followersOf(state: MachineState, units: readonly Unit[]): BatchUnit[] {
   for (const [at, { step }] of followers.entries()) placeOf.set(step, units.length + at);
   return followers.flatMap(({ step: index, after }) => {
     const step = state.plan.steps[index];
-    return step === undefined ? [] : [{ step, item: 0, after: after.map((one) => placeOf.get(one) ?? 0) }];
+    return step === undefined
+      ? []
+      : [{ step, index, item: 0, after: after.map((one) => placeOf.get(one) ?? 0) }];
   });
 }
 

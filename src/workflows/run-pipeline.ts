@@ -121,12 +121,15 @@ async function closeRun(
   { work, progress }: BegunWorkflow,
   { outcome, error }: MachineEnd,
 ): Promise<RunPipelineResult> {
-  const end = await finishRun({
-    run_id: input.run_id,
-    outcome,
-    error,
-    ...(work.hasWaited() ? { has_waited: true } : {}),
-  });
+  // What its last steps have closed has ended so, whatever was said to it meanwhile.
+  const end =
+    work.closed() ??
+    (await finishRun({
+      run_id: input.run_id,
+      outcome,
+      error,
+      ...(work.hasWaited() ? { has_waited: true } : {}),
+    }));
   progress.show();
   announcePhase(input, end.outcome);
   switch (end.outcome) {

@@ -15,7 +15,7 @@ import type { Failure } from '../contracts/primitives.ts';
 import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import { unitState } from '../core/run/machine-state.ts';
 import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
-import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
 import { createInlineBatches } from './inline-batches.ts';
 import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
@@ -31,6 +31,9 @@ export interface StepExecutorDependencies {
   readonly budgetVersion: () => number;
   /** Runs an activity in the scope of all that runs, when what was recorded is written. */
   readonly inScope: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  /** Whether nothing of it has waited or escalated, so that the run may be closed with its last steps. */
+  readonly mayClose: () => boolean;
+  readonly closed: (end: RunPipelineResult) => void;
   /** A local activity, when it is its turn. */
   readonly inTurn: LocalTurns;
   readonly done: (unit: Unit, note: StepNote) => void;
@@ -58,6 +61,8 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
     run_id: input.run_id,
     state: run.state,
     budgetVersion,
+    mayClose: dependencies.mayClose,
+    closed: dependencies.closed,
     isBehind,
     inTurn: (work) => inScope(() => inTurn(work)),
     followed: ({ id }, end) => followed.set(id, end),

@@ -3,7 +3,7 @@ import { CancellationScope } from '@temporalio/workflow';
 import type { DrivenRun, RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
 import { hearsWake } from '../core/run/waits.ts';
-import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
 import type { RunControl } from './control-signal.ts';
 import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
@@ -31,6 +31,8 @@ export interface UnitWork
   readonly waits: StepWaits;
   /** Whether a unit has waited or escalated. */
   hasWaited(): boolean;
+  /** How the run was closed with its last steps; null: it was not. */
+  closed(): RunPipelineResult | null;
 }
 
 export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
@@ -38,13 +40,21 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
   let hasWaited = input.snapshot?.has_waited ?? false;
   const waits = createWaits(dependencies);
   const escalations = createEscalations(dependencies);
-  const execute = createExecutor(dependencies, (unit, place, error) => {
-    hasWaited = true;
-    escalations.begin(unit, place, error);
+  let closed: RunPipelineResult | null = null;
+  const execute = createExecutor(dependencies, {
+    escalated: (unit, place, error) => {
+      hasWaited = true;
+      escalations.begin(unit, place, error);
+    },
+    mayClose: () => !hasWaited,
+    closed: (end) => {
+      closed = end;
+    },
   });
   return {
     waits,
     hasWaited: () => hasWaited,
+    closed: () => closed,
     executeStep: (unit) => execute(unit, false),
     escalateStep: (unit) => {
       progress.announce();
@@ -95,7 +105,7 @@ function createEscalations({ input, run, progress, recorder, running }: UnitWork
 
 function createExecutor(
   { input, run, control, progress, recorder, running, inTurn }: UnitWorkDependencies,
-  escalated: StepExecutorDependencies['escalated'],
+  told: Pick<StepExecutorDependencies, 'escalated' | 'mayClose' | 'closed'>,
 ): StepExecutor {
   return createStepExecutor({
     input,
@@ -106,7 +116,7 @@ function createExecutor(
     budgetVersion: () => control.current().budget_version,
     done: progress.note,
     failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
-    escalated,
+    ...told,
   });
 }
 

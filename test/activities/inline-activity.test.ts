@@ -15,7 +15,7 @@ async function run(
   return ends;
 }
 async function endsOf(results: readonly InlineResult[]) {
-  const activity = createInlineActivity(async () => results);
+  const activity = createInlineActivity(async () => ({ results, closed: null }));
   return run(aMockActivity({}), activity);
 }
 function done(output: string): InlineResult {
@@ -42,7 +42,7 @@ it('is told why nobody wants it', async () => {
   const activity = createInlineActivity(async (_, signal) => {
     environment.cancel();
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    return [signal.reason === 'cancelled' ? 'again' : 'left'];
+    return { results: [signal.reason === 'cancelled' ? 'again' : 'left'], closed: null };
   });
   expect(await run(environment, activity)).toEqual(['again']);
 });

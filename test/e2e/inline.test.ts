@@ -50,7 +50,7 @@ function statesOf({ steps: all }: Run): string {
   return all.map(({ state }) => state).join(' ');
 }
 
-/** Local activities, that of the run's end too, and activities that went through the queue. */
+/** Local activities, and activities that went through the queue. */
 async function countActivities(run: Run): Promise<{ local: number; queued: number }> {
   const handle = temporal.client.workflow.getHandle(runWorkflowId(run));
   await handle.result().catch(() => undefined);
@@ -74,7 +74,7 @@ test('steps that follow one another are executed together, each once, with what 
   expect(run.steps.map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1, 1]);
   const { local, queued } = await countActivities(run);
   expect(queued).toBe(0);
-  expect(local).toBeLessThan(steps.length + 1); // two in all, unless the machine is slow
+  expect(local).toBeLessThan(steps.length + 1); // one that closes the run too, unless the machine is slow
 });
 
 test('one that is refused fails the run, and those after it are left out', async () => {
@@ -100,11 +100,13 @@ test('one that must be tried again is tried from the queue, and those after it a
   expect((await countActivities(run)).queued).toBe(1);
 });
 
-test('one that takes its time is the last of those that are executed together', async () => {
+test('one that takes its time is the last of those that are executed together, and is called once', async () => {
   const slow: Handler = (exec, response) => void setTimeout(() => echo(exec, response), 300);
   instance.handle = atC(slow);
   const run = await ran();
   expect(statesOf(run)).toBe('succeeded succeeded succeeded succeeded succeeded');
   expect(called()).toBe('a b c d e');
-  expect((await countActivities(run)).local).toBeGreaterThan(2);
+  const { local, queued } = await countActivities(run);
+  expect(local).toBeGreaterThan(1); // with it, and after it
+  expect(queued).toBeGreaterThan(0); // it goes on in the queue
 });

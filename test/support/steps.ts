@@ -19,6 +19,7 @@ import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
+import { createCloseRun } from '../../src/services/runs/close-run.ts';
 import { createDecideSteps, type DecideSteps } from '../../src/services/steps/decide-steps.ts';
 import { createExecuteInline, type ExecuteInline } from '../../src/services/steps/execute-inline.ts';
 import {
@@ -140,7 +141,13 @@ export function useSteps(): StepWorld {
         subRuns,
         close: cache.close,
         going,
-        inline: (longestMs = 250) => createExecuteInline({ executeStep, going, longestMs }),
+        inline: (longestMs = 250) =>
+          createExecuteInline({
+            executeStep,
+            going,
+            closeRun: createCloseRun({ db, contexts, results }),
+            longestMs,
+          }),
         decide: createDecideSteps({ db, contexts, results }),
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;

@@ -3,7 +3,7 @@
  * long as each of them succeeds. Together they spare the workflow a turn for each; the machine is told of them one by one
  * all the same.
  */
-import type { MachineState } from './machine-state.ts';
+import type { MachineState, MachineStepState } from './machine-state.ts';
 
 /** Whether nothing of the run is under way, or waits, but so many units. */
 export function isAlone({ inFlight, waits }: MachineState, units: number): boolean {
@@ -61,4 +61,25 @@ function isPlain({ plan, good }: MachineState, { step, after }: InlineFollower):
   const { inline, decides, run_if, each, dependencies = [] } = plan.steps[step] ?? {};
   const isOnce = inline === true && decides !== true && run_if === undefined && each === undefined;
   return isOnce && (good[step] ?? 0) + after.length === dependencies.length;
+}
+
+/** What has ended, however, as far as the end of the run is concerned. */
+const hasEnded: ReadonlySet<MachineStepState> = new Set([
+  'succeeded',
+  'failed',
+  'unknown',
+  'skipped',
+  'reused',
+]);
+
+/** Whether the run has succeeded when some steps, none of them with items, have. */
+export function areLast(state: MachineState, members: ReadonlySet<number>): boolean {
+  const { phase, fans, openFans, undecided, deciding, successors, steps } = state;
+  const isOver = (step: number): boolean => members.has(step) || hasEnded.has(steps[step] ?? 'pending');
+  const isBusy = openFans.size + undecided.length + deciding > 0;
+  if (phase !== 'running' || isBusy || [...members].some((step) => fans.has(step))) return false;
+  // Few pass the first, which costs what the members' edges cost.
+  return (
+    [...members].every((step) => successors[step]?.every(isOver)) && steps.every((_, step) => isOver(step))
+  );
 }

@@ -43,7 +43,7 @@ begin
     end if;
   end if;
   if p_claims is not null then
-    select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first)
+    select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first and not c.begins_step)
       into v_claims, v_is_paid, v_has_steps, v_has_earlier
       from json_populate_recordset(null::claim_request, p_claims) c;
   end if;

@@ -41,17 +41,30 @@ export interface StartedRow {
   readonly is_changed: boolean;
 }
 
-/** A mark that a crash takes back is made again: the start meets the first one. @param version that went with it */
-export async function markStartDelivered(db: Db, runId: string, version: number): Promise<StartedRow> {
-  const [row] = await runPrepared<StartedRow>(db, {
-    name: 'mark_start_delivered',
-    text: `update run set start_delivered_at = now(), control_delivered = greatest(control_delivered, $1)
-       where run_id = $2 and ${relaxed}
-       returning cancel_requested_at is not null as is_cancelled, control_version > control_delivered as is_changed,
+export interface StartMark {
+  readonly run_id: string;
+  /** That went with it. */
+  readonly version: number;
+}
+
+/** Marks that a crash takes back are made again: the start meets the first one. @returns those of runs that are there */
+export function markStartsDelivered(
+  db: Db,
+  marks: readonly StartMark[],
+): Promise<readonly (StartedRow & Pick<StartMark, 'run_id'>)[]> {
+  return runPrepared(db, {
+    name: 'mark_starts_delivered',
+    text: `with marked as (
+         select run_id, m.version from unnest($1::text[], $2::int[]) m (run_id, version)
+         join run using (run_id) order by run_id for update of run
+       )
+       update run r set start_delivered_at = now(), control_delivered = greatest(control_delivered, m.version)
+       from marked m where r.run_id = m.run_id and ${relaxed}
+       returning r.run_id, cancel_requested_at is not null as is_cancelled,
+         control_version > control_delivered as is_changed,
          finished_at is not null and cancel_mode is not distinct from 'terminate' as is_terminated`,
-    values: [version, runId],
+    values: [marks.map(({ run_id }) => run_id), marks.map(({ version }) => version)],
   });
-  return row ?? { is_cancelled: false, is_terminated: false, is_changed: false };
 }
 
 /** Holds for runs whose start was delivered, or never will be; the others are started first. */

@@ -24,7 +24,9 @@ export interface CloseDependencies {
   readonly results: StepResults;
 }
 
-export type CloseRun = (closing: RunClosing) => Promise<Pick<RunClosing, 'run_id' | 'outcome' | 'error'>>;
+export type ClosedRun = Pick<RunClosing, 'run_id' | 'outcome' | 'error'>;
+
+export type CloseRun = (closing: RunClosing) => Promise<ClosedRun>;
 
 /** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
 export function createCloseRun(dependencies: CloseDependencies): CloseRun {

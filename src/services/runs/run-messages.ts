@@ -7,11 +7,11 @@ import {
   type DeliveryRow,
   markCancelDelivered,
   markControlDelivered,
-  markStartDelivered,
   readDelivery,
 } from '../../db/run/run-delivery.ts';
 import { closeLostRun, type LostRun } from './close-lost-run.ts';
 import { controlOf, createInputReader, type RunToStart, type StartSettings } from './run-start-input.ts';
+import { createStartMarks } from './start-marks.ts';
 
 export interface RunMessages {
   start(runId: string): Promise<void>;
@@ -28,6 +28,7 @@ export interface MessageDependencies extends StartSettings {
 
 export function createRunMessages({ db, workflows, ...settings }: MessageDependencies): RunMessages {
   const toInput = createInputReader({ workflows, ...settings });
+  const markStart = createStartMarks(db);
   const messages: RunMessages = {
     start: async (runId) => {
       const row = await readOpen(db, runId);
@@ -37,7 +38,7 @@ export function createRunMessages({ db, workflows, ...settings }: MessageDepende
     startKnown: async (run) => {
       const { run_id: runId, control_version: version } = run;
       await workflows.start(await toInput(run), run.priority, version === 0 ? null : controlOf(run));
-      const { is_cancelled, is_terminated, is_changed } = await markStartDelivered(db, runId, version);
+      const { is_cancelled, is_terminated, is_changed } = await markStart({ run_id: runId, version });
       if (is_terminated) await workflows.terminate(run, cancelledAsItStarted);
       else if (is_cancelled) await messages.cancel(runId);
       else if (is_changed) await messages.control(runId);

@@ -10,6 +10,7 @@ import type { CancelSignal, CancelSource } from '../../core/cancellation.ts';
 import { onCancel } from '../../core/cancellation.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
 import { toAnswer } from '../run-data/answers-ahead.ts';
+import type { ClosedRun, CloseRun } from '../runs/close-run.ts';
 import type { StepControl } from './call-for-step.ts';
 import type { ExecuteStep, StepEnd } from './execute-step.ts';
 import type { GoingCalls } from './going-calls.ts';
@@ -28,16 +29,22 @@ export interface InlineRequest {
   readonly run_id: string;
   readonly budget_version?: number;
   readonly units: readonly InlineUnit[];
+  /** The run has succeeded when all of them have: it is closed with them. */
+  readonly closes?: true;
 }
 
 /** left: not begun. again: whoever asks from the queue learns how it ends. */
 export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
 
-/** @returns what became of each unit, in their order; it never rejects */
-export type ExecuteInline = (
-  request: InlineRequest,
-  signal: CancelSignal,
-) => Promise<readonly InlineResult[]>;
+export interface InlineBatchResult {
+  /** What became of each unit, in their order. */
+  readonly results: readonly InlineResult[];
+  /** How the run has ended; null: it is not closed. */
+  readonly closed: ClosedRun | null;
+}
+
+/** It never rejects. */
+export type ExecuteInline = (request: InlineRequest, signal: CancelSignal) => Promise<InlineBatchResult>;
 
 /** Begun at once. */
 const mostOpen = 32;
@@ -46,12 +53,19 @@ const defaultLongestMs = 250;
 export interface InlineDependencies {
   readonly executeStep: ExecuteStep;
   readonly going: GoingCalls<StepEnd>;
+  readonly closeRun: CloseRun;
   /** Default 250. */
   readonly longestMs?: number;
 }
 
 export function createExecuteInline(dependencies: InlineDependencies): ExecuteInline {
-  return (request, signal) => new InlineBatch(dependencies, request, signal).finish();
+  return async (request, signal) => {
+    const results = await new InlineBatch(dependencies, request, signal).finish();
+    const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
+    const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
+    // What cannot be closed here is closed by the run, which insists upon it.
+    return { results, closed: isDone ? await dependencies.closeRun(closing).catch(() => null) : null };
+  };
 }
 
 /** How far a unit has come. */

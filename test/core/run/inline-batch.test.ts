@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type InlineFollower, inlineFollowers, isAlone } from '../../../src/core/run/inline-batch.ts';
+import {
+  areLast,
+  type InlineFollower,
+  inlineFollowers,
+  isAlone,
+} from '../../../src/core/run/inline-batch.ts';
 import { applyEvent, type MachineState, type RunCommand, startRun } from '../../../src/core/run/machine.ts';
 import type { PlannedStep, RunPlan } from '../../../src/core/run/plan.ts';
 import { anyPlan, aPlan } from './a-plan.ts';
@@ -63,20 +68,24 @@ describe('followers of inline steps', () => {
       .map(([plan, luck]) =>
         marked(plan, () => ((luck.next().value ?? 0) > 1 ? { inline: true } : { decides: true })),
       );
-    let predicted = 0;
+    let [predicted, closed] = [0, 0];
     fc.assert(
       fc.property(anyInlinePlan, fc.infiniteStream(fc.nat()), (plan, luck) => {
         const { state, commands } = startRun(plan, false);
         const first = executed(commands);
-        if (!isAlone(state, first.length)) return;
+        if (first.length === 0 || !isAlone(state, first.length)) return;
         const followers = inlineFollowers(state, first, plan.steps.length);
+        const isLast = areLast(state, new Set([...first, ...followers.map(({ step }) => step)]));
         const begun = playAll(state, { first, followers }, () => luck.next().value ?? 0);
         expect([...begun].sort()).toEqual([...first, ...followers.map(({ step }) => step)].sort());
+        expect(state.phase === 'finished').toBe(isLast);
         predicted += followers.length;
+        if (isLast) closed += 1;
       }),
       { numRuns: 3_000, seed: 20_261_122 },
     );
     expect(predicted).toBeGreaterThan(500);
+    expect(closed).toBeGreaterThan(200);
   });
 });
 

@@ -110,7 +110,7 @@ test('a run of a stored pipeline is found and written by one statement each, and
   expect(made).toEqual(['select', 'with']);
   expect(await db('job').where({ job_id: run.job_id }).first('body')).toEqual({ body: { n: 1 } });
   const { told, statements } = await startIn(start);
-  expect(statements).toEqual(['update']);
+  expect(statements).toEqual(['with']); // the mark
   expect(told).toEqual([['start', expect.objectContaining({ run_id: run.run_id, engine_version: 3 })]]);
 });
 

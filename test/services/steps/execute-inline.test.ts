@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
+import type { RunClosing } from '../../../src/services/runs/close-run.ts';
 import type { StepControl } from '../../../src/services/steps/call-for-step.ts';
 import {
   createExecuteInline,
-  type InlineResult,
+  type InlineBatchResult,
   type InlineUnit,
 } from '../../../src/services/steps/execute-inline.ts';
 import type { StepEnd, StepRequest } from '../../../src/services/steps/execute-step.ts';
@@ -32,8 +33,14 @@ function aWorker() {
   const open = new Map<string, OpenStep>();
   const begun: string[] = [];
   const going = createGoingCalls<StepEnd>();
+  const closings: RunClosing[] = [];
   const executeInline = createExecuteInline({
     going,
+    closeRun: async (closing) => {
+      closings.push(closing);
+      if (closing.run_id === 'run_away') throw new Error('no database');
+      return closing;
+    },
     executeStep: (request, control) =>
       new Promise((resolve, reject) => {
         const name = `${request.step_id}${request.item === 0 ? '' : request.item}`;
@@ -56,7 +63,7 @@ function aWorker() {
     if (step === undefined) throw new Error(`${name} is not open: ${[...open.keys()].join(' ')}`);
     return step;
   };
-  return { executeInline, going, begun, open, of };
+  return { executeInline, going, begun, open, of, closings };
 }
 
 function units(...lines: readonly string[]): InlineUnit[] {
@@ -66,7 +73,7 @@ function units(...lines: readonly string[]): InlineUnit[] {
     return { step_id, total_timeout_ms: 60_000, after: after.map((id) => ids.indexOf(id)) };
   });
 }
-function told(results: readonly InlineResult[]): unknown[] {
+function told({ results }: InlineBatchResult): unknown[] {
   return results.map((result) => (typeof result === 'string' ? result : result.output));
 }
 const run_id = 'run_1';
@@ -212,4 +219,27 @@ it('a process that ends stops what goes on, and waits for it', async () => {
   expect(isSettled).toBe(false);
   await worker.of('a').end(retry);
   expect(isSettled).toBe(true);
+});
+
+it('the run is closed with its last steps when all of them have succeeded', async () => {
+  const worker = aWorker();
+  const request = { run_id, units: units('a', 'b a'), closes: true as const };
+  const ended = worker.executeInline(request, new CancelSource());
+  await worker.of('a').end(done('A'));
+  expect(worker.closings).toEqual([]);
+  await worker.of('b').end(done('B'));
+  expect((await ended).closed).toEqual({ run_id, outcome: 'succeeded', error: null });
+  expect(worker.closings).toHaveLength(1);
+});
+
+it.each([
+  ['when one has not', 'run_1', failed],
+  ['when that does not work', 'run_away', done('B')],
+])('it is left to the run %s', async (_, id, end) => {
+  const worker = aWorker();
+  const request = { run_id: id, units: units('a', 'b'), closes: true as const };
+  const ended = worker.executeInline(request, new CancelSource());
+  await worker.of('a').end(done('A'));
+  await worker.of('b').end(end);
+  expect((await ended).closed).toBeNull();
 });

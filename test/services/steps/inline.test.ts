@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { CancelSource } from '../../../src/core/cancellation.ts';
-import type { InlineResult } from '../../../src/services/steps/execute-inline.ts';
+import type { InlineBatchResult } from '../../../src/services/steps/execute-inline.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer, echo, type Handler } from '../../support/fleet.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
@@ -23,7 +23,7 @@ async function someSteps(capability: string, handle: Handler, steps: readonly Pa
   }));
   return { instance, run, batch: { run_id: run.run_id, units } };
 }
-function told(results: readonly InlineResult[]): unknown[] {
+function told({ results }: InlineBatchResult): unknown[] {
   return results.map((result) => (typeof result === 'string' ? result : result.output));
 }
 /** Calls that are open, and a way to answer all of them. */
