@@ -37,24 +37,14 @@ export interface UnitWork
 
 export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
   const { input, run, progress } = dependencies;
-  let hasWaited = input.snapshot?.has_waited ?? false;
+  const course: RunCourse = { hasWaited: input.snapshot?.has_waited ?? false, closed: null };
   const waits = createWaits(dependencies);
   const escalations = createEscalations(dependencies);
-  let closed: RunPipelineResult | null = null;
-  const execute = createExecutor(dependencies, {
-    escalated: (unit, place, error) => {
-      hasWaited = true;
-      escalations.begin(unit, place, error);
-    },
-    mayClose: () => !hasWaited,
-    closed: (end) => {
-      closed = end;
-    },
-  });
+  const execute = createExecutor(dependencies, course, escalations.begin);
   return {
     waits,
-    hasWaited: () => hasWaited,
-    closed: () => closed,
+    hasWaited: () => course.hasWaited,
+    closed: () => course.closed,
     executeStep: (unit) => execute(unit, false),
     escalateStep: (unit) => {
       progress.announce();
@@ -73,7 +63,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
         : leave(dependencies, unit, run.state.phase === 'cancelling');
     },
     listen: (unit, wait) => {
-      hasWaited = true;
+      course.hasWaited = true;
       showWait(progress, unit, wait);
       progress.announce();
       waits.listen(unit, wait);
@@ -103,9 +93,16 @@ function createEscalations({ input, run, progress, recorder, running }: UnitWork
   });
 }
 
+interface RunCourse {
+  /** A unit has waited or escalated: then only the run itself closes it. */
+  hasWaited: boolean;
+  closed: RunPipelineResult | null;
+}
+
 function createExecutor(
   { input, run, control, progress, recorder, running, inTurn }: UnitWorkDependencies,
-  told: Pick<StepExecutorDependencies, 'escalated' | 'mayClose' | 'closed'>,
+  course: RunCourse,
+  climb: StepExecutorDependencies['escalated'],
 ): StepExecutor {
   return createStepExecutor({
     input,
@@ -116,7 +113,14 @@ function createExecutor(
     budgetVersion: () => control.current().budget_version,
     done: progress.note,
     failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
-    ...told,
+    mayClose: () => !course.hasWaited,
+    closed: (end) => {
+      course.closed = end;
+    },
+    escalated: (unit, place, error) => {
+      course.hasWaited = true;
+      climb(unit, place, error);
+    },
   });
 }
 
