@@ -26,7 +26,7 @@ function filesOf(...folders: readonly string[]): string[] {
 
 const faults = [
   ...filesOf('test/dev', 'test/scenarios'),
-  'test/e2e/{killed-*,keyed-call,rolling-restart,temporal-away,demo,demo-*}.test.ts',
+  'test/e2e/{killed-*,inline-control,keyed-call,rolling-restart,temporal-away,demo,demo-*}.test.ts',
   'test/{api/silent-database,services/registry/outage}.test.ts',
 ];
 const stack = filesOf(

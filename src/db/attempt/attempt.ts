@@ -140,7 +140,12 @@ export async function settleAndClaim(
   };
 }
 
-/** Renews the leases of one process at once. @returns ids that are still its own */
+/**
+ * Renews the leases of one process at once. What was made for a run that has ended is nobody's any more: who began it may
+ * not have been told, when the run was terminated or nobody had asked yet for what goes on of a batch.
+ *
+ * @returns ids that are still its own
+ */
 export async function renewLeases(
   db: Db,
   held: readonly { attempt_id: string; token: string }[],
@@ -150,7 +155,8 @@ export async function renewLeases(
     `with held as (
        select a.attempt_id from unnest(?::text[], ?::uuid[]) h (attempt_id, token)
        join attempt a on a.attempt_id = h.attempt_id and a.token = h.token
-       where a.state in ('reserved', 'dispatched') order by a.attempt_id for update of a
+       left join run r on r.run_id = a.run_id
+       where a.state in ('reserved', 'dispatched') and r.finished_at is null order by a.attempt_id for update of a
      )
      update attempt a set lease_until = clock_timestamp() + ? * interval '1 millisecond'
      from held where a.attempt_id = held.attempt_id returning a.attempt_id`,

@@ -421,4 +421,13 @@ describe('a lease', () => {
     expect(await attemptOf(foreign.attempt_id)).toMatchObject({ state: 'lost' });
     expect(await renewLeases(db, [], 30_000)).toEqual(new Set());
   });
+
+  it('is not renewed when the run of its call has ended', async () => {
+    const instance = await anInstance(db);
+    const [run, ended] = [await aRun(db), await aRun(db)];
+    const [going, left] = [aClaim(run, instance), aClaim(ended, instance)];
+    for (const claim of [going, left]) await claimAttempt(db, claim);
+    await db('run').where({ run_id: ended.run_id }).update({ state: 'cancelled', finished_at: new Date() });
+    expect(await renewLeases(db, [going, left], 30_000)).toEqual(new Set([going.attempt_id]));
+  });
 });

@@ -1,0 +1,223 @@
+/** What people, money and clocks say to a run in the middle of a batch of short steps, with two workers. */
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Review } from '../../src/contracts/review.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
+import { watchCommits } from '../support/commit-watch.ts';
+import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { findViolations } from '../support/invariants.ts';
+import { findLeftovers } from '../support/leftovers.ts';
+import { findRepeats } from '../support/short-load.ts';
+import { connectTestEnvironment } from '../support/temporal.ts';
+import { waitFor } from '../support/wait.ts';
+
+interface SeenExec extends Exec {
+  readonly at: number;
+}
+
+/** Activities that a worker carries out at once: few, so that some of a batch's calls are asked for late or never. */
+const slots = 4;
+
+let capstan: Capstan;
+let another: AddedWorker;
+let db: Db;
+let temporal: TestWorkflowEnvironment;
+let instance: Instance;
+/** With the moment of their arrival. */
+const seen: SeenExec[] = [];
+/** Calls with `hold` in their input. */
+const held: { readonly exec: Exec; readonly answer: () => void }[] = [];
+
+beforeAll(async () => {
+  capstan = await startCapstan({ LEASE_MS: '18000', ACTIVITY_SLOTS: `${slots}` });
+  db = connectDatabase(capstan.databaseUrl, 2);
+  await watchCommits(db);
+  const cost_model = { type: 'per_call', rate_usd: 0.1 };
+  instance = await startInstance(capstan, { name: 'brief', cost_model, max_concurrency: 200 });
+  instance.handle = (exec, response) => {
+    seen.push(Object.assign(exec, { at: performance.now() }));
+    if (exec.input.hold === true) held.push({ exec, answer: () => void echo(exec, response) });
+    else setTimeout(() => echo(exec, response), Number(exec.input.takes_ms ?? 5));
+  };
+  [another, temporal] = await Promise.all([capstan.addWorker(), connectTestEnvironment()]);
+  // The first calls of a worker take longest.
+  const first = await Promise.all([0, 1, 2, 3].map(() => capstan.submit(sideBySide(20, {}))));
+  await Promise.all(first.map(({ run_id }) => capstan.ended(run_id)));
+}, 240_000);
+beforeEach(() => {
+  seen.length = 0;
+  held.length = 0;
+});
+afterAll(async () => {
+  await temporal?.teardown();
+  await instance?.stop();
+  await db?.destroy();
+  await capstan?.stop();
+});
+
+function step(id: string, more: object = {}) {
+  return { id, capability: 'brief', dispatch: 'inline', escalate: { enabled: false }, ...more };
+}
+function sideBySide(count: number, input: object) {
+  return Array.from({ length: count }, (_, at) => step(`s${at}`, { input }));
+}
+function callsOf(who: string): SeenExec[] {
+  return seen.filter(({ input }) => input.who === who);
+}
+async function post(runId: string, what: string, body: object = {}): Promise<void> {
+  const { status } = await capstan.request('POST', `/v1/runs/${runId}/${what}`, body);
+  expect(status).toBeLessThan(300);
+}
+
+/** Nothing is open, and each call that nobody lost was made once. */
+async function checkRows(): Promise<void> {
+  await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0, 30_000).catch(
+    async () => expect(await findLeftovers(db)).toEqual([]),
+  );
+  expect(await findRepeats(db, instance)).toEqual([]);
+  expect(await findViolations(db, [])).toEqual([]);
+}
+
+const units = 190;
+
+/** One after the other; every second one may be left out, so that it is decided on before it goes. */
+function chainOf(who: string) {
+  return Array.from({ length: units }, (_, at) =>
+    step(`s${at}`, {
+      depends_on: at === 0 ? [] : [`s${at - 1}`],
+      ...(at % 2 === 0 ? {} : { when: 'job.yes' }),
+      input: { who, at },
+    }),
+  );
+}
+
+/** So many at a time; those that are under way end when the run is paused. */
+function itemsOf(who: string) {
+  const items = Array.from({ length: units }, (_, at) => at);
+  return [
+    step('each', { for_each: { items, max_parallel: 10 }, input: { who, at: '{{ item }}', takes_ms: 80 } }),
+  ];
+}
+
+/** Paused after so many calls. @returns how long after the answer to the pause the last call came, ms */
+async function pauseAfter(calls: number, steps: (who: string) => object[]): Promise<number> {
+  const who = `${steps.name}, paused after ${calls}`;
+  const { run_id } = await capstan.submit(steps(who), { yes: true });
+  await waitFor('its moment', () => callsOf(who).length >= calls);
+  await post(run_id, 'pause');
+  const pausedAt = performance.now();
+  await waitFor('it to stand', () => performance.now() > pausedAt + 1_500);
+  const lastAt = callsOf(who).at(-1)?.at ?? pausedAt;
+  expect(callsOf(who).length).toBeLessThan(units);
+  await post(run_id, 'resume');
+  const { state } = await capstan.ended(run_id);
+  expect({ who, state }).toEqual({ who, state: 'succeeded' });
+  const order = callsOf(who).map(({ input }) => Number(input.at));
+  expect(order.sort((a, b) => a - b)).toEqual(Array.from({ length: units }, (_, at) => at));
+  return lastAt - pausedAt;
+}
+
+test('a pause is heard within a second in the middle of batches, and after it nothing is repeated', async () => {
+  const lags = [await pauseAfter(1, chainOf), await pauseAfter(15, chainOf), await pauseAfter(40, itemsOf)];
+  expect(Math.max(...lags)).toBeLessThan(1_000);
+  await checkRows();
+}, 90_000);
+
+/** Cancelled so long after its first call has arrived. */
+async function cancelAfter(ms: number): Promise<{ readonly run: Run; readonly calls: readonly Exec[] }> {
+  const who = `cancelled after ${ms}`;
+  const { run_id } = await capstan.submit(sideBySide(8, { who, hold: true }));
+  await waitFor('its calls', () => callsOf(who).length > 0);
+  const at = performance.now() + ms;
+  await waitFor('its moment', () => performance.now() >= at);
+  await post(run_id, 'cancel');
+  return { run: await capstan.ended(run_id), calls: callsOf(who) };
+}
+
+test('a cancel ends the calls of a batch, also those that go on, in whichever worker', async () => {
+  const moments = Array.from({ length: 20 }, (_, at) => at * 25);
+  const ended = await Promise.all(moments.map(cancelAfter));
+  expect(ended.map(({ run }) => run.state)).toEqual(moments.map(() => 'cancelled'));
+  const openAfter = (): number[] =>
+    moments.filter((_, at) => ended[at]?.calls.some(({ closed }) => !closed) === true);
+  await waitFor('the calls to be closed', () => openAfter().length === 0, 12_000).catch(() =>
+    expect(openAfter()).toEqual([]),
+  );
+  await checkRows();
+}, 90_000);
+
+test('a budget that runs out in a batch asks once; after a raise nothing is paid twice', async () => {
+  const steps = sideBySide(12, { who: 'poor' });
+  const { run_id } = await capstan.submit(steps, {}, { budget_ceiling_usd: 0.55 });
+  await waitFor('all others to wait', async () => {
+    const rows = await db('step').where({ run_id }).select('state');
+    return rows.length === 12 && rows.every(({ state }) => ['succeeded', 'waiting'].includes(state));
+  });
+  expect(callsOf('poor')).toHaveLength(5);
+  const path = `/v1/reviews?run_id=${run_id}&kind=budget`;
+  const { body } = await capstan.request<{ items: Review[] }>('GET', path);
+  expect(body.items).toHaveLength(1);
+  await post(run_id, 'budget', { budget_ceiling_usd: 5 });
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', cost_usd: 1.2 });
+  expect(callsOf('poor')).toHaveLength(12);
+  await checkRows();
+}, 60_000);
+
+async function readEvents(run: Run) {
+  const { events } = await temporal.client.workflow.getHandle(runWorkflowId(run)).fetchHistory();
+  return events ?? [];
+}
+
+/** Whether the queue gave a step of it to another worker than the one of the run. */
+async function hasMoved(run: Run): Promise<boolean> {
+  const events = await readEvents(run);
+  const home = events.find((event) => event.workflowTaskStartedEventAttributes != null);
+  const homeIdentity = home?.workflowTaskStartedEventAttributes?.identity;
+  return events.some(({ activityTaskStartedEventAttributes: started }) => {
+    return started != null && started.identity !== homeIdentity;
+  });
+}
+
+test('short steps that turn slow go on where they were begun, whichever worker the queue leads them to', async () => {
+  const steps = sideBySide(12, { who: 'slow', hold: true });
+  const run = await capstan.submit(steps);
+  await waitFor('the calls', () => held.length === steps.length);
+  await waitFor('both workers to ask for them', async () => {
+    const { raw } = await temporal.client.workflow.getHandle(runWorkflowId(run)).describe();
+    const begun = raw.pendingActivities?.filter(({ lastWorkerIdentity }) => lastWorkerIdentity) ?? [];
+    return begun.length === 2 * slots;
+  });
+  for (const { answer } of held) answer();
+  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 1.2 });
+  expect(held).toHaveLength(steps.length);
+  expect(await hasMoved(run)).toBe(true);
+  await checkRows();
+}, 60_000);
+
+test('a run given to another worker while its batch goes on, because the first one slept: nothing is called twice', async () => {
+  const steps = [
+    step('a', { input: { who: 'asleep' } }),
+    step('b', { depends_on: ['a'], input: { who: 'asleep', hold: true } }),
+    step('c', { depends_on: ['b'], input: { who: 'asleep' } }),
+  ];
+  await another.kill('SIGTERM');
+  await capstan.killWorker('SIGTERM');
+  const sleeper = await capstan.addWorker();
+  const run = await capstan.submit(steps);
+  await waitFor('the call', () => held.length > 0);
+  sleeper.send('SIGSTOP');
+  await capstan.startWorker();
+  await waitFor(
+    'the run to be with the other one',
+    async () => (await readEvents(run)).some((event) => event.workflowTaskTimedOutEventAttributes != null),
+    20_000,
+  );
+  for (const { answer } of held) answer();
+  sleeper.send('SIGCONT');
+  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded' });
+  expect(callsOf('asleep')).toHaveLength(3);
+  await checkRows();
+}, 90_000);
