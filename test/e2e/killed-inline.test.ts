@@ -65,6 +65,18 @@ test('worker killed -9 in a batch: what had ended is kept, what was under way is
   expect(keys[1]).toBe(keys[2]);
 }, 90_000);
 
+test('a run terminated in a batch: nobody is left to ask for its calls, and they are ended all the same', async () => {
+  instance.handle = () => undefined;
+  const before = instance.execs.length;
+  const steps = ['a', 'b', 'c'].map((id) => ({ id, capability: 'work', dispatch: 'inline', input: {} }));
+  const { run_id } = await capstan.submit(steps);
+  await waitFor('the calls to arrive', () => instance.execs.length === before + steps.length);
+  await capstan.request('POST', `/v1/runs/${run_id}/cancel`, { mode: 'terminate' });
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'cancelled' });
+  await waitFor('the calls to be closed', () => instance.execs.slice(before).every(({ closed }) => closed));
+  await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0);
+});
+
 interface StartedRun extends ShortRun {
   readonly runId: string;
 }
