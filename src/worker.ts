@@ -52,6 +52,7 @@ const worker = await Worker.create({
 function stop(): void {
   if (worker.getState() !== 'RUNNING') process.exit(1);
   logger.info('stopping: waiting for calls to end');
+  runtime.retire();
   worker.shutdown();
   setTimeout(runtime.finish, config.SHUTDOWN_GRACE_MS).unref(); // when calls are cut
 }

@@ -47,6 +47,8 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
       submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
       cancelScheduledRun: createCancelScheduledRun(db),
     },
+    /** Short steps are left to other workers from now on. */
+    retire: going.retire,
     /** Calls that end from now on wait for the database some seconds, not longer. */
     finish: (): void => {
       going.abandon();

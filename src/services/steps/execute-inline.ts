@@ -119,10 +119,9 @@ class InlineBatch {
     return this.#units.map(({ result }) => result);
   }
 
-  /** The run wants none of it any more, or this worker stops: what is open ends soon, and nothing begins here. */
+  /** The run wants none of it any more, or this worker stops: what is open ends soon. */
   #stop(): void {
-    for (const index of this.#waiting) this.#unit(index).result = 'again';
-    this.#waiting.clear();
+    this.#leaveToQueue();
     for (const { source } of this.#units) source?.abort(this.#signal.reason);
     this.#beginMore();
   }
@@ -131,7 +130,13 @@ class InlineBatch {
     return this.#units[index] as UnitProgress;
   }
 
+  #leaveToQueue(): void {
+    for (const index of this.#waiting) this.#unit(index).result = 'again';
+    this.#waiting.clear();
+  }
+
   #beginMore(): void {
+    if (this.#dependencies.going.isRetiring()) this.#leaveToQueue();
     for (const index of this.#waiting) {
       if (this.#isOver || this.#open === mostOpen) break;
       if (this.#isDue(index)) this.#begin(index);

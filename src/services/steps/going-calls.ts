@@ -20,6 +20,9 @@ export interface GoingCalls<End> {
   ): GoingCall<End>;
   /** The end of one that goes on here; null when it does not. */
   join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
+  /** The process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
+  retire(): void;
+  isRetiring(): boolean;
   /** Asks all to stop: the process ends. */
   abandon(): void;
   /** Resolves when none goes on. */
@@ -33,6 +36,7 @@ interface Entry<End> extends GoingCall<End> {
 
 export function createGoingCalls<End>(): GoingCalls<End> {
   const going = new Map<string, Entry<End>>();
+  let isRetiring = false;
   return {
     begin: (key, work) => {
       const name = callKeyOf(key);
@@ -54,6 +58,10 @@ export function createGoingCalls<End>(): GoingCalls<End> {
       const stopListening = onCancel(signal, () => entry.source.abort(signal.reason));
       return entry.end.finally(stopListening);
     },
+    retire: () => {
+      isRetiring = true;
+    },
+    isRetiring: () => isRetiring,
     abandon: () => {
       for (const { source } of going.values()) source.abort('abandoned');
     },

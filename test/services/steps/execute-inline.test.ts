@@ -243,3 +243,14 @@ it.each([
   await worker.of('b').end(end);
   expect((await ended).closed).toBeNull();
 });
+
+it('a process that is about to end begins nothing more: what is left goes to the queue', async () => {
+  const worker = aWorker();
+  const begun = worker.executeInline({ run_id, units: units('a', 'b a') }, new CancelSource());
+  worker.going.retire();
+  await worker.of('a').end(done('A'));
+  expect(told(await begun)).toEqual(['A', 'again']);
+  const next = await worker.executeInline({ run_id, units: units('c') }, new CancelSource());
+  expect(told(next)).toEqual(['again']);
+  expect(worker.begun).toEqual(['a']);
+});
