@@ -20,7 +20,12 @@ function describe(name: string, steps: readonly Step[]): object {
   return {
     pipeline: name,
     version: '1',
-    steps: steps.map((step) => ({ capability: capabilities.echo.name, input: { n: 1, text: 'x' }, ...step })),
+    steps: steps.map((step) => ({
+      capability: capabilities.echo.name,
+      dispatch: 'queued',
+      input: { n: 1, text: 'x' },
+      ...step,
+    })),
     output: null,
   };
 }

@@ -56,7 +56,8 @@ function toRow(state: MachineState, index: number, { note, text }: RowFacts): st
   const items = fan === undefined ? '' : ` ${fan.next - fan.open} of ${fan.states.length}`;
   const remark = text === undefined ? '' : `, ${text}`;
   const facts = note ? `${note.endpoint} | ${note.cost_usd} | ${Math.round(note.duration_ms)} ms` : ' | | ';
-  return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${items}${remark} | ${facts} |`;
+  const way = step?.inline === true ? ', inline' : '';
+  return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${items}${way}${remark} | ${facts} |`;
 }
 
 export function createProgressTable(runUrl: string): ProgressTable {

@@ -36,3 +36,11 @@ test('what a step waits for stands before how it ended earlier', () => {
   table.remark(0, null);
   expect(lineOf('cut')).toContain('corrected');
 });
+
+test('a step that goes without a queue says so', () => {
+  const plan = { steps: [{ ...aStep('cut'), inline: true as const }, aStep('mix')], max_in_flight: 2 };
+  const { run } = driveRun(plan, { isPaused: false });
+  const lines = linesOf(createProgressTable('http://capstan.test/runs/1').toMarkdown(run.state));
+  expect(lines.find((line) => line.includes('cut'))).toContain(', inline |');
+  expect(lines.find((line) => line.includes('mix'))).not.toContain('inline');
+});
