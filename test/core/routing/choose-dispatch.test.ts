@@ -1,4 +1,4 @@
-import { assert, constantFrom, double, option, property, record, array as some } from 'fast-check';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chooseDispatch } from '../../../src/core/routing/choose-dispatch.ts';
 import { noCalls, observeCall } from '../../../src/core/routing/speed.ts';
@@ -13,15 +13,15 @@ function howOf(instances: readonly InstanceSnapshot[], route = anyone) {
 }
 
 /** A speed, and how much of it is known. */
-const speeds = record({
-  duration_ms: option(double({ min: 0, max: 200, noNaN: true })),
-  deviation_ms: option(double({ min: 0, max: 60, noNaN: true })),
-  success_count: double({ min: 0, max: 50, noNaN: true }),
-  failure_count: double({ min: 0, max: 10, noNaN: true }),
+const speeds = fc.record({
+  duration_ms: fc.option(fc.double({ min: 0, max: 200, noNaN: true })),
+  deviation_ms: fc.option(fc.double({ min: 0, max: 60, noNaN: true })),
+  success_count: fc.double({ min: 0, max: 50, noNaN: true }),
+  failure_count: fc.double({ min: 0, max: 10, noNaN: true }),
 });
-const fleets = some(speeds, { maxLength: 6 }).map((list) =>
-  list.map((speed, index) => anInstance(`i${index}`, speed)),
-);
+const fleets = fc
+  .array(speeds, { maxLength: 6 })
+  .map((list) => list.map((speed, index) => anInstance(`i${index}`, speed)));
 
 describe('whether a call is short enough to do without a queue', () => {
   it('takes nine of ten calls within 100 ms, of at least five', () => {
@@ -76,12 +76,12 @@ describe('whether a call is short enough to do without a queue', () => {
   });
 
   it('is never taken for granted because calls are slower or fewer', () => {
-    const worse = record({
-      longer: double({ min: 0, max: 50, noNaN: true }),
-      wider: double({ min: 0, max: 50, noNaN: true }),
-      kept: double({ min: 0, max: 1, noNaN: true }),
+    const worse = fc.record({
+      longer: fc.double({ min: 0, max: 50, noNaN: true }),
+      wider: fc.double({ min: 0, max: 50, noNaN: true }),
+      kept: fc.double({ min: 0, max: 1, noNaN: true }),
     });
-    const all = property(fleets, some(worse, { minLength: 6, maxLength: 6 }), (fleet, changes) => {
+    const all = fc.property(fleets, fc.array(worse, { minLength: 6, maxLength: 6 }), (fleet, changes) => {
       if (howOf(fleet) === 'inline') return;
       const after = fleet.map((instance, index) => {
         const { longer = 0, wider = 0, kept = 1 } = changes[index] ?? {};
@@ -95,16 +95,16 @@ describe('whether a call is short enough to do without a queue', () => {
       });
       expect(howOf(after)).toBe('queued');
     });
-    assert(all);
+    fc.assert(all);
   });
 
   it('is denied by one slow instance, wherever it stands', () => {
     const slow = anInstance('slow', { duration_ms: 100.5, success_count: 1 });
-    const all = property(fleets, double({ min: 0, max: 1, noNaN: true }), (fleet, share) => {
+    const all = fc.property(fleets, fc.double({ min: 0, max: 1, noNaN: true }), (fleet, share) => {
       const at = Math.floor(share * fleet.length);
       expect(howOf(fleet.toSpliced(at, 0, slow))).toBe('queued');
     });
-    assert(all);
+    fc.assert(all);
   });
 
   it('does not change by instances that no route leads to', () => {
@@ -116,10 +116,10 @@ describe('whether a call is short enough to do without a queue', () => {
       { tags: ['cloud'] },
     ];
     const route = { versionRange: '^1.0.0', tags: ['local'] };
-    const all = property(fleets, speeds, constantFrom(...excluded), (fleet, speed, reason) => {
+    const all = fc.property(fleets, speeds, fc.constantFrom(...excluded), (fleet, speed, reason) => {
       const other = anInstance('other', { ...speed, ...reason });
       expect(chooseDispatch([...fleet, other], route)).toEqual(chooseDispatch(fleet, route));
     });
-    assert(all);
+    fc.assert(all);
   });
 });
