@@ -15,11 +15,14 @@ export interface MediaPlaces {
   readonly targets: Readonly<Record<string, string>>;
 }
 
-const mention = /media:\/\//i;
+/** Whether a text names a file, as a whole or in passing. */
+export function mentionsMedia(text: string): boolean {
+  return /media:\/\//i.test(text);
+}
 
 /** Whether a text names a file in a way that is no reference as a whole. */
 export function hidesMedia(text: string): boolean {
-  return mention.test(text) && parseMediaReference(text) === null;
+  return mentionsMedia(text) && parseMediaReference(text) === null;
 }
 
 /** Null when a file is named otherwise than as a whole value, or something else is to be written to. */
@@ -41,7 +44,7 @@ function collect(
   places: { readonly [Kind in keyof MediaPlaces]: Record<string, string> },
 ): boolean {
   if (typeof value === 'string') {
-    if (parseMediaReference(value) === null) return !isTarget && !mention.test(value);
+    if (parseMediaReference(value) === null) return !isTarget && !mentionsMedia(value);
     places[isTarget ? 'targets' : 'sources'][pointer] = value;
     return true;
   }
@@ -51,6 +54,6 @@ function collect(
       pointer: extendPointer(pointer, key),
       isTarget: isTarget || (!Array.isArray(value) && key === outputPathKey),
     };
-    return !mention.test(key) && collect(child, below, places);
+    return !mentionsMedia(key) && collect(child, below, places);
   });
 }

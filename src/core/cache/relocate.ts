@@ -4,7 +4,7 @@
  */
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { hidesMedia, type MediaPlaces } from './media-places.ts';
+import { hidesMedia, type MediaPlaces, mentionsMedia } from './media-places.ts';
 
 /** A call that was made, and what came of it. */
 export interface KeptResult {
@@ -38,7 +38,7 @@ function collect(value: Json, found: Set<string>): boolean {
     return !hidesMedia(value);
   }
   if (typeof value !== 'object' || value === null) return true;
-  return Object.entries(value).every(([key, child]) => !/media:\/\//i.test(key) && collect(child, found));
+  return Object.entries(value).every(([key, child]) => !mentionsMedia(key) && collect(child, found));
 }
 
 export function relocate({ output, places, files }: KeptResult, asked: MediaPlaces): Relocation {
