@@ -8,27 +8,9 @@ import {
 import { describeCached } from '../../console/src/pages/run/drawer/result-model.ts';
 import { toneOf } from '../../console/src/pages/run/log-model.ts';
 import { formatUsd } from '../../console/src/shared/money.ts';
-import type { Attempt } from '../../src/contracts/run.ts';
+import { aCachedAttempt } from '../support/a-cached-attempt.ts';
 
-const attempt: Attempt = {
-  attempt_id: 'att_2',
-  endpoint: 'http://x',
-  state: 'cached',
-  ambiguity: null,
-  started_at: '2026-01-01T00:00:00.000Z',
-  duration_ms: 2,
-  cost_usd: 0,
-  certainty: 'exact',
-  cached_from: { run_id: 'run_1', step_id: 'cover', item: 3, attempt_id: 'att_1', saved_usd: 0.25 },
-  decision: {
-    decision_id: 'dec_2',
-    chosen: null,
-    reason: 'cached',
-    candidates: [],
-    reserved_usd: 0,
-    settled_usd: 0,
-  },
-};
+const attempt = aCachedAttempt({ run_id: 'run_1', step_id: 'cover' });
 
 it('says whose result was taken, and what that had cost', () => {
   expect(describeDelivery(attempt)).toBe('cached: the result of an equal call was taken');

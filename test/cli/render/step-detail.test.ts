@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { renderStepDetail } from '../../../src/cli/render/step-detail.ts';
 import { createStyle } from '../../../src/cli/render/style.ts';
 import type { StepDetail } from '../../../src/contracts/run.ts';
+import { aCachedAttempt } from '../../support/a-cached-attempt.ts';
 
 const step: StepDetail = {
   id: 'each',
@@ -34,25 +35,7 @@ it('says how it was carried out, and why', () => {
 });
 
 it('says whose result a cached attempt has taken', () => {
-  const attempt: StepDetail['attempts'][number] = {
-    attempt_id: 'att_2',
-    endpoint: 'http://x',
-    state: 'cached',
-    ambiguity: null,
-    started_at: '2026-01-01T00:00:00.000Z',
-    duration_ms: 2,
-    cost_usd: 0,
-    certainty: 'exact',
-    cached_from: { run_id: 'run_0', step_id: 'a', item: 3, attempt_id: 'att_1', saved_usd: 0.25 },
-    decision: {
-      decision_id: 'dec_2',
-      chosen: null,
-      reason: 'cached',
-      candidates: [],
-      reserved_usd: 0,
-      settled_usd: 0,
-    },
-  };
+  const attempt = aCachedAttempt({ run_id: 'run_0', step_id: 'a' });
   const lines = renderStepDetail({ ...step, attempts: [attempt] }, layout);
   expect(lines.some((line) => line.includes('from step a[3] of run_0, saved $0.25'))).toBe(true);
 });
