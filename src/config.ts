@@ -20,115 +20,154 @@ const networks = z.string().superRefine((text, context) => {
   }
 });
 
-export const ConfigSchema = z.object({
-  DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
-  DATABASE_POOL: integer(20, 2, 200).meta({ description: 'Connections per process.' }),
-  API_KEY_FILE: z
-    .string()
-    .optional()
-    .meta({ description: 'Where the first start leaves an admin key (mode 0600); none is made without it.' }),
-  HOST: z.string().default('127.0.0.1').meta({ description: 'Address the API listens on.' }),
-  PORT: integer(7400, 0, 65_535).meta({ description: 'Port the API listens on; 0 picks a free one.' }),
-  PUBLIC_URL: z.string().optional().meta({ description: 'Base URL of the API as clients see it.' }),
-  MEDIA_URL: z.string().default('file://.capstan/media').meta({ description: 'Media store: file://DIR.' }),
-  TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
-  TEMPORAL_UI_URL: z
-    .url()
-    .optional()
-    .meta({ description: 'Base address of Temporal’s Web UI: links of runs and escalations lead there.' }),
-  CONSOLE_URL: z.url().optional().meta({
-    description:
-      'Base address of a console elsewhere: links of runs and escalations lead there. Default: /ui/ of the API.',
-  }),
-  LOG_LEVEL: z
-    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
-    .default('info')
-    .meta({ description: 'Least severe log line that is written.' }),
-  CAPSTAN_MODE: z
-    .enum(['development', 'production'])
-    .default('development')
-    .meta({ description: 'production refuses instances on loopback addresses and makes keys named live.' }),
-  ALLOWED_CIDRS: networks.default(privateNetworks).meta({
-    description:
-      'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are refused all the same.',
-  }),
-  RATE_LIMITS: z.enum(['on', 'off']).default('on').meta({
-    description: 'Whether keys are held to the rates below, each process counting by itself.',
-  }),
-  RATE_REQUESTS_PER_S: integer(100, 1, 1_000_000).meta({
-    description: 'Requests of a key, five times as many at once.',
-  }),
-  RATE_STARTS_PER_S: integer(200, 1, 1_000_000).meta({
-    description: 'Requests of a key that start runs, five times as many at once.',
-  }),
-  RATE_ESCALATIONS_PER_MIN: integer(60, 1, 1_000_000).meta({
-    description: '/execute and /advise of a key.',
-  }),
-  RATE_HEARTBEATS_PER_S: integer(100, 1, 1_000_000).meta({
-    description: 'Registrations, heartbeats and deregistrations of a key, twenty times as many at once.',
-  }),
-  RATE_WRONG_KEYS_PER_MIN: integer(10, 1, 1_000_000).meta({
-    description: 'Wrong keys from one address that are answered 401; further ones are answered 429.',
-  }),
-  INSTANCES_PER_PROJECT: integer(1_000, 1, 100_000).meta({
-    description: 'Instances that a project may have registered at once; every process keeps all in memory.',
-  }),
-  OPEN_RUNS_PER_PROJECT: integer(1_000, 1, 1_000_000).meta({
-    description:
-      'Runs of a project that may be open at once, those counted that steps have started; further ones are answered 429. Requests of the same moment may pass it, by a run for each connection to the database.',
-  }),
-  BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({ description: 'Largest JSON request body.' }),
-  DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
-    description: 'Largest pipeline definition.',
-  }),
-  MEDIA_LIMIT_BYTES: integer(2_147_483_648, 1_024, 1_099_511_627_776).meta({
-    description: 'Largest media file.',
-  }),
-  WORKFLOW_BUNDLE: z.string().optional().meta({
-    description:
-      'File of a ready workflow bundle of this version, as npm run build writes it. Without it a compiled worker uses the one of its build, and a worker from sources makes one at every start.',
-  }),
-  ACTIVITY_SLOTS: integer(500, 1, 10_000).meta({ description: 'Steps that one worker runs at once.' }),
-  HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 600_000).meta({
-    description: 'Silence after which Temporal gives a step to another worker.',
-  }),
-  LEASE_MS: integer(30_000, 1_000, 600_000).meta({
-    description: 'How long a claim on an instance lives without renewal.',
-  }),
-  ENGINE_VERSION: integer(engineVersion, 1, engineVersion).meta({
-    description:
-      'Behaviour of new runs. While old and new processes run side by side: the version of the old ones; then the newest. Runs keep theirs.',
-  }),
-  HISTORY_EVENTS: integer(4_096, 50, 20_000).meta({
-    description:
-      'Events after which a run goes on in a new Temporal history, as soon as nothing of it is under way.',
-  }),
-  TRANSIENT_TEXTS: z.string().default('').meta({
-    description:
-      'Parts of messages by which instances refuse a call (422) for a reason that passes, with | between them: such a step is tried again, not escalated.',
-  }),
-  LIVENESS_MS: integer(5_000, 20, 600_000).meta({
-    description:
-      'Pause between two tries to connect to an instance that is at work; after three failed ones in a row it is gone.',
-  }),
-  PROBE_TIMEOUT_MS: integer(5_000, 100, 60_000).meta({
-    description: 'How long /health or /spec of an instance may take as a whole.',
-  }),
-  HEADERS_TIMEOUT_MS: integer(10_000, 100, 600_000).meta({
-    description: 'How long the headers of a request to the API may take.',
-  }),
-  SHUTDOWN_GRACE_MS: integer(25_000, 0, 600_000).meta({
-    description:
-      'How long requests and calls under way may still take after SIGTERM; what is left then is cut.',
-  }),
-  MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
-});
+interface Heartbeats {
+  readonly HEARTBEAT_INTERVAL_MS?: number | undefined;
+  readonly HEARTBEAT_TIMEOUT_MS: number;
+}
+
+/** One that is lost must not cost a step its worker, so two fit into the timeout. */
+function checkHeartbeats(
+  { HEARTBEAT_INTERVAL_MS: given = 0, HEARTBEAT_TIMEOUT_MS: timeout }: Heartbeats,
+  context: z.RefinementCtx,
+): void {
+  const most = Math.floor(timeout / 2);
+  if (given <= most) return;
+  const message = `${given} is too long a pause; allowed is at most half of HEARTBEAT_TIMEOUT_MS=${timeout}, that is ${most}`;
+  context.addIssue({ code: 'custom', path: ['HEARTBEAT_INTERVAL_MS'], message });
+}
+
+/** A process cannot start with these settings. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError';
+
+  constructor(findings: string) {
+    super(`configuration: ${findings}`);
+  }
+}
+
+export const ConfigSchema = z
+  .object({
+    DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
+    DATABASE_POOL: integer(20, 2, 200).meta({ description: 'Connections per process.' }),
+    API_KEY_FILE: z.string().optional().meta({
+      description: 'Where the first start leaves an admin key (mode 0600); none is made without it.',
+    }),
+    HOST: z.string().default('127.0.0.1').meta({ description: 'Address the API listens on.' }),
+    PORT: integer(7400, 0, 65_535).meta({ description: 'Port the API listens on; 0 picks a free one.' }),
+    PUBLIC_URL: z.string().optional().meta({ description: 'Base URL of the API as clients see it.' }),
+    MEDIA_URL: z.string().default('file://.capstan/media').meta({ description: 'Media store: file://DIR.' }),
+    TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
+    TEMPORAL_UI_URL: z
+      .url()
+      .optional()
+      .meta({ description: 'Base address of Temporal’s Web UI: links of runs and escalations lead there.' }),
+    CONSOLE_URL: z.url().optional().meta({
+      description:
+        'Base address of a console elsewhere: links of runs and escalations lead there. Default: /ui/ of the API.',
+    }),
+    LOG_LEVEL: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+      .default('info')
+      .meta({ description: 'Least severe log line that is written.' }),
+    CAPSTAN_MODE: z
+      .enum(['development', 'production'])
+      .default('development')
+      .meta({ description: 'production refuses instances on loopback addresses and makes keys named live.' }),
+    ALLOWED_CIDRS: networks.default(privateNetworks).meta({
+      description:
+        'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are refused all the same.',
+    }),
+    RATE_LIMITS: z.enum(['on', 'off']).default('on').meta({
+      description: 'Whether keys are held to the rates below, each process counting by itself.',
+    }),
+    RATE_REQUESTS_PER_S: integer(100, 1, 1_000_000).meta({
+      description: 'Requests of a key, five times as many at once.',
+    }),
+    RATE_STARTS_PER_S: integer(200, 1, 1_000_000).meta({
+      description: 'Requests of a key that start runs, five times as many at once.',
+    }),
+    RATE_ESCALATIONS_PER_MIN: integer(60, 1, 1_000_000).meta({
+      description: '/execute and /advise of a key.',
+    }),
+    RATE_HEARTBEATS_PER_S: integer(100, 1, 1_000_000).meta({
+      description: 'Registrations, heartbeats and deregistrations of a key, twenty times as many at once.',
+    }),
+    RATE_WRONG_KEYS_PER_MIN: integer(10, 1, 1_000_000).meta({
+      description: 'Wrong keys from one address that are answered 401; further ones are answered 429.',
+    }),
+    INSTANCES_PER_PROJECT: integer(1_000, 1, 100_000).meta({
+      description: 'Instances that a project may have registered at once; every process keeps all in memory.',
+    }),
+    OPEN_RUNS_PER_PROJECT: integer(1_000, 1, 1_000_000).meta({
+      description:
+        'Runs of a project that may be open at once, those counted that steps have started; further ones are answered 429. Requests of the same moment may pass it, by a run for each connection to the database.',
+    }),
+    BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({
+      description: 'Largest JSON request body.',
+    }),
+    DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
+      description: 'Largest pipeline definition.',
+    }),
+    MEDIA_LIMIT_BYTES: integer(2_147_483_648, 1_024, 1_099_511_627_776).meta({
+      description: 'Largest media file.',
+    }),
+    WORKFLOW_BUNDLE: z.string().optional().meta({
+      description:
+        'File of a ready workflow bundle of this version, as npm run build writes it. Without it a compiled worker uses the one of its build, and a worker from sources makes one at every start.',
+    }),
+    ACTIVITY_SLOTS: integer(500, 1, 10_000).meta({ description: 'Steps that one worker runs at once.' }),
+    HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 600_000).meta({
+      description: 'Silence after which Temporal gives a step to another worker.',
+    }),
+    HEARTBEAT_INTERVAL_MS: z.coerce.number().int().min(100).max(300_000).optional().meta({
+      description:
+        'Pause between two signs of life of a step to Temporal, at most half of HEARTBEAT_TIMEOUT_MS; a cancel is heard with the next. Default: 5000, a third of the timeout where that is less. Temporal Cloud bills each: 30000 there, with a timeout of 90000.',
+    }),
+    LEASE_MS: integer(30_000, 1_000, 600_000).meta({
+      description: 'How long a claim on an instance lives without renewal.',
+    }),
+    ENGINE_VERSION: integer(engineVersion, 1, engineVersion).meta({
+      description:
+        'Behaviour of new runs. While old and new processes run side by side: the version of the old ones; then the newest. Runs keep theirs.',
+    }),
+    HISTORY_EVENTS: integer(4_096, 50, 20_000).meta({
+      description:
+        'Events after which a run goes on in a new Temporal history, as soon as nothing of it is under way.',
+    }),
+    TRANSIENT_TEXTS: z.string().default('').meta({
+      description:
+        'Parts of messages by which instances refuse a call (422) for a reason that passes, with | between them: such a step is tried again, not escalated.',
+    }),
+    LIVENESS_MS: integer(5_000, 20, 600_000).meta({
+      description:
+        'Pause between two tries to connect to an instance that is at work; after three failed ones in a row it is gone.',
+    }),
+    PROBE_TIMEOUT_MS: integer(5_000, 100, 60_000).meta({
+      description: 'How long /health or /spec of an instance may take as a whole.',
+    }),
+    HEADERS_TIMEOUT_MS: integer(10_000, 100, 600_000).meta({
+      description: 'How long the headers of a request to the API may take.',
+    }),
+    SHUTDOWN_GRACE_MS: integer(25_000, 0, 600_000).meta({
+      description:
+        'How long requests and calls under way may still take after SIGTERM; what is left then is cut.',
+    }),
+    MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
+  })
+  .superRefine(checkHeartbeats);
 
 export type Config = z.infer<typeof ConfigSchema>;
 
-/** @throws Error that names every wrong variable, what was seen and what is allowed */
+const steadyIntervalMs = 5_000;
+
+/** Pause between two signs of life of a step. */
+export function heartbeatIntervalMs({ HEARTBEAT_INTERVAL_MS, HEARTBEAT_TIMEOUT_MS }: Config): number {
+  return HEARTBEAT_INTERVAL_MS ?? Math.min(steadyIntervalMs, Math.floor(HEARTBEAT_TIMEOUT_MS / 3));
+}
+
+/** @throws ConfigurationError that names every wrong variable, what was seen and what is allowed */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const parsed = ConfigSchema.safeParse(environment);
   if (parsed.success) return parsed.data;
-  throw new Error(`configuration: ${z.prettifyError(parsed.error)}`);
+  throw new ConfigurationError(z.prettifyError(parsed.error));
 }

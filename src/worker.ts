@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from './activities/create-activities.ts';
-import { readConfig } from './config.ts';
+import { heartbeatIntervalMs, readConfig } from './config.ts';
 import { loadWorkflowBundle } from './runtime/bundle-workflows.ts';
 import { createLogger } from './runtime/logger.ts';
 import { createWorkerRuntime } from './runtime/worker-runtime.ts';
@@ -39,12 +39,10 @@ const worker = await Worker.create({
   ...(namespace === undefined ? {} : { namespace }),
   taskQueue: config.TASK_QUEUE,
   workflowBundle: { code: bundle.code },
-  activities: createActivities(runtime.services, {
-    heartbeatIntervalMs: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
-  }),
+  activities: createActivities(runtime.services, { heartbeatIntervalMs: heartbeatIntervalMs(config) }),
   maxConcurrentActivityTaskExecutions: config.ACTIVITY_SLOTS,
-  maxHeartbeatThrottleInterval: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
-  defaultHeartbeatThrottleInterval: Math.min(5_000, config.HEARTBEAT_TIMEOUT_MS / 3),
+  maxHeartbeatThrottleInterval: heartbeatIntervalMs(config),
+  defaultHeartbeatThrottleInterval: heartbeatIntervalMs(config),
   shutdownGraceTime: config.SHUTDOWN_GRACE_MS,
   shutdownForceTime: config.SHUTDOWN_GRACE_MS + forceAfterMs,
 });

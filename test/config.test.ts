@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readConfig } from '../src/config.ts';
+import { heartbeatIntervalMs, readConfig } from '../src/config.ts';
 
 const environment = { DATABASE_URL: 'postgres://127.0.0.1/capstan' };
 
@@ -39,5 +39,23 @@ describe('ALLOWED_CIDRS', () => {
   it('takes IPv4 and IPv6 with spaces between', () => {
     const ALLOWED_CIDRS = '0.0.0.0/0, ::/0';
     expect(readConfig({ ...environment, ALLOWED_CIDRS }).ALLOWED_CIDRS).toBe(ALLOWED_CIDRS);
+  });
+});
+
+describe('HEARTBEAT_INTERVAL_MS', () => {
+  it.each([
+    [{}, 5_000],
+    [{ HEARTBEAT_TIMEOUT_MS: '3000' }, 1_000],
+    [{ HEARTBEAT_TIMEOUT_MS: '90000' }, 5_000],
+    [{ HEARTBEAT_INTERVAL_MS: '30000', HEARTBEAT_TIMEOUT_MS: '90000' }, 30_000],
+    [{ HEARTBEAT_INTERVAL_MS: '15000' }, 15_000],
+  ])('of %j is %d', (given, interval) => {
+    expect(heartbeatIntervalMs(readConfig({ ...environment, ...given }))).toBe(interval);
+  });
+
+  it('refuses one of which two do not fit into the timeout, and says what does', () => {
+    expect(() => readConfig({ ...environment, HEARTBEAT_INTERVAL_MS: '30000' })).toThrow(
+      'configuration: ✖ 30000 is too long a pause; allowed is at most half of HEARTBEAT_TIMEOUT_MS=30000, that is 15000\n  → at HEARTBEAT_INTERVAL_MS',
+    );
   });
 });
