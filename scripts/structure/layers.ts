@@ -55,6 +55,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     types: ['config'],
     packages: ['@koa/router', 'koa', 'lru-cache', 'node:', 'pino', 'zod', 'zod-openapi'],
   },
+  'missing-part': { imports: [], packages: ['node:'] },
   config: { imports: ['clients', 'core'], packages: ['zod'] },
   runtime: {
     imports: ['clients', 'db', 'schemas', 'services'],
@@ -66,10 +67,14 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['activities', 'config', 'runtime'],
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
+  'migrate-database': { imports: ['db', 'services'], packages: [] },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
-  capability: { imports: ['clients', 'contracts', 'schemas'], packages: ['ajv', 'node:', 'tsx', 'zod'] },
+  capability: {
+    imports: ['clients', 'contracts', 'missing-part', 'schemas'],
+    packages: ['ajv', 'node:', 'tsx', 'zod'],
+  },
   dev: {
-    imports: ['config', 'contracts', 'core', 'services'],
+    imports: ['config', 'contracts', 'core', 'missing-part', 'services'],
     packages: [
       '@temporalio/client',
       '@temporalio/envconfig',
@@ -80,8 +85,19 @@ export const layers: Readonly<Record<string, Layer>> = {
       'semver',
     ],
   },
+  // By HTTP towards the API; `server`, `worker` and `migrate` alone are the programs themselves.
   cli: {
-    imports: ['capability', 'contracts', 'core', 'dev', 'mock-run'],
+    imports: [
+      'capability',
+      'config',
+      'contracts',
+      'core',
+      'dev',
+      'migrate-database',
+      'mock-run',
+      'server',
+      'worker',
+    ],
     packages: ['commander', 'node:', 'undici', 'yaml', 'zod'],
   },
   // The page: nothing of src imports it, and what the server does it asks by HTTP.

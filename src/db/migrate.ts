@@ -19,6 +19,11 @@ interface Migration {
 
 const migrations: readonly Migration[] = [createSchema];
 
+/** In the order in which they are applied. */
+export const migrationNames: readonly string[] = migrations.map(({ name }) => name);
+/** Where knex keeps which were applied. */
+export const migrationTable = 'schema_migration';
+
 const lockKey = 7_236_150_443;
 
 const source: Knex.MigrationSource<Migration> = {
@@ -45,11 +50,11 @@ async function withLock(db: Db, work: () => Promise<void>): Promise<void> {
 }
 
 /** @throws Error when the database has left this process behind */
-async function checkFloor(db: Db): Promise<void> {
+export async function checkFloor(db: Db): Promise<void> {
   if (!(await db.schema.hasTable('schema_floor'))) return;
   const { rows } = await db.raw<{ rows: [{ floor: number }] }>('select migration as floor from schema_floor');
   const [{ floor }] = rows;
-  const known = Math.max(...migrations.map(({ name }) => Number.parseInt(name, 10)));
+  const known = Math.max(...migrationNames.map((name) => Number.parseInt(name, 10)));
   if (floor <= known) return;
   throw new Error(
     `the schema of the database needs a process that knows migration ${floor}, and this one knows migrations up to ${known}: start a newer version of Capstan`,
@@ -67,7 +72,7 @@ export async function migrate(url: string): Promise<void> {
       await checkFloor(db);
       const config = {
         migrationSource: source,
-        tableName: 'schema_migration',
+        tableName: migrationTable,
         disableMigrationsListValidation: true, // later ones may be there
       };
       await db.migrate.forceFreeMigrationsLock(config);

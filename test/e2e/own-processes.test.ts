@@ -1,0 +1,161 @@
+/** Server and worker as an operator starts them: by their commands, with settings from a file. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { prepareDatabase } from '../../src/services/setup.ts';
+import { createClient } from '../support/capstan.ts';
+import { useDatabase } from '../support/database.ts';
+import { echo, startInstance } from '../support/fleet.ts';
+
+const { url: databaseUrl } = useDatabase();
+const empty = useDatabase();
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'capstan own '));
+  await empty.db.raw('drop schema public cascade; create schema public');
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly said: { stdout: string; stderr: string };
+}
+
+/** @param settings beside what any process of this machine has; nothing of the test's own */
+function start(words: readonly string[], settings: NodeJS.ProcessEnv): Started {
+  const program = join(inject('packageFolder'), 'bin/capstan.mjs');
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...settings };
+  const child = spawn(process.execPath, [program, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const said = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text) => {
+      said[name] += text;
+    });
+  }
+  return { child, said };
+}
+
+async function ended({ child, said }: Started) {
+  const [code] = await once(child, 'close');
+  return { code, ...said };
+}
+
+function capstan(words: readonly string[], settings: NodeJS.ProcessEnv = {}) {
+  return ended(start(words, settings));
+}
+
+async function ready({ child, said }: Started, message: string): Promise<Record<string, unknown>> {
+  if (child.stdout === null) throw new Error('no output');
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line.includes(message)) return JSON.parse(line);
+  }
+  throw new Error(`it ended before "${message}": ${said.stderr}`);
+}
+
+async function writeSettings(name: string, settings: Readonly<Record<string, string>>): Promise<string> {
+  const file = join(folder, name);
+  await writeFile(
+    file,
+    Object.entries(settings)
+      .map(([key, value]) => `${key}="${value}"\n`)
+      .join(''),
+  );
+  return file;
+}
+
+test('server and worker carry out a run with settings from a file, and end in order', async () => {
+  const keyFile = join(folder, 'key');
+  const access = await prepareDatabase(databaseUrl, { apiKeyFile: keyFile });
+  const envFile = await writeSettings('capstan.env', {
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    MEDIA_URL: `file://${encodeURI(folder)}/media`,
+    TASK_QUEUE: 'own-processes',
+    PORT: '1', // the environment wins
+  });
+  const server = start(['server', '--env-file', envFile], { PORT: '0' });
+  const worker = start(['worker', '--env-file', envFile], { PORT: '0' });
+  const { url } = await ready(server, 'server is ready');
+  const client = createClient(() => String(url), access.api_key);
+  const instance = await startInstance(client, { name: 'echo' });
+  instance.handle = echo;
+  const run = await client.submit([{ id: 'say', capability: 'echo', input: { text: 'hello' } }]);
+  expect(await client.ended(run.run_id)).toMatchObject({ state: 'succeeded' });
+  await instance.stop();
+  const ends = [server, worker].map(ended);
+  for (const { child } of [server, worker]) child.kill('SIGTERM');
+  expect((await Promise.all(ends)).map(({ code, stderr }) => ({ code, stderr }))).toEqual([
+    { code: 0, stderr: '' },
+    { code: 0, stderr: '' },
+  ]);
+});
+
+test.each(['server', 'worker', 'migrate'])(
+  'capstan %s names all wrong settings, once, and exits 1',
+  async (name) => {
+    const { code, stderr } = await capstan([name], { PORT: '70000', HEARTBEAT_TIMEOUT_MS: 'soon' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error usage: configuration: ✖ /);
+    for (const variable of ['DATABASE_URL', 'PORT', 'HEARTBEAT_TIMEOUT_MS']) {
+      expect(stderr.match(new RegExp(`→ at ${variable}\\n`, 'g'))).toHaveLength(1);
+    }
+    expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
+  },
+);
+
+test('a name in the file that is almost a setting is a mistake, one of others is not', async () => {
+  const envFile = await writeSettings('typo.env', {
+    DATABASE_ULR: 'postgres://x/y',
+    AWS_REGION: 'eu-north-1',
+  });
+  expect(await capstan(['server', '--env-file', envFile])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `error usage: --env-file ${envFile}: DATABASE_ULR is no setting, did you mean "DATABASE_URL"?\n`,
+  });
+});
+
+test.each(['server', 'worker', 'migrate'])(
+  'capstan %s exits 2 where no Postgres answers, without its password',
+  async (name) => {
+    const { code, stderr } = await capstan([name], {
+      DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/capstan',
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+    });
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: 'no Postgres at 127.0.0.1:1/capstan (DATABASE_URL): connect ECONNREFUSED 127.0.0.1:1\n',
+    });
+  },
+);
+
+test('capstan worker exits 2 where no Temporal answers', async () => {
+  const settings = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' };
+  const { code, stderr } = await capstan(['worker'], settings);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^no Temporal at 127\.0\.0\.1:1 \(TEMPORAL_ADDRESS\): /);
+});
+
+test('capstan migrate says what it would do, does it, and leaves a key where it is asked to', async () => {
+  const settings = { DATABASE_URL: empty.url };
+  const check = await capstan(['migrate', '--check'], settings);
+  expect(check).toEqual({
+    code: 0,
+    stdout: 'would apply 0001-create-schema\nthe database has no schema yet\n',
+    stderr: '',
+  });
+  expect(await empty.db.schema.hasTable('schema_migration')).toBe(false);
+  const keyFile = join(folder, 'first-key');
+  const done = await capstan(['migrate', '--api-key-file', keyFile], settings);
+  expect(done.stdout).toBe(
+    `applied 0001-create-schema\nthe schema is at 0001-create-schema\nan admin key is in ${keyFile}\n`,
+  );
+  expect(await readFile(keyFile, 'utf8')).toMatch(/^cap_/);
+  expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
+  const again = await capstan(['migrate', '--check', '--json'], settings);
+  expect(JSON.parse(again.stdout)).toEqual({ applied: ['0001-create-schema'], pending: [], newer: [] });
+});
