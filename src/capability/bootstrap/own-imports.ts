@@ -4,13 +4,22 @@
  */
 import { register } from 'node:module';
 import { extname } from 'node:path';
+import { isNotInstalled } from '../../missing-part.ts';
 import type { OwnModules } from './own-imports-hook.ts';
 
 const extension = extname(import.meta.url);
 
+/** From sources this process reads TypeScript already. Where the loader was left out, JavaScript does without. */
+async function lendTypeScript(): Promise<void> {
+  try {
+    (await import('tsx/esm/api')).register();
+  } catch (fault) {
+    if (!isNotInstalled(fault)) throw fault;
+  }
+}
+
 export async function lendOwnImports(): Promise<void> {
-  // From sources this process reads TypeScript already.
-  if (extension !== '.ts') (await import('tsx/esm/api')).register();
+  if (extension !== '.ts') await lendTypeScript();
   const data: OwnModules = {
     'capstan/capability': new URL(`../index${extension}`, import.meta.url).href,
     zod: import.meta.resolve('zod'),

