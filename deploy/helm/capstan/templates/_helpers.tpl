@@ -1,0 +1,142 @@
+{{- define "capstan.name" -}}
+{{- default .Release.Name .Values.nameOverride | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "capstan.image" -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+
+{{- define "capstan.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "capstan.name" .) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end -}}
+
+{{/* Of one part: (dict "root" . "part" "server"). */}}
+{{- define "capstan.selector" -}}
+app.kubernetes.io/name: capstan
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .part }}
+{{- end -}}
+
+{{- define "capstan.labels" -}}
+{{ include "capstan.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- end -}}
+
+{{/* What servers, workers and the migration read. */}}
+{{- define "capstan.env" -}}
+- name: DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.database.existingSecret }}
+      key: {{ .Values.database.key }}
+- name: TEMPORAL_ADDRESS
+  value: {{ .Values.temporal.address | quote }}
+- name: TEMPORAL_NAMESPACE
+  value: {{ .Values.temporal.namespace | quote }}
+{{- with .Values.temporal.apiKey }}
+{{- if .existingSecret }}
+- name: TEMPORAL_API_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ .existingSecret }}
+      key: {{ .key }}
+{{- end }}
+{{- end }}
+{{- with .Values.temporal.tls }}
+{{- if .existingSecret }}
+- name: TEMPORAL_TLS_CLIENT_CERT_PATH
+  value: /etc/capstan/temporal/tls.crt
+- name: TEMPORAL_TLS_CLIENT_KEY_PATH
+  value: /etc/capstan/temporal/tls.key
+{{- if .hasCa }}
+- name: TEMPORAL_TLS_SERVER_CA_CERT_PATH
+  value: /etc/capstan/temporal/ca.crt
+{{- end }}
+{{- if .serverName }}
+- name: TEMPORAL_TLS_SERVER_NAME
+  value: {{ .serverName | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+- name: MEDIA_URL
+  value: {{ .Values.media.url | quote }}
+- name: HOST
+  value: 0.0.0.0
+- name: PORT
+  value: {{ .Values.server.port | quote }}
+{{- if .Values.publicUrl }}
+- name: PUBLIC_URL
+  value: {{ .Values.publicUrl | quote }}
+{{- end }}
+- name: CAPSTAN_MODE
+  value: production
+- name: ALLOWED_CIDRS
+  value: {{ .Values.allowedCidrs | quote }}
+- name: SHUTDOWN_GRACE_MS
+  value: {{ int .Values.shutdownGraceMs | quote }}
+{{- if .Values.metrics.enabled }}
+- name: METRICS_PORT
+  value: {{ .Values.metrics.port | quote }}
+{{- end }}
+{{- range $name, $value := .Values.config }}
+- name: {{ $name }}
+  {{- /* A number of a values file is a float, which would be written as 2e+09. */}}
+  value: {{ if kindIs "float64" $value }}{{ int64 $value | quote }}{{ else }}{{ $value | quote }}{{ end }}
+{{- end }}
+{{- end -}}
+
+{{/* After the grace calls are cut (5 s); the endpoint is taken out before (5 s), and 5 s are for the end itself. */}}
+{{- define "capstan.terminationSeconds" -}}
+{{ add (div (add (int .Values.shutdownGraceMs) 999) 1000) 15 }}
+{{- end -}}
+
+{{- define "capstan.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "capstan.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- define "capstan.mounts" -}}
+- name: tmp
+  mountPath: /tmp
+{{- if .Values.media.existingClaim }}
+- name: media
+  mountPath: {{ trimPrefix "file://" .Values.media.url }}
+{{- end }}
+{{- if .Values.temporal.tls.existingSecret }}
+- name: temporal-tls
+  mountPath: /etc/capstan/temporal
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "capstan.volumes" -}}
+- name: tmp
+  emptyDir: {}
+{{- if .Values.media.existingClaim }}
+- name: media
+  persistentVolumeClaim:
+    claimName: {{ .Values.media.existingClaim }}
+{{- end }}
+{{- if .Values.temporal.tls.existingSecret }}
+- name: temporal-tls
+  secret:
+    secretName: {{ .Values.temporal.tls.existingSecret }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,10 @@
+// Of Temporal's library there is a build for each platform, 30 MB each: only that of this machine stays.
+import { readdirSync, rmSync } from 'node:fs';
+
+const folder = 'node_modules/@temporalio/core-bridge/releases';
+const machine = { x64: 'x86_64', arm64: 'aarch64' }[process.arch];
+const builds = readdirSync(folder);
+const own = builds.filter((name) => name.startsWith(`${machine}-`) && name.includes('linux'));
+if (own.length === 0)
+  throw new Error(`${folder} has no build for Linux on ${process.arch}: ${builds.join(', ')}`);
+for (const name of builds) if (!own.includes(name)) rmSync(`${folder}/${name}`, { recursive: true });

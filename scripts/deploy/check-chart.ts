@@ -1,0 +1,46 @@
+/** The Helm chart: linted, rendered with each of its trial values, and what comes of it held to Kubernetes' schemas. */
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runCommand } from '../package/run-command.ts';
+import { ensureGoProgram, ensurePythonProgram } from '../tools/ensure-program.ts';
+
+const kubernetes = '1.34.0';
+
+interface Place {
+  /** The checkout. */
+  readonly root: string;
+  /** For what is rendered. */
+  readonly scratch: string;
+}
+
+/** @returns how many objects were held to their schemas */
+async function checkValues(helm: string, validate: string, values: string, place: Place): Promise<number> {
+  const { root, scratch } = place;
+  const chart = join(root, 'deploy/helm/capstan');
+  const given = ['-f', join(chart, 'ci', values)];
+  await runCommand([helm, 'lint', '--strict', '--quiet', chart, ...given], { cwd: root });
+  const template = [helm, 'template', 'capstan', chart, '--kube-version', kubernetes, ...given];
+  const rendered = join(scratch, values);
+  await writeFile(rendered, await runCommand(template, { cwd: root }));
+  const printed = await runCommand([validate, '--strict', rendered], { cwd: root });
+  const objects = printed.match(/ passed for resource /g)?.length ?? 0;
+  if (objects === 0) throw new Error(`${values} renders nothing:\n${printed}`);
+  return objects;
+}
+
+/** What must be said is asked for. */
+async function checkRefusal(helm: string, { root }: Place): Promise<void> {
+  const chart = join(root, 'deploy/helm/capstan');
+  const command = [helm, 'template', 'capstan', chart, '--kube-version', kubernetes];
+  const printed = await runCommand(command, { cwd: root, exitCode: 1 });
+  if (!printed.includes('existingSecret')) throw new Error(`no database secret is asked for:\n${printed}`);
+}
+
+export async function checkChart(place: Place): Promise<string> {
+  const helm = await ensureGoProgram({ module: 'helm.sh/helm/v3/cmd/helm', version: '3.22.0', name: 'helm' });
+  const validate = await ensurePythonProgram('kubernetes-validate==1.37.0', 'kubernetes-validate');
+  await checkRefusal(helm, place);
+  const files = await readdir(join(place.root, 'deploy/helm/capstan/ci'));
+  const counts = await Promise.all(files.map((values) => checkValues(helm, validate, values, place)));
+  return `chart: ${files.length} sets of values, ${counts.reduce((sum, count) => sum + count)} objects`;
+}
