@@ -17,12 +17,12 @@ const chunk = 250_000;
 
 const attempts = `
 insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token, lease_until,
-  cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, duration_ms, decision, started_at,
+  cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, duration_ms, started_at,
   finished_at, budget_window)
 select 'att_' || lpad(n::text, 12, '0'), case when n / 20 % 10 < 6 then $1 else 'prj_' || n / 20 % 10 end,
   'call_' || lpad(n::text, 12, '0'), 1, 'capability-' || n % 20, 'ins_bench', 'http://10.0.0.1:8100', 'settled',
   lpad(to_hex(n), 32, '0')::uuid, t.at, 'per_call', 0.002, 2000000, 1000000 + n % 1000000, 'exact', 'answered', 40,
-  '{}', t.at, t.at, (t.at at time zone 'UTC')::date
+  t.at, t.at, (t.at at time zone 'UTC')::date
 from generate_series($2::int, $3::int) n
 cross join lateral (select now() - (1 - n::float8 / $4::int) * interval '${days} days' as at) t`;
 

@@ -228,7 +228,8 @@ export const Attempt = z
     error: Failure.optional(),
     /** Of the state `cached`: nobody was called. */
     cached_from: CachedFrom.optional(),
-    decision: Decision,
+    /** Null: it is no longer kept. */
+    decision: Decision.nullable(),
   })
   .meta({ id: 'Attempt' });
 export type Attempt = z.infer<typeof Attempt>;

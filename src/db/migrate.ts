@@ -10,6 +10,7 @@ import type { Knex } from 'knex';
 import { adoptCluster } from './adopt-cluster.ts';
 import { connectDatabase, type Db } from './connect.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
+import { addParts } from './parts/keep-parts.ts';
 
 interface Migration {
   /** Begins with its number. */
@@ -78,6 +79,7 @@ export async function migrate(url: string): Promise<void> {
       await db.migrate.forceFreeMigrationsLock(config);
       await db.migrate.latest(config);
       await adoptCluster(db);
+      await addParts(db);
     });
   } finally {
     await db.destroy();

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { v7 } from 'uuid';
+import { leastId } from '../db/parts/table-parts.ts';
 
 const prefixes = {
   project: 'prj',
@@ -35,8 +36,7 @@ export function newId(kind: keyof typeof prefixes): string {
 const skewMs = 3_600_000;
 
 function idAt(kind: keyof typeof prefixes, ms: number): string {
-  const time = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
-  return `${prefixes[kind]}_${time.slice(0, 8)}-${time.slice(8)}`;
+  return leastId(prefixes[kind], new Date(ms));
 }
 
 /** Between these two are the ids of everything that was made from `since` to `until`, and a few more. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Decision, DecisionDetail } from '../../src/contracts/decision.ts';
+import type { Decision, DecisionDetail, DecisionListed } from '../../src/contracts/decision.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject, execOn, registerInstance } from '../support/direct-calls.ts';
 import type { Instance } from '../support/fleet.ts';
@@ -110,12 +110,23 @@ describe('a stored decision', () => {
     expect(detail.candidates).toEqual(routing?.candidates);
   });
 
-  test('from before what it was made from was kept cannot be made again', async () => {
+  test('without what it was made from cannot be made again', async () => {
     const routing = await called();
     const attempt_id = String(routing?.decision_id).replace('dec_', 'att_');
-    await api.db('attempt').where({ attempt_id }).update({ inputs: null });
+    await api.db('attempt_choice').where({ attempt_id }).update({ inputs: null });
     const [, detail] = await read(routing?.decision_id);
     expect([detail.inputs, detail.replay]).toEqual([{}, { chosen: null, same: false }]);
+  });
+
+  test('that is no longer kept is 404, and its call is still listed', async () => {
+    const routing = await called();
+    const attempt_id = String(routing?.decision_id).replace('dec_', 'att_');
+    await api.db('attempt_choice').where({ attempt_id }).delete();
+    const [status, problem] = await read(routing?.decision_id);
+    expect([status, problem]).toMatchObject([404, { detail: expect.stringContaining('no longer kept') }]);
+    const [, { items }] = await readJson<{ items: DecisionListed[] }>(api.call('/v1/decisions'));
+    const listed = items.find(({ decision_id }) => decision_id === routing?.decision_id);
+    expect(listed).toMatchObject({ chosen: paid.endpoint, inputs: {} });
   });
 
   test('of another project is 404', async () => {

@@ -46,12 +46,14 @@ async function restore(): Promise<void> {
   mkdirSync(copies);
   await chmod(folder, 0o777);
   await chmod(copies, 0o777);
-  const tables: string[] = await db('pg_tables').where('schemaname', 'public').pluck('tablename');
+  const tables: string[] = await db('pg_class')
+    .whereRaw("relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition")
+    .pluck('relname');
   await restored.transaction(async (trx) => {
     await trx.raw('set local session_replication_role = replica'); // no triggers, no foreign keys
     await trx.raw(`truncate ${tables.join(', ')}`);
     for (const table of tables) {
-      await db.raw(`copy ${table} to '${join(copies, table)}'`);
+      await db.raw(`copy (select * from ${table}) to '${join(copies, table)}'`);
       await trx.raw(`copy ${table} from '${join(copies, table)}'`);
     }
     for (const [table, column] of [

@@ -93,8 +93,6 @@ create table attempt (
   has_failed boolean not null default false,
   error jsonb,
   duration_ms double precision,
-  decision json not null,
-  inputs json,
   cached_from jsonb,
   saved_nano bigint,
   started_at timestamp with time zone not null default clock_timestamp(),
@@ -114,6 +112,13 @@ CREATE INDEX attempt_cached ON public.attempt USING btree (project_id, started_a
 CREATE INDEX attempt_open_by_instance ON public.attempt USING btree (instance_id, lease_until) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
 CREATE UNIQUE INDEX attempt_open_by_key ON public.attempt USING btree (key) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
 CREATE INDEX attempt_paid ON public.attempt USING btree (budget_window) WHERE (reserved_nano > 0);
+
+create table attempt_choice (
+  attempt_id text not null,
+  decision json not null,
+  inputs json,
+  constraint attempt_choice_pkey PRIMARY KEY (attempt_id)
+) partition by RANGE (attempt_id);
 
 create table audit (
   entry bigint not null generated always as identity,
@@ -255,7 +260,7 @@ create table event (
   data jsonb not null default '{}'::jsonb,
   constraint event_pkey PRIMARY KEY (run_id, xid, id),
   constraint event_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE
-);
+) partition by RANGE (run_id);
 
 create table idempotency (
   project_id text not null,
@@ -343,12 +348,12 @@ create table ledger_entry (
   certainty text not null,
   budget_window date not null,
   at timestamp with time zone not null default clock_timestamp(),
-  constraint ledger_entry_attempt_id_kind_seq_key UNIQUE (attempt_id, kind, seq),
+  constraint ledger_entry_attempt_id_kind_seq_budget_window_key UNIQUE (attempt_id, kind, seq, budget_window),
   constraint ledger_entry_certainty_check CHECK ((certainty = ANY (ARRAY['exact'::text, 'estimated'::text]))),
   constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['reserve'::text, 'settle'::text, 'release'::text, 'adjust'::text]))),
-  constraint ledger_entry_pkey PRIMARY KEY (entry_id)
-);
-CREATE INDEX ledger_entry_listed ON public.ledger_entry USING btree (project_id, budget_window DESC, entry_id DESC);
+  constraint ledger_entry_pkey PRIMARY KEY (entry_id, budget_window)
+) partition by RANGE (budget_window);
+CREATE INDEX ledger_entry_listed ON ONLY public.ledger_entry USING btree (project_id, budget_window DESC, entry_id DESC);
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE ON public.ledger_entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
 create table login_code (
@@ -947,13 +952,17 @@ begin
     end loop;
   end loop;
 
+  with chosen as (
+    insert into attempt_choice (attempt_id, decision, inputs)
+    select x.attempt_id, x.decision, x.inputs from unnest(p_claims) with ordinality x
+    where outcomes[x.ordinality] = 'claimed'
+  )
   insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
-    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, decision, inputs, started_at,
-    budget_window)
+    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, budget_window)
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
-    clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano, x.decision,
-    x.inputs, p_now, case when x.reserved_nano > 0
+    clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
+    p_now, case when x.reserved_nano > 0
       then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
 

@@ -41,8 +41,8 @@ test('the free local instance gets the work; when it dies at work the run comple
       certainty: 'exact',
     },
   ]);
-  expect(body.attempts[0]?.decision.reason).toContain('free, local and idle');
-  expect(body.attempts[1]?.decision.candidates).toEqual(
+  expect(body.attempts[0]?.decision?.reason).toContain('free, local and idle');
+  expect(body.attempts[1]?.decision?.candidates).toEqual(
     expect.arrayContaining([expect.objectContaining({ endpoint: free.endpoint })]),
   );
   await waitFor('the dead instance to be down', async () => {

@@ -68,11 +68,12 @@ async function findChangedDecisions(db: Db): Promise<string[]> {
   const changed: string[] = [];
   for (let after = ''; ; ) {
     const rows: { attempt_id: string; endpoint: string; inputs: JsonObject }[] = await db('attempt')
-      .where('attempt_id', '>', after)
-      .whereNotNull('inputs') // a row that only prevents a claim was not chosen
-      .orderBy('attempt_id')
+      .join('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
+      .where('attempt.attempt_id', '>', after)
+      .whereNotNull('inputs') // nothing was chosen for what is cached
+      .orderBy('attempt.attempt_id')
       .limit(1_000)
-      .select('attempt_id', 'endpoint', 'inputs');
+      .select('attempt.attempt_id', 'endpoint', 'inputs');
     for (const { attempt_id, endpoint, inputs } of rows) {
       const again = replayChoice(inputs);
       if (again !== endpoint) changed.push(`attempt ${attempt_id} chose ${endpoint}, made again ${again}`);

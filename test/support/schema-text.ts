@@ -37,9 +37,9 @@ const triggers = `
   from pg_trigger t where t.tgrelid = c.oid and not t.tgisinternal`;
 
 const tables = `
-  select format(E'create table %I (\\n%s%s\\n);%s%s', c.relname, (${columns}), (${constraints}), (${indexes}),
-    (${triggers})) as text
-  from pg_class c where c.relkind = 'r' and ${ownTables} order by c.relname`;
+  select format(E'create table %I (\\n%s%s\\n)%s;%s%s', c.relname, (${columns}), (${constraints}),
+    ' partition by ' || pg_get_partkeydef(c.oid), (${indexes}), (${triggers})) as text
+  from pg_class c where c.relkind in ('r', 'p') and not c.relispartition and ${ownTables} order by c.relname`;
 
 const functions = `
   select trim(trailing E'\\n' from pg_get_functiondef(p.oid)) || ';' as text from pg_proc p

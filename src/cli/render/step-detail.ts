@@ -29,7 +29,10 @@ function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): st
   ].filter((part) => part !== '');
   const { error } = attempt;
   const failure = error === undefined ? [] : [`${style.red(error.code)}: ${error.message}`];
-  const decision = renderDecision(attempt.decision, { style, width: layout.width - 2 });
+  const decision =
+    attempt.decision === null
+      ? [style.dim('why it was chosen is no longer kept')]
+      : renderDecision(attempt.decision, { style, width: layout.width - 2 });
   return [head.join('  '), ...[...failure, ...decision].map((line) => `  ${line}`)];
 }
 

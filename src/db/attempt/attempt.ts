@@ -209,7 +209,8 @@ export interface AttemptRow {
   readonly error: Failure | null;
   /** Of the state `cached`. */
   readonly cached_from: CachedFrom | null;
-  readonly decision: Decision;
+  /** Null: it is no longer kept. */
+  readonly decision: Decision | null;
 }
 
 /** @param item 0 = of a step without items */
@@ -219,5 +220,9 @@ export function listStepAttempts(
   stepId: string,
   item = 0,
 ): Promise<readonly AttemptRow[]> {
-  return db('attempt').where({ run_id: runId, step_id: stepId, item }).orderBy('started_at').select('*');
+  return db('attempt')
+    .leftJoin('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
+    .where({ run_id: runId, step_id: stepId, item })
+    .orderBy('started_at')
+    .select('attempt.*', 'decision');
 }

@@ -12,7 +12,7 @@ export interface DecisionRow {
   /** bigint as text; null while the attempt is open */
   readonly settled_nano: string | null;
   readonly decision: Decision;
-  /** Null when it was made before they were kept. */
+  /** Null: nothing was chosen. */
   readonly inputs: JsonObject | null;
 }
 
@@ -22,10 +22,11 @@ export function findDecision(
   attempt_id: string,
 ): Promise<DecisionRow | undefined> {
   return db('attempt')
-    .where({ project_id, attempt_id })
+    .join('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
+    .where({ project_id, 'attempt.attempt_id': attempt_id })
     .whereNot({ state: 'cached' })
     .first(
-      ...(['attempt_id', 'capability', 'run_id', 'step_id'] as const),
+      ...(['attempt.attempt_id', 'capability', 'run_id', 'step_id'] as const),
       ...(['started_at', 'settled_nano', 'decision', 'inputs'] as const),
     );
 }
@@ -55,19 +56,22 @@ export async function listDecisions(
   { capability, endpoint, run_id, since, until, ids, after, limit }: DecisionFilter,
 ): Promise<readonly ListedDecisionRow[]> {
   const query = db('attempt')
+    .leftJoin('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
     .where({ project_id })
     .whereNot({ state: 'cached' })
-    .orderBy('attempt_id', 'desc')
+    .orderBy('attempt.attempt_id', 'desc')
     .limit(limit);
   if (capability !== undefined) query.where({ capability });
   if (endpoint !== undefined) query.where({ endpoint });
   if (run_id !== undefined) query.where({ run_id });
   if (since !== undefined) query.where('started_at', '>=', since);
   if (until !== undefined) query.where('started_at', '<', until);
-  if (ids !== undefined) query.where('attempt_id', '>=', ids[0]).where('attempt_id', '<', ids[1]);
-  if (after !== undefined) query.where('attempt_id', '<', after);
+  if (ids !== undefined)
+    query.where('attempt.attempt_id', '>=', ids[0]).where('attempt.attempt_id', '<', ids[1]);
+  if (after !== undefined) query.where('attempt.attempt_id', '<', after);
   return query.select(
-    ...(['attempt_id', 'run_id', 'step_id', 'started_at', 'settled_nano', 'inputs', 'duration_ms'] as const),
-    db.raw("decision ->> 'chosen' as chosen"),
+    ...(['attempt.attempt_id', 'run_id', 'step_id', 'started_at', 'settled_nano'] as const),
+    ...(['inputs', 'duration_ms'] as const),
+    db.raw("nullif(endpoint, '') as chosen"),
   );
 }

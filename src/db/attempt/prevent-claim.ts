@@ -8,10 +8,10 @@ import type { Claim } from './attempt.ts';
 export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
-       lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, duration_ms, decision,
-       error, finished_at)
+       lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, duration_ms, error,
+       finished_at)
      values (:attempt_id, :project_id, :attempt_id, 1, :capability, :instance_id, :endpoint, 'released', :token,
-       clock_timestamp(), :cost_type, :rate_usd, 0, 0, 'exact', 'not_sent', 0, :decision,
+       clock_timestamp(), :cost_type, :rate_usd, 0, 0, 'exact', 'not_sent', 0,
        '{"code": "unavailable", "message": "the claim was not answered"}', clock_timestamp())
      on conflict (attempt_id) do nothing`,
     {
@@ -23,7 +23,6 @@ export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
       token: claim.token,
       cost_type: claim.cost_type,
       rate_usd: claim.rate_usd,
-      decision: JSON.stringify(claim.decision),
     },
   );
   return rowCount === 1;

@@ -41,11 +41,13 @@ const end = `with asked as materialized (
  ), made as (
    insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id, endpoint,
      state, token, lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, cached_from, saved_nano,
-     duration_ms, decision, started_at, finished_at)
+     duration_ms, started_at, finished_at)
    select $6, $7, $8, 1 + (select count(*) from attempt where key = $8), run_id, step_id, item, $9, $10, $11,
-     'cached', gen_random_uuid(), now, 'free', 0, 0, 0, 'exact', $12, $13, $14, $15, now, now
+     'cached', gen_random_uuid(), now, 'free', 0, 0, 0, 'exact', $12, $13, $14, now, now
    from ended, asked
-   returning run_id, step_id, item, number
+   returning attempt_id, run_id, step_id, item, number
+ ), chosen as (
+   insert into attempt_choice (attempt_id, decision) select attempt_id, $15 from made
  ), logged as (
    insert into event (run_id, type, step_id, item, attempt, data)
    select run_id, 'step.' || told.what, step_id, nullif(item, 0), case told.what when 'started' then null else number end,

@@ -91,13 +91,17 @@ begin
     end loop;
   end loop;
 
+  with chosen as (
+    insert into attempt_choice (attempt_id, decision, inputs)
+    select x.attempt_id, x.decision, x.inputs from unnest(p_claims) with ordinality x
+    where outcomes[x.ordinality] = 'claimed'
+  )
   insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
-    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, decision, inputs, started_at,
-    budget_window)
+    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, budget_window)
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
-    clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano, x.decision,
-    x.inputs, p_now, case when x.reserved_nano > 0
+    clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
+    p_now, case when x.reserved_nano > 0
       then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
 

@@ -31,6 +31,7 @@ import { withRunsBelow } from '../functions/with-runs-below.sql.ts';
 import { adviceAnswerTable } from '../schema/advice-answer.sql.ts';
 import { apiKeyTable } from '../schema/api-key.sql.ts';
 import { attemptTable } from '../schema/attempt.sql.ts';
+import { attemptChoiceTable } from '../schema/attempt-choice.sql.ts';
 import { auditTable } from '../schema/audit.sql.ts';
 import { budgetTable } from '../schema/budget.sql.ts';
 import { cachedResultTable } from '../schema/cached-result.sql.ts';
@@ -82,6 +83,7 @@ const tables = [
   escalationTable,
   stepRevisionTable,
   attemptTable,
+  attemptChoiceTable,
   cachedResultTable,
   eventTable,
   ledgerEntryTable,

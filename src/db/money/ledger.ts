@@ -33,7 +33,7 @@ function toDay(date: string): string {
 
 /** A run's entries are few and are all read, through its attempts; `offset 0` keeps them from being looked for. */
 const ofRun = `(
-  select e.* from attempt o join ledger_entry e using (attempt_id) where o.run_id = :run_id offset 0
+  select e.* from attempt o join ledger_entry e using (attempt_id, budget_window) where o.run_id = :run_id offset 0
 )`;
 
 /** @param filter since and until: days, both included */

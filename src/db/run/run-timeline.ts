@@ -55,9 +55,10 @@ export async function listTimeline(
      left join escalation e on p.is_model and e.escalation_id = split_part(p.key, '.', 1)
      left join step_revision r on not p.is_model and r.run_id = p.run_id and r.step_id = p.step_id
        and r.item = coalesce(p.item, 0) and r.revision = substring(p.key from '[0-9]+$')::int
+     left join attempt_choice o on o.attempt_id = p.attempt_id
      left join lateral (
        select (c ->> 'wait_ms')::float8 as expected_ms, (c ->> 'cost_usd')::float8 as expected_usd
-       from json_array_elements(p.decision -> 'candidates') c where c ->> 'verdict' = 'chosen' limit 1
+       from json_array_elements(o.decision -> 'candidates') c where c ->> 'verdict' = 'chosen' limit 1
      ) x on true
      order by p.started_at, p.attempt_id`,
     { runId, after, limit },

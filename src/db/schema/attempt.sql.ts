@@ -1,6 +1,6 @@
 /**
- * One delivery to one instance, with its lease, price, reservation and decision. Attempts outlive the instances that
- * they were made on. Decisions are read as a whole and never searched, so they are kept as text.
+ * One delivery to one instance, with its lease, price and reservation; why it was chosen is in attempt_choice. Attempts
+ * outlive the instances that they were made on.
  */
 export const attemptTable = `
 create table attempt (
@@ -28,8 +28,6 @@ create table attempt (
   has_failed boolean not null default false, -- later attempts of the key go to other instances first
   error jsonb,
   duration_ms double precision,
-  decision json not null,
-  inputs json, -- what the choice was made from, to make it again
   cached_from jsonb, -- of the state cached: the call whose result was taken
   saved_nano bigint, -- what that one had cost
   started_at timestamptz not null default clock_timestamp(),

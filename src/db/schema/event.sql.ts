@@ -1,6 +1,7 @@
 /**
  * The log of a run, in an order that never changes behind a reader: readers take what lies below the oldest open
  * transaction. A restored log is brought below all transactions: db/adopt-cluster.ts.
+ * It lies in parts by week (db/parts/table-parts.ts).
  */
 export const eventTable = `
 create table event (
@@ -14,5 +15,6 @@ create table event (
   attempt int,
   data jsonb not null default '{}',
   primary key (run_id, xid, id)
-);
+) partition by range (run_id);
+create table event_default partition of event default;
 `;

@@ -9,6 +9,7 @@ import { purgeAdviceAnswers } from '../../db/escalation/advice-answer.ts';
 import { cancelOrphanedEscalations } from '../../db/escalation/escalation.ts';
 import { purgeAnswers } from '../../db/idempotency/idempotency.ts';
 import { purgeInstances } from '../../db/instance/instance-purge.ts';
+import { addParts } from '../../db/parts/keep-parts.ts';
 import { cancelOrphanedReviews } from '../../db/review/review-delivery.ts';
 import { purgeDeliveries } from '../../db/webhook/webhook-delivery.ts';
 import type { EscalationDelivery } from '../escalation/ladder/deliver-escalation.ts';
@@ -98,6 +99,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'old results', everyMs: purgeMs, isRoutine: true, work: () => purgeResults(db) },
     { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
+    { name: 'parts of tables', everyMs: 60 * minuteMs, isRoutine: true, work: () => addParts(db) },
   ];
 }
 

@@ -66,7 +66,8 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
 
     get: async (projectId, decisionId) => {
       const row = await findDecision(db, projectId, attemptIdOf(decisionId));
-      if (row === undefined) throw new AppError('not_found', `there is no decision ${decisionId}`);
+      if (row === undefined)
+        throw new AppError('not_found', `there is no decision ${decisionId}, or it is no longer kept`);
       return toDetail(row);
     },
 

@@ -192,7 +192,10 @@ export function toAttempt(row: AttemptRow): Attempt {
     certainty: row.certainty,
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.cached_from === null ? {} : { cached_from: row.cached_from }),
-    decision: { ...row.decision, settled_usd: row.settled_nano === null ? null : cost_usd },
+    decision:
+      row.decision === null
+        ? null
+        : { ...row.decision, settled_usd: row.settled_nano === null ? null : cost_usd },
   };
 }
 

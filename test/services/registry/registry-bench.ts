@@ -81,8 +81,8 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
       const { instance_id, name } = await read(endpoint);
       await db.raw(
         `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
-           lease_until, cost_type, rate_usd, reserved_nano, decision)
-         values (?, ?, ?, 1, ?, ?, ?, 'dispatched', ?, now() + interval '1 minute', 'free', 0, 0, '{}')`,
+           lease_until, cost_type, rate_usd, reserved_nano)
+         values (?, ?, ?, 1, ?, ?, ?, 'dispatched', ?, now() + interval '1 minute', 'free', 0, 0)`,
         [id, project, id, name, instance_id, endpoint, id],
       );
       return id;

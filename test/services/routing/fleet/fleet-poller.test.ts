@@ -35,9 +35,9 @@ async function insertInstance(name: string, columns: Record<string, unknown> = {
 function insertAttempt(instance_id: string, lease: string): Promise<unknown> {
   return db.raw(
     `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
-       lease_until, cost_type, rate_usd, reserved_nano, decision)
+       lease_until, cost_type, rate_usd, reserved_nano)
      select gen_random_uuid(), ?, gen_random_uuid(), 1, name, instance_id, endpoint, 'dispatched', gen_random_uuid(),
-       now() + ?::interval, 'free', 0, 0, '{}' from instance where instance_id = ?`,
+       now() + ?::interval, 'free', 0, 0 from instance where instance_id = ?`,
     [project, lease, instance_id],
   );
 }

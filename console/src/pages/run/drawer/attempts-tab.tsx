@@ -61,7 +61,7 @@ function AttemptLine({
         {formatExact(attempt.started_at)} · {formatUsd(attempt.cost_usd)}
         {attempt.certainty === 'estimated' ? ' (estimated)' : ''}
       </p>
-      <p className="mt-1 text-xs text-muted">{attempt.decision.reason}</p>
+      <p className="mt-1 text-xs text-muted">{attempt.decision?.reason}</p>
       {attempt.error === undefined ? null : (
         <p className="mt-1 break-words text-failed">
           <code className="font-mono text-xs">{attempt.error.code}</code> {attempt.error.message}

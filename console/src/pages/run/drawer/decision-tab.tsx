@@ -29,7 +29,13 @@ export function DecisionTab({ step }: StepTabProps): ReactElement {
           ))}
         </select>
       )}
-      <DecisionView key={attempt.attempt_id} decision={attempt.decision} />
+      {attempt.decision === null ? (
+        <EmptyState title="No longer kept">
+          Why instances were chosen is kept for a shorter time than runs.
+        </EmptyState>
+      ) : (
+        <DecisionView key={attempt.attempt_id} decision={attempt.decision} />
+      )}
     </>
   );
 }

@@ -27,7 +27,9 @@ export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
           {step.attempts.map(({ attempt_id, decision, cost_usd, certainty }, index) => (
             <tr key={attempt_id}>
               <td>#{index + 1}</td>
-              <td className="figure text-right!">{formatAmount(decision.reserved_usd)}</td>
+              <td className="figure text-right!">
+                {decision === null ? '–' : formatAmount(decision.reserved_usd)}
+              </td>
               <td className="figure text-right!">{certainty === null ? '–' : formatAmount(cost_usd)}</td>
               <td className="text-muted">{certainty ?? 'still held'}</td>
             </tr>

@@ -1,0 +1,64 @@
+/** Makes the parts of parted tables before anything falls into them, and drops those that have had their time. */
+
+import type { Db } from '../connect.ts';
+import { type PartedTable, partedTables, partNamed, partsBetween, type TablePart } from './table-parts.ts';
+
+/** What happens when nothing has made parts for as long as this is kept in the default part, and stays there. */
+const aheadMs = 35 * 86_400_000;
+
+const lockKey = 7_236_150_445;
+
+/** Waits behind others for a moment only, because what comes next waits behind it. */
+function withLocks<Result>(db: Db, work: (trx: Db) => Promise<Result>): Promise<Result> {
+  return db.transaction(async (trx) => {
+    await trx.raw("set local lock_timeout = '3s'");
+    await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
+    return work(trx);
+  });
+}
+
+/** Oldest first, without the default one. */
+export async function listParts(db: Db, table: PartedTable): Promise<readonly TablePart[]> {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = ?::regclass order by c.relname`,
+    [table],
+  );
+  return rows.map(({ name }) => partNamed(table, name)).filter((part) => part !== null);
+}
+
+async function hasRows(trx: Db, table: string, { column, from, to }: TablePart): Promise<boolean> {
+  const row: unknown = await trx(table).where(column, '>=', from).where(column, '<', to).first(trx.raw('1'));
+  return row !== undefined;
+}
+
+/** Rows that came before their part stay in the default one, and the part is not made. */
+async function addPart(trx: Db, table: PartedTable, part: TablePart): Promise<number> {
+  if (await hasRows(trx, `${table}_default`, part)) return 0;
+  const { name, from, to } = part;
+  await trx.raw('create table ?? (like ?? including defaults including constraints)', [name, table]);
+  await trx.raw(`alter table ?? attach partition ?? for values from ('${from}') to ('${to}')`, [table, name]);
+  return 1;
+}
+
+/** @returns how many were made */
+export async function addParts(db: Db, now = new Date()): Promise<number> {
+  let added = 0;
+  for (const table of partedTables) {
+    const wanted = partsBetween(table, now, new Date(now.getTime() + aheadMs));
+    const findMissing = async (trx: Db) => {
+      const known = new Set((await listParts(trx, table)).map(({ name }) => name));
+      return wanted.filter(({ name }) => !known.has(name));
+    };
+    if ((await findMissing(db)).length === 0) continue;
+    await withLocks(db, async (trx) => {
+      for (const part of await findMissing(trx)) added += await addPart(trx, table, part);
+    });
+  }
+  return added;
+}
+
+/** Drops a part with all that is in it. */
+export async function dropPart(db: Db, { name }: TablePart): Promise<void> {
+  await withLocks(db, (trx) => trx.raw('drop table if exists ??', [name]));
+}
