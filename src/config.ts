@@ -55,7 +55,18 @@ export const ConfigSchema = z
     HOST: z.string().default('127.0.0.1').meta({ description: 'Address the API listens on.' }),
     PORT: integer(7400, 0, 65_535).meta({ description: 'Port the API listens on; 0 picks a free one.' }),
     PUBLIC_URL: z.string().optional().meta({ description: 'Base URL of the API as clients see it.' }),
-    MEDIA_URL: z.string().default('file://.capstan/media').meta({ description: 'Media store: file://DIR.' }),
+    MEDIA_URL: z.string().default('file://.capstan/media').meta({
+      description:
+        'Media store: file://DIR, or s3://BUCKET/PREFIX?region=…&endpoint=…&path_style=true with keys where AWS’ SDK looks for them (AWS_ACCESS_KEY_ID, profiles, roles).',
+    }),
+    MEDIA_REDIRECT: z.enum(['true', 'false']).default('false').meta({
+      description:
+        'true: clients read and write the bytes of an s3:// store themselves, by URLs that are signed for one file and some hours; they must reach its endpoint.',
+    }),
+    MEDIA_BYTES_PER_PROJECT: integer(0, 0, Number.MAX_SAFE_INTEGER).meta({
+      description:
+        'Bytes that the files of a project may have together, announced uploads included; 0 sets no limit. A file that an instance has written past the API counts when it is first looked at.',
+    }),
     TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
     TEMPORAL_UI_URL: z
       .url()

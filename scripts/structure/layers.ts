@@ -26,6 +26,9 @@ export const layers: Readonly<Record<string, Layer>> = {
   clients: {
     imports: ['contracts', 'core', 'errors', 'unsupported'],
     packages: [
+      '@aws-sdk/client-s3',
+      '@aws-sdk/lib-storage',
+      '@aws-sdk/s3-request-presigner',
       '@temporalio/client',
       '@temporalio/common',
       '@temporalio/envconfig',

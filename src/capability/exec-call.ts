@@ -4,7 +4,7 @@ import { isCallFailure } from './call-failure.ts';
 import type { CallQueue } from './call-queue.ts';
 import type { Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
-import type { MediaTransfer } from './media/media-transfer.ts';
+import type { MediaTransfer } from './media/transfer.ts';
 
 export interface ExecReply {
   readonly status: number;

@@ -17,7 +17,8 @@ export const SettingsSchema = z
     }),
     ADVERTISE_URL: HttpUrl.optional().meta({ description: 'Base address that the router is given.' }),
     MEDIA_URL: z.string().default('file://.capstan/media').meta({
-      description: 'Media store: file://DIR, or the base address of a Capstan API.',
+      description:
+        'Media store: the base address of a Capstan API, file://DIR, or s3://BUCKET/PREFIX?region=… where the network is trusted.',
     }),
   })
   .refine((settings) => settings.ROUTER_URL === undefined || settings.ROUTER_TOKEN !== undefined, {

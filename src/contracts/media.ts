@@ -53,6 +53,36 @@ export const MediaObject = z
   .meta({ id: 'MediaObject' });
 export type MediaObject = z.infer<typeof MediaObject>;
 
+export const UploadRequest = z
+  .strictObject({
+    size: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER),
+    sha256: z.string().regex(/^[0-9a-f]{64}$/, { error: 'a SHA-256 is 64 small hex digits' }),
+    content_type: z
+      .string()
+      .regex(/^[!-~][ -~]{0,254}$/)
+      .default('application/octet-stream'),
+  })
+  .meta({ id: 'UploadRequest' });
+export type UploadRequest = z.infer<typeof UploadRequest>;
+
+const SendHeaders = z
+  .record(z.string(), z.string())
+  .meta({ description: 'To be sent as they are, and no key with them.' });
+const SendUrl = z.string().meta({ description: 'For PUT; without a host it is one of this API.' });
+
+const WholeUpload = z.strictObject({ url: SendUrl, headers: SendHeaders, expires_at: Instant });
+const PartedUpload = z.strictObject({
+  parts: z.array(z.strictObject({ url: SendUrl, headers: SendHeaders })).meta({
+    description: 'One after the other they are the file; the length of each is in its headers.',
+  }),
+  complete_url: z.string().meta({ description: 'To POST to when all parts were taken.' }),
+  expires_at: Instant,
+});
+
+/** What an announced upload is answered: the requests that make it. */
+export const UploadTicket = z.union([WholeUpload, PartedUpload]).meta({ id: 'UploadTicket' });
+export type UploadTicket = z.infer<typeof UploadTicket>;
+
 export const JobRequest = z.strictObject({ job: JsonObject }).meta({ id: 'JobRequest' });
 export const JobCreated = z.strictObject({ job_id: z.string() }).meta({ id: 'JobCreated' });
 

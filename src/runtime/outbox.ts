@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { createMediaStore } from '../clients/media/create-media-store.ts';
 import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { Db } from '../db/connect.ts';
@@ -7,6 +6,7 @@ import { createEscalationDelivery } from '../services/escalation/ladder/deliver-
 import { createRestartForgottenLadders } from '../services/escalation/ladder/restart-forgotten-ladders.ts';
 import { createDuties, createPromptDuties } from '../services/maintenance/duties.ts';
 import { createMaintenance } from '../services/maintenance/maintenance.ts';
+import type { MediaLibrary } from '../services/media/media-library.ts';
 import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
 import type { RegistryService } from '../services/registry/registry-service.ts';
 import { createReviewDelivery } from '../services/reviews/deliver-review.ts';
@@ -65,6 +65,7 @@ export function createOutbox(config: Config, tools: OutboxTools) {
 }
 
 interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> {
+  readonly media: Pick<MediaLibrary, 'sweep'>;
   readonly registry: RegistryService;
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
@@ -72,7 +73,7 @@ interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> 
 
 /** What repairs rows and repeats deliveries, by the clock. */
 export function createKeeping(config: Config, tools: KeepingTools) {
-  const { db, workflows, logger, registry, outbox, webhookSender } = tools;
+  const { db, workflows, logger, media, registry, outbox, webhookSender } = tools;
   const work = {
     db,
     delivery: outbox.runs,
@@ -92,7 +93,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, logger }),
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),
-    media: createMediaStore(config.MEDIA_URL),
+    media,
   };
   return createMaintenance({
     db,

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { createMediaStore } from '../clients/media/create-media-store.ts';
 import { createWebhookSender, type WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import { createAccessService } from '../services/access/access-service.ts';
@@ -29,6 +28,7 @@ import { createStreamService } from '../services/stream/stream-service.ts';
 import { createWebLinks } from '../services/web-links.ts';
 import { createWebhookService } from '../services/webhooks/webhook-service.ts';
 import { createFoundation, createIntake, type Foundation } from './foundation.ts';
+import { createMedia, type MediaParts } from './media.ts';
 import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
 import { createRouter, type Router } from './router.ts';
 import { createTemporal, type Temporal } from './temporal.ts';
@@ -39,6 +39,7 @@ interface Base {
   readonly foundation: Foundation;
   readonly router: Router;
   readonly temporal: Temporal;
+  readonly media: MediaParts;
   readonly outbox: Outbox;
   /** The API's address, known once it listens. */
   readonly webhookSender: WebhookSender;
@@ -51,10 +52,19 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
 }
 
 /** Runs, and what becomes one: definitions, plans, schedules. */
-function createRunServices({ config, logger, foundation, router, temporal, outbox, consoleUrl }: Base) {
+function createRunServices({
+  config,
+  logger,
+  foundation,
+  router,
+  temporal,
+  outbox,
+  consoleUrl,
+  ...base
+}: Base) {
+  const { library: media, direct: directMedia } = base.media;
   const { db, contexts, results, vetter } = foundation;
   const { fleet, validator } = router;
-  const media = createMediaStore(config.MEDIA_URL);
   const events = createEventFeed({ db, logger });
   const readRunFrames = createRunFrames(db);
   const stream = createStreamFeed({ db, readRunFrames, logger });
@@ -79,6 +89,7 @@ function createRunServices({ config, logger, foundation, router, temporal, outbo
       aliases: createAliasService(db),
       jobs: createJobService({ db, media, ownMedia: foundation.ownMedia }),
       media,
+      directMedia,
       runs,
       streams: createStreamService({ db, feed: stream, readRunFrames }),
       schedules: createScheduleService({ ...intake, schedules, delivery: outbox.schedules }),
@@ -152,8 +163,10 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   const consoleUrl = (): string => config.CONSOLE_URL ?? `${publicUrl()}/ui/`;
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(foundation.guard);
-  const keeping = createKeeping(config, { ...temporal, db, logger, registry, outbox, webhookSender });
-  const base = { config, logger, foundation, router, temporal, outbox, webhookSender, publicUrl, consoleUrl };
+  const media = await createMedia(config, db);
+  const tools = { db, logger, registry, outbox, webhookSender };
+  const keeping = createKeeping(config, { ...temporal, ...tools, media: media.library });
+  const base = { config, foundation, router, temporal, media, ...tools, publicUrl, consoleUrl };
   const runs = createRunServices(base);
   const calls = createCallServices(base);
   await router.start();

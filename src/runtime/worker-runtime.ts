@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { createMediaStore } from '../clients/media/create-media-store.ts';
 import type { Config } from '../config.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
@@ -19,6 +18,7 @@ import { createGoingCalls } from '../services/steps/going-calls.ts';
 import { createRecordProgress } from '../services/steps/record-progress.ts';
 import { createSubmitSubRun } from '../services/steps/submit-sub-run.ts';
 import { createFoundation, createIntake } from './foundation.ts';
+import { createMedia } from './media.ts';
 import { createRouter } from './router.ts';
 
 /** The services behind the activities. */
@@ -28,7 +28,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger) {
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
   const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
-  const media = createMediaStore(config.MEDIA_URL);
+  const { library: media } = await createMedia(config, db);
   const { throughCache, close } = createCachedCalls({ ...foundation, ...router, media, logger });
   const steps = { db, contexts, results, callCapability, throughCache };
   const executeRevision = createExecuteRevision(steps);

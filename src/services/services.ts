@@ -1,5 +1,4 @@
 /** What the API works with: every use case, wired once by the composition root. */
-import type { MediaStore } from '../clients/media/media-store.ts';
 import type { AccessService } from './access/access-service.ts';
 import type { AuditService } from './access/audit-service.ts';
 import type { CacheService } from './cache/cache-service.ts';
@@ -8,6 +7,8 @@ import type { EscalationService } from './escalation/escalation-service.ts';
 import type { InputChecks } from './escalation/levels/check-input.ts';
 import type { HealthService } from './health/health-service.ts';
 import type { JobService } from './jobs/job-service.ts';
+import type { DirectMedia } from './media/direct-media.ts';
+import type { MediaLibrary } from './media/media-library.ts';
 import type { MoneyService } from './money/money-service.ts';
 import type { AliasService } from './pipelines/alias-service.ts';
 import type { PipelineService } from './pipelines/pipeline-service.ts';
@@ -34,7 +35,8 @@ export interface Services {
   readonly aliases: AliasService;
   readonly plans: PlanService;
   readonly jobs: JobService;
-  readonly media: MediaStore;
+  readonly media: MediaLibrary;
+  readonly directMedia: DirectMedia;
   readonly runs: RunService;
   readonly cache: CacheService;
   readonly streams: StreamService;

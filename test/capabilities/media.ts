@@ -16,7 +16,7 @@ const never = new AbortController().signal;
 export async function startSample(capability: Capability) {
   const folder = await mkdtemp(join(tmpdir(), 'capstan sample-'));
   const tools = await locateMediaTools(folder);
-  const transfer = createMediaTransfer(`file://${join(folder, 'store')}`, undefined);
+  const transfer = await createMediaTransfer(`file://${join(folder, 'store')}`, undefined);
   const instance = await serve(capability, { MEDIA_URL: `file://${join(folder, 'store')}` });
   let files = 0;
   const localPath = (reference: string): string => {
@@ -29,7 +29,8 @@ export async function startSample(capability: Capability) {
     make: async (reference: string, args: string): Promise<void> => {
       const path = localPath(reference);
       await runFfmpeg(tools, [...args.split(' '), path], never);
-      await transfer.upload(path, readReference(reference), 'application/octet-stream', never);
+      const file = { path, contentType: 'application/octet-stream' };
+      await transfer.upload(file, readReference(reference), never);
     },
     /** A local copy of an object. */
     fetch: async (reference: string): Promise<string> => {

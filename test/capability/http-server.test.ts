@@ -220,7 +220,7 @@ describe('a call', () => {
       return { text };
     });
     const options = { contentType: 'text/plain', limitBytes: 100 };
-    const media = createMediaStore(`file://${store}`);
+    const media = await createMediaStore(`file://${store}`);
     await media.put({ job_id: 'job_1', file: 'in.txt' }, Readable.from([Buffer.from('words')]), options);
     const instance = await start(copier, { MEDIA_URL: `file://${store}` });
     expect((await exec(instance, { text: 'a' })).status).toBe(200);

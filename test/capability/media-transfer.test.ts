@@ -33,13 +33,13 @@ async function startMediaApi() {
 it('moves files through a Capstan API with the key of the router', async () => {
   const api = await startMediaApi();
   const folder = await aFolder();
-  const transfer = createMediaTransfer(api.url, 'key');
+  const transfer = await createMediaTransfer(api.url, 'key');
   const { signal } = new AbortController();
   const path = { job_id: 'job_1', file: 'parts/a.bin' };
   const bytes = Buffer.alloc(300_000, 'capstan');
   await writeFile(join(folder, 'in'), bytes);
 
-  await transfer.upload(join(folder, 'in'), path, 'video/mp4', signal);
+  await transfer.upload({ path: join(folder, 'in'), contentType: 'video/mp4' }, path, signal);
   expect(api.objects.get('/v1/media/job_1/parts/a.bin')).toEqual({ bytes, type: 'video/mp4' });
   await transfer.download(path, join(folder, 'out'), signal);
   expect((await readFile(join(folder, 'out'))).equals(bytes)).toBe(true);
@@ -49,6 +49,6 @@ it('moves files through a Capstan API with the key of the router', async () => {
   api.close();
 });
 
-it('refuses other schemes', () => {
-  expect(() => createMediaTransfer('ftp://host', 'key')).toThrow(/file:\/\/DIR/);
+it('refuses other schemes', async () => {
+  await expect(createMediaTransfer('ftp://host', 'key')).rejects.toThrow(/file:\/\/DIR/);
 });

@@ -367,6 +367,31 @@ create table login_code (
 CREATE INDEX login_code_by_key ON public.login_code USING btree (key_id);
 CREATE INDEX login_code_created_at ON public.login_code USING btree (created_at);
 
+create table media_object (
+  project_id text not null,
+  job_id text not null,
+  file text not null,
+  size bigint not null,
+  sha256 bytea not null,
+  etag text,
+  content_type text not null,
+  state text not null,
+  token bytea,
+  upload_id text,
+  created_at timestamp with time zone not null default now(),
+  constraint media_object_check CHECK (((state = 'stored'::text) = (etag IS NOT NULL))),
+  constraint media_object_check1 CHECK (((state = 'announced'::text) = (token IS NOT NULL))),
+  constraint media_object_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),
+  constraint media_object_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint media_object_size_check CHECK ((size >= 0)),
+  constraint media_object_state_check CHECK ((state = ANY (ARRAY['announced'::text, 'stored'::text]))),
+  constraint media_object_token_key UNIQUE (token)
+);
+CREATE INDEX media_object_announced ON public.media_object USING btree (created_at) WHERE (state = 'announced'::text);
+CREATE INDEX media_object_by_job ON public.media_object USING btree (job_id);
+CREATE INDEX media_object_by_project ON public.media_object USING btree (project_id) INCLUDE (size);
+CREATE UNIQUE INDEX media_object_stored ON public.media_object USING btree (job_id, file) WHERE (state = 'stored'::text);
+
 create table pipeline_alias (
   project_id text not null,
   pipeline text not null,

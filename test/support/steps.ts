@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
-import { createMediaStore } from '../../src/clients/media/create-media-store.ts';
-import type { MediaStore } from '../../src/clients/media/media-store.ts';
+import { createFileMediaStore } from '../../src/clients/media/file-store.ts';
 import { ConfigSchema } from '../../src/config.ts';
 import { Registration } from '../../src/contracts/capability.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
@@ -17,6 +16,7 @@ import { CancelSource } from '../../src/core/cancellation.ts';
 import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
+import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
 import { createCloseRun } from '../../src/services/runs/close-run.ts';
@@ -66,7 +66,7 @@ export interface StepWorld {
   /** States of the instances of a capability, as the router knows them. */
   readonly statesOf: (capability: string) => string[];
   readonly projectId: () => string;
-  readonly media: () => MediaStore;
+  readonly media: () => MediaLibrary;
   /** The run's log: `step.waiting a[2]`. */
   readonly eventsOf: (run: Pick<StoredRun, 'run_id'>) => Promise<string[]>;
 }
@@ -83,13 +83,13 @@ export function useSteps(): StepWorld {
   let router: Awaited<ReturnType<typeof createRouterRuntime>>;
   let project = '';
   let folder = '';
-  let media: MediaStore;
+  let media: MediaLibrary;
   beforeAll(async () => {
     const config = ConfigSchema.parse({ DATABASE_URL: url, LOG_LEVEL: 'silent' });
     router = await createRouterRuntime(config, pino({ level: 'silent' }));
     project = (await aProject(db)).project_id;
     folder = await mkdtemp(join(tmpdir(), 'capstan-steps-'));
-    media = createMediaStore(`file://${folder}`);
+    media = createMediaLibrary({ db, store: createFileMediaStore(folder), bytesPerProject: 0 });
   });
   afterAll(async () => {
     for (const instance of instances) await instance.stop();

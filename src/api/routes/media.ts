@@ -2,39 +2,29 @@
  * Files of jobs, streamed both ways. The address is read as it was sent: a media path has no character that needs
  * percent-encoding, so an encoded one is no media path. Answers are sandboxed, because their type is the uploader's.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { formatMediaReference, MediaObject, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
+import { formatMediaReference, MediaObject } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Caller } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
 import { byteStream } from '../body-kind.ts';
 import { type ByteRange, readRange } from '../byte-range.ts';
 import type { ApiConfig } from '../limits.ts';
-import { type AnswerHeaders, type Route, route } from '../route.ts';
+import { createFileFinder, type FileFinder, mediaPrefix, type OpenFile, showMedia } from '../media-finder.ts';
+import { type Route, route } from '../route.ts';
 import { MediaFilePath } from './parameters.ts';
 
-type OpenFile = NonNullable<Awaited<ReturnType<Services['media']['open']>>>;
 type StoredFile = OpenFile['object'];
 
-const prefix = '/v1/media/';
-const path = `${prefix}{job_id}/{+file}`;
+const path = `${mediaPrefix}{job_id}/{+file}`;
 
 const anyContent = { content: '*/*' } as const;
-
-function readPath(sentPath: string): MediaPath {
-  const found = parseMediaPath(sentPath.slice(prefix.length));
-  if (found !== null) return found;
-  throw new AppError(
-    'request_invalid',
-    'a media path is <job_id>/ and one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
-  );
-}
 
 function etagOf({ sha256 }: StoredFile): string {
   return `"${sha256}"`;
 }
 
-function headersOf(file: StoredFile): AnswerHeaders {
+function headersOf(file: StoredFile) {
   return {
     'Content-Type': file.content_type,
     'Content-Security-Policy': "sandbox; default-src 'none'",
@@ -56,43 +46,30 @@ function isKnownToClient(file: StoredFile, ifNoneMatch: string | undefined): boo
   return ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(file)) === true;
 }
 
+const NewFileHeaders = z.object({
+  'if-none-match': z
+    .literal('*', { error: 'the only condition of a file that is stored is If-None-Match: *' })
+    .optional()
+    .meta({ description: 'Stores it only where there is none.' }),
+});
+
 interface MediaAccess {
   readonly files: FileFinder;
   readonly media: Services['media'];
+  readonly directMedia: Services['directMedia'];
 }
 
-export function mediaRoutes(services: Pick<Services, 'jobs' | 'media'>, config: ApiConfig): Route[] {
-  const access: MediaAccess = { files: createFileFinder(services), media: services.media };
+export function mediaRoutes(
+  { jobs, media, directMedia }: Pick<Services, 'jobs' | 'media' | 'directMedia'>,
+  config: ApiConfig,
+): Route[] {
+  const access: MediaAccess = { files: createFileFinder({ jobs, media }), media, directMedia };
   return [
     storeFile(access, config.MEDIA_LIMIT_BYTES),
     showFile(access),
     readFile(access),
     deleteFile(access),
   ];
-}
-
-interface FileFinder {
-  /** @throws AppError `not_found` when the project has no such job */
-  readonly locate: (caller: Caller, sentPath: string) => Promise<MediaPath>;
-  /** To be closed, or read. @throws AppError `not_found` when the job has no such file either */
-  readonly open: (caller: Caller, sentPath: string) => Promise<OpenFile>;
-}
-
-function createFileFinder({ jobs, media }: Pick<Services, 'jobs' | 'media'>): FileFinder {
-  const locate: FileFinder['locate'] = async ({ project_id }, sentPath) => {
-    const target = readPath(sentPath);
-    if (await jobs.exists(project_id, target.job_id)) return target;
-    throw new AppError('not_found', `no job ${target.job_id}`);
-  };
-  return {
-    locate,
-    open: async (caller, sentPath) => {
-      const target = await locate(caller, sentPath);
-      const file = await media.open(target);
-      if (file !== null) return file;
-      throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
-    },
-  };
 }
 
 function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
@@ -104,24 +81,22 @@ function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
     auth: 'key',
     scope: 'media:write',
     params: MediaFilePath,
+    headers: NewFileHeaders,
     body: byteStream,
     responses: { 200: MediaObject, 201: MediaObject },
-    errors: ['body_too_large', 'state_conflict'],
-    handle: async ({ caller, path: sentPath, body, requestHeaders }) => {
+    errors: ['body_too_large', 'media_quota', 'state_conflict', 'already_there'],
+    handle: async ({ caller, path: sentPath, headers, body, requestHeaders }) => {
       const target = await files.locate(caller, sentPath);
       if (Number(requestHeaders['content-length'] ?? 0) > limitBytes)
         throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
       const isNew = !(await media.exists(target));
-      const file = await media.put(target, body.stream, { contentType: body.contentType, limitBytes });
+      const ifAbsent = headers['if-none-match'] !== undefined;
+      const options = { contentType: body.contentType, limitBytes, ifAbsent };
+      const file = await media.put(target, body.stream, options);
       return {
-        status: isNew ? 201 : 200,
+        status: isNew || ifAbsent ? 201 : 200,
         headers: { ETag: etagOf(file) },
-        body: {
-          reference: formatMediaReference(target),
-          size: file.size,
-          content_type: file.content_type,
-          sha256: file.sha256,
-        },
+        body: showMedia(formatMediaReference(target), file),
       };
     },
   });
@@ -138,7 +113,7 @@ function showFile({ files }: MediaAccess): Route {
     params: MediaFilePath,
     responses: { 200: 'empty' },
     handle: async ({ caller, path: sentPath }) => {
-      const { object, close } = await files.open(caller, sentPath);
+      const { object, close } = await files.open(await files.locate(caller, sentPath));
       await close();
       return { status: 200, headers: { ...headersOf(object), 'Content-Length': String(object.size) } };
     },
@@ -159,10 +134,10 @@ async function answerUnchanged({ object, close }: OpenFile) {
 }
 
 /** Head and body are of the same opened file, whatever stands at its place when they are sent. */
-function answerBytes({ object, read }: OpenFile, range: ByteRange | null) {
+async function answerBytes({ object, read }: OpenFile, range: ByteRange | null) {
   if (range === null) {
     const whole = { ...headersOf(object), 'Content-Length': String(object.size) };
-    return { status: 200 as const, headers: whole, body: read() };
+    return { status: 200 as const, headers: whole, body: await read() };
   }
   const { start, end } = range;
   const part = {
@@ -170,28 +145,45 @@ function answerBytes({ object, read }: OpenFile, range: ByteRange | null) {
     'Content-Length': String(end - start + 1),
     'Content-Range': `bytes ${start}-${end}/${object.size}`,
   };
-  return { status: 206 as const, headers: part, body: read(range) };
+  return { status: 206 as const, headers: part, body: await read(range) };
 }
 
-function readFile({ files }: MediaAccess): Route {
+/** A page of ours may load from this server alone. */
+function isOfPage(headers: IncomingHttpHeaders): boolean {
+  return headers['sec-fetch-site'] === 'same-origin';
+}
+
+async function answerElsewhere({ object, close }: OpenFile, address: string) {
+  await close();
+  const { ETag, 'Repr-Digest': digest, 'Last-Modified': modified } = headersOf(object);
+  const facts = { ETag, 'Repr-Digest': digest, 'Last-Modified': modified };
+  return { status: 307 as const, headers: { ...facts, Location: address, 'Cache-Control': 'no-store' } };
+}
+
+function readFile({ files, directMedia }: MediaAccess): Route {
   return route({
     method: 'GET',
     path,
     tag: 'media',
-    summary: 'Read a file, or one range of its bytes',
+    summary: 'Read a file, or one range of its bytes; 307 leads to where the bytes are',
     auth: 'key',
     scope: 'media:read',
     params: MediaFilePath,
     query: MediaQuery,
     headers: ConditionalHeaders,
-    responses: { 200: anyContent, 206: anyContent, 304: 'empty' },
+    responses: { 200: anyContent, 206: anyContent, 304: 'empty', 307: 'empty' },
     errors: ['range_not_satisfiable'],
-    handle: async ({ caller, path: sentPath, query, headers, setHeader }) => {
-      const file = await files.open(caller, sentPath);
-      if (query.download === 'true') setHeader('Content-Disposition', attachmentOf(sentPath));
+    handle: async ({ caller, path: sentPath, query, headers, requestHeaders, setHeader }) => {
+      const target = await files.locate(caller, sentPath);
+      const file = await files.open(target);
+      const attachment = query.download === 'true' ? attachmentOf(sentPath) : undefined;
       try {
         if (isKnownToClient(file.object, headers['if-none-match'])) return await answerUnchanged(file);
-        return answerBytes(file, chooseRange(file.object, headers));
+        const range = chooseRange(file.object, headers);
+        const address = isOfPage(requestHeaders) ? null : await directMedia.redirect(target, attachment);
+        if (address !== null) return await answerElsewhere(file, address);
+        if (attachment !== undefined) setHeader('Content-Disposition', attachment);
+        return await answerBytes(file, range);
       } catch (error) {
         await file.close();
         if (error instanceof AppError) setHeader('Content-Range', `bytes */${file.object.size}`);

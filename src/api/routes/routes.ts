@@ -28,6 +28,7 @@ import { serviceRoutes } from './service.ts';
 import { sessionRoutes } from './session.ts';
 import { skillRoutes } from './skills.ts';
 import { streamRoutes } from './stream.ts';
+import { uploadRoutes } from './uploads.ts';
 import { webhookRoutes } from './webhooks.ts';
 
 /** Every route of the API. All but the pages for people are in the OpenAPI document. */
@@ -44,6 +45,7 @@ export function createRoutes(
     ...planRoutes(services, options.config),
     ...jobRoutes(services),
     ...mediaRoutes(services, options.config),
+    ...uploadRoutes(services),
     ...runRoutes(services, options.config),
     ...runPictureRoutes(services),
     ...runControlRoutes(services),

@@ -42,7 +42,7 @@ export interface RunningInstance {
 
 async function bind(capability: Capability, cacheDir: string, options: InstanceOptions) {
   const { settings, print } = options;
-  const transfer = createMediaTransfer(settings.MEDIA_URL, settings.ROUTER_TOKEN);
+  const transfer = await createMediaTransfer(settings.MEDIA_URL, settings.ROUTER_TOKEN);
   const bodyLimits = options.bodyLimits ?? defaultBodyLimits;
   const server = createInstanceServer(capability, { transfer, cacheDir, log: print, bodyLimits });
   const port = await bindServer(server.http, settings.HOST, settings.PORT);

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { readReference } from './media-reference.ts';
-import type { MediaTransfer } from './media-transfer.ts';
+import type { MediaTransfer } from './transfer.ts';
 
 export interface CallMedia {
   /** Local path of a copy that lives as long as the call. @throws Error when there is no such object */
@@ -37,7 +37,7 @@ export function openCallMedia(
         return localPath;
       },
       upload: (localPath, reference, contentType) =>
-        transfer.upload(localPath, readReference(reference), contentType, signal),
+        transfer.upload({ path: localPath, contentType }, readReference(reference), signal),
     },
     close: async () => {
       if (folder !== undefined) await rm(await folder, { recursive: true, force: true });

@@ -1,19 +1,22 @@
 import { fileURLToPath } from 'node:url';
 import { createFileMediaStore } from './file-store.ts';
 import type { MediaStore } from './media-store.ts';
+import { openS3MediaStore } from './s3-store.ts';
 
 /**
  * The media store behind `MEDIA_URL`.
  *
- * @param mediaUrl a file URL (`file:///srv/my%20media`), or `file://DIR` with DIR relative to the working directory
- * @throws Error for another scheme or an empty DIR
+ * @param mediaUrl a file URL (`file:///srv/my%20media`), `file://DIR` with DIR relative to the working directory, or
+ * `s3://BUCKET/PREFIX?region=…&endpoint=…&path_style=true`
+ * @throws Error for another scheme, an empty DIR or bucket, or where the packages for S3 are missing
  */
-export function createMediaStore(mediaUrl: string): MediaStore {
+export async function createMediaStore(mediaUrl: string): Promise<MediaStore> {
+  if (mediaUrl.startsWith('s3://')) return openS3MediaStore(mediaUrl);
   const directory = mediaUrl.startsWith('file:///')
     ? fileURLToPath(mediaUrl)
     : mediaUrl.replace(/^file:\/\//, '');
   if (mediaUrl.startsWith('file://') && directory !== '') return createFileMediaStore(directory);
   throw new Error(
-    `MEDIA_URL is ${JSON.stringify(mediaUrl)}; allowed is file://DIR (s3:// is planned, not built yet)`,
+    `MEDIA_URL is ${JSON.stringify(mediaUrl)}; allowed are file://DIR and s3://BUCKET/PREFIX?region=…`,
   );
 }

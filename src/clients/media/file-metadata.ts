@@ -12,7 +12,7 @@ import { type FileHandle, lstat, rename, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod';
 import { type FileDigests, identityOf } from './file-digests.ts';
 import { openFile } from './guarded-files.ts';
-import type { StoredObject } from './media-store.ts';
+import type { DescribedObject } from './media-store.ts';
 
 const Record = z.object({ identity: z.string(), content_type: z.string(), sha256: z.string() });
 type Record = z.infer<typeof Record>;
@@ -47,7 +47,7 @@ export async function describeFile(
   { root, file }: FilePlace,
   handle: FileHandle,
   digests: FileDigests,
-): Promise<StoredObject> {
+): Promise<DescribedObject> {
   const stats = await handle.stat({ bigint: true });
   const identity = identityOf(stats);
   const records = await readRecords(root, file);
@@ -58,6 +58,7 @@ export async function describeFile(
     size: Number(stats.size),
     content_type: known?.content_type ?? 'application/octet-stream',
     sha256,
+    etag: identity,
     modified_at: stats.mtime,
   };
 }

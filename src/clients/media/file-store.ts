@@ -4,15 +4,34 @@
  * the media grammar (sidecars, uploads under way) are never objects.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, lstat, open as openHandle, readdir, rename, rm, unlink } from 'node:fs/promises';
+import {
+  type FileHandle,
+  link,
+  lstat,
+  open as openHandle,
+  readdir,
+  rename,
+  rm,
+  unlink,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { formatMediaReference, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createFileDigests, type FileDigests } from './file-digests.ts';
+import { createFileDigests, type FileDigests, identityOf } from './file-digests.ts';
 import { announceFile, describeFile, sidecarOf } from './file-metadata.ts';
 import { findFolder, hasCode, makeFolder, nullWhenMissing, openFile } from './guarded-files.ts';
-import type { MediaStore, OpenObject, StoredObject } from './media-store.ts';
+import { alreadyThere, digestMismatch, fileAndFolder, requireMediaPath, tooLarge } from './media-faults.ts';
+import type {
+  ByteSpan,
+  CopyOrder,
+  DescribedObject,
+  MediaStore,
+  OpenObject,
+  PutOptions,
+  StoredObject,
+} from './media-store.ts';
 
 /** Writes all of `body` and leaves it open on failure, so that a server can still answer on its connection. */
 async function receive(body: Readable, handle: FileHandle, limitBytes: number): Promise<string> {
@@ -20,7 +39,7 @@ async function receive(body: Readable, handle: FileHandle, limitBytes: number): 
   let size = 0;
   for await (const chunk of body.iterator({ destroyOnReturn: false })) {
     size += chunk.length;
-    if (size > limitBytes) throw new AppError('body_too_large', `more than the allowed ${limitBytes} bytes`);
+    if (size > limitBytes) throw tooLarge(limitBytes);
     hash.update(chunk);
     await handle.appendFile(chunk);
   }
@@ -42,10 +61,7 @@ function linked(path: MediaPath): AppError {
 /** @returns where the file goes, with no link on the way */
 async function prepareTarget(root: string, path: MediaPath): Promise<string> {
   const target = locate(root, path);
-  const clash = (cause?: unknown) =>
-    new AppError('state_conflict', `${formatMediaReference(path)} is both a file and a folder of files`, {
-      cause,
-    });
+  const clash = (cause?: unknown) => fileAndFolder(path, cause);
   const folder = await makeFolder(root, dirname(target)).catch((error: unknown) => {
     throw hasCode(error, ['EEXIST', 'ENOTDIR']) ? clash(error) : error;
   });
@@ -55,24 +71,28 @@ async function prepareTarget(root: string, path: MediaPath): Promise<string> {
   return target;
 }
 
-async function open({ root, digests }: Store, path: MediaPath): Promise<OpenObject | null> {
+async function open({ root, digests }: Store, path: MediaPath): Promise<OpenedFile | null> {
   const file = locate(root, path);
   const handle = await openFile(root, file);
   if (handle === null) return null;
   try {
     const object = await describeFile({ root, file }, handle, digests);
-    return { object, read: (range) => readOpened(handle, object, range), close: () => handle.close() };
+    return { object, read: async (span) => readOpened(handle, object, span), close: () => handle.close() };
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
+interface OpenedFile extends OpenObject {
+  readonly object: DescribedObject;
+}
+
 /** Never more than was said of it: bytes beyond an announced length would belong to the next answer. */
 function readOpened(
   handle: FileHandle,
   { size }: StoredObject,
-  { start, end }: { readonly start: number; readonly end: number } = { start: 0, end: size - 1 },
+  { start, end }: ByteSpan = { start: 0, end: size - 1 },
 ): Readable {
   if (end >= start) return handle.createReadStream({ start, end });
   return new Readable({
@@ -83,7 +103,7 @@ function readOpened(
   });
 }
 
-async function head(store: Store, path: MediaPath): Promise<StoredObject | null> {
+async function head(store: Store, path: MediaPath): Promise<DescribedObject | null> {
   const opened = await open(store, path);
   await opened?.close();
   return opened?.object ?? null;
@@ -95,31 +115,21 @@ async function exists(root: string, path: MediaPath): Promise<boolean> {
   return handle !== null;
 }
 
-function locate(root: string, { job_id, file }: MediaPath): string {
-  if (parseMediaPath(`${job_id}/${file}`) !== null) return join(root, job_id, file);
-  throw new AppError('request_invalid', 'a media path is made of letters, digits, dots, _ and - only');
-}
-
-interface Upload {
-  readonly body: Readable;
-  readonly contentType: string;
-  readonly limitBytes: number;
-  /** What it must be; else it is not stored. */
-  readonly expected?: string;
+function locate(root: string, path: MediaPath): string {
+  requireMediaPath(path);
+  return join(root, path.job_id, path.file);
 }
 
 function incomingOf(root: string): string {
   return join(root, '~incoming');
 }
 
-async function put(store: Store, path: MediaPath, upload: Omit<Upload, 'expected'>): Promise<StoredObject> {
-  const stored = await receiveFile(store, path, upload);
-  if (stored === null) throw new RangeError('an upload that expects nothing is stored');
-  return stored;
-}
-
 /** Instances may write to a file in place, so a copy shares no bytes with what it was made of. */
-async function copy(store: Store, from: MediaPath, { to, sha256 }: CopyTarget): Promise<StoredObject | null> {
+async function copy(
+  store: Store,
+  from: MediaPath,
+  { to, sha256 }: CopyOrder,
+): Promise<DescribedObject | null> {
   const opened = await open(store, from);
   if (opened === null) return null;
   const { object } = opened;
@@ -127,39 +137,44 @@ async function copy(store: Store, from: MediaPath, { to, sha256 }: CopyTarget): 
     await opened.close();
     return null;
   }
-  const upload = { contentType: object.content_type, limitBytes: object.size, expected: sha256 };
-  return receiveFile(store, to, { ...upload, body: opened.read() });
+  const options = { contentType: object.content_type, limitBytes: object.size, expected: sha256 };
+  return put(store, to, { ...options, body: await opened.read() }).catch((error: unknown) => {
+    if (error instanceof AppError && error.code === 'digest_mismatch') return null;
+    throw error;
+  });
 }
 
-interface CopyTarget {
-  readonly to: MediaPath;
-  readonly sha256: string;
+interface FileUpload extends PutOptions {
+  readonly body: Readable;
 }
 
-/** @returns null when it is not what was expected */
-async function receiveFile({ root }: Store, path: MediaPath, upload: Upload): Promise<StoredObject | null> {
+async function put({ root }: Store, path: MediaPath, upload: FileUpload): Promise<DescribedObject> {
   locate(root, path); // or throws, before anything is made
   if ((await makeFolder(root, incomingOf(root))) === null) throw linked(path);
   const incoming = join(incomingOf(root), randomUUID());
   const handle = await openHandle(incoming, 'wx');
   try {
     const sha256 = await receive(upload.body, handle, upload.limitBytes);
-    if (upload.expected !== undefined && upload.expected !== sha256) {
-      await rm(incoming, { force: true });
-      return null;
-    }
+    if (upload.expected !== undefined && upload.expected !== sha256)
+      throw digestMismatch(path, { seen: sha256, expected: upload.expected });
     const facts = { content_type: upload.contentType, sha256 };
     const file = await prepareTarget(root, path);
     const stats = await handle.stat({ bigint: true });
+    if (upload.ifAbsent === true) await linkNew(incoming, file, path);
     await announceFile({ root, file }, stats, facts);
-    await rename(incoming, file);
-    return { size: Number(stats.size), ...facts, modified_at: stats.mtime };
-  } catch (error) {
-    await rm(incoming, { force: true });
-    throw error;
+    if (upload.ifAbsent !== true) await rename(incoming, file);
+    return { size: Number(stats.size), ...facts, etag: identityOf(stats), modified_at: stats.mtime };
   } finally {
+    await rm(incoming, { force: true });
     await handle.close();
   }
+}
+
+/** Of several that come at once the file system lets one in. */
+async function linkNew(incoming: string, file: string, path: MediaPath): Promise<void> {
+  await link(incoming, file).catch((error: unknown) => {
+    throw hasCode(error, ['EEXIST']) ? alreadyThere(path) : error;
+  });
 }
 
 async function remove(root: string, path: MediaPath): Promise<boolean> {
@@ -172,24 +187,34 @@ async function remove(root: string, path: MediaPath): Promise<boolean> {
   return true;
 }
 
-async function list(
-  store: Store,
-  jobId: string,
-): Promise<readonly { readonly file: string; readonly object: StoredObject }[]> {
-  const folder = dirname(locate(store.root, { job_id: jobId, file: 'x' }));
-  if ((await findFolder(store.root, folder)) === null) return [];
+async function listNames(root: string, folder: string): Promise<readonly string[]> {
+  if ((await findFolder(root, folder)) === null) return [];
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(nullWhenMissing);
-  const files = (entries ?? [])
+  return (entries ?? [])
     .filter((entry) => entry.isFile())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
-    .filter((file) => parseMediaPath(`${jobId}/${file}`) !== null)
     .sort();
-  const listed: { file: string; object: StoredObject }[] = [];
-  for (const file of files) {
-    const object = await head(store, { job_id: jobId, file });
-    if (object !== null) listed.push({ file, object });
+}
+
+async function list(root: string, jobId: string): Promise<readonly { file: string; etag: string }[]> {
+  const folder = dirname(locate(root, { job_id: jobId, file: 'x' }));
+  const listed: { file: string; etag: string }[] = [];
+  for (const file of await listNames(root, folder)) {
+    if (parseMediaPath(`${jobId}/${file}`) === null) continue;
+    const handle = await openFile(root, join(folder, file));
+    if (handle === null) continue;
+    listed.push({ file, etag: identityOf(await handle.stat({ bigint: true })) });
+    await handle.close();
   }
   return listed;
+}
+
+async function removeJob(root: string, jobId: string): Promise<number> {
+  const folder = dirname(locate(root, { job_id: jobId, file: 'x' }));
+  if ((await findFolder(root, folder)) === null) return 0;
+  const removed = (await list(root, jobId)).length;
+  await rm(folder, { recursive: true, force: true }); // sidecars and links too, not what those lead to
+  return removed;
 }
 
 /** An upload under way is written to all the time, so its file is young. */
@@ -206,18 +231,33 @@ async function sweep(root: string, olderThanMs: number): Promise<number> {
   return removed;
 }
 
+async function probe(root: string): Promise<void> {
+  const file = join(incomingOf(root), randomUUID());
+  try {
+    await makeFolder(root, incomingOf(root));
+    await writeFile(file, 'probe', { flag: 'wx' });
+    await rm(file);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new AppError('unavailable', `the media folder ${root} cannot be written: ${reason}`, { cause });
+  }
+}
+
 /** @param directory created on the first upload; relative to the working directory */
 export function createFileMediaStore(directory: string): MediaStore {
   const root = resolve(directory);
   const store = { root, digests: createFileDigests() };
   return {
+    name: `file://${root}`,
     put: (path, body, options) => put(store, path, { body, ...options }),
     copy: (from, to, sha256) => copy(store, from, { to, sha256 }),
     exists: (path) => exists(root, path),
     head: async (path) => head(store, path),
     open: async (path) => open(store, path),
     delete: (path) => remove(root, path),
-    list: (jobId) => list(store, jobId),
+    deleteJob: (jobId) => removeJob(root, jobId),
+    list: (jobId) => list(root, jobId),
     sweep: (olderThanMs) => sweep(root, olderThanMs),
+    probe: () => probe(root),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Where files of jobs live. An object is addressed by (namespace, job, file) and replaced as a whole: a reader
- * sees the old object or the new one, never a half-written one.
+ * Where files of jobs live. An object is addressed by (job, file) and replaced as a whole: a reader sees the old object
+ * or the new one, never a half-written one.
  */
 import type { Readable } from 'node:stream';
 import type { MediaPath } from '../../contracts/media.ts';
@@ -8,35 +8,63 @@ import type { MediaPath } from '../../contracts/media.ts';
 export interface StoredObject {
   readonly size: number;
   readonly content_type: string;
-  /** Hex. */
-  readonly sha256: string;
+  /** Hex; null when the store cannot tell without reading the bytes. */
+  readonly sha256: string | null;
+  /** Names this state of the object: written to again, it gets another one. */
+  readonly etag: string;
   readonly modified_at: Date;
+}
+
+/** Of bytes that this process has moved, or seen. */
+export interface DescribedObject extends StoredObject {
+  readonly sha256: string;
+}
+
+export interface ByteSpan {
+  readonly start: number;
+  /** The last byte, included. */
+  readonly end: number;
 }
 
 /** One state of an object: what is said of it and what is read of it belong together, whatever replaces it meanwhile. */
 export interface OpenObject {
   readonly object: StoredObject;
-  /** Bytes `start` to `end`, both inclusive, or all that `object` has; to be called once, and closes at its end. */
-  read(range?: { readonly start: number; readonly end: number }): Readable;
+  /**
+   * The bytes of the span, or all that `object` has; to be called once, and closes at its end.
+   *
+   * @throws AppError `unavailable` when the object was replaced and the store has the new one alone
+   */
+  read(span?: ByteSpan): Promise<Readable>;
   /** Lets go of a file that is not read. */
   close(): Promise<void>;
 }
 
+export interface PutOptions {
+  readonly contentType: string;
+  readonly limitBytes: number;
+  /** Refuses to replace an object; of several that come at once one is stored. */
+  readonly ifAbsent?: boolean;
+  /** What the SHA-256 must be, in hex; else nothing is stored. */
+  readonly expected?: string;
+}
+
+/** Where a copy goes, and what it must be. */
+export interface CopyOrder {
+  readonly to: MediaPath;
+  readonly sha256: string;
+}
+
 export interface MediaStore {
+  /** What it is, for people. */
+  readonly name: string;
   /**
    * Streams `body` into the store; nothing is visible until all of it is there.
-   * @throws AppError `body_too_large` beyond `limitBytes`
+   *
+   * @throws AppError `body_too_large` beyond `limitBytes`, `already_there` of `ifAbsent`, `digest_mismatch`
    */
-  put(
-    path: MediaPath,
-    body: Readable,
-    options: { contentType: string; limitBytes: number },
-  ): Promise<StoredObject>;
-  /**
-   * Makes `to` a file of its own with the bytes of `from`, where those have this digest. @returns null when there is no
-   * such object, or it is another one by now
-   */
-  copy(from: MediaPath, to: MediaPath, sha256: string): Promise<StoredObject | null>;
+  put(path: MediaPath, body: Readable, options: PutOptions): Promise<DescribedObject>;
+  /** Makes `to` an object of its own with the bytes of `from`. @returns null when those do not have this digest (any more) */
+  copy(from: MediaPath, to: MediaPath, sha256: string): Promise<DescribedObject | null>;
   /** Without a look at its content. */
   exists(path: MediaPath): Promise<boolean>;
   /** Null when there is no such object. */
@@ -45,7 +73,47 @@ export interface MediaStore {
   open(path: MediaPath): Promise<OpenObject | null>;
   /** False when there was nothing to delete. */
   delete(path: MediaPath): Promise<boolean>;
-  list(jobId: string): Promise<readonly { file: string; object: StoredObject }[]>;
+  /** Deletes all objects of a job. @returns how many */
+  deleteJob(jobId: string): Promise<number>;
+  /** By name. */
+  list(jobId: string): Promise<readonly { readonly file: string; readonly etag: string }[]>;
   /** Removes what uploads have left that broke off with their process. @returns how many */
   sweep(olderThanMs: number): Promise<number>;
+  /** Writes, reads and deletes a small object. @throws AppError that says what does not work */
+  probe(): Promise<void>;
+  /** How clients reach the bytes themselves, where the store has such a way. */
+  readonly direct?: DirectAccess;
+}
+
+/** A request that anybody may send, once or more, until it expires. */
+export interface AllowedRequest {
+  readonly url: string;
+  /** To be sent with it as they are. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface UploadFacts {
+  readonly size: number;
+  readonly sha256: string;
+  readonly contentType: string;
+}
+
+export interface DirectAccess {
+  /** @param attachment name under which a browser saves it */
+  allowRead(path: MediaPath, options: { readonly attachment?: string }): Promise<string>;
+  allowUpload(path: MediaPath, upload: UploadFacts): Promise<AllowedRequest & { readonly expires_at: Date }>;
+  /** @param partBytes of all parts but the last */
+  allowParts(path: MediaPath, upload: UploadFacts, partBytes: number): Promise<AllowedParts>;
+  /**
+   * Makes one object of the parts, in their order. To be repeated after a lost answer.
+   *
+   * @throws AppError `upload_incomplete` when they are not the announced ones
+   */
+  completeParts(path: MediaPath, uploadId: string, size: number): Promise<void>;
+}
+
+export interface AllowedParts {
+  readonly upload_id: string;
+  readonly parts: readonly AllowedRequest[];
+  readonly expires_at: Date;
 }

@@ -45,6 +45,7 @@ import { instanceTable } from '../schema/instance.sql.ts';
 import { jobTable } from '../schema/job.sql.ts';
 import { ledgerEntryTable } from '../schema/ledger-entry.sql.ts';
 import { loginCodeTable } from '../schema/login-code.sql.ts';
+import { mediaObjectTable } from '../schema/media-object.sql.ts';
 import { pipelineAliasTable } from '../schema/pipeline-alias.sql.ts';
 import { pipelineVersionTable } from '../schema/pipeline-version.sql.ts';
 import { projectTable } from '../schema/project.sql.ts';
@@ -78,6 +79,7 @@ const tables = [
   pipelineVersionTable,
   pipelineAliasTable,
   jobTable,
+  mediaObjectTable,
   runTable,
   stepTable,
   escalationTable,

@@ -1,7 +1,7 @@
 /** What is kept of a call that was answered: the files that it has written and named, as they are now. */
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { listOutputFiles } from '../../core/cache/relocate.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import { type CallKeys, digestOf } from './keyed-call.ts';
 
 /**
@@ -9,7 +9,7 @@ import { type CallKeys, digestOf } from './keyed-call.ts';
  * file that was read is another one by now: nobody can tell which of the two the call has seen
  */
 export async function describeResult(
-  media: Pick<MediaStore, 'head'>,
+  media: Pick<MediaLibrary, 'head'>,
   output: Json,
   { places: { targets }, digests }: Pick<CallKeys, 'places' | 'digests'>,
 ): Promise<Readonly<Record<string, string>> | null> {

@@ -1,12 +1,12 @@
 /** Keeps the result of a call under the key that the instance makes of it that has answered. */
 import type { Logger } from 'pino';
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { type CachedResultRow, storeResult } from '../../db/cache/cached-result.ts';
 import type { Db } from '../../db/connect.ts';
 import { attemptIdOf } from '../ids.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
 import { describeResult } from './describe-result.ts';
 import type { Passage, SucceededCall } from './step-call.ts';
@@ -14,7 +14,7 @@ import type { Passage, SucceededCall } from './step-call.ts';
 export interface KeepDependencies {
   readonly db: Db;
   readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly media: Pick<MediaStore, 'head'>;
+  readonly media: Pick<MediaLibrary, 'head'>;
   readonly logger: Logger;
 }
 

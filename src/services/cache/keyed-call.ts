@@ -1,6 +1,5 @@
 /** The keys of a call, one for each spec that may answer it, where its result may be taken and kept at all. */
 import { createHash } from 'node:crypto';
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -10,6 +9,7 @@ import type { ResolvedCache } from '../../core/definition/compile/cache-settings
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import type { Db } from '../../db/connect.ts';
 import type { OwnMedia } from '../jobs/own-media.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import { listPresentSpecs, type SpecTarget } from '../registry/present-specs.ts';
 import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
@@ -18,7 +18,7 @@ export interface KeyDependencies {
   readonly db: Db;
   readonly fleet: Pick<FleetPoller, 'of'>;
   readonly validator: Pick<SchemaValidator, 'spec'>;
-  readonly media: Pick<MediaStore, 'head'>;
+  readonly media: Pick<MediaLibrary, 'head'>;
   readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
 }
 
@@ -89,7 +89,7 @@ function compare(a: string, b: string): number {
 
 /** Null when one is missing. */
 async function readDigests(
-  media: Pick<MediaStore, 'head'>,
+  media: Pick<MediaLibrary, 'head'>,
   references: readonly string[],
 ): Promise<ReadonlyMap<string, string> | null> {
   const digests = new Map<string, string>();
@@ -102,7 +102,7 @@ async function readDigests(
 }
 
 /** Of a file as it is now; null when there is none. */
-export async function digestOf(media: Pick<MediaStore, 'head'>, reference: string): Promise<string | null> {
+export async function digestOf(media: Pick<MediaLibrary, 'head'>, reference: string): Promise<string | null> {
   const path = parseMediaReference(reference);
   const object = path === null ? null : await media.head(path);
   return object?.sha256 ?? null;

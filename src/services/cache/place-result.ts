@@ -1,13 +1,13 @@
 /** Puts the files of a kept result where another call wants them, bytes checked. What is there already is left. */
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { MediaPlaces } from '../../core/cache/media-places.ts';
 import { type KeptResult, relocate } from '../../core/cache/relocate.ts';
 import type { CachedResultRow } from '../../db/cache/cached-result.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import { digestOf } from './keyed-call.ts';
 
-type Media = Pick<MediaStore, 'head' | 'copy'>;
+type Media = Pick<MediaLibrary, 'head' | 'copy'>;
 
 /** @returns the output for the call that asked; null when a file is gone, or another one by now */
 export async function placeResult(

@@ -1,6 +1,5 @@
 /** Ends a step with a result that was kept: its files are put in place, then the step and its attempt are written. */
 import type { Logger } from 'pino';
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CachedFrom } from '../../contracts/run.ts';
@@ -9,13 +8,14 @@ import { type CachedResultRow, dropResult } from '../../db/cache/cached-result.t
 import { endCachedStep } from '../../db/cache/cached-step.ts';
 import type { Db } from '../../db/connect.ts';
 import { decisionIdOf, newId } from '../ids.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { placeResult } from './place-result.ts';
 import type { Passage, SucceededCall } from './step-call.ts';
 
 export interface TakeDependencies {
   readonly db: Db;
-  readonly media: Pick<MediaStore, 'head' | 'copy'>;
+  readonly media: Pick<MediaLibrary, 'head' | 'copy'>;
   readonly results: Pick<StepResults, 'remember'>;
   readonly logger: Logger;
 }

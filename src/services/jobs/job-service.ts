@@ -1,11 +1,11 @@
 /** Jobs: a submitted input and the media namespace `media://<job_id>/` that belongs to it. */
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import { formatMediaReference, type Job } from '../../contracts/media.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob, insertJob, jobExists, listRunsOfJob } from '../../db/run/job.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import { bindJobMedia } from './bind-job-media.ts';
 import { type OwnMedia, refuseForeign } from './own-media.ts';
 
@@ -13,7 +13,7 @@ const shownRuns = 1_000;
 
 export interface JobServiceDependencies {
   readonly db: Db;
-  readonly media: MediaStore;
+  readonly media: MediaLibrary;
   readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
 }
 

@@ -1,6 +1,5 @@
 /** What maintenance does, and how often. */
 
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import { purgeSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import { purgeResults } from '../../db/cache/cache-list.ts';
@@ -13,6 +12,7 @@ import { addParts } from '../../db/parts/keep-parts.ts';
 import { cancelOrphanedReviews } from '../../db/review/review-delivery.ts';
 import { purgeDeliveries } from '../../db/webhook/webhook-delivery.ts';
 import type { EscalationDelivery } from '../escalation/ladder/deliver-escalation.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import type { BudgetKeeper } from '../money/budget-keeper.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { ReviewDelivery } from '../reviews/deliver-review.ts';
@@ -44,7 +44,7 @@ export interface DutyDependencies {
   readonly registry: Pick<RegistryService, 'probeDue'>;
   readonly budgets: BudgetKeeper;
   readonly webhooks: WebhookDuty;
-  readonly media: Pick<MediaStore, 'sweep'>;
+  readonly media: Pick<MediaLibrary, 'sweep'>;
 }
 
 const probesAtOnce = 50;

@@ -2,7 +2,6 @@
  * A run once more: the same job, or another one, with what need not happen again taken over by value. Preview and run
  * decide by the same rule, and nothing is written for a preview.
  */
-import type { MediaStore } from '../../clients/media/media-store.ts';
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { type RerunPreview, type RerunRequest, type Run, terminalRunStates } from '../../contracts/run.ts';
@@ -19,6 +18,7 @@ import {
   readStepStates,
 } from '../../db/run/run-reuse.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
 import { insertAdmittedRun } from './insert-admitted-runs.ts';
 import type { KnownDefinition } from './known-definitions.ts';
@@ -27,7 +27,7 @@ import { newRunView } from './run-view.ts';
 import type { Submission } from './submit-run.ts';
 
 export interface RerunDependencies extends PrepareDependencies {
-  readonly media: Pick<MediaStore, 'exists'>;
+  readonly media: Pick<MediaLibrary, 'exists'>;
 }
 
 export interface RerunOrder {

@@ -50,7 +50,7 @@ async function put(reference: string, text: string): Promise<string> {
 async function read(reference: string): Promise<string | null> {
   const [, , job_id = '', file = ''] = reference.split('/');
   const opened = await world.media().open({ job_id, file });
-  return opened === null ? null : Buffer.concat(await opened.read().toArray()).toString();
+  return opened === null ? null : Buffer.concat(await (await opened.read()).toArray()).toString();
 }
 
 /** Copies its text to where it is asked to, in capitals. */

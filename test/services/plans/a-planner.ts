@@ -1,7 +1,7 @@
 /** A planner on a database of the test, whose instances are rows: nobody could be called. */
 import { pino } from 'pino';
 import { beforeAll } from 'vitest';
-import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
+import { createFileMediaStore } from '../../../src/clients/media/file-store.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
@@ -10,6 +10,7 @@ import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
 import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
 import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
 import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
+import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
 import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
@@ -61,7 +62,7 @@ async function createPlanner(db: Db): Promise<Planner> {
   const plans = createPlanService({
     db,
     ownMedia: createOwnMedia(db),
-    media: createMediaStore('file:///nowhere/at/all'),
+    media: createMediaLibrary({ db, store: createFileMediaStore('/nowhere/at/all'), bytesPerProject: 0 }),
     fleet,
     validator,
     pipelines,

@@ -1,0 +1,79 @@
+/**
+ * Sends a local file as an upload ticket says: to a bucket, or to the API itself, in one piece or in parts. No key goes
+ * with it: the addresses allow it, and a bucket refuses one that is sent beside them.
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import type { UploadRequest, UploadTicket } from '../../contracts/media.ts';
+
+/** Reads the file once. */
+export async function describeLocal(localPath: string, contentType: string): Promise<UploadRequest> {
+  const hash = createHash('sha256');
+  let size = 0;
+  for await (const chunk of createReadStream(localPath)) {
+    size += chunk.length;
+    hash.update(chunk);
+  }
+  return { size, sha256: hash.digest('hex'), content_type: contentType };
+}
+
+export interface AnnouncedFile {
+  readonly localPath: string;
+  readonly ticket: UploadTicket;
+  /** Address of the API, where the ticket's own have no host. */
+  readonly baseUrl: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Told of every piece that was read. */
+  readonly onBytes?: (bytes: number) => void;
+}
+
+interface Piece {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Lets undici send a length that is known instead of chunks, which no bucket takes. */
+async function* readPiece(file: AnnouncedFile, { start, end }: Piece): AsyncGenerator<Buffer> {
+  if (end < start) return;
+  for await (const chunk of createReadStream(file.localPath, { start, end })) {
+    file.onBytes?.(chunk.length);
+    yield chunk;
+  }
+}
+
+async function requireTaken(answer: Response): Promise<string> {
+  const text = await answer.text();
+  if (answer.ok) return text;
+  throw new Error(`the upload was answered ${answer.status}: ${text.slice(0, 500)}`);
+}
+
+async function send(file: AnnouncedFile, piece: Piece): Promise<string> {
+  const isEmpty = piece.end < piece.start;
+  const init: RequestInit & { duplex: 'half' } = {
+    method: 'PUT',
+    headers: piece.headers,
+    body: isEmpty ? '' : (Readable.toWeb(Readable.from(readPiece(file, piece))) as ReadableStream),
+    duplex: 'half',
+    redirect: 'error',
+    signal: file.signal ?? null,
+  };
+  return requireTaken(await fetch(new URL(piece.url, file.baseUrl), init));
+}
+
+/** @returns the API's words about the stored file; null when a bucket has taken it. @throws Error of what was refused */
+export async function sendAnnounced(file: AnnouncedFile): Promise<string | null> {
+  const { ticket, baseUrl, signal = null } = file;
+  const pieces = 'parts' in ticket ? ticket.parts : [ticket];
+  let start = 0;
+  let answer = '';
+  for (const { url, headers } of pieces) {
+    const end = start + Number(headers['content-length']) - 1;
+    answer = await send(file, { url, headers, start, end });
+    start = end + 1;
+  }
+  if (!('parts' in ticket)) return answer.startsWith('{') ? answer : null;
+  return requireTaken(await fetch(new URL(ticket.complete_url, baseUrl), { method: 'POST', signal }));
+}

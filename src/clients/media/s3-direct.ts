@@ -1,0 +1,151 @@
+/**
+ * URLs by which clients read and write a bucket themselves, one request each. What they may send is signed: length,
+ * type and, of what goes in one piece, the SHA-256.
+ */
+import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { AllowedParts, AllowedRequest, DirectAccess, UploadFacts } from './media-store.ts';
+import type { Bucket } from './s3-bucket.ts';
+import { readFault } from './s3-faults.ts';
+import { headObject } from './s3-read.ts';
+
+const requestS = 3_600;
+/** Of an upload in parts as a whole. */
+const partsS = 12 * 3_600;
+
+const signed = new Set(['host', 'content-length', 'content-type', 'x-amz-checksum-sha256']);
+/** In the request, not in the URL: only there a server holds the body to them. */
+const kept = new Set(['x-amz-checksum-sha256']);
+
+function after(seconds: number): Date {
+  return new Date(Date.now() + seconds * 1_000);
+}
+
+function signing(expiresIn: number) {
+  return { expiresIn, signableHeaders: signed, unhoistableHeaders: kept };
+}
+
+async function allowRead(bucket: Bucket, path: MediaPath, attachment: string | undefined): Promise<string> {
+  const { packages, presigning } = bucket;
+  const asked = new packages.s3.GetObjectCommand({
+    ...bucket.at(path),
+    ...(attachment === undefined ? {} : { ResponseContentDisposition: attachment }),
+  });
+  return packages.presigner.getSignedUrl(presigning, asked, { expiresIn: requestS });
+}
+
+async function allowUpload(bucket: Bucket, path: MediaPath, { size, sha256, contentType }: UploadFacts) {
+  const checksum = Buffer.from(sha256, 'hex').toString('base64');
+  const command = new bucket.packages.s3.PutObjectCommand({
+    ...bucket.at(path),
+    ContentLength: size,
+    ContentType: contentType,
+    ChecksumSHA256: checksum,
+  });
+  const headers = {
+    'content-length': String(size),
+    'content-type': contentType,
+    'x-amz-checksum-sha256': checksum,
+  };
+  const url = await bucket.packages.presigner.getSignedUrl(bucket.presigning, command, signing(requestS));
+  return { url, headers, expires_at: after(requestS) };
+}
+
+/** The last part holds what is left. */
+function sizesOf(size: number, partBytes: number): number[] {
+  const sizes: number[] = [];
+  for (let at = 0; at < size; at += partBytes) sizes.push(Math.min(partBytes, size - at));
+  return sizes;
+}
+
+async function allowParts(
+  bucket: Bucket,
+  path: MediaPath,
+  { size, contentType, partBytes }: UploadFacts & { readonly partBytes: number },
+): Promise<AllowedParts> {
+  const { CreateMultipartUploadCommand, UploadPartCommand } = bucket.packages.s3;
+  const { getSignedUrl } = bucket.packages.presigner;
+  const target = bucket.at(path);
+  const { UploadId } = await bucket.presigning.send(
+    new CreateMultipartUploadCommand({ ...target, ContentType: contentType }),
+  );
+  if (UploadId === undefined) throw new AppError('unavailable', `${bucket.name} began no upload in parts`);
+  const allow = async (bytes: number, index: number): Promise<AllowedRequest> => {
+    const part = { ...target, UploadId, PartNumber: index + 1, ContentLength: bytes };
+    const url = await getSignedUrl(bucket.presigning, new UploadPartCommand(part), signing(partsS));
+    return { url, headers: { 'content-length': String(bytes) } };
+  };
+  const parts = await Promise.all(sizesOf(size, partBytes).map(allow));
+  return { upload_id: UploadId, parts, expires_at: after(partsS) };
+}
+
+interface SentPart {
+  readonly PartNumber: number;
+  readonly ETag: string;
+  readonly size: number;
+}
+
+/** What has come, as the bucket says: clients need not see the answers of their parts. Null when the upload is over. */
+async function listParts(bucket: Bucket, path: MediaPath, UploadId: string): Promise<SentPart[] | null> {
+  const { paginateListParts } = bucket.packages.s3;
+  const sent: SentPart[] = [];
+  try {
+    for await (const { Parts = [] } of paginateListParts(
+      { client: bucket.client },
+      { ...bucket.at(path), UploadId },
+    )) {
+      for (const { PartNumber = 0, ETag = '', Size = 0 } of Parts)
+        sent.push({ PartNumber, ETag, size: Size });
+    }
+    return sent;
+  } catch (error) {
+    if (readFault(error)?.name === 'NoSuchUpload') return null;
+    throw error;
+  }
+}
+
+function incomplete(path: MediaPath, seen: number, size: number): AppError {
+  const message = `${formatMediaReference(path)}: the parts that have come hold ${seen} bytes; announced were ${size}`;
+  return new AppError('upload_incomplete', message, { details: { seen_bytes: seen, announced_bytes: size } });
+}
+
+interface PartsToComplete {
+  readonly uploadId: string;
+  readonly size: number;
+}
+
+async function completeParts(
+  bucket: Bucket,
+  path: MediaPath,
+  { uploadId, size }: PartsToComplete,
+): Promise<void> {
+  const { CompleteMultipartUploadCommand } = bucket.packages.s3;
+  const parts = await listParts(bucket, path, uploadId);
+  if (parts === null) {
+    // Completed before, and the answer was lost; or given up.
+    if ((await headObject(bucket, path))?.size === size) return;
+    throw incomplete(path, 0, size);
+  }
+  const seen = parts.reduce((sum, part) => sum + part.size, 0);
+  if (seen !== size) throw incomplete(path, seen, size);
+  const Parts = parts.map(({ PartNumber, ETag }) => ({ PartNumber, ETag }));
+  await bucket.client.send(
+    new CompleteMultipartUploadCommand({
+      ...bucket.at(path),
+      UploadId: uploadId,
+      MultipartUpload: { Parts },
+    }),
+  );
+}
+
+export function createDirectAccess(bucket: Bucket): DirectAccess {
+  const { reach } = bucket;
+  return {
+    allowRead: (path, { attachment }) => reach(() => allowRead(bucket, path, attachment)),
+    allowUpload: (path, upload) => reach(() => allowUpload(bucket, path, upload)),
+    allowParts: (path, upload, partBytes) =>
+      reach(() => allowParts(bucket, path, { ...upload, partBytes }), path),
+    completeParts: (path, uploadId, size) =>
+      reach(() => completeParts(bucket, path, { uploadId, size }), path),
+  };
+}

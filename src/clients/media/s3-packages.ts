@@ -1,0 +1,30 @@
+/** The packages of `s3://`, loaded when it is asked for: 40 packages that nobody else needs. */
+
+export interface S3Packages {
+  readonly s3: typeof import('@aws-sdk/client-s3');
+  readonly storage: typeof import('@aws-sdk/lib-storage');
+  readonly presigner: typeof import('@aws-sdk/s3-request-presigner');
+}
+
+export const installCommand =
+  'npm install @aws-sdk/client-s3@3.1169.0 @aws-sdk/lib-storage@3.1169.0 @aws-sdk/s3-request-presigner@3.1162.0';
+
+async function importAll(): Promise<S3Packages> {
+  const [s3, storage, presigner] = await Promise.all([
+    import('@aws-sdk/client-s3'),
+    import('@aws-sdk/lib-storage'),
+    import('@aws-sdk/s3-request-presigner'),
+  ]);
+  return { s3, storage, presigner };
+}
+
+/** @throws Error with the command that installs them, when they are missing */
+export async function loadS3Packages(load: () => Promise<S3Packages> = importAll): Promise<S3Packages> {
+  try {
+    return await load();
+  } catch (cause) {
+    if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) throw cause;
+    const message = `MEDIA_URL is s3://…, and the packages for it are not installed; install them: ${installCommand}`;
+    throw new Error(message, { cause });
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * A media store in a bucket: `<prefix>/<job_id>/<file>`. S3 makes an object visible whole or not at all; what it cannot
+ * keep is an old state for somebody who reads it while it is replaced: such a reader is told to ask again.
+ */
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { MediaPath } from '../../contracts/media.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { digestMismatch } from './media-faults.ts';
+import type { CopyOrder, DescribedObject, MediaStore } from './media-store.ts';
+import { type Bucket, openBucket } from './s3-bucket.ts';
+import { createDirectAccess } from './s3-direct.ts';
+import { parseS3Url } from './s3-location.ts';
+import { loadS3Packages } from './s3-packages.ts';
+import { headObject, listObjects, openObject } from './s3-read.ts';
+import { removeJob, removeObject, sweepUploads } from './s3-removal.ts';
+import { upload } from './s3-upload.ts';
+
+/** By way of this process, which is how its digest is known. */
+async function copy(
+  bucket: Bucket,
+  from: MediaPath,
+  { to, sha256 }: CopyOrder,
+): Promise<DescribedObject | null> {
+  bucket.at(to); // or throws
+  const opened = await openObject(bucket, from);
+  if (opened === null || (opened.object.sha256 ?? sha256) !== sha256) return null;
+  const { size, content_type: contentType } = opened.object;
+  const body = await opened.read();
+  try {
+    return await upload(bucket, to, { body, contentType, limitBytes: size, expected: sha256 });
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'digest_mismatch') return null;
+    throw error;
+  } finally {
+    body.destroy();
+  }
+}
+
+/** The bucket may be there and its keys right, and still not all of this be allowed. */
+async function probe(bucket: Bucket): Promise<void> {
+  const { s3 } = bucket.packages;
+  await bucket.client.send(new s3.HeadBucketCommand({ Bucket: bucket.below().Bucket }));
+  const path = { job_id: 'capstan-probe', file: randomUUID() };
+  const { sha256 } = await upload(bucket, path, {
+    body: Readable.from([Buffer.from('probe')]),
+    contentType: 'text/plain',
+    limitBytes: 5,
+  });
+  const seen = (await listObjects(bucket, path.job_id)).some(({ file }) => file === path.file);
+  await removeObject(bucket, path);
+  if (!seen) throw digestMismatch(path, { seen: 'nothing', expected: sha256 });
+}
+
+function createS3Store(bucket: Bucket): MediaStore {
+  const { reach } = bucket;
+  return {
+    name: bucket.name,
+    put: (path, body, options) => reach(() => upload(bucket, path, { body, ...options }), path),
+    copy: (from, to, sha256) => reach(() => copy(bucket, from, { to, sha256 }), to),
+    exists: (path) => reach(async () => (await headObject(bucket, path)) !== null),
+    head: (path) => reach(() => headObject(bucket, path)),
+    open: (path) => reach(() => openObject(bucket, path)),
+    delete: (path) => reach(() => removeObject(bucket, path)),
+    deleteJob: (jobId) => reach(() => removeJob(bucket, jobId)),
+    list: (jobId) => reach(() => listObjects(bucket, jobId)),
+    sweep: (olderThanMs) => reach(() => sweepUploads(bucket, olderThanMs)),
+    probe: () => reach(() => probe(bucket)),
+    direct: createDirectAccess(bucket),
+  };
+}
+
+/** @throws Error for what is no such address, or when the packages are missing */
+export async function openS3MediaStore(mediaUrl: string): Promise<MediaStore> {
+  const location = parseS3Url(mediaUrl);
+  return createS3Store(openBucket(await loadS3Packages(), location));
+}

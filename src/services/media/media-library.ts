@@ -1,0 +1,203 @@
+/**
+ * The files of all projects: a media store, and the rows that say what is known of them. The store is the truth of what
+ * is there; a row spares reading the bytes again, and counts them.
+ */
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { LRUCache } from 'lru-cache';
+import type {
+  DescribedObject,
+  MediaStore,
+  OpenObject,
+  PutOptions,
+  StoredObject,
+} from '../../clients/media/media-store.ts';
+import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
+import type { Db } from '../../db/connect.ts';
+import { findFacts, forgetFacts, forgetJob, keepFacts, listFacts } from '../../db/media/media-object.ts';
+import { purgeUploads } from '../../db/media/media-upload.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createRequireRoom, type RequireRoom } from './require-room.ts';
+
+export interface OpenMedia extends OpenObject {
+  readonly object: DescribedObject;
+}
+
+/** What is listed of a file. */
+export interface ListedMedia {
+  readonly file: string;
+  readonly object: Pick<DescribedObject, 'size' | 'content_type' | 'sha256'>;
+}
+
+export interface MediaLibrary {
+  /** @throws AppError of `MediaStore.put`, `media_quota` */
+  put(path: MediaPath, body: Readable, options: PutOptions): Promise<DescribedObject>;
+  /** @throws AppError `media_quota`. @returns null when `from` does not have this digest (any more) */
+  copy(from: MediaPath, to: MediaPath, sha256: string): Promise<DescribedObject | null>;
+  /** Without a look at its content. */
+  exists(path: MediaPath): Promise<boolean>;
+  /** Null when there is no such file. One that nobody has described yet is read once. */
+  head(path: MediaPath): Promise<DescribedObject | null>;
+  open(path: MediaPath): Promise<OpenMedia | null>;
+  /** False when there was nothing to delete. */
+  delete(path: MediaPath): Promise<boolean>;
+  /**
+   * All files of a job and what is known of them, uploads that were announced included; to be called before the job's row
+   * goes. May be repeated. @returns how many files
+   */
+  deleteJob(jobId: string): Promise<number>;
+  list(jobId: string): Promise<readonly ListedMedia[]>;
+  /** @returns how many uploads that never ended were removed */
+  sweep(olderThanMs: number): Promise<number>;
+}
+
+export interface LibraryDependencies {
+  readonly db: Db;
+  readonly store: MediaStore;
+  /** Of a project's files together; 0 = any. */
+  readonly bytesPerProject: number;
+}
+
+/** No upload that was announced is good for longer. */
+export const announcedHours = 24;
+
+const mostKnown = 10_000;
+const headsAtOnce = 16;
+
+interface Shelf extends LibraryDependencies {
+  readonly requireRoom: RequireRoom;
+  /** States of files whose row this process has written. */
+  readonly known: LRUCache<string, string>;
+  /** Digests that are being measured, by path and etag. */
+  readonly measuring: Map<string, Promise<string>>;
+}
+
+async function keep(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
+  const { size, sha256, content_type, etag } = object;
+  await keepFacts(shelf.db, path, { size, sha256, content_type, etag });
+  shelf.known.set(formatMediaReference(path), etag);
+  return object;
+}
+
+async function measure({ store }: Shelf, path: MediaPath, etag: string): Promise<string> {
+  const opened = await store.open(path);
+  if (opened === null || opened.object.etag !== etag) {
+    await opened?.close();
+    const message = `${formatMediaReference(path)} was replaced while it was read; ask again`;
+    throw new AppError('unavailable', message, { retryAfterS: 0 });
+  }
+  const hash = createHash('sha256');
+  for await (const chunk of await opened.read()) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+/** Whoever asks while it is read waits for the same answer. */
+function measureOnce(shelf: Shelf, path: MediaPath, etag: string): Promise<string> {
+  const state = `${formatMediaReference(path)} ${etag}`;
+  const before = shelf.measuring.get(state);
+  if (before !== undefined) return before;
+  const reading = measure(shelf, path, etag).finally(() => shelf.measuring.delete(state));
+  shelf.measuring.set(state, reading);
+  return reading;
+}
+
+async function describe(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<DescribedObject> {
+  const { sha256, etag } = object;
+  if (sha256 !== null) {
+    const described = { ...object, sha256 };
+    const isKept = shelf.known.get(formatMediaReference(path)) === etag;
+    return isKept ? described : keep(shelf, path, described);
+  }
+  const facts = await findFacts(shelf.db, path);
+  if (facts?.etag === etag) return { ...object, sha256: facts.sha256 };
+  return keep(shelf, path, { ...object, sha256: await measureOnce(shelf, path, etag) });
+}
+
+async function open(shelf: Shelf, path: MediaPath): Promise<OpenMedia | null> {
+  const opened = await shelf.store.open(path);
+  if (opened === null) return null;
+  try {
+    return { ...opened, object: await describe(shelf, path, opened.object) };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+async function head(shelf: Shelf, path: MediaPath): Promise<DescribedObject | null> {
+  const object = await shelf.store.head(path);
+  return object === null ? null : describe(shelf, path, object);
+}
+
+async function put(shelf: Shelf, path: MediaPath, upload: PutOptions & { readonly body: Readable }) {
+  const { body, ...options } = upload;
+  const room = await shelf.requireRoom(path, 0);
+  const limitBytes = Math.min(options.limitBytes, room);
+  const stored = await shelf.store
+    .put(path, body, { ...options, limitBytes })
+    .catch(async (error: unknown) => {
+      const isQuota =
+        error instanceof AppError && error.code === 'body_too_large' && room < options.limitBytes;
+      if (isQuota) await shelf.requireRoom(path, room + 1);
+      throw error;
+    });
+  return keep(shelf, path, stored);
+}
+
+async function copy(shelf: Shelf, from: MediaPath, target: { to: MediaPath; sha256: string }) {
+  const source = await shelf.store.head(from);
+  if (source === null) return null;
+  await shelf.requireRoom(target.to, source.size);
+  const copied = await shelf.store.copy(from, target.to, target.sha256);
+  return copied === null ? null : keep(shelf, target.to, copied);
+}
+
+async function remove({ store, db, known }: Shelf, path: MediaPath): Promise<boolean> {
+  const removed = await store.delete(path);
+  known.delete(formatMediaReference(path));
+  await forgetFacts(db, path);
+  return removed;
+}
+
+/** What is known is not asked for again; what is not, is read. */
+async function list(shelf: Shelf, jobId: string): Promise<readonly ListedMedia[]> {
+  const files = await shelf.store.list(jobId);
+  const known = files.length === 0 ? new Map() : await listFacts(shelf.db, jobId);
+  const listed: ListedMedia[] = [];
+  for (let at = 0; at < files.length; at += headsAtOnce) {
+    const found = await Promise.all(
+      files.slice(at, at + headsAtOnce).map(async ({ file, etag }) => {
+        const facts = known.get(file);
+        return { file, object: facts?.etag === etag ? facts : await head(shelf, { job_id: jobId, file }) };
+      }),
+    );
+    for (const { file, object } of found) if (object !== null) listed.push({ file, object });
+  }
+  return listed;
+}
+
+export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibrary {
+  const { db, store } = dependencies;
+  const shelf: Shelf = {
+    ...dependencies,
+    requireRoom: createRequireRoom(dependencies),
+    known: new LRUCache({ max: mostKnown }),
+    measuring: new Map(),
+  };
+  return {
+    put: (path, body, options) => put(shelf, path, { body, ...options }),
+    copy: (from, to, sha256) => copy(shelf, from, { to, sha256 }),
+    exists: (path) => store.exists(path),
+    head: (path) => head(shelf, path),
+    open: (path) => open(shelf, path),
+    delete: (path) => remove(shelf, path),
+    deleteJob: async (jobId) => {
+      const removed = await store.deleteJob(jobId);
+      await forgetJob(db, jobId);
+      return removed;
+    },
+    list: (jobId) => list(shelf, jobId),
+    sweep: async (olderThanMs) =>
+      (await store.sweep(olderThanMs)) + (await purgeUploads(db, announcedHours + 1)),
+  };
+}
