@@ -52,19 +52,11 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
 }
 
 /** Runs, and what becomes one: definitions, plans, schedules. */
-function createRunServices({
-  config,
-  logger,
-  foundation,
-  router,
-  temporal,
-  outbox,
-  consoleUrl,
-  ...base
-}: Base) {
+function createRunServices({ config, logger, foundation, ...base }: Base) {
+  const { temporal, outbox, consoleUrl } = base;
   const { library: media, direct: directMedia } = base.media;
   const { db, contexts, results, vetter } = foundation;
-  const { fleet, validator } = router;
+  const { fleet, validator } = base.router;
   const events = createEventFeed({ db, logger });
   const readRunFrames = createRunFrames(db);
   const stream = createStreamFeed({ db, readRunFrames, logger });
