@@ -24,10 +24,15 @@ function filesOf(...folders: readonly string[]): string[] {
   return folders.map((folder) => `${folder}/**/*.test.ts`);
 }
 
+/** Again and again, or minutes of it: for `npm run test:long`. Each kind of fault is once among `faults` too. */
+const long = [
+  'test/e2e/{killed-engine,killed-escalation,killed-inline,rolling-restart}.test.ts',
+  'test/services/registry/outage.test.ts',
+];
 const faults = [
   ...filesOf('test/dev', 'test/scenarios'),
-  'test/e2e/{killed-*,inline-control,keyed-call,rolling-restart,temporal-away,demo,demo-*}.test.ts',
-  'test/{api/silent-database,services/registry/outage}.test.ts',
+  'test/e2e/{killed-*,inline-control,keyed-call,temporal-away,demo,demo-*}.test.ts',
+  'test/api/silent-database.test.ts',
 ];
 const stack = filesOf(
   'test/conformance',
@@ -53,12 +58,13 @@ export default defineConfig({
           ...shared,
           name: 'pure',
           include: filesOf('test', 'capabilities'),
-          exclude: [...data, ...stack, ...faults],
+          exclude: [...data, ...stack, ...faults, ...long],
         },
       },
-      { test: { ...shared, name: 'data', include: data, exclude: faults } },
-      { test: { ...shared, name: 'stack', include: stack, exclude: faults } },
-      { test: { ...shared, name: 'faults', include: faults } },
+      { test: { ...shared, name: 'data', include: data, exclude: [...faults, ...long] } },
+      { test: { ...shared, name: 'stack', include: stack, exclude: [...faults, ...long] } },
+      { test: { ...shared, name: 'faults', include: faults, exclude: long } },
+      { test: { ...shared, name: 'long', include: long } },
     ],
   },
 });
