@@ -2,7 +2,7 @@
  * A base image where no registry is in reach: a root of Debian made of the files of this machine's own packages, and
  * this Node with its npm. It stands in for `node:20-bookworm-slim`, to build and to run the Dockerfile for real.
  */
-import { cp, mkdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { runCommand } from '../package/run-command.ts';
 
@@ -51,8 +51,11 @@ async function makeLinks(root: string): Promise<void> {
     await mkdir(join(root, 'usr', name), { recursive: true });
     await symlink(`usr/${name}`, join(root, name));
   }
-  await mkdir(join(root, 'tmp'), { mode: 0o1777, recursive: true });
-  for (const name of ['etc', 'var/tmp', 'root', 'proc', 'sys', 'dev', 'usr/local/bin']) {
+  for (const name of ['tmp', 'var/tmp']) {
+    await mkdir(join(root, name), { recursive: true });
+    await chmod(join(root, name), 0o1777);
+  }
+  for (const name of ['etc', 'root', 'proc', 'sys', 'dev', 'usr/local/bin']) {
     await mkdir(join(root, name), { recursive: true });
   }
 }

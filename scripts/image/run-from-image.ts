@@ -20,9 +20,9 @@ interface Place {
 type Settings = Readonly<Record<string, string>>;
 
 /** The container is a chroot, so the command is given in full: buildah runs neither entry point nor health check. */
-function inContainer({ buildah }: Place, container: string, settings: Settings, words: readonly string[]) {
+function inContainer(container: string, settings: Settings, words: readonly string[]): readonly string[] {
   const env = Object.entries(settings).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
-  return buildah.words(['run', '--isolation', 'chroot', ...env, container, '--', ...words]);
+  return ['run', '--isolation', 'chroot', ...env, container, '--', ...words];
 }
 
 async function createContainer({ buildah, image }: Place): Promise<string> {
@@ -32,7 +32,7 @@ async function createContainer({ buildah, image }: Place): Promise<string> {
 async function describe(name: string, place: Place, settings: Settings): Promise<ChildSpec> {
   const container = await createContainer(place);
   const words = ['node', '/app/bin/capstan.mjs', name];
-  const [command = '', ...args] = inContainer(place, container, settings, words);
+  const [command = '', ...args] = place.buildah.words(inContainer(container, settings, words));
   const logFile = join(place.scratch, 'logs', `${name}.log`);
   return {
     name,
@@ -64,8 +64,9 @@ export async function runFromImage(place: Place): Promise<void> {
   const keyFile = '/tmp/key';
   const container = await createContainer(place);
   const make = `node /app/bin/capstan.mjs migrate --api-key-file ${keyFile} >/dev/null && cat ${keyFile} && id -u`;
-  const [, ...words] = inContainer(place, container, settings, ['sh', '-c', make]);
-  const printed = (await buildah.run(words.slice(words.indexOf('run')))).trim().split('\n');
+  const printed = (await buildah.run(inContainer(container, settings, ['sh', '-c', make])))
+    .trim()
+    .split('\n');
   const [key = '', user = ''] = printed.slice(-2);
   if (user !== '10001') throw new Error(`it runs as user ${user}, not 10001`);
   const stops = [];
