@@ -1,15 +1,20 @@
 /** Server and worker as an operator starts them: by their commands, with settings from a file. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Check } from '../../src/dev/doctor/check.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
 import { createClient } from '../support/capstan.ts';
 import { useDatabase } from '../support/database.ts';
 import { echo, startInstance } from '../support/fleet.ts';
+import { waitFor } from '../support/wait.ts';
 
 const { url: databaseUrl } = useDatabase();
 const empty = useDatabase();
@@ -158,4 +163,37 @@ test('capstan migrate says what it would do, does it, and leaves a key where it 
   expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
   const again = await capstan(['migrate', '--check', '--json'], settings);
   expect(JSON.parse(again.stdout)).toEqual({ applied: ['0001-create-schema'], pending: [], newer: [] });
+});
+
+/** Of its own, so that nothing is registered in it. */
+async function registerNamespace(namespace: string): Promise<void> {
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: msToTs(86_400_000),
+  });
+  await connection.close();
+}
+
+test('capstan doctor names search attributes that Temporal lacks, and registers them with --fix', async () => {
+  const namespace = `doctor-${randomBytes(4).toString('hex')}`;
+  await registerNamespace(namespace);
+  const settings = { TEMPORAL_ADDRESS: inject('temporalAddress'), TEMPORAL_NAMESPACE: namespace };
+  const attributes = async (...words: readonly string[]) => {
+    const { stdout } = await capstan(['doctor', '--json', '--data', folder, ...words], settings);
+    return (JSON.parse(stdout) as Check[]).find(({ name }) => name === 'search attributes');
+  };
+  const known = 'PipelineName, PipelineVersion, ProjectId, RunPhase, AwaitingHuman';
+  // The server hears of a new namespace after a while.
+  await waitFor('the namespace', async () => (await attributes())?.found.startsWith('not registered'));
+  expect(await attributes()).toMatchObject({
+    status: 'warning',
+    found: `not registered in ${namespace}: ${known}`,
+    remedy: 'capstan doctor --fix registers them; runs work without them',
+  });
+  expect(await attributes('--fix')).toMatchObject({
+    status: 'ok',
+    found: `registered now in namespace ${namespace}: ${known}`,
+  });
+  await waitFor('the attributes', async () => (await attributes())?.found.startsWith('all registered'));
 });

@@ -20,13 +20,14 @@ export function registerDoctorCommand(program: Command): void {
       'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
     )
     .option('--data <dir>', 'folder that keeps all data', '.capstan')
+    .option('--fix', 'register what Temporal lacks of search attributes', false)
     .option('--json', 'print the findings as JSON')
-    .action(async ({ data, json }: { data: string; json?: boolean }) => {
+    .action(async ({ data, fix: fixes, json }: { data: string; fix: boolean; json?: boolean }) => {
       const { runChecks } = await import('../../dev/doctor/run-checks.ts');
       const { findCacheDir } = await import('../../dev/temporal/source.ts');
       const environment = process.env;
       const cacheDir = findCacheDir(environment, homedir());
-      const checks = await runChecks({ dataDir: data, environment, cacheDir });
+      const checks = await runChecks({ dataDir: data, environment, cacheDir, fixes });
       if (json === true) console.log(JSON.stringify(checks, null, 2));
       else print(checks);
       if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;

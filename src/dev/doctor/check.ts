@@ -13,6 +13,8 @@ export interface DoctorOptions {
   readonly dataDir: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly cacheDir: string;
+  /** What can be mended without harm is mended. */
+  readonly fixes: boolean;
 }
 
 export function ok(name: string, found: string): Check {

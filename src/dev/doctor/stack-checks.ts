@@ -8,7 +8,7 @@ import pg from 'pg';
 import { StackFile } from '../../contracts/stack.ts';
 import { findPrograms } from '../postgres/programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
-import { findMissingSearchAttributes } from '../temporal/search-attributes.ts';
+import { addMissingSearchAttributes, findMissingSearchAttributes } from '../temporal/search-attributes.ts';
 import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';
 import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from './check.ts';
 
@@ -88,7 +88,11 @@ export async function checkSearchAttributes(options: DoctorOptions): Promise<Che
     try {
       const absent = await findMissingSearchAttributes(connection, namespace);
       if (absent.length === 0) return ok(name, `all registered in namespace ${namespace}`);
-      const remedy = 'temporal operator search-attribute create --name … --type …; runs work without them';
+      if (options.fixes) {
+        await addMissingSearchAttributes(connection, namespace);
+        return ok(name, `registered now in namespace ${namespace}: ${absent.join(', ')}`);
+      }
+      const remedy = 'capstan doctor --fix registers them; runs work without them';
       return warning(name, `not registered in ${namespace}: ${absent.join(', ')}`, remedy);
     } finally {
       await connection.close();

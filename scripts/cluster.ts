@@ -1,0 +1,47 @@
+/**
+ * `npm run cluster`: a cluster of Capstan on this machine until Ctrl-C: Postgres, two Temporal nodes, S3, HAProxy, two
+ * servers and two workers out of the package of this checkout. All data go away at the end.
+ */
+import { parseArgs } from 'node:util';
+import { stackSignal, untilAborted } from '../src/cli/client/stack-signal.ts';
+import { createPrinter } from '../src/dev/printer.ts';
+import { type Cluster, startCluster } from './cluster/start-cluster.ts';
+
+const { values } = parseArgs({
+  options: { tarball: { type: 'string' }, json: { type: 'boolean', default: false } },
+});
+
+function describe({ apiUrl, key, temporalAddress, namespace, mediaUrl, parts, folder }: Cluster): string {
+  return [
+    '',
+    'The cluster is ready.',
+    `  API        ${apiUrl}  (HAProxy before two servers)`,
+    `  Console    ${apiUrl}/ui/`,
+    `  Key        ${key}`,
+    `  Temporal   ${temporalAddress}  (HAProxy before two nodes), namespace ${namespace}`,
+    `  Media      ${mediaUrl}`,
+    `  Parts      ${parts.join(', ')}`,
+    `  Logs       ${folder}/logs`,
+    `  CAPSTAN_URL=${apiUrl} CAPSTAN_API_KEY=${key} node bin/capstan.mjs capabilities`,
+    'A part that is killed is started again. Ctrl-C ends all.',
+    '',
+  ].join('\n');
+}
+
+const signal = stackSignal();
+const printer = createPrinter(values.json ? process.stderr : process.stdout);
+try {
+  const { tarball } = values;
+  const { report } = printer;
+  const cluster = await startCluster({ report, signal, ...(tarball === undefined ? {} : { tarball }) });
+  console.log(values.json ? JSON.stringify(cluster) : describe(cluster));
+  await untilAborted(signal);
+  await cluster.stop();
+} catch (error) {
+  if (!signal.aborted) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+} finally {
+  printer.close();
+}

@@ -1,0 +1,70 @@
+/** Servers and workers out of an installed package, as their commands start them. */
+import { join } from 'node:path';
+import { Connection } from '@temporalio/client';
+import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
+import { installedProgram } from '../package/pack.ts';
+import type { ClusterPlace } from './place.ts';
+
+export interface ProcessOptions {
+  /** Where the package is installed. */
+  readonly installation: string;
+  /** What all of them have. */
+  readonly environment: NodeJS.ProcessEnv;
+  readonly temporal: { readonly address: string; readonly namespace: string };
+}
+
+type Part = Pick<ChildSpec, 'name' | 'isReady'> & { readonly command: 'server' | 'worker' };
+
+function startPart(place: ClusterPlace, part: Part, options: ProcessOptions, own: NodeJS.ProcessEnv) {
+  const { name, command, isReady } = part;
+  return place.start({
+    name,
+    isReady,
+    command: process.execPath,
+    args: ['--max-semi-space-size=32', installedProgram(options.installation), command],
+    cwd: options.installation,
+    env: { ...options.environment, ...own },
+    account: null,
+    logFile: join(place.folder, 'logs', `${name}.log`),
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 40_000,
+    readyTimeoutMs: 90_000,
+  });
+}
+
+const workflowQueue = 1;
+
+/** Whether this very worker, not one before it, polls the task queue. */
+async function isPolling({ address, namespace }: ProcessOptions['temporal'], pid: number): Promise<boolean> {
+  const connection = await Connection.connect({ address, connectTimeout: 5_000 });
+  try {
+    const taskQueue = { name: 'capstan' };
+    const asked = { namespace, taskQueue, taskQueueType: workflowQueue };
+    const { pollers } = await connection.workflowService.describeTaskQueue(asked);
+    return pollers.some(({ identity }) => identity?.startsWith(`${pid}@`));
+  } finally {
+    await connection.close();
+  }
+}
+
+export async function startServers(place: ClusterPlace, options: ProcessOptions): Promise<void> {
+  const { ports } = place;
+  const metrics = [ports.metricsServer1, ports.metricsServer2];
+  const start = (port: number, index: number) => {
+    const isReady = async () =>
+      (await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
+    const part = { name: `server-${index + 1}`, command: 'server', isReady } as const;
+    return startPart(place, part, options, { PORT: String(port), METRICS_PORT: String(metrics[index]) });
+  };
+  await Promise.all([ports.server1, ports.server2].map(start));
+}
+
+export async function startWorkers(place: ClusterPlace, options: ProcessOptions): Promise<void> {
+  const { ports } = place;
+  const start = (metrics: number, index: number) => {
+    const isReady: ChildSpec['isReady'] = ({ pid }) => isPolling(options.temporal, pid);
+    const part = { name: `worker-${index + 1}`, command: 'worker', isReady } as const;
+    return startPart(place, part, options, { METRICS_PORT: String(metrics) });
+  };
+  await Promise.all([ports.metricsWorker1, ports.metricsWorker2].map(start));
+}

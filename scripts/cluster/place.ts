@@ -1,0 +1,14 @@
+import type { Report } from '../../src/dev/progress.ts';
+import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
+import type { Supervisor } from '../../src/dev/supervisor/supervisor.ts';
+import type { ClusterPorts } from './ports.ts';
+
+/** Where the parts of a cluster are started. */
+export interface ClusterPlace {
+  readonly folder: string;
+  readonly ports: ClusterPorts;
+  readonly supervisor: Supervisor;
+  readonly report: Report;
+  /** Starts a part and says so. */
+  readonly start: (spec: ChildSpec) => Promise<void>;
+}

@@ -1,0 +1,178 @@
+/**
+ * A cluster on one machine, of parts that are each a process of their own: Postgres, two Temporal nodes, an S3 server,
+ * HAProxy, and two servers and two workers out of an installed package. A part that dies is started again, as an
+ * init system would do it.
+ */
+import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
+import { ensureDatabase, startPostgres } from '../../src/dev/postgres/server.ts';
+import { createPartReport, type Report } from '../../src/dev/progress.ts';
+import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
+import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
+import { startServers, startWorkers } from './capstan-processes.ts';
+import { startHaproxy } from './haproxy.ts';
+import { installCapstan, prepareAccess } from './install.ts';
+import { startMediaStore } from './media-store.ts';
+import type { ClusterPlace } from './place.ts';
+import { chooseClusterPorts } from './ports.ts';
+import { findClusterPrograms } from './programs.ts';
+import { namespace, startTemporalNodes } from './temporal-nodes.ts';
+
+export interface Cluster {
+  readonly folder: string;
+  /** Of the proxy. */
+  readonly apiUrl: string;
+  readonly key: string;
+  readonly databaseUrl: string;
+  /** Of the proxy before both frontends. */
+  readonly temporalAddress: string;
+  readonly namespace: string;
+  readonly mediaUrl: string;
+  /** In the order of their starts. */
+  readonly parts: readonly string[];
+  /** Ends one part and resolves when its process is gone; another takes its place by itself. @throws Error where it does not run */
+  kill(part: string, signal: NodeJS.Signals): Promise<void>;
+  /** Stops one part for a while with SIGSTOP, or lets it go on with SIGCONT. */
+  send(part: string, signal: 'SIGSTOP' | 'SIGCONT'): void;
+  /** Resolves when a process of this part is ready. */
+  ready(part: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ClusterOptions {
+  readonly report: Report;
+  /** A tarball of the package; without one this checkout is packed. */
+  readonly tarball?: string;
+  /** Ends a start that is under way; after it, use `stop`. */
+  readonly signal?: AbortSignal;
+  /** Settings that all servers and workers have. */
+  readonly settings?: NodeJS.ProcessEnv;
+}
+
+type Facts = Omit<Cluster, 'parts' | 'kill' | 'send' | 'ready' | 'stop'>;
+
+async function startParts(place: ClusterPlace, options: ClusterOptions): Promise<Facts> {
+  const { folder, ports, supervisor, report } = place;
+  const programs = await findClusterPrograms();
+  const installed = installCapstan(folder, createPartReport(report, 'package'), options.tarball);
+  const postgres = { dataDir: folder, cacheDir: folder, ephemeral: true, port: ports.postgres };
+  const server = await startPostgres(supervisor, postgres, createPartReport(report, 'postgres'));
+  const databaseUrl = await ensureDatabase(server, 'capstan');
+  await startTemporalNodes(place, programs, server);
+  await startHaproxy(place, programs.haproxy);
+  const media = await startMediaStore(place, programs.versitygw);
+  const installation = await installed;
+  const temporalAddress = `127.0.0.1:${ports.temporal}`;
+  const apiUrl = `http://127.0.0.1:${ports.api}`;
+  const environment = {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: temporalAddress,
+    TEMPORAL_NAMESPACE: namespace,
+    PUBLIC_URL: apiUrl,
+    RATE_LIMITS: 'off',
+    ...media.environment,
+    ...options.settings,
+  };
+  const access = await prepareAccess(installation, environment, folder);
+  const processes = { installation, environment, temporal: { address: temporalAddress, namespace } };
+  await Promise.all([startServers(place, processes), startWorkers(place, processes)]);
+  const { mediaUrl } = media;
+  return { folder, apiUrl, databaseUrl, temporalAddress, namespace, mediaUrl, ...access };
+}
+
+function findPid(supervisor: Supervisor, part: string): number | undefined {
+  return supervisor.processes().find(({ name }) => name.toLowerCase() === part)?.pid;
+}
+
+function requirePid(supervisor: Supervisor, part: string): number {
+  const pid = findPid(supervisor, part);
+  if (pid !== undefined) return pid;
+  const names = supervisor.processes().map(({ name }) => name.toLowerCase());
+  throw new Error(`"${part}" does not run now; these do: ${names.join(', ')}`);
+}
+
+/** @throws Error when it is not so within `timeoutMs` */
+async function until(
+  what: string,
+  holds: () => Promise<boolean> | boolean,
+  timeoutMs: number,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${timeoutMs / 1000} s`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const gonePatienceMs = 60_000;
+const readyPatienceMs = 120_000;
+
+function rejectOnAbort(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    const refuse = () => reject(new Error('the start was interrupted'));
+    if (signal?.aborted) refuse();
+    signal?.addEventListener('abort', refuse, { once: true });
+  });
+}
+
+/** Keeps how each part is asked whether it is ready, for when it was killed. */
+function remembering(supervisor: Supervisor, specs: Map<string, ChildSpec>): Supervisor {
+  const start: Supervisor['start'] = (spec) => {
+    specs.set(spec.name.toLowerCase(), spec);
+    return supervisor.start(spec);
+  };
+  return Object.assign({}, supervisor, { start });
+}
+
+/** What may be done to the parts that run. */
+function controlsOf(supervisor: Supervisor, specs: ReadonlyMap<string, ChildSpec>) {
+  return {
+    kill: async (part: string, signal: NodeJS.Signals): Promise<void> => {
+      const pid = requirePid(supervisor, part);
+      process.kill(-pid, signal);
+      await until(`the end of ${part}`, () => findPid(supervisor, part) !== pid, gonePatienceMs);
+    },
+    send: (part: string, signal: 'SIGSTOP' | 'SIGCONT'): void => {
+      process.kill(-requirePid(supervisor, part), signal);
+    },
+    ready: async (part: string): Promise<void> => {
+      const isReady = async (): Promise<boolean> => {
+        const pid = findPid(supervisor, part);
+        const spec = specs.get(part);
+        if (pid === undefined) return false;
+        return spec === undefined || spec.isReady({ pid, startedAt: new Date(0) }).catch(() => false);
+      };
+      await until(`${part} to be ready`, isReady, readyPatienceMs);
+    },
+  };
+}
+
+/**
+ * Resolves when all of it is ready.
+ * @throws Error that says which part did not start, with the end of its log; nothing is left running then
+ */
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const folder = createTemporaryFolder('capstan-cluster-');
+  const specs = new Map<string, ChildSpec>();
+  const supervisor = remembering(
+    createSupervisor({ report: options.report, temporaryFolder: folder }),
+    specs,
+  );
+  const start = async (spec: ChildSpec): Promise<void> => {
+    const report = createPartReport(options.report, spec.name);
+    report('working', 'starting');
+    await supervisor.start(spec);
+    report('ready', `log at ${spec.logFile}`);
+  };
+  try {
+    const ports = await chooseClusterPorts();
+    const place = { folder, ports, supervisor, start, report: options.report };
+    const facts = await Promise.race([startParts(place, options), rejectOnAbort(options.signal)]);
+    const parts = supervisor.processes().map(({ name }) => name.toLowerCase());
+    return { ...facts, parts, ...controlsOf(supervisor, specs), stop: () => supervisor.stop() };
+  } catch (error) {
+    await supervisor.stop();
+    throw error;
+  }
+}
