@@ -4,7 +4,7 @@ import type { Api } from '../package/api.ts';
 
 const shortestMs = 50;
 const longestMs = 400;
-export const callUsd = 0.001;
+const callUsd = 0.001;
 
 export interface PaidFleet {
   /** Calls that came, by the key that instances see. */
