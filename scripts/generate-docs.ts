@@ -14,6 +14,9 @@ import { generateCommand, type Page } from './docs/page.ts';
 import { readFigures } from './docs/step-costs/figures.ts';
 import { createStepCostsPage } from './docs/step-costs/page.ts';
 import { createStepCostsPicture } from './docs/step-costs/picture.ts';
+import { createDashboardFile } from './docs/telemetry/dashboard.ts';
+import { createAlertsPage, createMetricsPage } from './docs/telemetry/pages.ts';
+import { createRulesFiles } from './docs/telemetry/rules-files.ts';
 
 function toPath({ file }: Page): string {
   return fileURLToPath(new URL(`../${file}`, import.meta.url));
@@ -33,6 +36,10 @@ const pages: readonly Page[] = [
   createExpressionsPage(),
   createStepCostsPage(figures),
   createStepCostsPicture(figures),
+  createMetricsPage(),
+  createAlertsPage(),
+  ...createRulesFiles(),
+  createDashboardFile(),
 ];
 
 const stale: Page[] = [];

@@ -163,6 +163,24 @@ export const ConfigSchema = z
       description:
         'How long requests and calls under way may still take after SIGTERM; what is left then is cut.',
     }),
+    METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional().meta({
+      description:
+        'Port on which Prometheus finds `GET /metrics` of this process; 0 picks a free one. Without it nothing is counted.',
+    }),
+    METRICS_HOST: z
+      .string()
+      .default('127.0.0.1')
+      .meta({ description: 'Address of METRICS_PORT. Whoever reaches it may read it.' }),
+    OTEL_EXPORTER_OTLP_ENDPOINT: z.string().optional().meta({
+      description:
+        'Collector that spans are told to, by OTLP over HTTP, as `http://127.0.0.1:4318`; without it none are made. The other `OTEL_EXPORTER_OTLP_…`, `OTEL_BSP_…` and `OTEL_TRACES_SAMPLER` variables hold too.',
+    }),
+    OTEL_SERVICE_NAME: z.string().optional().meta({
+      description: 'Name of this process in traces. Default: `capstan-server`, `capstan-worker`.',
+    }),
+    OTEL_RESOURCE_ATTRIBUTES: z.string().optional().meta({
+      description: 'More about this process in traces, as `key=value,key=value`.',
+    }),
     MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
   })
   .superRefine(checkHeartbeats);

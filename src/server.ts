@@ -6,19 +6,21 @@ import { readConfig } from './config.ts';
 import { createLogger } from './runtime/logger.ts';
 import { createServerRuntime } from './runtime/server-runtime.ts';
 import { prepareDatabase } from './services/setup.ts';
+import { startTelemetry } from './telemetry/start-telemetry.ts';
 
 const config = readConfig(process.env);
-const logger = createLogger(config, 'server');
+const telemetry = await startTelemetry(config, 'server');
+const logger = createLogger(config, 'server', telemetry.logFields);
 
 if (config.API_KEY_FILE !== undefined) {
   await prepareDatabase(config.DATABASE_URL, { apiKeyFile: config.API_KEY_FILE });
 }
 let url = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
-const runtime = await createServerRuntime(config, logger, () => url);
+const runtime = await createServerRuntime(config, { logger, publicUrl: () => url, telemetry });
 // Beside the sources, and beside what they are compiled to.
 const built = import.meta.url.endsWith('.ts') ? '../dist/console' : '../console';
 const consoleFolder = fileURLToPath(new URL(built, import.meta.url));
-const app = createApp({ services: runtime.services, config, logger, consoleFolder });
+const app = createApp({ services: runtime.services, config, logger, consoleFolder, telemetry });
 const server = await listen(app, {
   host: config.HOST,
   port: config.PORT,
@@ -26,6 +28,7 @@ const server = await listen(app, {
   graceMs: config.SHUTDOWN_GRACE_MS,
 });
 url = config.PUBLIC_URL ?? server.url;
+await telemetry.listen(logger);
 logger.info({ url }, 'server is ready');
 
 let isStopping = false;
@@ -35,6 +38,7 @@ async function stop(): Promise<void> {
   logger.info('stopping: open requests end first');
   await server.close();
   await runtime.close();
+  await telemetry.close();
 }
 process.on('SIGTERM', () => void stop());
 process.on('SIGINT', () => void stop());

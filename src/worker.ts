@@ -10,6 +10,7 @@ import { heartbeatIntervalMs, readConfig } from './config.ts';
 import { loadWorkflowBundle } from './runtime/bundle-workflows.ts';
 import { createLogger } from './runtime/logger.ts';
 import { createWorkerRuntime } from './runtime/worker-runtime.ts';
+import { startTelemetry } from './telemetry/start-telemetry.ts';
 
 // For the workflow sandboxes, which are made from here on: the SDK maps a stack for every promise, which costs a
 // quarter of a workflow's time. This thread's own context exists already and keeps its stack traces.
@@ -18,22 +19,34 @@ setFlagsFromString('--stack-trace-limit=0');
 /** From the end of the grace, when calls are cut, to the end of the process. */
 const forceAfterMs = 5_000;
 
+/** Temporal's Core serves its metrics on a port of its own. */
+function coreMetrics(port: number) {
+  const prometheus = { bindAddress: `127.0.0.1:${port}`, useSecondsForDurations: true };
+  return { metrics: { prometheus } };
+}
+
 const config = readConfig(process.env);
-const logger = createLogger(config, 'worker');
+const telemetry = await startTelemetry(config, 'worker');
+const logger = createLogger(config, 'worker', telemetry.logFields);
 
 const temporalLogger = new DefaultLogger('INFO', ({ level, message, meta }) => {
   const write = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
   const { fault, ...rest } = meta ?? {};
   logger[write]({ ...rest, err: fault }, message);
 });
-Runtime.install({ logger: temporalLogger, shutdownSignals: [] });
+const corePort = await telemetry.corePort();
+Runtime.install({
+  logger: temporalLogger,
+  shutdownSignals: [],
+  ...(corePort === null ? {} : { telemetryOptions: coreMetrics(corePort) }),
+});
 
 // Before any connection is open: making a bundle leaves this thread no time to serve one.
 const bundle = await loadWorkflowBundle(config.WORKFLOW_BUNDLE, temporalLogger);
 
 const { connectionOptions, namespace } = loadClientConnectConfig();
 const connection = await NativeConnection.connect(connectionOptions);
-const runtime = await createWorkerRuntime(config, logger);
+const runtime = await createWorkerRuntime(config, logger, telemetry);
 const worker = await Worker.create({
   connection,
   ...(namespace === undefined ? {} : { namespace }),
@@ -57,10 +70,12 @@ function stop(): void {
 process.on('SIGTERM', stop);
 process.on('SIGINT', stop);
 
+await telemetry.listen(logger);
 logger.info({ task_queue: config.TASK_QUEUE, workflow_bundle: bundle.file }, 'worker is ready');
 try {
   await worker.run();
 } finally {
   await runtime.close();
   await connection.close();
+  await telemetry.close();
 }

@@ -21,7 +21,11 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['contracts', 'core', 'errors', 'schemas'],
     packages: ['lru-cache', 'node:', 'yaml', 'zod'],
   },
-  unsupported: { imports: [], types: ['core'], packages: ['@temporalio/client', 'undici'] },
+  unsupported: {
+    imports: [],
+    types: ['core'],
+    packages: ['@opentelemetry/sdk-trace-node', '@temporalio/client', 'undici'],
+  },
   db: { imports: ['unsupported'], types: ['contracts'], packages: ['knex', 'pg'] },
   clients: {
     imports: ['contracts', 'core', 'errors', 'unsupported'],
@@ -43,6 +47,16 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'schemas'],
     packages: ['lru-cache', 'node:', 'pino', 'semver', 'uuid', 'zod'],
   },
+  telemetry: {
+    imports: ['core', 'unsupported'],
+    packages: [
+      '@opentelemetry/api',
+      '@opentelemetry/exporter-trace-otlp-proto',
+      '@opentelemetry/sdk-trace-node',
+      'node:',
+      'prom-client',
+    ],
+  },
   activities: {
     imports: ['core', 'errors'],
     types: ['contracts', 'services'],
@@ -61,13 +75,13 @@ export const layers: Readonly<Record<string, Layer>> = {
   'missing-part': { imports: [], packages: ['node:'] },
   config: { imports: ['clients', 'core'], packages: ['zod'] },
   runtime: {
-    imports: ['clients', 'db', 'schemas', 'services'],
-    types: ['config'],
+    imports: ['clients', 'core', 'db', 'schemas', 'services', 'unsupported'],
+    types: ['config', 'telemetry'],
     packages: ['@temporalio/worker', 'node:', 'pino'],
   },
-  server: { imports: ['api', 'config', 'runtime', 'services'], packages: ['node:'] },
+  server: { imports: ['api', 'config', 'runtime', 'services', 'telemetry'], packages: ['node:'] },
   worker: {
-    imports: ['activities', 'config', 'runtime'],
+    imports: ['activities', 'config', 'runtime', 'telemetry'],
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
   'migrate-database': { imports: ['db', 'services'], packages: [] },

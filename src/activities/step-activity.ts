@@ -22,6 +22,7 @@ export function createStepActivity(executeStep: ExecuteStep, heartbeatIntervalMs
         remainingMs: remainingMs(context),
         signal,
         onProgress,
+        askedAtMs: context.info.scheduledTimestampMs,
       });
       return end.kind === 'succeeded' ? toDone(end) : toOther(end);
     });

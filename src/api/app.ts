@@ -2,12 +2,14 @@
 import type { RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
+import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import type { Services } from '../services/services.ts';
 import { createConsoleFiles } from './console-files.ts';
 import type { ApiConfig } from './limits.ts';
 import { discardRest } from './middleware/discard-rest.ts';
 import { createDraining } from './middleware/draining.ts';
 import { notFound } from './middleware/not-found.ts';
+import { observeRequest } from './middleware/observe-request.ts';
 import { problem } from './middleware/problem.ts';
 import { refuseAmbiguity } from './middleware/refuse-ambiguity.ts';
 import { requestId } from './middleware/request-id.ts';
@@ -25,6 +27,8 @@ export interface AppDependencies {
   readonly logger: Logger;
   /** Where the console is built, or will be; without it there is none. */
   readonly consoleFolder?: string;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 export interface App {
@@ -33,7 +37,13 @@ export interface App {
   readonly drain: () => void;
 }
 
-export function createApp({ services, config, logger, consoleFolder }: AppDependencies): App {
+export function createApp({
+  services,
+  config,
+  logger,
+  consoleFolder,
+  telemetry = noTelemetry,
+}: AppDependencies): App {
   const draining = createDraining();
   const { closing } = draining;
   watchRevocations(draining, services.access);
@@ -45,6 +55,7 @@ export function createApp({ services, config, logger, consoleFolder }: AppDepend
   koa.on('error', (err: unknown) => logger.debug({ err }, 'answer cut off'));
   koa
     .use(requestId)
+    .use(observeRequest(telemetry))
     .use(requestLog(logger))
     .use(draining.middleware)
     .use(discardRest)

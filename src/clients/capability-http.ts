@@ -27,6 +27,8 @@ export interface CapabilityCall {
   readonly signal: CancelSignal;
   /** Of an instance that tells it. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
+  /** Its place in a trace, as W3C Trace Context writes it. Default: it is in none. */
+  readonly traceparent?: string | undefined;
 }
 
 export interface CapabilityClient {
@@ -121,6 +123,7 @@ function toRequest(url: URL, call: CapabilityCall): Dispatcher.DispatchOptions {
       'idempotency-key': call.idempotencyKey,
       'x-attempt': String(call.attempt),
       'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
+      ...(call.traceparent === undefined ? {} : { traceparent: call.traceparent }),
     },
     body: JSON.stringify(call.input),
   };

@@ -9,7 +9,8 @@ import { createDialGuard } from '../clients/guarded-dial.ts';
 import { findOwnListeners } from '../clients/own-listeners.ts';
 import { readTemporalAddress } from '../clients/temporal/connect.ts';
 import type { Config } from '../config.ts';
-import { connectDatabase } from '../db/connect.ts';
+import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
+import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { createOwnMedia } from '../services/jobs/own-media.ts';
@@ -21,6 +22,7 @@ import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createDecideDispatch } from '../services/runs/decide-dispatch.ts';
 import { createKnownDefinitions } from '../services/runs/known-definitions.ts';
+import { readPoolState } from '../unsupported/knex-connection.ts';
 
 /** Where instances may be. */
 function createPolicy(config: Config) {
@@ -37,12 +39,23 @@ function createPolicy(config: Config) {
   });
 }
 
+function countConnections({ metrics }: Telemetry, db: Db): void {
+  metrics.onScrape(() => {
+    const states = Object.entries(readPoolState(db.client));
+    metrics.replace(
+      'database_pool_connections',
+      states.map(([state, value]) => ({ labels: { state }, value })),
+    );
+  });
+}
+
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 
 /** What both processes stand on: the database and what is built from it alone. */
-export async function createFoundation(config: Config, logger: Logger) {
+export async function createFoundation(config: Config, logger: Logger, telemetry: Telemetry = noTelemetry) {
   await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
+  countConnections(telemetry, db);
   const policy = createPolicy(config);
   const guard = createDialGuard(policy);
   const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
@@ -60,6 +73,7 @@ export async function createFoundation(config: Config, logger: Logger) {
   const ownMedia = createOwnMedia(db);
   return {
     db,
+    telemetry,
     ownMedia,
     policy,
     guard,
@@ -79,7 +93,12 @@ export async function createFoundation(config: Config, logger: Logger) {
 
 /** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
 export function createIntake(
-  { db, ownMedia, mostOpenRuns }: Pick<Foundation, 'db' | 'ownMedia' | 'mostOpenRuns'>,
+  {
+    db,
+    ownMedia,
+    mostOpenRuns,
+    telemetry,
+  }: Pick<Foundation, 'db' | 'ownMedia' | 'mostOpenRuns' | 'telemetry'>,
   tools: CheckTools & { readonly fleet: Pick<FleetPoller, 'of'> },
 ) {
   const pipelines = createPipelineService(db, tools);
@@ -88,6 +107,7 @@ export function createIntake(
     db,
     ownMedia,
     mostOpenRuns,
+    telemetry,
     pipelines,
     definitions,
     checkForRun: pipelines.checkForRun,

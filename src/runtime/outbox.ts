@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
+import type { Metrics } from '../core/telemetry/metrics.ts';
 import type { Db } from '../db/connect.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
 import { createRestartForgottenLadders } from '../services/escalation/ladder/restart-forgotten-ladders.ts';
@@ -16,6 +17,7 @@ import { createReconcileRuns } from '../services/runs/reconcile-runs.ts';
 import { createRestartForgottenRuns } from '../services/runs/restart-forgotten-runs.ts';
 import { createWatchCapabilities } from '../services/runs/watch-capabilities.ts';
 import { createScheduleDelivery } from '../services/schedules/deliver-schedule.ts';
+import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
 import { linkBelow } from '../services/web-links.ts';
 import { createWebhookDelivery } from '../services/webhooks/deliver-webhooks.ts';
 import type { Temporal } from './temporal.ts';
@@ -69,11 +71,12 @@ interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> 
   readonly registry: RegistryService;
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
+  readonly metrics: Metrics;
 }
 
 /** What repairs rows and repeats deliveries, by the clock. */
 export function createKeeping(config: Config, tools: KeepingTools) {
-  const { db, workflows, logger, media, registry, outbox, webhookSender } = tools;
+  const { db, workflows, logger, media, registry, outbox, webhookSender, metrics } = tools;
   const work = {
     db,
     delivery: outbox.runs,
@@ -91,15 +94,18 @@ export function createKeeping(config: Config, tools: KeepingTools) {
       logger,
     }),
     watchCapabilities: createWatchCapabilities(db),
-    budgets: createBudgetKeeper({ db, logger }),
+    budgets: createBudgetKeeper({ db, logger, metrics }),
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),
     media,
   };
-  return createMaintenance({
+  const maintenance = createMaintenance({
     db,
     duties: createDuties(work),
     promptDuties: createPromptDuties(work),
     intervalMs: config.MAINTENANCE_MS,
     logger,
+    metrics,
   });
+  exportSharedGauges({ db, metrics, isHolder: maintenance.isHolder });
+  return maintenance;
 }

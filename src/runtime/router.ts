@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { createCapabilityClient } from '../clients/capability-http.ts';
 import type { DialGuard } from '../clients/guarded-dial.ts';
 import type { Config } from '../config.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
 import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
@@ -23,6 +24,7 @@ interface RouterTools {
   readonly guard: DialGuard;
   readonly registry: RegistryService;
   readonly ownMedia: OwnMedia;
+  readonly telemetry: Telemetry;
 }
 
 export type Router = ReturnType<typeof createRouter>;
@@ -38,7 +40,8 @@ function createLeases({ LEASE_MS: leaseMs }: Config, db: Db, logger: Logger) {
 }
 
 /** What makes routed calls, in both processes. */
-export function createRouter(config: Config, logger: Logger, { db, guard, registry, ownMedia }: RouterTools) {
+export function createRouter(config: Config, logger: Logger, tools: RouterTools) {
+  const { db, guard } = tools;
   const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: config.LIVENESS_MS });
   const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
   const speed = createSpeedRecorder({ db, logger });
@@ -48,16 +51,15 @@ export function createRouter(config: Config, logger: Logger, { db, guard, regist
   const attemptWriter = createAttemptWriter(db, logger);
   const { LEASE_MS: leaseMs } = config;
   const calls = createCallRouter({
+    ...tools,
     client,
     fleet,
-    registry,
     validator,
     speed,
     leases,
     breakers,
     attemptWriter,
     leaseMs,
-    ownMedia,
     transientTexts: config.TRANSIENT_TEXTS,
     logger,
   });

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { createWebhookSender, type WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
+import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
 import { createCacheService } from '../services/cache/cache-service.ts';
@@ -146,9 +147,20 @@ function createOfficeServices({
   };
 }
 
-/** The services behind the API. @param publicUrl the API's address, known once it listens */
-export async function createServerRuntime(config: Config, logger: Logger, publicUrl: () => string) {
-  const foundation = await createFoundation(config, logger);
+interface ServerTools {
+  readonly logger: Logger;
+  /** The API's address, known once it listens. */
+  readonly publicUrl: () => string;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
+}
+
+/** The services behind the API. */
+export async function createServerRuntime(
+  config: Config,
+  { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
+) {
+  const foundation = await createFoundation(config, logger, telemetry);
   const { db, registry } = foundation;
   const router = createRouter(config, logger, foundation);
   const temporal = await createTemporal(config);
@@ -157,7 +169,7 @@ export async function createServerRuntime(config: Config, logger: Logger, public
   const webhookSender = createWebhookSender(foundation.guard);
   const media = await createMedia(config, db);
   const tools = { db, logger, registry, outbox, webhookSender };
-  const keeping = createKeeping(config, { ...temporal, ...tools, media: media.library });
+  const keeping = createKeeping(config, { ...temporal, ...telemetry, ...tools, media: media.library });
   const base = { config, foundation, router, temporal, media, ...tools, publicUrl, consoleUrl };
   const runs = createRunServices(base);
   const calls = createCallServices(base);

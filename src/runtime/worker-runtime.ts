@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import { noTelemetry } from '../core/telemetry/telemetry.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
 import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/close-run.ts';
@@ -22,18 +23,18 @@ import { createMedia } from './media.ts';
 import { createRouter } from './router.ts';
 
 /** The services behind the activities. */
-export async function createWorkerRuntime(config: Config, logger: Logger) {
-  const foundation = await createFoundation(config, logger);
+export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {
+  const foundation = await createFoundation(config, logger, telemetry);
   const { db, contexts, results } = foundation;
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
   const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
   const { library: media } = await createMedia(config, db);
   const { throughCache, close } = createCachedCalls({ ...foundation, ...router, media, logger });
-  const steps = { db, contexts, results, callCapability, throughCache };
+  const steps = { db, contexts, results, callCapability, throughCache, telemetry };
   const executeRevision = createExecuteRevision(steps);
   const escalations = createLadderService({ ...steps, fleet, validator, executeRevision });
-  const running = createRunServices({ db, contexts, results });
+  const running = createRunServices({ db, contexts, results, telemetry });
   const { going, ...executing } = createStepServices(
     { ...steps, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(intake) },
     running.closeRun,

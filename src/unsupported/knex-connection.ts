@@ -10,3 +10,22 @@ interface PooledConnection {
 export function discardConnection(connection: object, reason: unknown): void {
   (connection as PooledConnection).__knex__disposed = reason;
 }
+
+/** Of the pool behind a client of Knex, whose type says nothing of it. */
+interface PooledClient {
+  readonly pool?: {
+    numUsed(): number;
+    numFree(): number;
+    numPendingAcquires(): number;
+  };
+}
+
+/** How many connections are used and free, and how many askers wait for one. */
+export function readPoolState(client: PooledClient): Record<'used' | 'free' | 'pending', number> {
+  const { pool } = client;
+  return {
+    used: pool?.numUsed() ?? 0,
+    free: pool?.numFree() ?? 0,
+    pending: pool?.numPendingAcquires() ?? 0,
+  };
+}

@@ -516,6 +516,7 @@ create table run (
   ancestors text[],
   schedule_id text,
   scheduled_at timestamp with time zone,
+  trace_parent text,
   concurrency_key text,
   concurrency_limit integer,
   admitted_at timestamp with time zone,

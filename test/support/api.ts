@@ -93,7 +93,7 @@ export async function startTestApi(
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   const log: string[] = [];
   const logger = pino({ level: 'debug' }, { write: (line: string) => void log.push(line) });
-  const runtime = await createServerRuntime(config, logger, publicUrl);
+  const runtime = await createServerRuntime(config, { logger, publicUrl });
   const db = connectDatabase(database.url, 3);
   const { project_id: projectId, api_key: apiKey } = await ensureDefaultProject(db, {
     apiKeyFile: join(folder, 'api-key'),

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Logger } from 'pino';
 import type { ApiMiddleware } from './request-state.ts';
 
@@ -7,7 +8,8 @@ const quietPaths = new Set(['/livez', '/readyz']);
 export function requestLog(logger: Logger): ApiMiddleware {
   return ({ req, res, state }, next) => {
     const startedAt = performance.now();
-    res.once('close', () => {
+    // Bound: the connection closes outside of the request, whose place in a trace the line names.
+    const write = AsyncResource.bind(() => {
       const path = state.route?.path ?? 'none';
       const level = quietPaths.has(path) ? 'debug' : 'info';
       if (!logger.isLevelEnabled(level)) return;
@@ -23,6 +25,7 @@ export function requestLog(logger: Logger): ApiMiddleware {
       };
       logger[level](line, 'request');
     });
+    res.once('close', write);
     return next();
   };
 }

@@ -43,6 +43,8 @@ export interface NewRun extends RunOrigin {
   readonly concurrency_limit?: number;
   /** Its turn has come. */
   readonly is_admitted?: boolean;
+  /** Its place in a trace, as the header traceparent says it. Absent: a trace begins with it. */
+  readonly trace_parent?: string;
 }
 
 /** A job that is written with the first run of it. */
@@ -86,11 +88,12 @@ const insertAll = `with open as materialized (
  ), taken as (
    insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
      specs, dispatch, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
-     ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at)
+     ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at,
+     trace_parent)
    select r.run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
      coalesce(specs, '{}'), coalesce(dispatch, '[]'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id,
      parent_item, parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
-     admitted_at
+     admitted_at, trace_parent
    from asked r
    left join lateral (select p.ancestors || p.run_id as line from run p
      where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
@@ -145,6 +148,8 @@ export interface RunContextRow {
   readonly depth: number;
   /** Digest of the spec that it was checked against, by capability. */
   readonly specs: Readonly<Record<string, string>>;
+  /** Its place in a trace; null: one begins with it. */
+  readonly trace_parent: string | null;
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
 }
@@ -161,7 +166,7 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
      )
      select r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.digest, r.priority,
        least(r.budget_ceiling_usd, (select min(p.budget_ceiling_usd) from run p where p.run_id = any (r.ancestors)))
-         as budget_ceiling_usd, r.budget_version, r.depth, r.specs, d.body as definition, j.body as job
+         as budget_ceiling_usd, r.budget_version, r.depth, r.specs, r.trace_parent, d.body as definition, j.body as job
      from run r join definition d using (digest) join job j using (job_id) where r.run_id = $1`,
     values: [runId],
   });
@@ -232,22 +237,24 @@ const closeAll = `with finished as (
    from finished f where s.run_id = f.run_id and s.state in ${openSteps}
      and (s.item > 0 or s.step_id <> all ($6::text[]))
    returning s.run_id, s.step_id, s.item
- )
+ ), logged as (
  insert into event (run_id, type, step_id, item, data)
  (select run_id, 'step.cancelled', step_id, nullif(item, 0), '{}'::jsonb from others order by step_id, item)
  union all
  select run_id, 'step.' || state, step_id, null, '{}'::jsonb from leftover
  union all
  select run_id, 'run.' || $2, null, null, jsonb_build_object('error', $4::jsonb) from finished
- where stop_children(run_id, coalesce(cancel_mode, 'graceful'), 'the run that started it has ended') >= 0`;
+ where stop_children(run_id, coalesce(cancel_mode, 'graceful'), 'the run that started it has ended') >= 0
+ ) select true from finished`;
 
 /**
  * Closes a run, and the steps and items that never came to an end; runs that they have started are asked to cancel. A
  * run that is closed stays as it is.
+ * @returns whether it was open
  */
-export async function finishRun(db: Db, end: RunEnd): Promise<void> {
+export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
   const { run_id, state, output, error, step_ids } = end;
-  await runPrepared(db, {
+  const closed = await runPrepared(db, {
     name: 'finish_run',
     text: closeAll,
     values: [
@@ -259,4 +266,5 @@ export async function finishRun(db: Db, end: RunEnd): Promise<void> {
       step_ids,
     ],
   });
+  return closed.length > 0;
 }

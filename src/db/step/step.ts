@@ -81,6 +81,7 @@ export interface StandingStep {
   readonly state: StepState;
   readonly output: Json;
   readonly error: Failure | null;
+  readonly started_at: Date | null;
   readonly wait_until: Date | null;
   /** By the clock of the database; null when the wait has no end of its own. */
   readonly wait_left_ms: number | null;
@@ -93,7 +94,7 @@ export async function readStep(
   { run_id, step_id, item }: Omit<StepKey, 'revision'>,
 ): Promise<StandingStep | undefined> {
   const { rows } = await db.raw<{ rows: StandingStep[] }>(
-    `select state, output, error, wait_until, sub_run_id,
+    `select state, output, error, started_at, wait_until, sub_run_id,
        (extract(epoch from wait_until - clock_timestamp()) * 1000)::float8 as wait_left_ms
      from step where run_id = ? and step_id = ? and item = ?`,
     [run_id, step_id, item],

@@ -26,6 +26,8 @@ export interface Duty {
   readonly everyMs: number;
   /** It is no repair, and what it does is not worth a word. */
   readonly isRoutine?: boolean;
+  /** Whatever it finds to do, a part had died or was away: it is counted. */
+  readonly isRepair?: boolean;
   /** @returns how many things it repaired or did */
   readonly work: (isStopping: () => boolean) => Promise<number>;
 }
@@ -68,6 +70,10 @@ async function probeWhatIsDue(
   return probed;
 }
 
+function repair(name: string, everyMs: number, work: Duty['work']): Duty {
+  return { name, everyMs, work, isRepair: true };
+}
+
 /** Done as often as the rounds of maintenance, or more seldom. */
 export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
   const { db, delivery, escalations, reviews, schedules, budgets } = dependencies;
@@ -77,7 +83,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'reviews', everyMs: 0, work: () => reviews.deliverOverdue() },
     { name: 'schedules', everyMs: 0, work: () => schedules.deliverOverdue() },
     { name: 'due reviews', everyMs: 0, work: () => reviews.expireDue() },
-    { name: 'leases', everyMs: 0, work: () => loseExpiredAttempts(db) },
+    repair('leases', 0, () => loseExpiredAttempts(db)),
     {
       name: 'probes',
       everyMs: 0,
@@ -85,16 +91,16 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
       work: (isStopping) => probeWhatIsDue(dependencies, isStopping),
     },
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
-    { name: 'lost runs', everyMs: 10_000, work: () => dependencies.reconcileRuns() },
-    { name: 'forgotten runs', everyMs: 5 * minuteMs, work: () => dependencies.restartForgottenRuns() },
-    { name: 'forgotten ladders', everyMs: 5 * minuteMs, work: () => dependencies.restartForgottenLadders() },
-    { name: 'budgets', everyMs: minuteMs, work: () => budgets.reconcile() },
+    repair('lost runs', 10_000, () => dependencies.reconcileRuns()),
+    repair('forgotten runs', 5 * minuteMs, () => dependencies.restartForgottenRuns()),
+    repair('forgotten ladders', 5 * minuteMs, () => dependencies.restartForgottenLadders()),
+    repair('budgets', minuteMs, () => budgets.reconcile()),
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
     { name: 'old sessions', everyMs: purgeMs, isRoutine: true, work: () => purgeSessions(db) },
     { name: 'webhooks', everyMs: 0, isRoutine: true, work: () => dependencies.webhooks.deliverDue() },
     { name: 'old webhook deliveries', everyMs: purgeMs, isRoutine: true, work: () => purgeDeliveries(db) },
-    { name: 'orphaned escalations', everyMs: minuteMs, work: () => cancelOrphanedEscalations(db) },
-    { name: 'orphaned reviews', everyMs: minuteMs, work: () => cancelOrphanedReviews(db) },
+    repair('orphaned escalations', minuteMs, () => cancelOrphanedEscalations(db)),
+    repair('orphaned reviews', minuteMs, () => cancelOrphanedReviews(db)),
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
     { name: 'old results', everyMs: purgeMs, isRoutine: true, work: () => purgeResults(db) },
     { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },

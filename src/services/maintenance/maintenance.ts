@@ -3,12 +3,15 @@
  * lock. It counts what it repaired; in steady state that is nothing.
  */
 import type { Logger } from 'pino';
+import { type Metrics, noMetrics } from '../../core/telemetry/metrics.ts';
 import type { Db } from '../../db/connect.ts';
 import { holdLock, type LockHold } from '../../db/lock.ts';
 import type { Duty } from './duties.ts';
 
 export interface Maintenance {
   start(): void;
+  /** Whether this process does it, as far as it knows. */
+  isHolder(): boolean;
   stop(): Promise<void>;
 }
 
@@ -20,10 +23,16 @@ export interface MaintenanceOptions {
   /** Between two rounds. */
   readonly intervalMs: number;
   readonly logger: Logger;
+  /** Default: nothing is counted. */
+  readonly metrics?: Metrics;
 }
 
 const lockKey = 7_236_150_444;
 const tickMs = 50;
+
+function kindOf(name: string): string {
+  return name.replaceAll(' ', '_');
+}
 
 export function createMaintenance({
   db,
@@ -31,6 +40,7 @@ export function createMaintenance({
   promptDuties,
   intervalMs,
   logger,
+  metrics = noMetrics,
 }: MaintenanceOptions): Maintenance {
   let lock: LockHold | null = null;
   let timer: NodeJS.Timeout | null = null;
@@ -41,11 +51,12 @@ export function createMaintenance({
   const doneAt = new Map<string, number>();
 
   /** A duty that takes long, like a round of probes, does not hold up the others. */
-  const attend = ({ name, everyMs, isRoutine = false, work }: Duty): void => {
+  const attend = ({ name, everyMs, isRoutine = false, isRepair = false, work }: Duty): void => {
     if (underWay.has(name) || performance.now() < (doneAt.get(name) ?? -Infinity) + everyMs) return;
     const task = work(() => isStopped)
       .then((repaired) => {
         if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
+        if (isRepair) metrics.add('repairs_total', { kind: kindOf(name) }, repaired);
       })
       .catch((error: unknown) => logger.warn({ err: error, duty: name }, 'maintenance will try again'))
       .finally(() => {
@@ -70,7 +81,11 @@ export function createMaintenance({
   };
 
   return {
+    isHolder: () => lock !== null && !isStopped,
     start: () => {
+      for (const { name, isRepair } of duties) {
+        if (isRepair === true) metrics.add('repairs_total', { kind: kindOf(name) }, 0); // seen before the first
+      }
       schedule();
       ticker = setInterval(() => {
         if (lock !== null) for (const duty of promptDuties) attend(duty);

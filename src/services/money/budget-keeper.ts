@@ -1,6 +1,7 @@
 /** Duties around budgets: what people are told of, and proof that the sums are right. */
 import type { Logger } from 'pino';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { type Metrics, noMetrics } from '../../core/telemetry/metrics.ts';
 import type { Db } from '../../db/connect.ts';
 import { takeNewMarks } from '../../db/money/budget.ts';
 import { correctDrift } from '../../db/money/budget-drift.ts';
@@ -21,13 +22,18 @@ function dayOf(day: string): { day?: string } {
   return day === '-infinity' ? {} : { day };
 }
 
-export function createBudgetKeeper({
-  db,
-  logger,
-}: {
+interface KeeperDependencies {
   readonly db: Db;
   readonly logger: Logger;
-}): BudgetKeeper {
+  /** Default: nothing is counted. */
+  readonly metrics?: Metrics;
+}
+
+function sizeOf(nano: string): number {
+  return Math.abs(Number(nano));
+}
+
+export function createBudgetKeeper({ db, logger, metrics = noMetrics }: KeeperDependencies): BudgetKeeper {
   return {
     announceMarks: async () => {
       for (const { scope, day, percents, limit_nano, spent_nano } of await takeNewMarks(db)) {
@@ -48,6 +54,7 @@ export function createBudgetKeeper({
     reconcile: async () => {
       const drift = await correctDrift(db);
       for (const { scope, day, reserved_nano, spent_nano } of drift) {
+        metrics.add('budget_drift_nano_usd_total', {}, sizeOf(reserved_nano) + sizeOf(spent_nano));
         const missing = { reserved_usd: toUsd(reserved_nano), spent_usd: toUsd(spent_nano) };
         logger.error(
           { scope, ...dayOf(day), missing },

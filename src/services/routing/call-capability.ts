@@ -8,6 +8,7 @@ import type { CapabilityClient } from '../../clients/capability-http.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
 import { readTransientTexts } from '../../core/call/passing-refusal.ts';
 import type { CallEnd } from '../../core/call/types.ts';
+import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Claim } from '../../db/attempt/attempt.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
 import { describeForeign, type OwnMedia } from '../jobs/own-media.ts';
@@ -16,12 +17,13 @@ import type { SchemaValidator } from '../registry/schema-validator.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
 import type { Breakers } from './breakers.ts';
-import { claimInstance } from './claim-instance.ts';
+import { type ClaimDependencies, claimInstance } from './claim-instance.ts';
 import { createClaimPrefetch } from './claim-prefetch/claim-prefetch.ts';
 import { giveBack, prefetchClaim } from './claim-prefetch/prefetch-claim.ts';
 import { deliverCall } from './deliver-call.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import { createHalfOpenProbes } from './half-open-probes.ts';
+import { createCallObserver } from './observe-call.ts';
 import { reportInstance } from './report-instance.ts';
 import type { CallRequest, CallRouter, Claimed } from './routed-call.ts';
 import { settleCall } from './settle-call.ts';
@@ -41,20 +43,24 @@ export interface CallDependencies {
   readonly speed: Pick<SpeedRecorder, 'recordCall'>;
   readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
   readonly logger: Logger;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
-export function createCallRouter(dependencies: CallDependencies): CallRouter {
-  const { leases } = dependencies;
-  const claiming = {
-    ...dependencies,
-    queue: createWaitQueue(),
-    probes: createHalfOpenProbes(dependencies),
-  };
-  const ports: CallPorts<CallRequest, Claimed> = {
-    claim: (target, tried) => claimInstance(claiming, target, tried),
+type Claiming = CallDependencies & Pick<ClaimDependencies, 'queue' | 'probes'>;
+
+function createPorts(dependencies: CallDependencies, claiming: Claiming): CallPorts<CallRequest, Claimed> {
+  const { leases, telemetry = noTelemetry } = dependencies;
+  const observer = createCallObserver(telemetry);
+  return {
+    claim: (target, tried) => observer.claim(target, () => claimInstance(claiming, target, tried)),
     hold: ({ claim }, lost) => leases.hold(claim, lost),
-    deliver: (request, claimed, signal) => deliverCall(dependencies, { request, claimed }, signal),
+    deliver: (request, claimed, signal) => {
+      const traceparent = observer.begin(request, claimed);
+      return deliverCall(dependencies, { request, claimed, traceparent }, signal);
+    },
     settle: async (request, claimed, ending) => {
+      observer.end(request, claimed, ending);
       const isAccepted = await settleCall(dependencies, { request, claimed }, ending);
       reportInstance(dependencies, claimed, ending.delivery);
       return isAccepted;
@@ -63,6 +69,15 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
     nowMs: () => performance.now(),
     random: Math.random,
   };
+}
+
+export function createCallRouter(dependencies: CallDependencies): CallRouter {
+  const claiming = {
+    ...dependencies,
+    queue: createWaitQueue(),
+    probes: createHalfOpenProbes(dependencies),
+  };
+  const ports = createPorts(dependencies, claiming);
   const prefetch = createClaimPrefetch({
     ...dependencies,
     claim: (like) => prefetchClaim(claiming, like),

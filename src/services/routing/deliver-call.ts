@@ -14,10 +14,17 @@ export interface DeliverDependencies {
   readonly validator: Pick<SchemaValidator, 'spec' | 'validateOutput'>;
 }
 
+interface DeliveredCall {
+  readonly request: CallRequest;
+  readonly claimed: Claimed;
+  /** Where it stands in a trace. Default: in none. */
+  readonly traceparent?: string | undefined;
+}
+
 /** @returns its duration is that of the request alone */
 export async function deliverCall(
   { client, validator }: DeliverDependencies,
-  { request, claimed }: { readonly request: CallRequest; readonly claimed: Claimed },
+  { request, claimed, traceparent }: DeliveredCall,
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const { claim, instance, number, timeoutMs } = claimed;
@@ -30,6 +37,7 @@ export async function deliverCall(
     timeoutMs,
     signal,
     onProgress: request.onProgress,
+    traceparent,
   });
   const durationMs = performance.now() - startedAt;
   return { outcome: await checkOutput(validator, instance, outcome), durationMs };

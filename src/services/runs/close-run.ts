@@ -2,6 +2,8 @@
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
+import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import { madeAtMs } from '../../core/telemetry/trace-context.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
 import { cancelRunReviews } from '../../db/review/review-delivery.ts';
@@ -9,6 +11,7 @@ import { finishRun } from '../../db/run/run.ts';
 import { evaluateInRun } from '../run-data/evaluate-in-run.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
 import { mentionsOf, type StepResults } from '../run-data/step-results.ts';
+import { createRunSpans, type RunSpans } from '../telemetry/run-spans.ts';
 
 export interface RunClosing {
   readonly run_id: string;
@@ -22,6 +25,8 @@ export interface CloseDependencies {
   readonly db: Db;
   readonly contexts: RunContexts;
   readonly results: StepResults;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 export type ClosedRun = Pick<RunClosing, 'run_id' | 'outcome' | 'error'>;
@@ -30,6 +35,8 @@ export type CloseRun = (closing: RunClosing) => Promise<ClosedRun>;
 
 /** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
 export function createCloseRun(dependencies: CloseDependencies): CloseRun {
+  const { telemetry = noTelemetry } = dependencies;
+  const told = { metrics: telemetry.metrics, spans: createRunSpans(telemetry) };
   return async (closing) => {
     const { db, contexts } = dependencies;
     const context = await contexts.open(closing.run_id);
@@ -39,19 +46,31 @@ export function createCloseRun(dependencies: CloseDependencies): CloseRun {
       output?.error === undefined
         ? { run_id, outcome, error }
         : { run_id, outcome: 'failed' as const, error: output.error };
-    await finishRun(db, {
+    const isFirst = await finishRun(db, {
       run_id: closing.run_id,
       state: end.outcome,
       output: output?.value,
       error: end.error,
       step_ids: end.outcome === 'succeeded' ? [] : context.definition.steps.map(({ id }) => id),
     });
+    if (isFirst) tellEnd(told, context, end);
     if (closing.has_waited === true) {
       await cancelRunReviews(db, closing.run_id);
       await cancelRunEscalations(db, closing.run_id);
     }
     return end;
   };
+}
+
+interface EndListeners extends Pick<Telemetry, 'metrics'> {
+  readonly spans: RunSpans;
+}
+
+function tellEnd({ metrics, spans }: EndListeners, context: RunContext, { outcome, error }: ClosedRun): void {
+  const { run_id, pipeline } = context;
+  metrics.add('runs_total', { pipeline, state: outcome });
+  metrics.observe('run_duration_seconds', { pipeline }, Math.max(0, Date.now() - madeAtMs(run_id)) / 1_000);
+  spans.endRun(context, { state: outcome, error: error?.code ?? null });
 }
 
 interface RunResult {

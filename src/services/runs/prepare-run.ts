@@ -1,6 +1,8 @@
 /** From what is asked for to the row of a run, checked; nothing is written. */
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
+import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import { formatTraceParent } from '../../core/telemetry/trace-context.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob, jobExists } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run.ts';
@@ -52,6 +54,8 @@ export interface PrepareDependencies {
   readonly ownMedia: OwnMedia;
   /** Runs of a project that may be open. */
   readonly mostOpenRuns: number;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 export function newJob(job: JsonObject): RunJob {
@@ -100,9 +104,20 @@ function readConcurrency(
   return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
 }
 
+/** Where it stands in the trace of whoever starts it. */
+function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trace_parent'> {
+  const parent = tracing.current()?.traceOfRun(runId) ?? null;
+  return parent === null ? {} : { trace_parent: formatTraceParent(parent) };
+}
+
 /** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run as things are now */
 export async function prepareRun(
-  { checkForRun, decideDispatch, ownMedia }: Omit<PrepareDependencies, 'db' | 'definitions' | 'mostOpenRuns'>,
+  {
+    checkForRun,
+    decideDispatch,
+    ownMedia,
+    telemetry = noTelemetry,
+  }: Omit<PrepareDependencies, 'db' | 'definitions' | 'mostOpenRuns'>,
   projectId: string,
   order: RunOrder,
 ): Promise<PreparedRun> {
@@ -132,6 +147,7 @@ export async function prepareRun(
     ...(order.rerun_of === undefined ? {} : { rerun_of: order.rerun_of }),
     ...readConcurrency(order, run_id),
     ...order.origin,
+    ...placeInTrace(telemetry, run_id),
   };
   return { row, known, isStored: order.isStored, job };
 }

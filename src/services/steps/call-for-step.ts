@@ -14,7 +14,7 @@ import { routeOfStep } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings, type StepSettings } from '../../core/definition/compile/step-settings.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import { endStep } from '../../db/step/step.ts';
+import { endStep, type StandingStep } from '../../db/step/step.ts';
 import { holdStep } from '../../db/step/step-open.ts';
 import type { CallCapability, CallRequest } from '../routing/routed-call.ts';
 import type { AnswersAhead } from '../run-data/answers-ahead.ts';
@@ -30,6 +30,10 @@ export interface StepControl {
   readonly remainingMs: number;
   readonly signal: CancelSignal;
   readonly onProgress?: (progress: CallProgress) => void;
+  /** When it was first asked for, Unix milliseconds. Default: now. */
+  readonly askedAtMs?: number;
+  /** Hears how it stood when its row was read. */
+  readonly onStanding?: (standing: StandingStep) => void;
   /** What it follows is being stored. Default: it is. */
   readonly ahead?: {
     readonly answers: AnswersAhead;

@@ -13,6 +13,7 @@ import {
 } from '../../core/definition/compile/escalation-settings.ts';
 import { capabilityOf } from '../../core/definition/step-kind.ts';
 import { isCorrectable } from '../../core/ladder/correctable.ts';
+import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { LadderPosition } from '../../core/workflow-payloads/escalate-input.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
@@ -29,6 +30,7 @@ import { executePause } from './execute-pause.ts';
 import { executeReview } from './execute-review.ts';
 import { executeSubRun } from './execute-sub-run.ts';
 import type { GoingCalls } from './going-calls.ts';
+import { createStepObserver } from './observe-step.ts';
 import { endOf, failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 import type { SubmitSubRun } from './submit-sub-run.ts';
 import { waitForCall } from './wait-for-call.ts';
@@ -83,6 +85,8 @@ export interface ExecuteDependencies extends StepDependencies {
   readonly openForStep: OpenForStep;
   readonly submitSubRun: SubmitSubRun;
   readonly throughCache: ThroughCache;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
@@ -90,6 +94,8 @@ export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
 export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepEnd>;
 
 export function createExecuteStep(dependencies: ExecuteDependencies): ExecuteStep {
+  const { telemetry = noTelemetry } = dependencies;
+  const observe = createStepObserver(telemetry);
   return async (request, control) => {
     const { run_id, step_id, item = 0, revision, again = false } = request;
     const joined = again ? dependencies.going.join({ run_id, step_id, item, revision }, control) : null;
@@ -100,7 +106,9 @@ export function createExecuteStep(dependencies: ExecuteDependencies): ExecuteSte
       step: stepOf(context, step_id),
       key: { run_id, step_id, item, revision },
     };
-    const end = await executeUnit(dependencies, unit, request, control);
+    const end = await observe(unit, { control, again }, (seen) =>
+      executeUnit(dependencies, unit, request, seen),
+    );
     const isEarly = end.kind === 'waiting' && request.resumed === true;
     return isEarly ? waitForRest(dependencies.db, unit.key, end, control.remainingMs) : end;
   };
@@ -114,6 +122,7 @@ async function executeUnit(
 ): Promise<StepEnd> {
   if (unit.step.kind === 'call') return executeCall(dependencies, unit, request, control);
   const standing = await readStep(dependencies.db, unit.key);
+  if (standing !== undefined) control.onStanding?.(standing);
   if (standing !== undefined && standing.state !== 'waiting') return readEnd(dependencies.db, unit.key);
   switch (unit.step.kind) {
     case 'run':
@@ -135,6 +144,7 @@ async function executeCall(
   const mayHaveBegun = control.round > 1 || resumed || again;
   if (again) await waitForHolder(db, key, control);
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
+  if (standing !== undefined) control.onStanding?.(standing);
   const ended = standing === undefined ? null : endOf(standing);
   if (ended !== null) return ended; // before anything is chosen: no instance may be left for it
   const { ahead } = control;

@@ -10,6 +10,7 @@ import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import { createLadderPorts, type TransitionDependencies } from './ladder-ports.ts';
 import { type Advanced, readPosition } from './ladder-position.ts';
+import { withinStep } from './observe-ladder.ts';
 import { MoneyCame, storeProgress } from './store-progress.ts';
 import { readLadder } from './stored-ladder.ts';
 
@@ -42,7 +43,7 @@ export async function advance(
   if (row.transition !== transition || row.state !== 'running') return readPosition(db, row);
   const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
   const { ports, readTask } = createLadderPorts(dependencies, source);
-  const made = await makeTransition(ports, source.ladder);
+  const made = await withinStep(dependencies, row, () => makeTransition(ports, source.ladder));
   if ('delay_ms' in made) return { ...(await readPosition(db, row)), ...made };
   const task = readTask();
   const { signals, spec } = task ?? { signals: row.signals, spec: null };

@@ -5,6 +5,7 @@ import { capabilityOf } from '../../../core/definition/step-kind.ts';
 import type { CorrectionTask } from '../../../core/ladder/correction.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { signalsOfStep } from '../../../core/skills/signals.ts';
+import type { Telemetry } from '../../../core/telemetry/telemetry.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalatedStep, EscalationRow } from '../../../db/escalation/escalation.ts';
 import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
@@ -31,6 +32,8 @@ export interface TaskDependencies {
   readonly db: Db;
   readonly contexts: RunContexts;
   readonly specs: PresentSpecs;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 function findStepDefinition({ steps }: Pick<PipelineDefinition, 'steps'>, stepId: string): StepDefinition {

@@ -1,5 +1,6 @@
 /** Ladders as workflows use them: the row says where one stands, each call moves it by one transition at most. */
 
+import type { Telemetry } from '../../../core/telemetry/telemetry.ts';
 import type { RunContexts } from '../../run-data/run-context.ts';
 import { createSkillMatcher } from '../../skills/match-skills.ts';
 import type { ExecuteRevision, FailedStep } from '../../steps/execute-step.ts';
@@ -17,6 +18,8 @@ export interface LadderDependencies extends SpecDependencies, ModelDependencies 
   readonly contexts: RunContexts;
   readonly fleet: SpecDependencies['fleet'];
   readonly executeRevision: ExecuteRevision;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 /** All throw AppError `not_found` for an escalation or review that does not exist. */

@@ -28,6 +28,7 @@ import type { PresentSpec } from '../levels/present-spec.ts';
 import { activeSkillsOf, skillUsesOf } from '../levels/skill-credit.ts';
 import type { TaskDependencies } from './escalated-task.ts';
 import { learnFromSuccess } from './learn-from-success.ts';
+import { tellTransition } from './observe-ladder.ts';
 import { type ReviewQuestion, writeQuestion } from './review-question.ts';
 import { modelSpecOf, readLadder, stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
 
@@ -59,21 +60,32 @@ export async function storeProgress(
   const { policy } = next;
   const asks = outcome.kind === 'stopped' && mayAsk({ reason: outcome.reason, policy });
   const question = asks ? await writeQuestion(dependencies, row, next) : null;
-  return dependencies.db.transaction(async (trx) => {
-    if (!(await lockTransition(trx, row.escalation_id, row.transition))) return false;
+  const stored = await dependencies.db.transaction(async (trx) => {
+    if (!(await lockTransition(trx, row.escalation_id, row.transition))) return null;
     await recordUses(trx, row, progress);
     const stored = await settleOutcome(trx, row, { progress, question });
     await storeTransition(trx, { ...changeOf(row, progress), ...stored });
     await tellRun(trx, row, { progress, stored });
     await progress.also?.(trx);
-    return true;
+    return stored;
   });
+  if (stored === null) return false;
+  const level = Number(progress.event.level ?? row.escalation_level);
+  const uses = usesOf(row, progress);
+  // It is stored: what is told of it changes nothing.
+  await tellTransition(dependencies, row, { level, state: stored.state, uses }).catch(() => undefined);
+  return true;
 }
 
-async function recordUses(trx: Db, row: EscalationRow, { execution, signals }: Progress): Promise<void> {
-  if (execution === undefined) return;
-  const { project_id, job_type, escalation_id, transition } = row;
-  const uses = skillUsesOf(execution, { job_type, signals: signals ?? row.signals });
+function usesOf(row: EscalationRow, { execution, signals }: Progress) {
+  if (execution === undefined) return [];
+  return skillUsesOf(execution, { job_type: row.job_type, signals: signals ?? row.signals });
+}
+
+async function recordUses(trx: Db, row: EscalationRow, progress: Progress): Promise<void> {
+  if (progress.execution === undefined) return;
+  const { project_id, escalation_id, transition } = row;
+  const uses = usesOf(row, progress);
   const occasion = { escalation_id, transition };
   await recordSkillUses(trx, { project_id, occasion, uses }, openReview);
 }

@@ -1,0 +1,286 @@
+/**
+ * Every alert: what is looked at, from where on it fires, and what whoever is woken does. The rules for Prometheus, their
+ * tests and the page docs/reference/alerts.md are made from this list.
+ */
+interface Series {
+  readonly series: string;
+  /** As promtool writes values: one a minute. */
+  readonly values: string;
+}
+
+export interface Alert {
+  readonly name: string;
+  /** Has a value also while all is well. */
+  readonly query: string;
+  readonly is: '>' | '<' | '!=';
+  readonly threshold: number;
+  /** How long it must be so; default: not at all. */
+  readonly for?: string;
+  readonly severity: 'page' | 'ticket';
+  readonly summary: string;
+  readonly means: string;
+  readonly look: string;
+  readonly act: string;
+  /** What makes it fire, and by which labels it says so, half an hour on. */
+  readonly example: {
+    readonly input: readonly Series[];
+    readonly labels: Readonly<Record<string, string>>;
+    /** The summary as whoever is woken reads it. */
+    readonly says: string;
+  };
+  /** Beside which it must not fire. */
+  readonly calm: readonly Series[];
+}
+
+const faulty = 'failed|lost|timeout|invalid|malformed|too_large|output_invalid|not_sent';
+
+export const alerts: readonly Alert[] = [
+  {
+    name: 'CapstanDeliveriesLate',
+    query: 'max(capstan_deliveries_oldest_seconds)',
+    is: '>',
+    threshold: 30,
+    for: '1m',
+    severity: 'page',
+    summary: 'Temporal is not told of runs: the oldest waits for {{ $value | humanizeDuration }}.',
+    means:
+      'A run, a cancel or a decision stands in the database and Temporal does not know of it. Requests are taken all the same (202), and nothing is lost.',
+    look: '`/readyz` of a server says whether it reaches Temporal; the log of the servers has `maintenance will try again`.',
+    act: 'Bring Temporal back, or the way to it. What is late is delivered within seconds, oldest first; nothing is to be repeated by hand.',
+    example: {
+      input: [{ series: 'capstan_deliveries_oldest_seconds{instance="a"}', values: '0+60x40' }],
+      labels: {},
+      says: 'Temporal is not told of runs: the oldest waits for 31m 0s.',
+    },
+    calm: [{ series: 'capstan_deliveries_oldest_seconds{instance="a"}', values: '0 2 0 1+0x40' }],
+  },
+  {
+    name: 'CapstanMaintenanceHolder',
+    query: '(sum(capstan_maintenance_holder) or vector(0))',
+    is: '!=',
+    threshold: 1,
+    for: '2m',
+    severity: 'page',
+    summary: '{{ $value }} processes hold maintenance; it must be one.',
+    means:
+      'With none nothing is repaired, probed or delivered again, and what is counted in the database is not told. None also means that no server is scraped. With two, one of them has lost its connection to the database and does not know yet.',
+    look: 'Targets of the scrape; `maintenance_holder` by process; the log of the servers.',
+    act: 'None: start a server, or let it reach the database. Two for longer than a minute: end the one whose connection is gone. Two never repair the same thing twice: each repair is a statement on a locked row.',
+    example: {
+      input: [{ series: 'capstan_maintenance_holder{instance="a"}', values: '0+0x40' }],
+      labels: {},
+      says: '0 processes hold maintenance; it must be one.',
+    },
+    calm: [
+      { series: 'capstan_maintenance_holder{instance="a"}', values: '1+0x40' },
+      { series: 'capstan_maintenance_holder{instance="b"}', values: '0+0x40' },
+    ],
+  },
+  {
+    name: 'CapstanRepaired',
+    query: 'sum by (kind) (increase(capstan_repairs_total[10m]))',
+    is: '>',
+    threshold: 0,
+    severity: 'ticket',
+    summary: 'Maintenance repaired {{ $labels.kind }}.',
+    means:
+      'A part died or was away, and what it left open was put right. `leases`: a process was killed or stood still with calls open; their cost is estimated. `lost_runs`, `forgotten_runs`, `forgotten_ladders`: Temporal ended or forgot workflows. `budgets`: see CapstanBudgetDrift.',
+    look: 'The log line `repaired` of the server that holds maintenance, and what ended around then.',
+    act: 'Nothing to repair. Find out why the part died; after a restart that was meant, this alert is its echo.',
+    example: {
+      input: [{ series: 'capstan_repairs_total{kind="leases"}', values: '0+0x25 3+0x20' }],
+      labels: { kind: 'leases' },
+      says: 'Maintenance repaired leases.',
+    },
+    calm: [{ series: 'capstan_repairs_total{kind="leases"}', values: '7+0x40' }],
+  },
+  {
+    name: 'CapstanBudgetDrift',
+    query: 'sum(increase(capstan_budget_drift_nano_usd_total[1h]))',
+    is: '>',
+    threshold: 0,
+    severity: 'page',
+    summary: 'Budgets differed from their attempts by {{ $value | humanize }} nano-USD and were corrected.',
+    means:
+      'Budgets are sums that are kept beside the attempts, changed in the same transaction. They never differ unless rows were changed by hand, a backup was restored in part, or Capstan has a fault.',
+    look: 'The log line `a budget differed from its attempts and was corrected` names scope, day and amount.',
+    act: 'The correction holds. If nobody touched the database, report it with that line.',
+    example: {
+      input: [{ series: 'capstan_budget_drift_nano_usd_total', values: '0+0x20 5000+0x20' }],
+      labels: {},
+      says: 'Budgets differed from their attempts by 5k nano-USD and were corrected.',
+    },
+    calm: [{ series: 'capstan_budget_drift_nano_usd_total', values: '0+0x40' }],
+  },
+  {
+    name: 'CapstanBudgetNearlySpent',
+    query:
+      'max by (scope, project_id) (capstan_budget_spent_usd) / max by (scope, project_id) (capstan_budget_limit_usd > 0)',
+    is: '>',
+    threshold: 0.8,
+    severity: 'ticket',
+    summary:
+      '{{ $value | humanizePercentage }} of the day of {{ $labels.scope }} {{ $labels.project_id }} are spent.',
+    means:
+      'Paid calls are refused when the limit is reached: steps then wait for money, and people are asked.',
+    look: '`capstan costs`, and the panel “Spend” by capability.',
+    act: 'Raise the limit (`capstan budget set`), or let it stop what is spending. At midnight of the project’s zone a new day begins.',
+    example: {
+      input: [
+        { series: 'capstan_budget_spent_usd{scope="project",project_id="prj_1"}', values: '9+0x40' },
+        { series: 'capstan_budget_limit_usd{scope="project",project_id="prj_1"}', values: '10+0x40' },
+      ],
+      labels: { scope: 'project', project_id: 'prj_1' },
+      says: '90% of the day of project prj_1 are spent.',
+    },
+    calm: [
+      { series: 'capstan_budget_spent_usd{scope="project",project_id="prj_1"}', values: '7+0x40' },
+      { series: 'capstan_budget_limit_usd{scope="project",project_id="prj_1"}', values: '10+0x40' },
+    ],
+  },
+  {
+    name: 'CapstanPaidDespiteFree',
+    query: `(sum by (capability) (rate(capstan_attempts_total{price="paid"}[15m])) / sum by (capability) (rate(capstan_attempts_total[15m]) > 0) and on (capability) sum by (capability) (capstan_instances{state="up",price="free"}) > 0)`,
+    is: '>',
+    threshold: 0.5,
+    for: '15m',
+    severity: 'ticket',
+    summary:
+      '{{ $value | humanizePercentage }} of the calls of {{ $labels.capability }} are paid while free instances are up.',
+    means:
+      'Free instances are full, their breakers are open, or the steps ask for tags or versions that they do not have.',
+    look: '`capstan route NAME --json` says why each instance was passed over; panels “Slots” and “Breakers”.',
+    act: 'More free instances or a higher `max_concurrency`; mend what opens the breakers; or accept the price.',
+    example: {
+      input: [
+        { series: 'capstan_attempts_total{capability="scale",price="paid"}', values: '0+60x40' },
+        { series: 'capstan_attempts_total{capability="scale",price="free"}', values: '0+6x40' },
+        { series: 'capstan_instances{capability="scale",state="up",price="free"}', values: '2+0x40' },
+      ],
+      labels: { capability: 'scale' },
+      says: '90.91% of the calls of scale are paid while free instances are up.',
+    },
+    calm: [
+      { series: 'capstan_attempts_total{capability="scale",price="paid"}', values: '0+60x40' },
+      { series: 'capstan_instances{capability="scale",state="down",price="free"}', values: '2+0x40' },
+    ],
+  },
+  {
+    name: 'CapstanReviewOld',
+    query: 'max by (kind) (capstan_reviews_oldest_seconds)',
+    is: '>',
+    threshold: 14_400,
+    severity: 'ticket',
+    summary: 'A review of kind {{ $labels.kind }} waits for {{ $value | humanizeDuration }}.',
+    means: 'Runs wait for a person and nobody has decided.',
+    look: '`capstan review list`, or Reviews in the console.',
+    act: 'Decide it. If nobody is told of reviews, set up a webhook for `review.opened`.',
+    example: {
+      input: [{ series: 'capstan_reviews_oldest_seconds{kind="escalation"}', values: '20000+60x40' }],
+      labels: { kind: 'escalation' },
+      says: 'A review of kind escalation waits for 6h 4m 20s.',
+    },
+    calm: [{ series: 'capstan_reviews_oldest_seconds{kind="escalation"}', values: '0+60x40' }],
+  },
+  {
+    name: 'CapstanEventsLate',
+    query: 'max(capstan_event_horizon_lag_seconds)',
+    is: '>',
+    threshold: 10,
+    for: '1m',
+    severity: 'ticket',
+    summary: 'A transaction is open for {{ $value | humanizeDuration }}: events are that late.',
+    means:
+      'Readers of events wait for the oldest transaction of the whole database cluster, also of other databases. Runs go on; who watches them sees nothing new.',
+    look: '`select pid, datname, usename, state, xact_start, query from pg_stat_activity where backend_xid is not null order by xact_start`',
+    act: 'Let it end, or end it with `pg_terminate_backend`. Dumps and migrations of other databases belong on another cluster.',
+    example: {
+      input: [{ series: 'capstan_event_horizon_lag_seconds', values: '0+60x40' }],
+      labels: {},
+      says: 'A transaction is open for 31m 0s: events are that late.',
+    },
+    calm: [{ series: 'capstan_event_horizon_lag_seconds', values: '0 3 0 1+0x40' }],
+  },
+  {
+    name: 'CapstanCapabilityMissing',
+    query:
+      '(sum by (capability) (capstan_waiting_steps{reason="capability",capability!=""}) unless on (capability) sum by (capability) (capstan_instances{state="up"}) > 0)',
+    is: '>',
+    threshold: 0,
+    for: '5m',
+    severity: 'page',
+    summary: '{{ $value }} steps wait for {{ $labels.capability }}, of which no instance is up.',
+    means: 'Runs go on by themselves when an instance registers.',
+    look: '`capstan capabilities` and the log of the instances; did they reach the router with a valid key?',
+    act: 'Start an instance.',
+    example: {
+      input: [
+        { series: 'capstan_waiting_steps{reason="capability",capability="scale"}', values: '4+0x40' },
+        { series: 'capstan_instances{capability="scale",state="down",price="free"}', values: '1+0x40' },
+      ],
+      labels: { capability: 'scale' },
+      says: '4 steps wait for scale, of which no instance is up.',
+    },
+    calm: [
+      { series: 'capstan_waiting_steps{reason="capability",capability="scale"}', values: '4+0x40' },
+      { series: 'capstan_instances{capability="scale",state="up",price="free"}', values: '1+0x40' },
+    ],
+  },
+  {
+    name: 'CapstanFaultyAttempts',
+    query: `sum by (capability) (rate(capstan_attempts_total{outcome=~"${faulty}"}[10m])) / sum by (capability) (rate(capstan_attempts_total[10m]) > 0)`,
+    is: '>',
+    threshold: 0.1,
+    for: '10m',
+    severity: 'ticket',
+    summary: '{{ $value | humanizePercentage }} of the attempts of {{ $labels.capability }} fail.',
+    means:
+      'Instances answer 5xx or nothing, or what does not match their own schema. The router tries others and opens breakers; runs are slower and cost more. Refused inputs (422) are not counted here.',
+    look: 'Attempts by outcome in the dashboard; `capstan capabilities NAME` names the endpoints; the log of the instance.',
+    act: 'Mend or take away the instance that fails. One that never answers in time needs a longer `timeout` of the step.',
+    example: {
+      input: [
+        { series: 'capstan_attempts_total{capability="scale",outcome="lost"}', values: '0+6x40' },
+        { series: 'capstan_attempts_total{capability="scale",outcome="answered"}', values: '0+24x40' },
+      ],
+      labels: { capability: 'scale' },
+      says: '20% of the attempts of scale fail.',
+    },
+    calm: [
+      { series: 'capstan_attempts_total{capability="scale",outcome="rejected"}', values: '0+24x40' },
+      { series: 'capstan_attempts_total{capability="scale",outcome="answered"}', values: '0+24x40' },
+    ],
+  },
+  {
+    name: 'CapstanNoActivitySlot',
+    query: 'min by (instance) (temporal_worker_task_slots_available{worker_type="ActivityWorker"})',
+    is: '<',
+    threshold: 1,
+    for: '1m',
+    severity: 'ticket',
+    summary: 'The worker {{ $labels.instance }} has no free slot for steps.',
+    means: 'Further steps wait in Temporal until one ends. A slot mostly waits for an answer over HTTP.',
+    look: 'Processor time of the worker; `instance_slots` against `instance_slots_held`.',
+    act: 'Raise `ACTIVITY_SLOTS` while the worker has processor time left; else start another worker.',
+    example: {
+      input: [
+        {
+          series: 'temporal_worker_task_slots_available{instance="w1",worker_type="ActivityWorker"}',
+          values: '0+0x40',
+        },
+      ],
+      labels: { instance: 'w1' },
+      says: 'The worker w1 has no free slot for steps.',
+    },
+    calm: [
+      {
+        series: 'temporal_worker_task_slots_available{instance="w1",worker_type="ActivityWorker"}',
+        values: '500+0x40',
+      },
+    ],
+  },
+];
+
+export function toExpression({ query, is, threshold }: Alert): string {
+  return `${query} ${is} ${threshold}`;
+}

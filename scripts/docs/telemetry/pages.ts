@@ -1,0 +1,56 @@
+/** The metrics and the alerts, from the tables that they are made from. */
+import { metricGroups, metricPrefix } from '../../../src/core/telemetry/metric-table.ts';
+import { code, createPage, formatTable, type Page } from '../page.ts';
+import { type Alert, alerts, toExpression } from './alerts.ts';
+
+interface Row {
+  readonly type: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly of?: string;
+}
+
+function formatGroup([title, rows]: [string, Readonly<Record<string, Row>>]): string {
+  const cells = Object.entries(rows).map(([name, { type, help, labels, of }]) => [
+    code(metricPrefix + name),
+    type,
+    labels.map(code).join(', '),
+    of === 'shared' ? `${help} †` : help,
+  ]);
+  return `## ${title}\n\n${formatTable(['Metric', 'Type', 'Labels', 'Meaning'], cells)}`;
+}
+
+export function createMetricsPage(): Page {
+  return createPage('docs/reference/metrics.md', {
+    title: 'Metrics',
+    source: 'src/core/telemetry/metric-table.ts',
+    sections: [
+      'What `GET /metrics` on `METRICS_PORT` tells, besides what Node tells of the process (`process_…`, `nodejs_…`) and, of a worker, what Temporal’s Core does (`temporal_…`). How to read it: [telemetry](../telemetry.md).',
+      '† counted in the database: only the server that holds maintenance tells it, so a sum over all processes is right.',
+      ...Object.entries(metricGroups).map(formatGroup),
+    ],
+  });
+}
+
+function formatAlert(alert: Alert): string {
+  const { name, severity, means, look, act } = alert;
+  const lasting = alert.for === undefined ? '' : `, for ${alert.for}`;
+  return [
+    `## ${name}`,
+    `${severity}${lasting}: ${code(toExpression(alert))}`,
+    `**What it means.** ${means}`,
+    `**Where to look.** ${look}`,
+    `**What to do.** ${act}`,
+  ].join('\n\n');
+}
+
+export function createAlertsPage(): Page {
+  return createPage('docs/reference/alerts.md', {
+    title: 'Alerts',
+    source: 'scripts/docs/telemetry/alerts.ts',
+    sections: [
+      'The rules are in [capstan.rules.yml](../../deploy/telemetry/capstan.rules.yml). `page`: somebody should look now; `ticket`: today.',
+      ...alerts.map(formatAlert),
+    ],
+  });
+}

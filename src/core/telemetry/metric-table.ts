@@ -1,0 +1,232 @@
+/**
+ * Every metric by its name without the prefix `capstan_`: the registry, the page docs/reference/metrics.md, the alerts and
+ * the dashboard are made from this one table. No run, step or key is a label. Labels whose values others choose are open:
+ * beyond a number of names they are `other`.
+ */
+interface MetricRow {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly buckets?: readonly number[];
+  /** shared: it is counted in the database, and only the process that holds maintenance exports it. Default: each its own. */
+  readonly of?: 'shared';
+}
+
+/** A call over HTTP, from a millisecond to a minute. */
+const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+/** An attempt: from a lookup to an hour of rendering. */
+const attemptBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600];
+/** Calls wait for a slot up to two seconds at a time. */
+const claimBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5];
+/** A run may wait days for a person. */
+const runBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
+
+const api = {
+  http_request_duration_seconds: {
+    type: 'histogram',
+    help: 'Time from a request to the end of its answer; route is none where no route took it.',
+    labels: ['route', 'method', 'status'],
+    buckets: requestBuckets,
+  },
+  http_requests_in_flight: { type: 'gauge', help: 'Requests that are being answered.', labels: [] },
+  event_loop_delay_seconds: {
+    type: 'gauge',
+    help: 'How late the event loop of the process was since the last scrape.',
+    labels: ['quantile'],
+  },
+  database_pool_connections: {
+    type: 'gauge',
+    help: 'Connections to the database that are used or free, and askers that are pending.',
+    labels: ['state'],
+  },
+} as const satisfies Record<string, MetricRow>;
+
+const runs = {
+  runs_total: {
+    type: 'counter',
+    help: 'Runs that ended, by how; counted by the process that closed each.',
+    labels: ['pipeline', 'state'],
+  },
+  run_duration_seconds: {
+    type: 'histogram',
+    help: 'Time from the request for a run to its end.',
+    labels: ['pipeline'],
+    buckets: runBuckets,
+  },
+  runs: { type: 'gauge', help: 'Open runs.', labels: ['state'], of: 'shared' },
+  waiting_steps: {
+    type: 'gauge',
+    help: 'Steps and items that wait, by what for; capability names the one that is missing.',
+    labels: ['reason', 'capability'],
+    of: 'shared',
+  },
+} as const satisfies Record<string, MetricRow>;
+
+const routing = {
+  attempts_total: {
+    type: 'counter',
+    help: 'Attempts that were settled, by how the call ended; price is free or paid.',
+    labels: ['capability', 'outcome', 'price'],
+  },
+  attempt_duration_seconds: {
+    type: 'histogram',
+    help: 'Time that the call of an attempt took.',
+    labels: ['capability'],
+    buckets: attemptBuckets,
+  },
+  claim_wait_seconds: {
+    type: 'histogram',
+    help: 'Time from asking for an instance to holding a slot on it.',
+    labels: ['capability', 'priority'],
+    buckets: claimBuckets,
+  },
+  no_claim_total: {
+    type: 'counter',
+    help: 'Times that no instance could be claimed, by the code of the error.',
+    labels: ['capability', 'reason'],
+  },
+  instances: {
+    type: 'gauge',
+    help: 'Registered instances; price is free or paid.',
+    labels: ['capability', 'state', 'price'],
+    of: 'shared',
+  },
+  instance_slots: {
+    type: 'gauge',
+    help: 'Slots of instances that are up.',
+    labels: ['capability'],
+    of: 'shared',
+  },
+  instance_slots_held: {
+    type: 'gauge',
+    help: 'Slots that hold a call.',
+    labels: ['capability'],
+    of: 'shared',
+  },
+  breaker_open: {
+    type: 'gauge',
+    help: '1 while the breaker of an instance that is not down is open, else 0.',
+    labels: ['capability', 'endpoint'],
+    of: 'shared',
+  },
+} as const satisfies Record<string, MetricRow>;
+
+const money = {
+  spend_usd_total: {
+    type: 'counter',
+    help: 'USD that settled attempts cost; estimated: what nobody told.',
+    labels: ['project_id', 'capability', 'certainty'],
+  },
+  budget_limit_usd: {
+    type: 'gauge',
+    help: 'Limit of the day of a project, of one of its capabilities, or of all projects (global).',
+    labels: ['scope', 'project_id'],
+    of: 'shared',
+  },
+  budget_spent_usd: {
+    type: 'gauge',
+    help: 'What was spent today of a budget that has a limit.',
+    labels: ['scope', 'project_id'],
+    of: 'shared',
+  },
+  budget_reserved_usd: {
+    type: 'gauge',
+    help: 'What calls under way have reserved of a budget that has a limit.',
+    labels: ['scope', 'project_id'],
+    of: 'shared',
+  },
+  budget_refusals_total: { type: 'counter', help: 'Calls for which a budget had no room.', labels: [] },
+  budget_drift_nano_usd_total: {
+    type: 'counter',
+    help: 'Nano-USD by which budgets differed from their attempts, and were corrected.',
+    labels: [],
+  },
+} as const satisfies Record<string, MetricRow>;
+
+const ladder = {
+  escalations_total: {
+    type: 'counter',
+    help: 'Transitions of ladders, by the level at which they stood and what became of it.',
+    labels: ['level', 'outcome'],
+  },
+  skill_uses_total: {
+    type: 'counter',
+    help: 'Uses of skills, by whether they helped.',
+    labels: ['outcome'],
+  },
+  reviews: {
+    type: 'gauge',
+    help: 'Questions to a person that are not decided.',
+    labels: ['kind', 'state'],
+    of: 'shared',
+  },
+  reviews_oldest_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest of them; 0 where there is none.',
+    labels: ['kind'],
+    of: 'shared',
+  },
+  model_tokens_total: {
+    type: 'counter',
+    help: 'Tokens that models say they read (input) and wrote (output).',
+    labels: ['model', 'type'],
+  },
+} as const satisfies Record<string, MetricRow>;
+
+const engine = {
+  repairs_total: {
+    type: 'counter',
+    help: 'What maintenance repaired because a part had died or was away; 0 in steady state.',
+    labels: ['kind'],
+  },
+  maintenance_holder: { type: 'gauge', help: '1 in the process that holds maintenance.', labels: [] },
+  deliveries_oldest_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest row that Temporal should have been told of; 0 where there is none.',
+    labels: [],
+    of: 'shared',
+  },
+  event_horizon_lag_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest transaction that is open in the database cluster: events are late by that.',
+    labels: [],
+    of: 'shared',
+  },
+} as const satisfies Record<string, MetricRow>;
+
+export const metricPrefix = 'capstan_';
+
+/** In the order in which they are documented. */
+export const metricGroups = {
+  API: api,
+  Runs: runs,
+  Routing: routing,
+  Money: money,
+  Ladder: ladder,
+  Engine: engine,
+};
+
+export const metricTable = { ...api, ...runs, ...routing, ...money, ...ladder, ...engine };
+
+type Table = typeof metricTable;
+export type MetricName = keyof Table;
+type NamesOf<Type extends MetricRow['type']> = {
+  [Name in MetricName]: Table[Name]['type'] extends Type ? Name : never;
+}[MetricName];
+export type CounterName = NamesOf<'counter'>;
+export type GaugeName = NamesOf<'gauge'>;
+export type HistogramName = NamesOf<'histogram'>;
+/** All labels of a metric, none left out. */
+export type LabelsOf<Name extends MetricName> = Readonly<Record<Table[Name]['labels'][number], string>>;
+
+/** What others name, each label on its own. */
+export const openLabels: ReadonlySet<string> = new Set([
+  'pipeline',
+  'capability',
+  'endpoint',
+  'project_id',
+  'scope',
+  'model',
+]);
+/** Names of an open label that a process tells apart. */
+export const mostNames = 200;

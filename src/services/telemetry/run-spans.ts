@@ -1,0 +1,106 @@
+/**
+ * Spans of runs and steps. Both are told when they end, with their true starts and with ids that follow from what they are
+ * of: what is made meanwhile, in whatever process, names its parent before that was told.
+ */
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import { madeAtMs, parseTraceParent, traceIdOf } from '../../core/telemetry/trace-context.ts';
+import {
+  type OpenSpan,
+  type SpanAttributes,
+  scopeOf,
+  type Tracing,
+  type WorkScope,
+} from '../../core/telemetry/tracing.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import type { RunContextRow } from '../../db/run/run.ts';
+
+export type TracedRun = Pick<
+  RunContextRow,
+  'run_id' | 'project_id' | 'pipeline' | 'version' | 'trace_parent'
+>;
+
+/** How a run or a step has ended. */
+interface ToldEnd {
+  readonly state: string;
+  /** The code of its error; null: it has none. */
+  readonly error: string | null;
+}
+
+export interface StepSpan {
+  readonly kind: string;
+  /** Null: none. */
+  readonly capability: string | null;
+  /** Unix milliseconds. */
+  readonly startMs: number;
+}
+
+export interface RunSpans {
+  /** What is done for a step, its item or its ladder is done in. */
+  scopeOfStep(run: TracedRun, key: StepPlace): WorkScope;
+  endStep(run: TracedRun, key: StepPlace, end: StepSpan & ToldEnd): void;
+  endRun(run: TracedRun, end: ToldEnd): void;
+}
+
+function describeRun({ run_id, project_id, pipeline, version }: TracedRun): SpanAttributes {
+  return {
+    'capstan.run_id': run_id,
+    'capstan.project_id': project_id,
+    'capstan.pipeline': pipeline,
+    'capstan.version': version,
+  };
+}
+
+type StepPlace = Omit<StepKey, 'revision'>;
+
+function startRun({ start }: Tracing, run: TracedRun): OpenSpan {
+  return start({
+    name: `run ${run.pipeline}`,
+    kind: 'internal',
+    parent: parseTraceParent(run.trace_parent),
+    key: `run ${run.run_id}`,
+    trace_id: traceIdOf(run.run_id),
+    startMs: madeAtMs(run.run_id),
+    attributes: describeRun(run),
+  });
+}
+
+function startStep(
+  tracing: Tracing,
+  run: TracedRun,
+  { key, step }: { key: StepPlace; step?: StepSpan },
+): OpenSpan {
+  const { run_id, step_id, item } = key;
+  return tracing.start({
+    name: `step ${step_id}`,
+    kind: 'internal',
+    parent: startRun(tracing, run).context,
+    key: `step ${run_id} ${step_id} ${item}`,
+    ...(step === undefined ? {} : { startMs: step.startMs }),
+    attributes: {
+      'capstan.run_id': run_id,
+      'capstan.step_id': step_id,
+      ...(item === 0 ? {} : { 'capstan.item': item }),
+      ...(step === undefined ? {} : { 'capstan.kind': step.kind }),
+      ...(step?.capability == null ? {} : { 'capstan.capability': step.capability }),
+    },
+  });
+}
+
+export function createRunSpans({ tracing }: Pick<Telemetry, 'tracing'>): RunSpans {
+  return {
+    scopeOfStep: (run, key) => {
+      // Without spans, whoever gave the run its trace is the parent of all.
+      const context = tracing.isOn
+        ? startStep(tracing, run, { key }).context
+        : parseTraceParent(run.trace_parent);
+      return scopeOf(context, run.run_id);
+    },
+    endStep: (run, key, { state, error, ...step }) => {
+      if (!tracing.isOn) return;
+      startStep(tracing, run, { key, step }).end({ error, attributes: { 'capstan.state': state } });
+    },
+    endRun: (run, { state, error }) => {
+      if (tracing.isOn) startRun(tracing, run).end({ error, attributes: { 'capstan.state': state } });
+    },
+  };
+}

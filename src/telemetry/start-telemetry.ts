@@ -1,0 +1,103 @@
+/** What one process tells of itself, by its configuration: metrics on a port of their own, spans to a collector. */
+import { DiagLogLevel, diag } from '@opentelemetry/api';
+import type { Metrics } from '../core/telemetry/metrics.ts';
+import { noMetrics } from '../core/telemetry/metrics.ts';
+import type { Telemetry } from '../core/telemetry/telemetry.ts';
+import { findFreePort, readCoreText } from './core-text.ts';
+import { watchEventLoop } from './event-loop.ts';
+import { type MetricsServer, serveMetrics } from './metrics-server.ts';
+import { createPrometheus, type Prometheus } from './prometheus.ts';
+import { readResource, type SpanExport, startSpanExport } from './span-export.ts';
+import { createTracing, toLogFields } from './tracing.ts';
+
+export interface TelemetrySettings {
+  readonly METRICS_PORT?: number | undefined;
+  readonly METRICS_HOST: string;
+  readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined;
+  readonly OTEL_SERVICE_NAME?: string | undefined;
+  readonly OTEL_RESOURCE_ATTRIBUTES?: string | undefined;
+}
+
+/** What the log is told. */
+export interface TelemetryLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface RunningTelemetry extends Telemetry {
+  /** For each line of the log. */
+  readonly logFields: () => Record<string, string>;
+  /** Begins to answer and to tell. @throws Error that names METRICS_PORT */
+  listen(log: TelemetryLog): Promise<void>;
+  /** Where Temporal's Core is to serve its own metrics; null: nowhere. */
+  corePort(): Promise<number | null>;
+  close(): Promise<void>;
+}
+
+async function startSpans(
+  settings: TelemetrySettings,
+  name: 'server' | 'worker',
+): Promise<SpanExport | null> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: service } = settings;
+  if (endpoint === undefined || endpoint === '') return null;
+  return startSpanExport({
+    'service.name': `capstan-${name}`,
+    'service.instance.id': String(process.pid),
+    ...readResource(settings.OTEL_RESOURCE_ATTRIBUTES ?? ''),
+    ...(service === undefined || service === '' ? {} : { 'service.name': service }),
+  });
+}
+
+/** What the SDK has to say, a collector that is away above all; its words may hold addresses, never secrets. */
+function listenToSdk(log: TelemetryLog): void {
+  const warn = (message: string): void => log.warn({ message }, 'spans were not told');
+  const silent = (): void => undefined;
+  const logger = { error: warn, warn, info: silent, debug: silent, verbose: silent };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+}
+
+/** A worker's page ends with the text of Core; without it, while Core does not answer. */
+async function textOf(prometheus: Prometheus, corePort: number | null): Promise<string> {
+  const [own, core] = await Promise.all([
+    prometheus.text(),
+    corePort === null ? '' : readCoreText(corePort).catch(() => ''),
+  ]);
+  return core === '' ? own : `${own}\n${core}`;
+}
+
+export async function startTelemetry(
+  settings: TelemetrySettings,
+  name: 'server' | 'worker',
+): Promise<RunningTelemetry> {
+  const { METRICS_PORT: port, METRICS_HOST: host } = settings;
+  const spans = await startSpans(settings, name);
+  const tracing = createTracing(spans);
+  let log: TelemetryLog | null = null;
+  const onFault = (err: unknown): void => log?.warn({ err }, 'some metrics were not read');
+  const prometheus = port === undefined ? null : createPrometheus(onFault);
+  const stopWatching = prometheus === null ? () => undefined : watchEventLoop(prometheus);
+  const metrics: Metrics = prometheus ?? noMetrics;
+  let core: number | null = null;
+  let server: MetricsServer | null = null;
+  return {
+    metrics,
+    tracing,
+    logFields: () => toLogFields(tracing),
+    corePort: async () => {
+      if (prometheus !== null) core = await findFreePort();
+      return core;
+    },
+    listen: async (given) => {
+      log = given;
+      if (spans !== null) listenToSdk(given);
+      if (prometheus === null || port === undefined) return;
+      const { contentType } = prometheus;
+      server = await serveMetrics({ contentType, text: () => textOf(prometheus, core) }, { host, port });
+      given.info({ url: server.url }, 'metrics are served');
+    },
+    close: async () => {
+      stopWatching();
+      await Promise.all([server?.close(), spans?.close()]);
+    },
+  };
+}

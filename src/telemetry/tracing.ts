@@ -1,0 +1,74 @@
+/** Traces by the API of OpenTelemetry. Scopes are kept by Node, so that nothing has to hand them on. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import type { TraceContext } from '../core/telemetry/trace-context.ts';
+import {
+  noTracing,
+  type OpenSpan,
+  type SpanStart,
+  type Tracing,
+  type WorkScope,
+} from '../core/telemetry/tracing.ts';
+import type { PreparedIds } from './span-ids.ts';
+
+/** What tells spans to a collector. */
+export interface SpanSource {
+  readonly tracer: Tracer;
+  readonly ids: Pick<PreparedIds, 'prepare'>;
+}
+
+const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL };
+
+function toContext(parent: TraceContext | null): Context {
+  if (parent === null) return ROOT_CONTEXT;
+  const { trace_id, span_id, is_sampled } = parent;
+  const remote = { traceId: trace_id, spanId: span_id, traceFlags: is_sampled ? 1 : 0, isRemote: true };
+  return trace.setSpanContext(ROOT_CONTEXT, remote);
+}
+
+function startSpan({ tracer, ids }: SpanSource, start: SpanStart): OpenSpan {
+  ids.prepare(start);
+  const { name, kind, parent, startMs, attributes } = start;
+  const options = {
+    kind: kinds[kind],
+    ...(attributes === undefined ? {} : { attributes: toMutable(attributes) }),
+  };
+  const timed = startMs === undefined ? options : { ...options, startTime: startMs };
+  const span = tracer.startSpan(name, timed, toContext(parent));
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return {
+    context: { trace_id: traceId, span_id: spanId, is_sampled: (traceFlags & 1) === 1 },
+    end: ({ attributes: more, error = null }) => {
+      if (more !== undefined) span.setAttributes(toMutable(more));
+      if (error !== null) span.setAttribute('error.type', error).setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    },
+  };
+}
+
+/** The API asks for lists that it may change, and changes none. */
+function toMutable(attributes: NonNullable<SpanStart['attributes']>) {
+  return attributes as Record<string, string | number | boolean | string[]>;
+}
+
+/** @param source null: nothing is told, and what came in is passed on */
+export function createTracing(source: SpanSource | null): Tracing {
+  const scopes = new AsyncLocalStorage<WorkScope>();
+  return {
+    isOn: source !== null,
+    start: source === null ? noTracing.start : (start) => startSpan(source, start),
+    within: (scope, work) => scopes.run(scope, work),
+    current: () => scopes.getStore() ?? null,
+  };
+}
+
+/** What every line of the log says of where it was written. */
+export function toLogFields({ current }: Pick<Tracing, 'current'>): Record<string, string> {
+  const scope = current();
+  if (scope === null) return {};
+  const context = scope.peek();
+  return {
+    ...(context === null ? {} : { trace_id: context.trace_id, span_id: context.span_id }),
+    ...(scope.run_id === null ? {} : { run_id: scope.run_id }),
+  };
+}

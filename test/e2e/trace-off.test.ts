@@ -1,0 +1,54 @@
+/** Without a collector a trace goes through as it came, and nobody begins one. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Run } from '../../src/contracts/run.ts';
+import { type Instance, startInstance } from '../support/fleet.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { waitFor } from '../support/wait.ts';
+
+let capstan: SharedCapstan;
+let instance: Instance;
+
+beforeAll(async () => {
+  capstan = await shareCapstan();
+  instance = await startInstance(capstan, { name: 'trace.off' });
+});
+afterAll(async () => {
+  await instance?.stop();
+  await leaveCapstan();
+});
+
+const traceId = 'c'.repeat(32);
+const traceparent = `00-${traceId}-${'d'.repeat(16)}-01`;
+
+async function sent(dispatch: string, headers: Record<string, string>): Promise<unknown> {
+  const steps = [{ id: 'a', capability: 'trace.off', input: {}, dispatch }];
+  const definition = { pipeline: 'trace-off', version: dispatch, steps };
+  const { body } = await capstan.request<Run>('POST', '/v1/runs', { definition, job: {} }, headers);
+  const { state } = await capstan.ended(body.run_id);
+  expect(state).toBe('succeeded');
+  return instance.execs.at(-1)?.headers.traceparent;
+}
+
+test.each(['queued', 'inline'])(
+  'a %s step carries the place of whoever asked, and none of ours',
+  async (dispatch) => {
+    expect(await sent(dispatch, { traceparent })).toBe(traceparent);
+    expect(await sent(dispatch, {})).toBeUndefined();
+    expect(await sent(dispatch, { traceparent: 'nonsense' })).toBeUndefined();
+  },
+);
+
+test('a direct call does too, and its line in the log names the trace', async () => {
+  const path = '/v1/capabilities/trace.off/exec';
+  await capstan.request('POST', path, { input: {} }, { traceparent });
+  expect(instance.execs.at(-1)?.headers.traceparent).toBe(traceparent);
+  const line = await waitFor('the line', () =>
+    capstan
+      .logs()
+      .split('\n')
+      .find((text) => text.includes(traceId) && text.includes('/exec')),
+  );
+  expect(JSON.parse(line)).toMatchObject({ msg: 'request', trace_id: traceId });
+  await capstan.request('POST', path, { input: {} });
+  expect(instance.execs.at(-1)?.headers.traceparent).toBeUndefined();
+});

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { mostNames } from '../../src/core/telemetry/metric-table.ts';
+import { createPrometheus } from '../../src/telemetry/prometheus.ts';
+
+function linesOf(text: string, name: string): string[] {
+  return text.split('\n').filter((line) => line.startsWith(name));
+}
+
+test('pipelines beyond the two hundredth are counted together as other', async () => {
+  const metrics = createPrometheus(() => undefined);
+  for (let n = 0; n < mostNames + 50; n += 1) {
+    metrics.add('runs_total', { pipeline: `p${n}`, state: 'succeeded' });
+  }
+  metrics.add('runs_total', { pipeline: 'p7', state: 'succeeded' });
+  const lines = linesOf(await metrics.text(), 'capstan_runs_total{');
+  expect(lines).toHaveLength(mostNames + 1);
+  expect(lines).toContain('capstan_runs_total{pipeline="other",state="succeeded"} 50');
+  expect(lines).toContain('capstan_runs_total{pipeline="p7",state="succeeded"} 2');
+});
+
+test('a gauge that is replaced forgets what it had and adds up what became equal', async () => {
+  const metrics = createPrometheus(() => undefined);
+  const held = (names: readonly string[]) =>
+    names.map((capability) => ({ labels: { capability }, value: 2 }));
+  metrics.replace('instance_slots', held(['gone', 'stays']));
+  metrics.replace('instance_slots', held(['stays', ...Array.from({ length: mostNames }, (_, n) => `c${n}`)]));
+  const lines = linesOf(await metrics.text(), 'capstan_instance_slots{');
+  expect(lines).toContain('capstan_instance_slots{capability="stays"} 2');
+  expect(lines).toContain('capstan_instance_slots{capability="other"} 4');
+  expect(lines.join()).not.toContain('gone');
+});
+
+test('what only the holder of maintenance tells is not there until it is told, and not any more after', async () => {
+  const metrics = createPrometheus(() => undefined);
+  const name = 'capstan_deliveries_oldest_seconds';
+  expect(linesOf(await metrics.text(), name)).toEqual([]);
+  metrics.replace('deliveries_oldest_seconds', [{ labels: {}, value: 0 }]);
+  expect(linesOf(await metrics.text(), name)).toEqual([`${name} 0`]);
+  metrics.replace('deliveries_oldest_seconds', []);
+  expect(linesOf(await metrics.text(), name)).toEqual([]);
+});
+
+test('a refresh that fails is told and keeps nothing else from being read', async () => {
+  const faults: unknown[] = [];
+  const metrics = createPrometheus((fault) => faults.push(fault));
+  metrics.onScrape(() => Promise.reject(new Error('the database is away')));
+  metrics.onScrape(() => metrics.set('maintenance_holder', {}, 1));
+  expect(linesOf(await metrics.text(), 'capstan_maintenance_holder')).toEqual([
+    'capstan_maintenance_holder 1',
+  ]);
+  expect(faults).toHaveLength(1);
+});
+
+test('two processes in one have registries of their own', async () => {
+  const [one, other] = [createPrometheus(() => undefined), createPrometheus(() => undefined)];
+  one.add('budget_refusals_total', {}, 3);
+  expect(linesOf(await other.text(), 'capstan_budget_refusals_total')).toEqual([
+    'capstan_budget_refusals_total 0',
+  ]);
+});

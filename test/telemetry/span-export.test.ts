@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { traceIdOf } from '../../src/core/telemetry/trace-context.ts';
+import { newId } from '../../src/services/ids.ts';
+import { readResource, startSpanExport } from '../../src/telemetry/span-export.ts';
+import { createSpanIds, spanIdOf } from '../../src/telemetry/span-ids.ts';
+import { createTracing } from '../../src/telemetry/tracing.ts';
+import { type SpanCollector, startSpanCollector } from '../support/span-collector.ts';
+
+let collector: SpanCollector;
+
+beforeEach(async () => {
+  collector = await startSpanCollector();
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await collector.close();
+});
+
+test('what the process says of itself arrives, and ids follow from what a span is of', async () => {
+  const spans = await startSpanExport({ 'service.name': 'capstan-test', region: 'here' });
+  const { start } = createTracing(spans);
+  const trace_id = 'c'.repeat(32);
+  const root = start({ name: 'run', kind: 'internal', parent: null, key: 'run 1', trace_id, startMs: 1_000 });
+  const child = start({ name: 'step', kind: 'client', parent: root.context, attributes: { list: ['a'] } });
+  child.end({ error: 'lost' });
+  root.end({ attributes: { cost: 0.5 } });
+  start({ name: 'never told', kind: 'internal', parent: null });
+  await spans.close();
+  expect(collector.spans).toMatchObject([
+    {
+      service: 'capstan-test',
+      name: 'step',
+      traceId: trace_id,
+      parentId: spanIdOf('run 1'),
+      kind: 3,
+      hasFailed: true,
+    },
+    { name: 'run', traceId: trace_id, spanId: spanIdOf('run 1'), parentId: '', attributes: { cost: 0.5 } },
+  ]);
+  expect(collector.spans).toHaveLength(2);
+});
+
+test('a root that is begun twice is decided upon alike', async () => {
+  vi.stubEnv('OTEL_TRACES_SAMPLER', 'parentbased_traceidratio');
+  vi.stubEnv('OTEL_TRACES_SAMPLER_ARG', '0.5');
+  const spans = await startSpanExport({ 'service.name': 'capstan-test' });
+  const { start } = createTracing(spans);
+  const decide = (run: string) => {
+    const own = { key: `run ${run}`, trace_id: traceIdOf(run) };
+    const begin = () => start({ name: 'run', kind: 'internal', parent: null, ...own });
+    return [begin().context, begin().context];
+  };
+  const decisions = Array.from({ length: 100 }, () => decide(newId('run')));
+  for (const [one, other] of decisions) expect(one).toEqual(other);
+  const sampled = decisions.filter(([one]) => one?.is_sampled === true);
+  expect(sampled.length).toBeGreaterThan(10);
+  expect(sampled.length).toBeLessThan(90);
+  await spans.close();
+});
+
+test('random ids are of the right form, all different', () => {
+  const ids = createSpanIds();
+  ids.prepare({});
+  const many = Array.from({ length: 5_000 }, () => ids.generateSpanId());
+  expect(new Set(many).size).toBe(many.length);
+  for (const id of many) expect(id).toMatch(/^[0-9a-f]{16}$/);
+  expect(ids.generateTraceId()).toMatch(/^[0-9a-f]{32}$/);
+});
+
+test('attributes of the process are read as OpenTelemetry writes them', () => {
+  expect(readResource('region=eu,%ignored,deployment.environment=a%20b,=none')).toEqual({
+    region: 'eu',
+    'deployment.environment': 'a b',
+  });
+});
