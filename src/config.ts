@@ -11,6 +11,12 @@ function integer(fallback: number, min: number, max: number) {
   return z.coerce.number().int().min(min).max(max).default(fallback);
 }
 
+function daysOrNever(fallback: number, least: number) {
+  const days = z.coerce.number().int().min(least).max(36_500);
+  const error = `allowed are "never" and a number of days from ${least} to 36500`;
+  return z.union([z.literal('never'), days], { error }).default(fallback);
+}
+
 const privateNetworks = '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7';
 
 const networks = z.string().superRefine((text, context) => {
@@ -180,6 +186,16 @@ export const ConfigSchema = z
     }),
     OTEL_RESOURCE_ATTRIBUTES: z.string().optional().meta({
       description: 'More about this process in traces, as `key=value,key=value`.',
+    RUN_RETENTION_DAYS: daysOrNever(90, 7).meta({
+      description:
+        'Days after their end in which runs are kept, with their steps, attempts, events, escalations, reviews and cached results; likewise calls without a run, and jobs with their files once no run of theirs is left. Or never: nothing of them is deleted.',
+    }),
+    LEDGER_RETENTION_DAYS: daysOrNever(2_557, 30).meta({
+      description: 'Days in which entries of the ledger and of the audit log are kept (7 years), or never.',
+    }),
+    PURGE_EXPORT_DIR: z.string().optional().meta({
+      description:
+        'Folder that takes what the retention deletes as files of JSON lines, before it is deleted. None: no copy.',
     }),
     MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
   })

@@ -7,6 +7,8 @@ import { code, createPage, formatTable, type Page } from './page.ts';
 interface Variable {
   readonly type?: string;
   readonly enum?: readonly string[];
+  readonly const?: string;
+  readonly anyOf?: readonly Variable[];
   readonly format?: string;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -14,7 +16,10 @@ interface Variable {
   readonly description?: string;
 }
 
-function describeForm({ type, enum: allowed, format, minimum, maximum }: Variable): string {
+function describeForm(variable: Variable): string {
+  const { type, enum: allowed, const: only, anyOf, format, minimum, maximum } = variable;
+  if (anyOf !== undefined) return anyOf.map(describeForm).join(', ');
+  if (only !== undefined) return code(only);
   if (allowed !== undefined) return allowed.map(code).join(', ');
   if (type === 'integer') return `${minimum} to ${maximum}`;
   return format === 'uri' ? 'http(s) URL' : 'text';

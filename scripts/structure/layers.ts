@@ -85,13 +85,14 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
   'migrate-database': { imports: ['db', 'services'], packages: [] },
+  purge: { imports: ['config', 'runtime'], packages: [] },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
   capability: {
     imports: ['clients', 'contracts', 'missing-part', 'schemas'],
     packages: ['ajv', 'node:', 'tsx', 'zod'],
   },
   dev: {
-    imports: ['config', 'contracts', 'core', 'missing-part', 'services'],
+    imports: ['clients', 'config', 'contracts', 'core', 'missing-part', 'services'],
     packages: [
       '@temporalio/client',
       '@temporalio/envconfig',
@@ -102,7 +103,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'semver',
     ],
   },
-  // By HTTP towards the API; `server`, `worker` and `migrate` alone are the programs themselves.
+  // By HTTP towards the API; `server`, `worker`, `migrate` and `purge` alone are the programs themselves.
   cli: {
     imports: [
       'capability',
@@ -112,6 +113,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'dev',
       'migrate-database',
       'mock-run',
+      'purge',
       'server',
       'worker',
     ],

@@ -77,7 +77,8 @@ export const LedgerEntry = z
     /** The project's local day that it counts on. */
     window: z.iso.date(),
     capability: CapabilityName,
-    endpoint: z.string(),
+    /** Absent, with the next two, where the call has been deleted since: the ledger is kept longer than runs. */
+    endpoint: z.string().optional(),
     run_id: z.string().optional(),
     step_id: z.string().optional(),
   })

@@ -20,6 +20,7 @@ import { createScheduleDelivery } from '../services/schedules/deliver-schedule.t
 import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
 import { linkBelow } from '../services/web-links.ts';
 import { createWebhookDelivery } from '../services/webhooks/deliver-webhooks.ts';
+import { createPurgeDuty } from './retention.ts';
 import type { Temporal } from './temporal.ts';
 
 interface OutboxTools extends Temporal {
@@ -67,7 +68,7 @@ export function createOutbox(config: Config, tools: OutboxTools) {
 }
 
 interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> {
-  readonly media: Pick<MediaLibrary, 'sweep'>;
+  readonly media: Pick<MediaLibrary, 'deleteJob' | 'sweep'>;
   readonly registry: RegistryService;
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
@@ -97,6 +98,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     budgets: createBudgetKeeper({ db, logger, metrics }),
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),
     media,
+    purgeOld: createPurgeDuty(config, { db, media, logger }),
   };
   const maintenance = createMaintenance({
     db,

@@ -48,6 +48,12 @@ export function boundsOfIds(
   return [idAt(kind, since.getTime() - skewMs), idAt(kind, until.getTime() + skewMs)];
 }
 
+/** When it was made; null for what is no such id. */
+export function madeAt(id: string): Date | null {
+  const time = /^[a-z]+_([0-9a-f]{8})-([0-9a-f]{4})-7/.exec(id);
+  return time === null ? null : new Date(Number.parseInt(`${time[1]}${time[2]}`, 16));
+}
+
 /** Every attempt has one decision, whose id is the attempt's with another prefix. */
 export function decisionIdOf(attemptId: string): string {
   return attemptId.replace(/^att_/, 'dec_');

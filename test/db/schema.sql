@@ -527,7 +527,6 @@ create table run (
   constraint run_pkey PRIMARY KEY (run_id),
   constraint run_priority_check CHECK ((priority = ANY (ARRAY['interactive'::text, 'standard'::text, 'batch'::text]))),
   constraint run_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
-  constraint run_rerun_of_fkey FOREIGN KEY (rerun_of) REFERENCES run(run_id) ON DELETE SET NULL,
   constraint run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'paused'::text, 'cancelling'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text])))
 );
 CREATE INDEX run_admitted ON public.run USING btree (project_id, concurrency_key) WHERE ((concurrency_key IS NOT NULL) AND (finished_at IS NULL) AND (admitted_at IS NOT NULL));
@@ -540,6 +539,7 @@ CREATE INDEX run_ended ON public.run USING btree (project_id, finished_at) WHERE
 CREATE INDEX run_ended_unstarted ON public.run USING btree (finished_at) WHERE ((finished_at IS NOT NULL) AND (start_delivered_at IS NULL) AND (cancel_mode = 'terminate'::text) AND (cancel_delivered_at IS NULL));
 CREATE INDEX run_listed ON public.run USING btree (project_id, run_id DESC);
 CREATE INDEX run_open ON public.run USING btree (project_id, run_id) WHERE (finished_at IS NULL);
+CREATE INDEX run_repeats ON public.run USING btree (rerun_of) WHERE (rerun_of IS NOT NULL);
 CREATE INDEX run_unadmitted ON public.run USING btree (project_id, concurrency_key, created_at, run_id) WHERE ((concurrency_key IS NOT NULL) AND (finished_at IS NULL) AND (admitted_at IS NULL));
 CREATE INDEX run_undelivered ON public.run USING btree (created_at) WHERE ((start_delivered_at IS NULL) AND (finished_at IS NULL) AND ((concurrency_key IS NULL) OR (admitted_at IS NOT NULL)));
 CREATE INDEX run_untold ON public.run USING btree (finished_at) WHERE ((parent_workflow_id IS NOT NULL) AND (parent_told_at IS NULL) AND (finished_at IS NOT NULL));
@@ -662,8 +662,7 @@ create table step (
   constraint step_awaiting_check CHECK ((awaiting = ANY (ARRAY['review'::text, 'budget'::text, 'capability'::text, 'time'::text, 'run'::text]))),
   constraint step_pkey PRIMARY KEY (run_id, step_id, item),
   constraint step_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
-  constraint step_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'running'::text, 'retrying'::text, 'waiting'::text, 'in_review'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'skipped'::text, 'cancelled'::text, 'reused'::text]))),
-  constraint step_sub_run_id_fkey FOREIGN KEY (sub_run_id) REFERENCES run(run_id) ON DELETE SET NULL
+  constraint step_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'running'::text, 'retrying'::text, 'waiting'::text, 'in_review'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'skipped'::text, 'cancelled'::text, 'reused'::text])))
 );
 CREATE INDEX step_awaiting ON public.step USING btree (awaiting, budget_scope) WHERE (awaiting = ANY (ARRAY['budget'::text, 'capability'::text]));
 CREATE INDEX step_to_wake ON public.step USING btree (run_id) WHERE (wake_requested_at IS NOT NULL);
@@ -1153,11 +1152,33 @@ begin
   insert into budget (scope, window_start, limit_nano) values (p_scope, p_window, v_limit) on conflict do nothing;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.purge_books(p_table text, p_before timestamp with time zone, p_most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_key text := case p_table when 'ledger_entry' then 'entry_id' when 'audit' then 'entry' end;
+  v_deleted int;
+begin
+  perform set_config('capstan.erases', p_table, true);
+  execute format('delete from %1$I where %2$I = any (array(select %2$I from (select %2$I, at from %1$I order by %2$I limit $2) o
+    where o.at < $1))', p_table, v_key) using p_before, p_most;
+  get diagnostics v_deleted = row_count;
+  perform set_config('capstan.erases', '', true);
+  return v_deleted;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
+  if tg_op <> 'TRUNCATE' and current_setting('capstan.erases', true) = tg_table_name then
+    if tg_op = 'DELETE' then
+      return old;
+    end if;
+    return new;
+  end if;
   raise exception '% is append-only', tg_table_name;
 end $function$;
 

@@ -16,6 +16,7 @@ export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   escalations: { deliverOverdue: nothing },
   reviews: { deliverOverdue: nothing, expireDue: nothing },
   schedules: { deliverOverdue: nothing },
+  purgeOld: nothing,
   media: { sweep: async () => 0 },
   registry: { probeDue: nothing },
 };

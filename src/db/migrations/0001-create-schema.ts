@@ -20,6 +20,7 @@ import { lockBudgets } from '../functions/lock-budgets.sql.ts';
 import { loseAttempts } from '../functions/lose-attempts.sql.ts';
 import { moveBudgets } from '../functions/move-budgets.sql.ts';
 import { openBudget } from '../functions/open-budget.sql.ts';
+import { purgeBooks } from '../functions/purge-books.sql.ts';
 import { refuseChange } from '../functions/refuse-change.sql.ts';
 import { refuseShrinking } from '../functions/refuse-shrinking.sql.ts';
 import { releaseBudgets } from '../functions/release-budgets.sql.ts';
@@ -126,6 +127,7 @@ const functions = [
   claimSlots,
   claimOneByOne,
   settleAndClaim,
+  purgeBooks,
 ];
 
 export const createSchema = {

@@ -13,7 +13,8 @@ export interface LedgerRow {
   /** YYYY-MM-DD */
   readonly day: string;
   readonly capability: string;
-  readonly endpoint: string;
+  /** Null, with the run, where the attempt has been deleted. */
+  readonly endpoint: string | null;
   readonly run_id: string | null;
   readonly step_id: string | null;
 }
@@ -53,7 +54,7 @@ export async function listLedger(
   const { rows } = await db.raw<{ rows: LedgerRow[] }>(
     `select l.entry_id, l.at, l.attempt_id, l.kind, l.amount_nano, l.certainty, l.budget_window::text as day,
        l.capability, a.endpoint, a.run_id, a.step_id
-     from ${run_id === undefined ? 'ledger_entry' : ofRun} l join attempt a using (attempt_id)
+     from ${run_id === undefined ? 'ledger_entry' : ofRun} l left join attempt a using (attempt_id)
      where ${conditions.join(' and ')}
      order by l.budget_window desc, l.entry_id desc limit :limit`,
     {

@@ -32,6 +32,14 @@ export async function readRepeatedRun(
   return rows[0];
 }
 
+/** Keeps the run from being deleted until the transaction ends. @returns false when there is none any more */
+export async function keepRepeated(trx: Db, runId: string): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: unknown[] }>('select from run where run_id = ? for key share', [
+    runId,
+  ]);
+  return rows.length > 0;
+}
+
 /** Reads the state of every step that has begun, as a whole. */
 export async function readStepStates(db: Db, runId: string): Promise<ReadonlyMap<string, StepState>> {
   const { rows } = await db.raw<{ rows: { step_id: string; state: StepState }[] }>(

@@ -29,7 +29,7 @@ create table run (
   cancel_reason text,
   cancel_delivered_at timestamptz,
 
-  rerun_of text references run on delete set null,
+  rerun_of text, -- the run that it repeats, which may have been deleted since
   parent_run_id text references run on delete cascade, -- whose step started it
   parent_step_id text,
   parent_item int,
@@ -50,6 +50,7 @@ create index run_listed on run (project_id, run_id desc); -- GET /v1/runs
 create index run_by_job on run (job_id); -- GET /v1/jobs/{id}
 create index run_ended on run (project_id, finished_at) where finished_at is not null; -- followers of a project
 create index run_open on run (project_id, run_id) where finished_at is null; -- how many a project has; maintenance: sums of runs
+create index run_repeats on run (rerun_of) where rerun_of is not null; -- who needs a run that has ended
 create unique index run_by_parent on run (parent_run_id, parent_step_id, parent_item, parent_revision)
   where parent_run_id is not null; -- a repeated step meets its run
 create unique index run_by_schedule on run (schedule_id, scheduled_at)

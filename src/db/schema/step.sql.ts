@@ -12,7 +12,7 @@ create table step (
   started_at timestamptz,
   finished_at timestamptz,
   items int, -- of a for_each: how many
-  sub_run_id text references run on delete set null,
+  sub_run_id text, -- in a copy, of a run that may have been deleted since
   reused_from text, -- the run that the result was taken from
 
   awaiting text check (awaiting in ('review', 'budget', 'capability', 'time', 'run')),

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
+import { addMissingSearchAttributes } from '../../clients/temporal/search-attributes.ts';
 import { isPortAnswered } from '../ports.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';
 import { withoutTemporal } from './environment.ts';
-import { addMissingSearchAttributes } from './search-attributes.ts';
 import { serverArguments, type TemporalPorts } from './settings.ts';
 
 export interface TemporalOptions extends TemporalPorts {

@@ -47,6 +47,8 @@ export interface DutyDependencies {
   readonly budgets: BudgetKeeper;
   readonly webhooks: WebhookDuty;
   readonly media: Pick<MediaLibrary, 'sweep'>;
+  /** Deletes what is older than it has to be kept. */
+  readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
 }
 
 const probesAtOnce = 50;
@@ -106,6 +108,12 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
     { name: 'parts of tables', everyMs: 60 * minuteMs, isRoutine: true, work: () => addParts(db) },
+    {
+      name: 'retention',
+      everyMs: purgeMs,
+      isRoutine: true,
+      work: (isStopping) => dependencies.purgeOld(isStopping),
+    },
   ];
 }
 

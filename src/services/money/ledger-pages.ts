@@ -35,7 +35,7 @@ function toEntry(row: LedgerRow): LedgerEntry {
     certainty: row.certainty,
     window: row.day,
     capability: row.capability,
-    endpoint: row.endpoint,
+    ...(row.endpoint === null ? {} : { endpoint: row.endpoint }),
     ...(row.run_id === null ? {} : { run_id: row.run_id }),
     ...(row.step_id === null ? {} : { step_id: row.step_id }),
   };
@@ -56,7 +56,7 @@ const columns: Readonly<Record<keyof LedgerEntry, (row: LedgerRow) => string>> =
   certainty: (row) => row.certainty,
   window: (row) => row.day,
   capability: (row) => row.capability,
-  endpoint: (row) => row.endpoint,
+  endpoint: (row) => row.endpoint ?? '',
   run_id: (row) => row.run_id ?? '',
   step_id: (row) => row.step_id ?? '',
 };

@@ -12,6 +12,7 @@ import type { Db } from '../../db/connect.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import {
   copySteps,
+  keepRepeated,
   listMentionedMedia,
   type RepeatedRun,
   readRepeatedRun,
@@ -22,6 +23,7 @@ import type { MediaLibrary } from '../media/media-library.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from './answer-once.ts';
 import { insertAdmittedRun } from './insert-admitted-runs.ts';
 import type { KnownDefinition } from './known-definitions.ts';
+import { noSuchRun } from './no-such-run.ts';
 import { newJob, type PrepareDependencies, prepareRun, type RunJob } from './prepare-run.ts';
 import { newRunView } from './run-view.ts';
 import type { Submission } from './submit-run.ts';
@@ -48,7 +50,7 @@ const headsAtOnce = 32;
 
 async function readBefore(db: Db, { project_id, run_id }: RerunOrder): Promise<RepeatedRun> {
   const before = await readRepeatedRun(db, { project_id, run_id });
-  if (before === undefined) throw new AppError('not_found', `there is no run ${run_id}`);
+  if (before === undefined) throw noSuchRun(run_id);
   return before;
 }
 
@@ -145,6 +147,7 @@ async function start(dependencies: RerunDependencies, order: RerunOrder, keep: K
   const run = newRunView(prepared.row, known.definition, choice.reused);
   await dependencies.db.transaction(async (trx) => {
     await keep(trx, 202, run);
+    if (!(await keepRepeated(trx, from))) throw noSuchRun(from);
     const { run_id: to } = await insertAdmittedRun(trx, prepared, dependencies.mostOpenRuns);
     if (choice.reused.length > 0) await copySteps(trx, { from, to, step_ids: choice.reused });
   });

@@ -15,6 +15,7 @@ import { createStepCounter } from './count-steps.ts';
 import type { RunDelivery } from './deliver-run.ts';
 import type { EventFeed } from './event-feed.ts';
 import { createFollowRun } from './follow-run.ts';
+import { noSuchRun } from './no-such-run.ts';
 import { toRun, toRunSummary } from './run-view.ts';
 import { readRunsSummary, readTimeline, requirePictured, toRunGraph } from './show-pictures.ts';
 import { createStepPages, type ItemQuery, type StepPageDependencies, type StepQuery } from './step-pages.ts';
@@ -58,7 +59,7 @@ export function createRunService(dependencies: RunDependencies) {
 
   const require = async ({ project_id, run_id }: RunKey): Promise<RunDetailRow> => {
     const row = await readRun(db, project_id, run_id);
-    if (row === undefined) throw new AppError('not_found', `there is no run ${run_id}`);
+    if (row === undefined) throw noSuchRun(run_id);
     return row;
   };
   const readState = async (key: RunKey): Promise<RunState> => (await require(key)).state;

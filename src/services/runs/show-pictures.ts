@@ -22,9 +22,9 @@ import {
   type TimelineRow,
 } from '../../db/run/run-timeline.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { boundsOfIds, decisionIdOf } from '../ids.ts';
+import { noSuchRun } from './no-such-run.ts';
 import { refuseSpan } from './refuse-span.ts';
 
 export function toRunGraph({ definition }: PicturedRun): RunGraph {
@@ -128,6 +128,6 @@ export async function readRunsSummary(
 /** What pictures are made of, without the run's job and output. @throws AppError `not_found` */
 export async function requirePictured(db: Db, { project_id, run_id }: RunKey): Promise<PicturedRun> {
   const row = await readPicturedRun(db, project_id, run_id);
-  if (row === undefined) throw new AppError('not_found', `there is no run ${run_id}`);
+  if (row === undefined) throw noSuchRun(run_id);
   return row;
 }

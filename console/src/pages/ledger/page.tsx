@@ -112,10 +112,14 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
               </td>
               <td className="figure text-right!">{formatAmount(amount_usd)}</td>
               <td>{capability}</td>
-              <td className="font-mono text-xs text-muted">{shortEndpoint(endpoint)}</td>
+              <td className="font-mono text-xs text-muted">
+                {endpoint === undefined ? '' : shortEndpoint(endpoint)}
+              </td>
               <td>
                 {run_id === undefined ? (
-                  <span className="text-muted">a call by itself</span>
+                  <span className="text-muted">
+                    {endpoint === undefined ? 'a call that has been deleted' : 'a call by itself'}
+                  </span>
                 ) : (
                   <Link
                     to="/runs/$runId"

@@ -1,0 +1,95 @@
+/**
+ * Runs that may be deleted, by families: a run that nothing started, with all below it. A family goes as a whole, when
+ * each of its runs has ended long enough ago and no call of theirs is open. One stays for as long as a run outside of
+ * it repeats one of its runs and has not ended, or has taken results over, whose files are named by them.
+ */
+import type { Db } from '../connect.ts';
+
+export interface Family {
+  /** The run that nothing started. */
+  readonly root: string;
+  /** With the root. */
+  readonly run_ids: readonly string[];
+  readonly steps: number;
+}
+
+export interface FamilyPage {
+  /** Runs that ended before. */
+  readonly endedBefore: Date;
+  /** Ids of runs that were made later than this are not looked at. */
+  readonly upTo: string;
+  /** By id, after this root. */
+  readonly after: string;
+  readonly limit: number;
+}
+
+/** Looks at no family twice in a pass, whatever is kept. */
+export async function listEndedFamilies(
+  db: Db,
+  { endedBefore, upTo, after, limit }: FamilyPage,
+): Promise<readonly Family[]> {
+  const { rows } = await db.raw<{ rows: Family[] }>(
+    `with recursive root as (
+       select run_id from run
+       where run_id > :after and run_id < :upTo and parent_run_id is null and finished_at < :endedBefore
+       order by run_id limit :limit
+     ), member as (
+       select run_id as root, run_id from root
+       union all
+       select m.root, r.run_id from member m join run r on r.parent_run_id = m.run_id
+     )
+     select root, array_agg(run_id order by run_id) as run_ids,
+       coalesce(sum((select count(*) from step s where s.run_id = m.run_id)), 0)::int as steps
+     from member m group by root order by root`,
+    { endedBefore, upTo, after, limit },
+  );
+  return rows;
+}
+
+/**
+ * Keeps others from what is to be deleted, until the transaction ends. What somebody else holds is left for another time.
+ * @returns of these runs those that may go
+ */
+export async function lockDeletable(
+  trx: Db,
+  families: readonly Family[],
+  endedBefore: Date,
+): Promise<readonly string[]> {
+  const runIds = families.flatMap(({ run_ids }) => run_ids);
+  const locked = await trx.raw<{ rows: { run_id: string }[] }>(
+    'select run_id from run where run_id = any (?) order by run_id for update skip locked',
+    [runIds],
+  );
+  const ours = new Set(locked.rows.map(({ run_id }) => run_id));
+  const whole = families.filter(({ run_ids }) => run_ids.every((id) => ours.has(id)));
+  const needed = await listNeeded(trx, whole, endedBefore);
+  return whole.flatMap(({ root, run_ids }) => (needed.has(root) ? [] : run_ids));
+}
+
+/** Read by a statement of its own, after the locks: what was committed before them is seen. */
+async function listNeeded(
+  trx: Db,
+  families: readonly Family[],
+  endedBefore: Date,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await trx.raw<{ rows: { root: string }[] }>(
+    `with member as (
+       select m.root, m.run_id from unnest(:roots::text[], :runIds::text[]) m (root, run_id)
+     )
+     select distinct m.root from member m left join run r using (run_id)
+     where r.finished_at is null or r.finished_at >= :endedBefore
+       or exists (select from run c where c.parent_run_id = m.run_id
+         and not exists (select from member o where o.run_id = c.run_id))
+       or exists (select from attempt a where a.run_id = m.run_id and a.state in ('reserved', 'dispatched'))
+       or exists (select from run y where y.rerun_of = m.run_id
+         and not exists (select from member o where o.root = m.root and o.run_id = y.run_id)
+         and (y.finished_at is null
+           or exists (select from step s where s.run_id = y.run_id and s.reused_from is not null)))`,
+    {
+      roots: families.flatMap(({ root, run_ids }) => run_ids.map(() => root)),
+      runIds: families.flatMap(({ run_ids }) => run_ids),
+      endedBefore,
+    },
+  );
+  return new Set(rows.map(({ root }) => root));
+}

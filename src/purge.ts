@@ -1,0 +1,16 @@
+/** `capstan purge`: deletes by hand what maintenance deletes by the clock, also while no server can start. */
+import type { Config } from './config.ts';
+import { purgeByHand } from './runtime/retention.ts';
+
+export interface PurgeOrder {
+  /** Default: `PURGE_EXPORT_DIR`. */
+  readonly exportDir?: string | undefined;
+  readonly isTrial: boolean;
+}
+
+export function runPurge(
+  settings: Config,
+  { exportDir, isTrial }: PurgeOrder,
+): Promise<Readonly<Record<string, number>>> {
+  return purgeByHand(settings, { exportDir: exportDir ?? settings.PURGE_EXPORT_DIR, isTrial });
+}

@@ -1,0 +1,44 @@
+/**
+ * Deletes what is older than it has to be kept. Work goes in batches that are committed each, oldest first, so that a
+ * backlog of any size shrinks beside other work, and a process that ends in between has lost nothing. Invariants:
+ *
+ * P1 A run that has not ended, one below or above it, and one that it repeats lose no row.
+ * P2 Budgets of days, the ledger and the audit log do not change when runs go.
+ * P3 Files go before the row of their job: what was begun is found again.
+ * P4 With an export, nothing is deleted that is not on the disk there.
+ */
+import { purgeBooks } from './purge-books.ts';
+import { purgeJobs } from './purge-jobs.ts';
+import { purgeLooseRows } from './purge-loose-rows.ts';
+import type { PurgeCounts, PurgePass } from './purge-pass.ts';
+import { purgeRuns } from './purge-runs.ts';
+
+/** For how many days things are kept after their end; null = for ever. */
+export interface Retention {
+  /** Runs with all that is theirs, calls and ladders by themselves, jobs and their files. */
+  readonly runDays: number | null;
+  /** Ledger and audit log. */
+  readonly bookDays: number | null;
+}
+
+export type PurgeOptions = Pick<PurgePass, 'db' | 'media'> & {
+  readonly retention: Retention;
+  readonly now?: Date;
+} & Partial<Pick<PurgePass, 'exportTo' | 'isTrial' | 'mostBatches' | 'isStopping'>>;
+
+const dayMs = 86_400_000;
+
+export async function purge({ retention, now = new Date(), ...options }: PurgeOptions): Promise<PurgeCounts> {
+  const { db, media, exportTo = null, isTrial = false } = options;
+  const { mostBatches = Number.POSITIVE_INFINITY, isStopping = () => false } = options;
+  const pass: PurgePass = { db, media, exportTo, isTrial, mostBatches, isStopping, counts: {} };
+  const before = (days: number): Date => new Date(now.getTime() - days * dayMs);
+  const { runDays, bookDays } = retention;
+  if (runDays !== null) {
+    await purgeRuns(pass, before(runDays));
+    await purgeLooseRows(pass, before(runDays));
+    await purgeJobs(pass, before(runDays));
+  }
+  if (bookDays !== null) await purgeBooks(pass, before(bookDays));
+  return pass.counts;
+}

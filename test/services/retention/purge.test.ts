@@ -1,0 +1,277 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
+import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
+import { listLedger } from '../../../src/db/money/ledger.ts';
+import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
+import { createPurgeExport } from '../../../src/services/retention/purge-export.ts';
+import { useDatabase } from '../../support/database.ts';
+import {
+  aClaim,
+  anEnd,
+  anInstance,
+  aProject,
+  aRun,
+  claimAttempt,
+  type RunOverrides,
+  type StoredRun,
+  settleAttempt,
+} from '../../support/factories.ts';
+
+const { db } = useDatabase();
+let folder: string;
+let project_id: string;
+let instance: Awaited<ReturnType<typeof anInstance>>;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'capstan-purge-'));
+  ({ project_id } = await aProject(db));
+  instance = await anInstance(db, { cost_type: 'per_call', rate_usd: 1e-6, max_concurrency: 1_000 });
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const dayMs = 86_400_000;
+/** Rows are made now, so it is later when they are deleted. */
+const later = new Date(Date.now() + 100 * dayMs);
+
+async function openMedia() {
+  const store = await createMediaStore(`file://${folder}/media`);
+  return createMediaLibrary({ db, store, bytesPerProject: 0 });
+}
+
+async function purgeLater(options: Partial<PurgeOptions> = {}) {
+  const media = await openMedia();
+  return purge({ db, media, retention: { runDays: 90, bookDays: null }, now: later, ...options });
+}
+
+/** With a paid attempt, events, a step and a budget of its own. */
+async function aCharged(overrides: RunOverrides = {}): Promise<StoredRun> {
+  const run = await aRun(db, { project_id, ...overrides });
+  const claim = aClaim(run, instance, { reserved_nano: 1_000n });
+  await claimAttempt(db, claim);
+  await settleAttempt(db, anEnd(claim, { settled_nano: 700n }));
+  return run;
+}
+
+/** @param daysAgo before the moment of the purge; it may be kept 90 */
+async function end({ run_id }: StoredRun, daysAgo: number): Promise<void> {
+  const finished_at = new Date(later.getTime() - daysAgo * dayMs);
+  await db('run').where({ run_id }).update({ state: 'succeeded', finished_at });
+}
+
+const owned = ['run', 'step', 'event', 'attempt', 'cached_result', 'escalation', 'review', 'step_revision'];
+
+/** Rows of a run, by table. */
+async function rowsOf(run_id: string): Promise<string> {
+  const counts = await Promise.all(owned.map((table) => db(table).where({ run_id }).count()));
+  return JSON.stringify(counts.map(([row]) => Number(row?.count)));
+}
+
+/** Everything that has to do with money and no run. */
+async function readMoney() {
+  return {
+    days: await db('budget').where('window_start', '>', '-infinity').orderBy(['scope', 'window_start']),
+    ledger: await db('ledger_entry').orderBy('entry_id').pluck('entry_id'),
+    booked: await db('ledger_entry').sum('amount_nano').first(),
+  };
+}
+
+test('what ended long ago goes with all that is its own, and nothing that ended lately', async () => {
+  const [old, young] = [await aCharged(), await aCharged()];
+  await Promise.all([end(old, 91), end(young, 89)]);
+  const before = { young: await rowsOf(young.run_id), money: await readMoney() };
+  const counts = await purgeLater();
+  expect(counts).toMatchObject({ run: 1, attempt: 1, step: 1, budget: 1, job: 1 });
+  expect(await rowsOf(old.run_id)).toBe(JSON.stringify(owned.map(() => 0)));
+  expect(await db('budget').where({ scope: `run:${old.run_id}` })).toEqual([]);
+  expect(await rowsOf(young.run_id)).toBe(before.young);
+  expect(await readMoney()).toEqual(before.money);
+  expect(await purgeLater()).not.toMatchObject({ run: 1 });
+});
+
+test('the ledger tells of a call whose run has been deleted', async () => {
+  const run = await aCharged();
+  await end(run, 100);
+  await purgeLater();
+  const rows = await listLedger(db, project_id, { after: null, limit: 1 });
+  expect(rows).toMatchObject([{ kind: 'settle', amount_nano: '700', run_id: null, endpoint: null }]);
+});
+
+test('open runs, and all that belongs to them, lose no row', async () => {
+  const tree = fc.array(
+    fc.record({
+      /** Which of those before it has started it, or is repeated by it. */
+      of: fc.nat(),
+      how: fc.constantFrom('alone', 'child', 'rerun', 'reusing rerun'),
+      daysAgo: fc.option(fc.constantFrom(89, 91, 100)),
+    }),
+    { minLength: 1, maxLength: 8 },
+  );
+  await fc.assert(
+    fc.asyncProperty(tree, async (nodes) => {
+      const runs: (StoredRun & { daysAgo: number | null; parent?: string; from?: string })[] = [];
+      for (const { of, how, daysAgo } of nodes) {
+        const other = how === 'alone' ? undefined : runs[of % Math.max(runs.length, 1)];
+        if (other === undefined) runs.push({ ...(await aCharged()), daysAgo });
+        else if (how === 'child') {
+          const origin = { parent_run_id: other.run_id, parent_step_id: `s${runs.length}`, parent_item: 0 };
+          const child = await aCharged({ ...origin, parent_revision: 0, depth: 1 });
+          runs.push({ ...child, daysAgo, parent: other.run_id });
+        } else {
+          const run = await aCharged({ rerun_of: other.run_id });
+          if (how === 'reusing rerun')
+            await db('step').where({ run_id: run.run_id }).update({ reused_from: other.run_id });
+          runs.push({ ...run, daysAgo, ...(how === 'rerun' ? {} : { from: other.run_id }) });
+        }
+      }
+      for (const run of runs) if (run.daysAgo !== null) await end(run, run.daysAgo);
+      const before = new Map(
+        await Promise.all(runs.map(async (run) => [run.run_id, await rowsOf(run.run_id)] as const)),
+      );
+      const money = await readMoney();
+      await purgeLater();
+      const isThere = new Set(await db('run').pluck('run_id'));
+      for (const run of runs) {
+        const mustStay = run.daysAgo === null || run.daysAgo < 90;
+        if (mustStay) expect(isThere).toContain(run.run_id);
+        if (isThere.has(run.run_id)) {
+          expect(await rowsOf(run.run_id)).toBe(before.get(run.run_id));
+          // What it stands on is there as well.
+          for (const needed of [run.parent, run.from])
+            if (needed !== undefined) expect(isThere).toContain(needed);
+        }
+      }
+      for (const { rerun_of } of await db('run').whereNull('finished_at').whereNotNull('rerun_of'))
+        expect(isThere).toContain(rerun_of);
+      expect(await readMoney()).toEqual(money);
+      for (const run of runs) await db('run').where({ run_id: run.run_id }).delete();
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a run whose call is still open stays, so that what it holds is given back', async () => {
+  const run = await aRun(db, { project_id });
+  await claimAttempt(db, aClaim(run, instance, { reserved_nano: 1_000n }));
+  await end(run, 200);
+  await purgeLater();
+  expect(await db('run').where({ run_id: run.run_id })).toHaveLength(1);
+  await db('run').where({ run_id: run.run_id }).delete();
+});
+
+test('files go with the last run of their job, unless something that may still read them names them', async () => {
+  await purgeLater();
+  const media = await openMedia();
+  const [gone, shared, young] = [await aCharged(), await aCharged(), await aCharged()];
+  for (const { job_id } of [gone, shared, young])
+    await media.put({ job_id, file: 'in/a.txt' }, Readable.from([Buffer.from('a')]), {
+      contentType: 'text/plain',
+      limitBytes: 10,
+    });
+  await Promise.all([end(gone, 91), end(shared, 91), end(young, 10)]);
+  const open = await aRun(db, { project_id, job: { logo: `media://${shared.job_id}/in/a.txt` } });
+  expect(await purgeLater()).toMatchObject({ run: 2, job: 1, media_file: 1 });
+  expect(await media.list(gone.job_id)).toEqual([]);
+  expect(await media.list(shared.job_id)).toHaveLength(1);
+  expect(await media.list(young.job_id)).toHaveLength(1);
+  await end(open, 95);
+  await purgeLater();
+  await purgeLater();
+  expect(await media.list(shared.job_id)).toEqual([]);
+});
+
+test('a backlog goes in batches, each committed by itself, and what is stopped is continued', async () => {
+  const runs: StoredRun[] = [];
+  for (let n = 0; n < 12; n++) runs.push(await aRun(db, { project_id }));
+  await Promise.all(runs.map((run) => end(run, 91)));
+  // As wide as what one transaction takes.
+  await db.raw(
+    `insert into step (run_id, step_id, item, state) select r, 'a', i, 'succeeded' from unnest(?::text[]) r, generate_series(1, 1500) i`,
+    [runs.map(({ run_id }) => run_id)],
+  );
+  let commits = 0;
+  const watch = ({ sql }: { sql: string }) => {
+    if (sql.startsWith('delete from run ')) commits++;
+  };
+  db.on('query', watch);
+  const first = await purgeLater({ isStopping: () => commits >= 2 });
+  expect(first.run).toBeGreaterThan(0);
+  expect(first.run).toBeLessThan(12);
+  const rest = await purgeLater();
+  db.off('query', watch);
+  expect((first.run ?? 0) + (rest.run ?? 0)).toBe(12);
+  expect(commits).toBeGreaterThanOrEqual(4);
+});
+
+test('a trial says what would go and deletes nothing; an export holds every row that went', async () => {
+  const run = await aCharged();
+  await end(run, 91);
+  const trial = await purgeLater({ isTrial: true });
+  expect(await rowsOf(run.run_id)).not.toBe(JSON.stringify(owned.map(() => 0)));
+  const into = join(folder, 'export');
+  const counts = await purgeLater({ exportTo: await createPurgeExport(into) });
+  expect(counts).toEqual({ ...trial, media_file: 0 });
+  const lines = readdirSync(into).flatMap((name) =>
+    readFileSync(join(into, name), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  );
+  const told: Record<string, number> = {};
+  for (const { table } of lines) told[table] = (told[table] ?? 0) + 1;
+  for (const [table, rows] of Object.entries(counts))
+    expect([table, told[table] ?? 0]).toEqual([table, rows]);
+  expect(lines.find(({ table }) => table === 'run').row).toMatchObject({ run_id: run.run_id });
+});
+
+test('calls without a run go, ladders with the calls that they made, open ones stay', async () => {
+  const [old, open] = [
+    aClaim({ run_id: '', project_id }, instance),
+    aClaim({ run_id: '', project_id }, instance),
+  ].map((claim, n) => ({ ...claim, step: null, run_id: null, key: `call_${n}` }));
+  for (const claim of [old, open]) if (claim !== undefined) await claimAttempt(db, claim);
+  if (old !== undefined) await settleAttempt(db, anEnd(old));
+  expect(await purgeLater()).toMatchObject({ attempt: 1 });
+  expect(await db('attempt').where({ attempt_id: open?.attempt_id ?? '' })).toHaveLength(1);
+});
+
+test('entries of the books go after their own time alone, and by nobody else', async () => {
+  await aCharged();
+  await db('audit').insert({ project_id, actor: 'key', action: 'a', subject: 's' });
+  await expect(db('ledger_entry').delete()).rejects.toThrow('append-only');
+  expect(await purgeLater({ retention: { runDays: null, bookDays: 101 } })).toEqual({
+    ledger_entry: 0,
+    audit: 0,
+  });
+  const entries = Number((await db('ledger_entry').count().first())?.count);
+  expect(await purgeLater({ retention: { runDays: null, bookDays: 99 } })).toEqual({
+    ledger_entry: entries,
+    audit: 1,
+  });
+  await aCharged();
+  await expect(db('ledger_entry').delete()).rejects.toThrow('append-only');
+  await expect(db('ledger_entry').update({ amount_nano: 0 })).rejects.toThrow('append-only');
+});
+
+test('one that is being repeated at that moment stays, and a repetition that comes too late is told', async () => {
+  const run = await aCharged();
+  await end(run, 91);
+  const trx = await db.transaction();
+  await trx.raw('select from run where run_id = ? for key share', [run.run_id]);
+  await purgeLater();
+  expect(await db('run').where({ run_id: run.run_id })).toHaveLength(1);
+  await trx.commit();
+  expect(await purgeLater()).toMatchObject({ run: 1 });
+});
+
+test('a job whose files could not be deleted is found again', async () => {
+  const run = await aCharged();
+  await end(run, 91);
+  const broken = { deleteJob: () => Promise.reject(new Error('the store is away')) };
+  await expect(purgeLater({ media: broken })).rejects.toThrow('the store is away');
+  expect(await db('job').where({ job_id: run.job_id })).toHaveLength(1);
+  expect(await purgeLater()).toMatchObject({ job: 1 });
+});
