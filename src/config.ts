@@ -186,9 +186,14 @@ export const ConfigSchema = z
     }),
     OTEL_RESOURCE_ATTRIBUTES: z.string().optional().meta({
       description: 'More about this process in traces, as `key=value,key=value`.',
+    }),
     RUN_RETENTION_DAYS: daysOrNever(90, 7).meta({
       description:
         'Days after their end in which runs are kept, with their steps, attempts, events, escalations, reviews and cached results; likewise calls without a run, and jobs with their files once no run of theirs is left. Or never: nothing of them is deleted.',
+    }),
+    CHOICE_RETENTION_DAYS: daysOrNever(30, 2).meta({
+      description:
+        'Days in which it is kept why an instance was chosen, and from what; no longer than its run. Or never: as long as its run.',
     }),
     LEDGER_RETENTION_DAYS: daysOrNever(2_557, 30).meta({
       description: 'Days in which entries of the ledger and of the audit log are kept (7 years), or never.',

@@ -1,13 +1,16 @@
 import type { Logger } from 'pino';
-import type { MediaLibrary } from '../services/media/media-library.ts';
 import type { Config } from '../config.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
+import type { MediaLibrary } from '../services/media/media-library.ts';
 import { type PurgeOptions, purge, type Retention } from '../services/retention/purge.ts';
 import { createPurgeExport, type PurgeExport } from '../services/retention/purge-export.ts';
 import type { PurgeCounts } from '../services/retention/purge-pass.ts';
 import { createMedia } from './media.ts';
 
-type RetentionSettings = Pick<Config, 'RUN_RETENTION_DAYS' | 'LEDGER_RETENTION_DAYS'>;
+type RetentionSettings = Pick<
+  Config,
+  'RUN_RETENTION_DAYS' | 'CHOICE_RETENTION_DAYS' | 'LEDGER_RETENTION_DAYS'
+>;
 
 function toDays(setting: 'never' | number): number | null {
   return setting === 'never' ? null : setting;
@@ -16,6 +19,7 @@ function toDays(setting: 'never' | number): number | null {
 function retentionOf(config: RetentionSettings): Retention {
   return {
     runDays: toDays(config.RUN_RETENTION_DAYS),
+    choiceDays: toDays(config.CHOICE_RETENTION_DAYS),
     bookDays: toDays(config.LEDGER_RETENTION_DAYS),
   };
 }

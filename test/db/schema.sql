@@ -1157,12 +1157,18 @@ CREATE OR REPLACE FUNCTION public.purge_books(p_table text, p_before timestamp w
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_key text := case p_table when 'ledger_entry' then 'entry_id' when 'audit' then 'entry' end;
   v_deleted int;
 begin
   perform set_config('capstan.erases', p_table, true);
-  execute format('delete from %1$I where %2$I = any (array(select %2$I from (select %2$I, at from %1$I order by %2$I limit $2) o
-    where o.at < $1))', p_table, v_key) using p_before, p_most;
+  if p_table = 'audit' then
+    delete from audit where entry = any (array(
+      select entry from (select entry, at from audit order by entry limit p_most) oldest where at < p_before));
+  else
+    delete from ledger_entry_default where (entry_id, budget_window) in (
+      select entry_id, budget_window
+      from (select entry_id, budget_window, at from ledger_entry_default order by entry_id limit p_most) oldest
+      where at < p_before);
+  end if;
   get diagnostics v_deleted = row_count;
   perform set_config('capstan.erases', '', true);
   return v_deleted;
@@ -1173,7 +1179,8 @@ CREATE OR REPLACE FUNCTION public.refuse_change()
  LANGUAGE plpgsql
 AS $function$
 begin
-  if tg_op <> 'TRUNCATE' and current_setting('capstan.erases', true) = tg_table_name then
+  if tg_op <> 'TRUNCATE' and regexp_replace(tg_table_name, '_(default|\\d{8})$', '')
+      = current_setting('capstan.erases', true) then
     if tg_op = 'DELETE' then
       return old;
     end if;

@@ -13,6 +13,7 @@ const words: Readonly<Record<string, string>> = {
   step: 'steps and items',
   step_revision: 'corrected inputs',
   attempt: 'attempts',
+  attempt_choice: 'choices',
   event: 'events',
   escalation: 'escalations',
   review: 'reviews',
@@ -55,7 +56,7 @@ export function registerPurgeCommand(program: Command, shell: Shell): void {
   program
     .command('purge')
     .description(
-      'delete what is older than RUN_RETENTION_DAYS and LEDGER_RETENTION_DAYS allow; works on DATABASE_URL and MEDIA_URL, no server has to run',
+      'delete what is older than RUN_, CHOICE_ and LEDGER_RETENTION_DAYS allow; works on DATABASE_URL and MEDIA_URL, no server has to run',
     )
     .option('--dry-run', 'only say what would be deleted', false)
     .option('--export <dir>', 'first write what is deleted into this folder, as files of JSON lines')

@@ -1,16 +1,23 @@
 /**
- * Deletes the oldest entries of the ledger, or of the audit log, that were made before a moment: so many at most. It is
- * the only one that may. It locks the rows that it deletes, in their order. It returns how many.
+ * Deletes the oldest entries of the audit log, or of the ledger those that lie in none of its months, that were made
+ * before a moment: so many at most. Nobody else may. It locks the rows that it deletes, in their order. It returns how
+ * many.
  */
 export const purgeBooks = `
 create function purge_books(p_table text, p_before timestamptz, p_most int) returns int language plpgsql as $$
 declare
-  v_key text := case p_table when 'ledger_entry' then 'entry_id' when 'audit' then 'entry' end;
   v_deleted int;
 begin
   perform set_config('capstan.erases', p_table, true);
-  execute format('delete from %1$I where %2$I = any (array(select %2$I from (select %2$I, at from %1$I order by %2$I limit $2) o
-    where o.at < $1))', p_table, v_key) using p_before, p_most;
+  if p_table = 'audit' then
+    delete from audit where entry = any (array(
+      select entry from (select entry, at from audit order by entry limit p_most) oldest where at < p_before));
+  else
+    delete from ledger_entry_default where (entry_id, budget_window) in (
+      select entry_id, budget_window
+      from (select entry_id, budget_window, at from ledger_entry_default order by entry_id limit p_most) oldest
+      where at < p_before);
+  end if;
   get diagnostics v_deleted = row_count;
   perform set_config('capstan.erases', '', true);
   return v_deleted;

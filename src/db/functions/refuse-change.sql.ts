@@ -1,11 +1,13 @@
 /**
  * Refuses every change of a table whose rows are only added, but what those functions do that name the table in
- * `capstan.erases` while they run: `purge_books` and `erase_project`. It takes no lock.
+ * `capstan.erases` while they run: `purge_books` and `erase_project`. A part has the name of its table, and a day. It
+ * takes no lock.
  */
 export const refuseChange = `
 create function refuse_change() returns trigger language plpgsql as $$
 begin
-  if tg_op <> 'TRUNCATE' and current_setting('capstan.erases', true) = tg_table_name then
+  if tg_op <> 'TRUNCATE' and regexp_replace(tg_table_name, '_(default|\\\\d{8})$', '')
+      = current_setting('capstan.erases', true) then
     if tg_op = 'DELETE' then
       return old;
     end if;

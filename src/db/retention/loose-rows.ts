@@ -34,13 +34,15 @@ const rules: Readonly<Record<LooseTable, LooseRule>> = {
     id: 'attempt_id',
     where: `t.run_id is null and t.state not in ('reserved', 'dispatched') and t.finished_at < :endedBefore
       and t.key not like 'esc\\_%'`,
-    also: [],
+    also: ['delete from attempt_choice c using old o where c.attempt_id = o.id returning 1'],
   },
   escalation: {
     id: 'escalation_id',
     where: 't.run_id is null and t.finished_at < :endedBefore',
     also: [
       `delete from attempt a using old o where a.key like 'esc\\_%'
+         and a.key ~>=~ (o.id || '.') and a.key ~<~ (o.id || '/') returning 1`,
+      `delete from attempt_choice c using attempt a, old o where c.attempt_id = a.attempt_id and a.key like 'esc\\_%'
          and a.key ~>=~ (o.id || '.') and a.key ~<~ (o.id || '/') returning 1`,
     ],
   },

@@ -18,7 +18,7 @@ export async function purgeBook(
 
 export async function countOld(db: Db, book: Book, before: Date): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ count: number }] }>(
-    `select count(*)::int as count from ${book} where at < ?`,
+    `select count(*)::int as count from ${book === 'audit' ? book : 'ledger_entry_default'} where at < ?`,
     [before],
   );
   return rows[0].count;

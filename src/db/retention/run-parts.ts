@@ -14,6 +14,10 @@ const parts: readonly RunPart[] = [
   { table: 'step_revision', where: ofRuns },
   { table: 'escalation', where: ofRuns },
   { table: 'event', where: ofRuns },
+  {
+    table: 'attempt_choice',
+    where: 'attempt_id in (select attempt_id from attempt where run_id = any (:runIds::text[]))',
+  },
   { table: 'attempt', where: ofRuns },
   { table: 'step', where: ofRuns },
   { table: 'budget', where: `window_start = '-infinity' and scope = any (:scopes::text[])` },

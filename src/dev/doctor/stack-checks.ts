@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import pg from 'pg';
-import { addMissingSearchAttributes, findMissingSearchAttributes } from '../../clients/temporal/search-attributes.ts';
+import {
+  addMissingSearchAttributes,
+  findMissingSearchAttributes,
+} from '../../clients/temporal/search-attributes.ts';
 import { StackFile } from '../../contracts/stack.ts';
 import { findPrograms } from '../postgres/programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';

@@ -1,6 +1,7 @@
 /** One pass of deleting what is too old, and what it has counted so far. */
-import type { MediaLibrary } from '../media/media-library.ts';
+
 import type { Db } from '../../db/connect.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import type { PurgeExport } from './purge-export.ts';
 
 /** Rows that went, or would go, by table; and files. */

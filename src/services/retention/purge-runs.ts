@@ -1,5 +1,8 @@
 /** Runs whose time is over, by families; of large ones fewer at once. */
+
+import { dropPart } from '../../db/parts/keep-parts.ts';
 import { type Family, listEndedFamilies, lockDeletable } from '../../db/retention/ended-families.ts';
+import { hasRuns, listOldParts } from '../../db/retention/old-parts.ts';
 import { countRunRows, deleteRuns, listRunLines, type RowCounts } from '../../db/retention/run-parts.ts';
 import { boundsOfIds } from '../ids.ts';
 import { count, type PurgePass } from './purge-pass.ts';
@@ -49,4 +52,15 @@ function purgeFamilies(
     if (exportTo !== null) await exportTo.write(listRunLines(trx, runIds));
     return deleteRuns(trx, runIds);
   });
+}
+
+/** Weeks of the log that no run is left of. */
+export async function dropEmptyLogs(
+  { db, isTrial, isStopping }: PurgePass,
+  endedBefore: Date,
+): Promise<void> {
+  if (isTrial) return;
+  for (const part of await listOldParts(db, 'event', endedBefore)) {
+    if (!isStopping() && !(await hasRuns(db, part))) await dropPart(db, part);
+  }
 }

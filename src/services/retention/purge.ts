@@ -8,15 +8,18 @@
  * P4 With an export, nothing is deleted that is not on the disk there.
  */
 import { purgeBooks } from './purge-books.ts';
+import { purgeOldChoices } from './purge-choices.ts';
 import { purgeJobs } from './purge-jobs.ts';
 import { purgeLooseRows } from './purge-loose-rows.ts';
 import type { PurgeCounts, PurgePass } from './purge-pass.ts';
-import { purgeRuns } from './purge-runs.ts';
+import { dropEmptyLogs, purgeRuns } from './purge-runs.ts';
 
 /** For how many days things are kept after their end; null = for ever. */
 export interface Retention {
   /** Runs with all that is theirs, calls and ladders by themselves, jobs and their files. */
   readonly runDays: number | null;
+  /** What choices of instances were made from. */
+  readonly choiceDays: number | null;
   /** Ledger and audit log. */
   readonly bookDays: number | null;
 }
@@ -33,12 +36,14 @@ export async function purge({ retention, now = new Date(), ...options }: PurgeOp
   const { mostBatches = Number.POSITIVE_INFINITY, isStopping = () => false } = options;
   const pass: PurgePass = { db, media, exportTo, isTrial, mostBatches, isStopping, counts: {} };
   const before = (days: number): Date => new Date(now.getTime() - days * dayMs);
-  const { runDays, bookDays } = retention;
+  const { runDays, choiceDays, bookDays } = retention;
   if (runDays !== null) {
     await purgeRuns(pass, before(runDays));
     await purgeLooseRows(pass, before(runDays));
     await purgeJobs(pass, before(runDays));
+    await dropEmptyLogs(pass, before(runDays));
   }
+  if (choiceDays !== null) await purgeOldChoices(pass, before(choiceDays));
   if (bookDays !== null) await purgeBooks(pass, before(bookDays));
   return pass.counts;
 }

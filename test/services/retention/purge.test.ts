@@ -5,8 +5,8 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
-import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
 import { listLedger } from '../../../src/db/money/ledger.ts';
+import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
 import { createPurgeExport } from '../../../src/services/retention/purge-export.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -44,7 +44,13 @@ async function openMedia() {
 
 async function purgeLater(options: Partial<PurgeOptions> = {}) {
   const media = await openMedia();
-  return purge({ db, media, retention: { runDays: 90, bookDays: null }, now: later, ...options });
+  return purge({
+    db,
+    media,
+    retention: { runDays: 90, choiceDays: null, bookDays: null },
+    now: later,
+    ...options,
+  });
 }
 
 /** With a paid attempt, events, a step and a budget of its own. */
@@ -238,22 +244,22 @@ test('calls without a run go, ladders with the calls that they made, open ones s
   expect(await db('attempt').where({ attempt_id: open?.attempt_id ?? '' })).toHaveLength(1);
 });
 
-test('entries of the books go after their own time alone, and by nobody else', async () => {
+test('entries of the books go after their own time alone, months of the ledger as a whole, and by nobody else', async () => {
   await aCharged();
   await db('audit').insert({ project_id, actor: 'key', action: 'a', subject: 's' });
   await expect(db('ledger_entry').delete()).rejects.toThrow('append-only');
-  expect(await purgeLater({ retention: { runDays: null, bookDays: 101 } })).toEqual({
-    ledger_entry: 0,
-    audit: 0,
-  });
+  const purgeBooks = (bookDays: number) =>
+    purgeLater({
+      retention: { runDays: null, choiceDays: null, bookDays },
+      now: new Date(later.getTime() + 100 * dayMs),
+    });
+  expect(await purgeBooks(201)).toEqual({ ledger_entry: 0, audit: 0 });
   const entries = Number((await db('ledger_entry').count().first())?.count);
-  expect(await purgeLater({ retention: { runDays: null, bookDays: 99 } })).toEqual({
-    ledger_entry: entries,
-    audit: 1,
-  });
-  await aCharged();
+  expect(await purgeBooks(99)).toEqual({ ledger_entry: entries, audit: 1 });
+  await aCharged(); // of a month without a part
   await expect(db('ledger_entry').delete()).rejects.toThrow('append-only');
   await expect(db('ledger_entry').update({ amount_nano: 0 })).rejects.toThrow('append-only');
+  expect(await purgeBooks(99)).toEqual({ ledger_entry: 2, audit: 0 });
 });
 
 test('one that is being repeated at that moment stays, and a repetition that comes too late is told', async () => {
@@ -274,4 +280,21 @@ test('a job whose files could not be deleted is found again', async () => {
   await expect(purgeLater({ media: broken })).rejects.toThrow('the store is away');
   expect(await db('job').where({ job_id: run.job_id })).toHaveLength(1);
   expect(await purgeLater()).toMatchObject({ job: 1 });
+});
+
+test('choices go before their runs do, those of open runs stay', async () => {
+  const [ended, open] = [await aCharged(), await aCharged()];
+  await end(ended, 40);
+  const retention = { runDays: 90, choiceDays: 30, bookDays: null };
+  const choices = (run_id: string) =>
+    db('attempt_choice').join('attempt', 'attempt.attempt_id', 'attempt_choice.attempt_id').where({ run_id });
+  const trial = await purgeLater({ retention, isTrial: true });
+  expect(await purgeLater({ retention })).toMatchObject({ attempt_choice: trial.attempt_choice });
+  expect(await choices(ended.run_id)).toEqual([]);
+  expect(await choices(open.run_id)).toHaveLength(1);
+  expect(await db('attempt').where({ run_id: ended.run_id })).toHaveLength(1);
+  await end(open, 40);
+  expect(await purgeLater({ retention })).toMatchObject({ attempt_choice: 1 });
+  const parts = await db('pg_inherits').whereRaw(`inhparent = 'attempt_choice'::regclass`).count();
+  expect(Number(parts[0]?.count)).toBeLessThan(6); // the weeks that are over are gone
 });
