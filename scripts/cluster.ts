@@ -1,21 +1,37 @@
 /**
  * `npm run cluster`: a cluster of Capstan on this machine until Ctrl-C: Postgres, two Temporal nodes, S3, HAProxy, two
- * servers and two workers out of the package of this checkout. All data go away at the end.
+ * servers and two workers (`--servers`, `--workers`: others) out of the package of this checkout. All data go away at
+ * the end.
  */
 import { parseArgs } from 'node:util';
 import { stackSignal, untilAborted } from '../src/cli/client/stack-signal.ts';
 import { createPrinter } from '../src/dev/printer.ts';
+import { mostProcesses } from './cluster/ports.ts';
 import { type Cluster, startCluster } from './cluster/start-cluster.ts';
 
 const { values } = parseArgs({
-  options: { tarball: { type: 'string' }, json: { type: 'boolean', default: false } },
+  options: {
+    servers: { type: 'string', default: '2' },
+    workers: { type: 'string', default: '2' },
+    tarball: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
 });
+
+function readCount(name: 'servers' | 'workers'): number {
+  const count = Number(values[name]);
+  if (Number.isInteger(count) && count >= 1 && count <= mostProcesses) return count;
+  console.error(`--${name} ${values[name]}: allowed are 1 to ${mostProcesses}`);
+  process.exit(1);
+}
+
+const counts = { servers: readCount('servers'), workers: readCount('workers') };
 
 function describe({ apiUrl, key, temporalAddress, namespace, mediaUrl, parts, folder }: Cluster): string {
   return [
     '',
     'The cluster is ready.',
-    `  API        ${apiUrl}  (HAProxy before two servers)`,
+    `  API        ${apiUrl}  (HAProxy before the servers)`,
     `  Console    ${apiUrl}/ui/`,
     `  Key        ${key}`,
     `  Temporal   ${temporalAddress}  (HAProxy before two nodes), namespace ${namespace}`,
@@ -33,7 +49,12 @@ const printer = createPrinter(values.json ? process.stderr : process.stdout);
 try {
   const { tarball } = values;
   const { report } = printer;
-  const cluster = await startCluster({ report, signal, ...(tarball === undefined ? {} : { tarball }) });
+  const cluster = await startCluster({
+    ...counts,
+    report,
+    signal,
+    ...(tarball === undefined ? {} : { tarball }),
+  });
   console.log(values.json ? JSON.stringify(cluster) : describe(cluster));
   await untilAborted(signal);
   await cluster.stop();

@@ -64,8 +64,8 @@ async function play(cluster: Cluster): Promise<readonly string[]> {
   const db = connectDatabase(cluster.databaseUrl, 2, 60_000);
   try {
     await awaitEnds(db);
-    const { runs, failed, retried } = submissions;
-    const verdict = await judge({ api, db, runs, calls: fleet.calls(), stepsPerRun: 3 });
+    const { runs, files, failed, retried } = submissions;
+    const verdict = await judge({ api, db, runs, files, calls: fleet.calls(), stepsPerRun: 3 });
     console.log(`    ${killed.length} kills, ${retried.length} submissions tried twice`);
     for (const reason of new Set(retried)) console.log(`      ${reason}`);
     for (const line of [`${failed.length} of ${count} submissions failed`, ...verdict.lines])

@@ -48,23 +48,22 @@ async function isPolling({ address, namespace }: ProcessOptions['temporal'], pid
 }
 
 export async function startServers(place: ClusterPlace, options: ProcessOptions): Promise<void> {
-  const { ports } = place;
-  const metrics = [ports.metricsServer1, ports.metricsServer2];
+  const { serverMetrics } = place.ports;
   const start = (port: number, index: number) => {
     const isReady = async () =>
       (await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
     const part = { name: `server-${index + 1}`, command: 'server', isReady } as const;
-    return startPart(place, part, options, { PORT: String(port), METRICS_PORT: String(metrics[index]) });
+    const own = { PORT: String(port), METRICS_PORT: String(serverMetrics[index]) };
+    return startPart(place, part, options, own);
   };
-  await Promise.all([ports.server1, ports.server2].map(start));
+  await Promise.all(place.ports.servers.slice(0, place.servers).map(start));
 }
 
 export async function startWorkers(place: ClusterPlace, options: ProcessOptions): Promise<void> {
-  const { ports } = place;
   const start = (metrics: number, index: number) => {
     const isReady: ChildSpec['isReady'] = ({ pid }) => isPolling(options.temporal, pid);
     const part = { name: `worker-${index + 1}`, command: 'worker', isReady } as const;
     return startPart(place, part, options, { METRICS_PORT: String(metrics) });
   };
-  await Promise.all([ports.metricsWorker1, ports.metricsWorker2].map(start));
+  await Promise.all(place.ports.workerMetrics.slice(0, place.workers).map(start));
 }

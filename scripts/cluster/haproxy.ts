@@ -1,6 +1,6 @@
 /**
- * HAProxy before the API and before Temporal's frontends. A server that is not ready is left out within half a second;
- * what met one that died is tried at another where that cannot happen twice: reads, and requests with an
+ * HAProxy before the API and before Temporal's frontends. A server that is not ready is left out within a second, and
+ * one that is only busy is not: two checks must fail, of two seconds each. What met one that died is tried at another where that cannot happen twice: reads, and requests with an
  * `Idempotency-Key`.
  */
 import { writeFile } from 'node:fs/promises';
@@ -9,7 +9,13 @@ import { join } from 'node:path';
 import type { ClusterPlace } from './place.ts';
 import { nodeAddresses } from './temporal-nodes.ts';
 
-function describe({ api, server1, server2, temporal, frontend }: ClusterPlace['ports']): string {
+function listServers({ ports, servers }: ClusterPlace): string {
+  const own = ports.servers.slice(0, servers);
+  return own.map((port, index) => `  server server-${index + 1} 127.0.0.1:${port}`).join('\n');
+}
+
+function describe(place: ClusterPlace): string {
+  const { api, temporal, frontend } = place.ports;
   return `
 global
   maxconn 4096
@@ -18,6 +24,7 @@ global
 defaults
   timeout connect 2s
   timeout client 1h
+  timeout check 2s
   timeout server 1h
   option redispatch 1
 frontend api
@@ -33,9 +40,8 @@ backend servers
   retries 3
   retry-on conn-failure empty-response response-timeout 503
   http-request disable-l7-retry unless METH_GET or { req.hdr(idempotency-key) -m found }
-  default-server check inter 500ms fastinter 100ms fall 1 rise 1 observe layer4 error-limit 1 on-error mark-down
-  server server-1 127.0.0.1:${server1}
-  server server-2 127.0.0.1:${server2}
+  default-server check inter 500ms fastinter 200ms fall 2 rise 1
+${listServers(place)}
 frontend temporal
   mode tcp
   bind 127.0.0.1:${temporal}
@@ -60,7 +66,7 @@ function isAnswered(port: number): Promise<boolean> {
 /** Resolves when it takes connections, whether or not there is anybody behind it yet. */
 export async function startHaproxy(place: ClusterPlace, program: string): Promise<void> {
   const file = join(place.folder, 'haproxy.cfg');
-  await writeFile(file, describe(place.ports));
+  await writeFile(file, describe(place));
   await place.start({
     name: 'haproxy',
     command: program,

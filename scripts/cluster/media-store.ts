@@ -1,7 +1,6 @@
 /** An S3 server of the cluster's own, versitygw over a folder, and what processes are told of it. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { ClusterPlace } from './place.ts';
 
 const bucket = 'media';
@@ -33,6 +32,6 @@ export async function startMediaStore(place: ClusterPlace, program: string): Pro
     readyTimeoutMs: 20_000,
     isReady: async () => (await fetch(`${endpoint}/healthz`)).ok,
   });
-  const mediaUrl = pathToFileURL(join(place.folder, 'media')).href;
+  const mediaUrl = `s3://${bucket}/capstan?endpoint=${endpoint}&path_style=true`;
   return { mediaUrl, environment: { ...keys, AWS_EC2_METADATA_DISABLED: 'true', MEDIA_URL: mediaUrl } };
 }

@@ -7,6 +7,9 @@ import type { ClusterPorts } from './ports.ts';
 export interface ClusterPlace {
   readonly folder: string;
   readonly ports: ClusterPorts;
+  /** How many of each are started. */
+  readonly servers: number;
+  readonly workers: number;
   readonly supervisor: Supervisor;
   readonly report: Report;
   /** Starts a part and says so. */

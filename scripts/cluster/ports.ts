@@ -6,8 +6,6 @@ import { isPortFree } from '../../src/dev/ports.ts';
 
 const offsets = {
   api: 0,
-  server1: 1,
-  server2: 2,
   postgres: 5,
   temporal: 10,
   frontend: 11,
@@ -20,13 +18,32 @@ const offsets = {
   system: 18,
   systemMembership: 19,
   s3: 20,
-  metricsServer1: 31,
-  metricsServer2: 32,
-  metricsWorker1: 33,
-  metricsWorker2: 34,
 } as const;
 
-export type ClusterPorts = Readonly<Record<keyof typeof offsets, number>>;
+/** Where the first of several stands; the others follow. */
+const serverOffset = 30;
+const serverMetricsOffset = 34;
+const workerMetricsOffset = 38;
+export const mostProcesses = 4;
+
+export interface ClusterPorts extends Readonly<Record<keyof typeof offsets, number>> {
+  readonly servers: readonly number[];
+  readonly serverMetrics: readonly number[];
+  readonly workerMetrics: readonly number[];
+}
+
+function fourFrom(port: number): number[] {
+  return Array.from({ length: mostProcesses }, (_, index) => port + index);
+}
+
+function layOut(block: number): ClusterPorts {
+  const ports = Object.entries(offsets).map(([name, offset]) => [name, block + offset]);
+  return Object.assign(Object.fromEntries(ports), {
+    servers: fourFrom(block + serverOffset),
+    serverMetrics: fourFrom(block + serverMetricsOffset),
+    workerMetrics: fourFrom(block + workerMetricsOffset),
+  });
+}
 
 const firstBlock = 17_400;
 const lastBlock = 30_000;
@@ -35,10 +52,9 @@ const blockSize = 50;
 /** @throws Error when no whole block is free */
 export async function chooseClusterPorts(): Promise<ClusterPorts> {
   for (let block = firstBlock; block <= lastBlock; block += blockSize) {
-    const free = await Promise.all(Object.values(offsets).map((offset) => isPortFree(block + offset)));
-    if (!free.every(Boolean)) continue;
-    const ports = Object.entries(offsets).map(([name, offset]) => [name, block + offset]);
-    return Object.fromEntries(ports) as ClusterPorts;
+    const ports = layOut(block);
+    const free = await Promise.all(Object.values(ports).flat().map(isPortFree));
+    if (free.every(Boolean)) return ports;
   }
   throw new Error(`no ${blockSize} free ports in a row between ${firstBlock} and ${lastBlock}`);
 }

@@ -40,6 +40,9 @@ export interface Cluster {
 
 export interface ClusterOptions {
   readonly report: Report;
+  /** Default 2, at most 4. */
+  readonly servers?: number;
+  readonly workers?: number;
   /** A tarball of the package; without one this checkout is packed. */
   readonly tarball?: string;
   /** Ends a start that is under way; after it, use `stop`. */
@@ -167,7 +170,8 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   };
   try {
     const ports = await chooseClusterPorts();
-    const place = { folder, ports, supervisor, start, report: options.report };
+    const { report, servers = 2, workers = 2 } = options;
+    const place = { folder, ports, supervisor, start, report, servers, workers };
     const facts = await Promise.race([startParts(place, options), rejectOnAbort(options.signal)]);
     const parts = supervisor.processes().map(({ name }) => name.toLowerCase());
     return { ...facts, parts, ...controlsOf(supervisor, specs), stop: () => supervisor.stop() };

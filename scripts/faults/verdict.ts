@@ -1,4 +1,5 @@
 /** What is left of a round of faults in the database, against what clients were told and instances were called for. */
+import { createHash } from 'node:crypto';
 import type { Run } from '../../src/contracts/run.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
@@ -16,12 +17,13 @@ interface KeyCharges {
   readonly settlements: number;
 }
 
+/** A row without a run prevents a claim whose answer never came: nothing was sent for it. */
 const chargesByKey = `
   select a.key, count(*) filter (where a.state = 'settled' and a.ambiguity = 'answered')::int as answered,
     count(*) filter (where a.state = 'lost' and a.settled_nano > 0)::int as lost,
     count(*) filter (where a.settled_nano > 0)::int as charged,
     sum((select count(*) from ledger_entry l where l.attempt_id = a.attempt_id and l.kind = 'settle'))::int as settlements
-  from attempt a group by a.key`;
+  from attempt a where a.run_id is not null group by a.key`;
 
 export interface Verdict {
   readonly lines: readonly string[];
@@ -37,6 +39,17 @@ async function findWrongRuns(api: Api, runs: ReadonlyMap<string, number>): Promi
     const given = (body.output as { n?: number } | null)?.n;
     if (body.state !== 'succeeded' || given !== n + 3)
       wrong.push(`run ${id}: ${body.state}, ${given}, not ${n + 3}`);
+  }
+  return wrong;
+}
+
+/** @returns a line for each file that does not come back as it was sent */
+async function findWrongFiles(api: Api, files: ReadonlyMap<string, string>): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const [path, sent] of files) {
+    const bytes = await api.readBytes(path);
+    if (createHash('sha256').update(bytes).digest('hex') !== sent)
+      wrong.push(`${path}: other bytes than sent`);
   }
   return wrong;
 }
@@ -77,23 +90,27 @@ export interface Evidence {
   readonly api: Api;
   readonly db: Db;
   readonly runs: ReadonlyMap<string, number>;
+  /** SHA-256 by path. */
+  readonly files: ReadonlyMap<string, string>;
   readonly calls: ReadonlyMap<string, number>;
   readonly stepsPerRun: number;
 }
 
-export async function judge({ api, db, runs, calls, stepsPerRun }: Evidence): Promise<Verdict> {
+export async function judge({ api, db, runs, files, calls, stepsPerRun }: Evidence): Promise<Verdict> {
   const wrongRuns = await findWrongRuns(api, runs);
   const charges = await judgeCharges(db, calls, runs.size * stepsPerRun);
+  const wrongFiles = await findWrongFiles(api, files);
   const reserved = await readReserved(db);
   const drift = await findDrift(db);
   return {
     lines: [
-      `${runs.size - wrongRuns.length} of ${runs.size} runs right`,
+      `${runs.size - wrongRuns.length} of ${runs.size} runs right, ${files.size - wrongFiles.length} of ${files.size} files`,
       ...charges.lines,
       `reserved ${reserved}, budgets that differ from their attempts ${drift.length}`,
     ],
     breaches: [
       ...wrongRuns.slice(0, 20),
+      ...wrongFiles.slice(0, 20),
       ...charges.breaches,
       ...(reserved === '0' ? [] : [`${reserved} nano-USD are still reserved`]),
       ...drift,

@@ -63,7 +63,10 @@ export async function runFromImage(place: Place): Promise<void> {
   };
   const keyFile = '/tmp/key';
   const container = await createContainer(place);
-  const make = `node /app/bin/capstan.mjs migrate --api-key-file ${keyFile} >/dev/null && cat ${keyFile} && id -u`;
+  // The packages for S3 are part of the image.
+  const load = `cd /app && node -e "import('@aws-sdk/client-s3')"`;
+  const migrate = `node /app/bin/capstan.mjs migrate --api-key-file ${keyFile} >/dev/null`;
+  const make = `${load} && ${migrate} && cat ${keyFile} && id -u`;
   const printed = (await buildah.run(inContainer(container, settings, ['sh', '-c', make])))
     .trim()
     .split('\n');

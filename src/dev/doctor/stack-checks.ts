@@ -10,6 +10,7 @@ import {
   findMissingSearchAttributes,
 } from '../../clients/temporal/search-attributes.ts';
 import { StackFile } from '../../contracts/stack.ts';
+import { MissingPartError } from '../../missing-part.ts';
 import { findPrograms } from '../postgres/programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
 import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';
@@ -38,7 +39,9 @@ export async function checkPostgres({ environment, cacheDir }: DoctorOptions): P
     const { stdout } = await run(postgres, ['--version'], { timeout: 20_000 });
     return ok('Postgres', `${stdout.trim()}, from npm`);
   } catch (error) {
-    return missing('Postgres', messageOf(error), 'run npm ci, or set DATABASE_URL to a Postgres of yours');
+    const own = 'or set DATABASE_URL to a Postgres of yours';
+    const remedy = error instanceof MissingPartError ? `install it, ${own}` : `run npm ci, ${own}`;
+    return missing('Postgres', messageOf(error), remedy);
   }
 }
 

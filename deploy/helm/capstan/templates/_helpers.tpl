@@ -83,6 +83,8 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- if .Values.metrics.enabled }}
 - name: METRICS_PORT
   value: {{ .Values.metrics.port | quote }}
+- name: METRICS_HOST
+  value: 0.0.0.0
 {{- end }}
 {{- range $name, $value := .Values.config }}
 - name: {{ $name }}
