@@ -94,6 +94,31 @@ export const ConfigSchema = z
       description:
         'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are refused all the same.',
     }),
+    OIDC_ISSUER: z.url().optional().meta({
+      description:
+        'Issuer of the OpenID provider at which people sign in; with it go OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and OIDC_GROUPS. Production mode demands https.',
+    }),
+    OIDC_CLIENT_ID: z.string().min(1).optional().meta({ description: 'What the provider calls Capstan.' }),
+    OIDC_CLIENT_SECRET: z.string().min(1).optional().meta({
+      description: 'Its secret there. Another one ends the sessions of people, not those of keys.',
+    }),
+    OIDC_SCOPES: z.string().default('openid profile email offline_access').meta({
+      description:
+        'Scopes that are asked for. Without what makes the provider give a refresh token (mostly offline_access) a session is not asked about again.',
+    }),
+    OIDC_GROUPS_CLAIM: z.string().min(1).default('groups').meta({
+      description: 'Claim that holds the groups of a person; realm_access.roles is a claim within one.',
+    }),
+    OIDC_GROUPS: z.string().min(1).optional().meta({
+      description:
+        'What groups may do, as JSON or the file that holds it: {"ops": {"role": "admin", "projects": ["*"]}}. See docs/sign-in.md.',
+    }),
+    OIDC_NAME: z.string().min(1).max(64).optional().meta({
+      description: 'What the button calls the provider. Default: its host.',
+    }),
+    OIDC_RECHECK_S: integer(60, 0, 86_400).meta({
+      description: 'Seconds after which the provider is asked again whether a person may stay; 0 = never.',
+    }),
     RATE_LIMITS: z.enum(['on', 'off']).default('on').meta({
       description: 'Whether keys are held to the rates below, each process counting by itself.',
     }),

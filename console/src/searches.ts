@@ -19,7 +19,15 @@ export const costPeriods: readonly CostPeriod[] = ['day', 'week', 'month', 'all'
 export const runViews = ['graph', 'timeline', 'log', 'output'] as const;
 export const stepTabs = ['result', 'attempts', 'decision', 'money', 'ladder', 'log'] as const;
 export const capabilityTabs = ['fleet', 'why', 'try', 'decisions', 'spec'] as const;
-export const settingsTabs = ['access', 'projects', 'webhooks', 'audit', 'limits', 'theme'] as const;
+export const settingsTabs = [
+  'access',
+  'sessions',
+  'projects',
+  'webhooks',
+  'audit',
+  'limits',
+  'theme',
+] as const;
 export const groupings = ['capability', 'pipeline', 'endpoint'] as const;
 
 /** All of them may be left out. */

@@ -26,7 +26,8 @@ export interface ByteResponse {
 /** Status → schema of a JSON answer, bytes, or nothing. */
 export type Responses = Readonly<Record<number, z.ZodType | ByteResponse | 'empty'>>;
 
-export type AnswerHeaders = Readonly<Record<string, string>>;
+/** A list is a header that is sent several times. */
+export type AnswerHeaders = Readonly<Record<string, string | string[]>>;
 
 type BodyOfResponse<R> = R extends z.ZodType
   ? { readonly body: z.output<R> }

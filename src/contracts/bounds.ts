@@ -23,6 +23,9 @@ export const sessionHours = 12;
 /** How long a login link can be used. */
 export const loginCodeMinutes = 10;
 
+/** How long signing in at a provider may take. */
+export const signInMinutes = 10;
+
 /** A count as descriptions and messages for people write it. */
 export function showCount(count: number): string {
   return count.toLocaleString('en-US');

@@ -3,6 +3,7 @@ import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { Metrics } from '../core/telemetry/metrics.ts';
 import type { Db } from '../db/connect.ts';
+import type { SignInService } from '../services/access/sign-in.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
 import { createRestartForgottenLadders } from '../services/escalation/ladder/restart-forgotten-ladders.ts';
 import { createDuties, createPromptDuties } from '../services/maintenance/duties.ts';
@@ -73,11 +74,12 @@ interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> 
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
   readonly metrics: Metrics;
+  readonly signIn: SignInService | null;
 }
 
 /** What repairs rows and repeats deliveries, by the clock. */
 export function createKeeping(config: Config, tools: KeepingTools) {
-  const { db, workflows, logger, media, registry, outbox, webhookSender, metrics } = tools;
+  const { db, workflows, logger, media, registry, outbox, webhookSender, metrics, signIn } = tools;
   const work = {
     db,
     delivery: outbox.runs,
@@ -99,6 +101,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),
     media,
     purgeOld: createPurgeDuty(config, { db, media, logger }),
+    recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : signIn?.recheck,
   };
   const maintenance = createMaintenance({
     db,

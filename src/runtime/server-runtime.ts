@@ -32,6 +32,7 @@ import { createFoundation, createIntake, type Foundation } from './foundation.ts
 import { createMedia, type MediaParts } from './media.ts';
 import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
 import { createRouter, type Router } from './router.ts';
+import { createSignIn } from './sign-in.ts';
 import { createTemporal, type Temporal } from './temporal.ts';
 
 interface Base {
@@ -169,18 +170,21 @@ export async function createServerRuntime(
   const webhookSender = createWebhookSender(foundation.guard);
   const media = await createMedia(config, db);
   const tools = { db, logger, registry, outbox, webhookSender };
-  const keeping = createKeeping(config, { ...temporal, ...telemetry, ...tools, media: media.library });
+  const signIn = await createSignIn(config, { db, logger, publicUrl });
+  const parts = { ...temporal, ...telemetry, ...tools, media: media.library, signIn };
+  const keeping = createKeeping(config, parts);
   const base = { config, foundation, router, temporal, media, ...tools, publicUrl, consoleUrl };
   const runs = createRunServices(base);
   const calls = createCallServices(base);
   await router.start();
   keeping.start();
   return {
-    services: { ...createOfficeServices(base), ...runs.services, ...calls.services },
+    services: { ...createOfficeServices(base), signIn, ...runs.services, ...calls.services },
     close: async (): Promise<void> => {
       router.finish();
       await calls.close();
       await keeping.stop();
+      await signIn?.close();
       await webhookSender.close();
       runs.stop();
       await outbox.settled();

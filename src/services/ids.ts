@@ -14,6 +14,7 @@ const prefixes = {
   review: 'rev',
   schedule: 'sch',
   webhook: 'whk',
+  session: 'ssn',
   delivery: 'dlv',
   call: 'call',
 } as const;

@@ -1,6 +1,7 @@
 /** What the API works with: every use case, wired once by the composition root. */
 import type { AccessService } from './access/access-service.ts';
 import type { AuditService } from './access/audit-service.ts';
+import type { SignInService } from './access/sign-in.ts';
 import type { CacheService } from './cache/cache-service.ts';
 import type { CallService } from './calls/call-service.ts';
 import type { EscalationService } from './escalation/escalation-service.ts';
@@ -25,6 +26,8 @@ import type { WebhookService } from './webhooks/webhook-service.ts';
 
 export interface Services {
   readonly access: AccessService;
+  /** Null: no provider is configured. */
+  readonly signIn: SignInService | null;
   readonly audit: AuditService;
   readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
   readonly publishers: PublisherService;

@@ -59,6 +59,7 @@ describe('signing in', () => {
       {
         key_id: expect.stringMatching(/^key_/),
         name: 'default',
+        person: null,
         scopes: expect.arrayContaining(['admin', 'operator']),
         projects: [{ project_id: api.projectId, name: 'default', timezone: 'UTC' }],
         version: expect.stringMatching(/^\d+\.\d+\.\d+/),

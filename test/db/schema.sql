@@ -392,6 +392,19 @@ CREATE INDEX media_object_by_job ON public.media_object USING btree (job_id);
 CREATE INDEX media_object_by_project ON public.media_object USING btree (project_id) INCLUDE (size);
 CREATE UNIQUE INDEX media_object_stored ON public.media_object USING btree (job_id, file) WHERE (state = 'stored'::text);
 
+create table person (
+  key_id text not null,
+  issuer text not null,
+  subject text not null,
+  email text,
+  grants jsonb not null,
+  holds_every_project boolean not null,
+  created_at timestamp with time zone not null default now(),
+  constraint person_issuer_subject_key UNIQUE (issuer, subject),
+  constraint person_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(key_id),
+  constraint person_pkey PRIMARY KEY (key_id)
+);
+
 create table pipeline_alias (
   project_id text not null,
   pipeline text not null,
@@ -571,14 +584,23 @@ create table schema_floor (
 
 create table session (
   secret_sha256 bytea not null,
+  session_id text not null,
   key_id text not null,
+  sign_in_sha256 bytea,
+  provider_sid text,
+  tokens bytea,
+  is_renewed boolean not null default false,
+  checked_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
   created_at timestamp with time zone not null default now(),
   constraint session_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(key_id),
-  constraint session_pkey PRIMARY KEY (secret_sha256)
+  constraint session_pkey PRIMARY KEY (secret_sha256),
+  constraint session_session_id_key UNIQUE (session_id),
+  constraint session_sign_in_sha256_key UNIQUE (sign_in_sha256)
 );
-CREATE INDEX session_by_key ON public.session USING btree (key_id);
+CREATE INDEX session_by_key ON public.session USING btree (key_id, created_at DESC);
 CREATE INDEX session_created_at ON public.session USING btree (created_at);
+CREATE INDEX session_due ON public.session USING btree (checked_at) WHERE is_renewed;
 
 create table skill (
   skill_id text not null,

@@ -39,5 +39,5 @@ export function createKey(body: object): Promise<KeyCreated> {
 }
 
 export function revokeKey(keyId: string): Promise<unknown> {
-  return askPlainly(`/v1/keys/${keyId}`, { method: 'DELETE' });
+  return askPlainly(`/v1/keys/${encodeURIComponent(keyId)}`, { method: 'DELETE' });
 }

@@ -1,5 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { BrowserSession } from '../../../src/contracts/session.ts';
+import type { BrowserSession, SessionClosed, SessionList } from '../../../src/contracts/session.ts';
+import type { SignInOffer } from '../../../src/contracts/sign-in.ts';
 import { askPlainly } from './client.ts';
 
 export const sessionQuery = queryOptions({
@@ -13,6 +14,24 @@ export function signIn(proof: { readonly key: string } | { readonly code: string
   return askPlainly('/v1/session', { method: 'POST', body: proof });
 }
 
-export function signOut(): Promise<unknown> {
+/** @returns where the browser signs out of the provider too; empty: nowhere */
+export function signOut(): Promise<SessionClosed | ''> {
   return askPlainly('/v1/session', { method: 'DELETE' });
+}
+
+export const offerQuery = queryOptions({
+  queryKey: ['sign-in'],
+  queryFn: () => askPlainly<SignInOffer>('/v1/sign-in'),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+export function sessionsQuery() {
+  return queryOptions({
+    queryKey: ['sessions'],
+    queryFn: () => askPlainly<SessionList>('/v1/sessions?limit=200'),
+  });
+}
+
+export function revokeSession(sessionId: string): Promise<unknown> {
+  return askPlainly(`/v1/sessions/${encodeURIComponent(sessionId)}`, { method: 'DELETE' });
 }

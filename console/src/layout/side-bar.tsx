@@ -10,7 +10,7 @@ export function SideBar({ session, waiting }: SideBarProps): ReactElement {
   const queries = useQueryClient();
   const leave = (): void => {
     const read = (): Promise<void> => queries.resetQueries({ queryKey: ['session'] });
-    signOut().then(read, read);
+    signOut().then((closed) => (closed === '' ? read() : location.assign(closed.provider_url)), read);
   };
   return (
     <aside className="sticky top-0 hidden h-dvh w-52 shrink-0 flex-col border-r border-line bg-surface px-2.5 py-3 md:flex">
@@ -38,7 +38,7 @@ export function SideBar({ session, waiting }: SideBarProps): ReactElement {
         ))}
       </nav>
       <div className="mt-auto border-t border-line px-2 pt-3 text-xs text-muted">
-        <p className="truncate" title={session.key_id}>
+        <p className="truncate" title={session.person?.email ?? session.key_id}>
           Signed in as <span className="font-medium text-text">{session.name}</span>
         </p>
         <div className="mt-1.5 flex items-center justify-between">

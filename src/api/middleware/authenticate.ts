@@ -47,7 +47,7 @@ export function authenticate({ access, config, limits }: Gate, scope: KeyRouteSc
     }
     limits.ask(ctx.state.route?.rate ?? 'request', holder.key_id);
     const caller = selectProject(holder, requestedProject(ctx));
-    if (scope !== 'any') requireScope(holder, scope);
+    if (scope !== 'any') requireScope(caller, scope);
     ctx.state.caller = caller;
     ctx.state.key = credential.text;
     ctx.set('Cache-Control', 'no-store');

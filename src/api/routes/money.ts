@@ -36,9 +36,10 @@ export function moneyRoutes(services: Pick<Services, 'money'>): Route[] {
 }
 
 /** What one project spent is no answer to who holds several. @throws AppError `request_invalid` */
-function requireChosenProject({ projects }: Caller, isChosen: boolean): void {
-  if (projects.length < 2 || isChosen) return;
-  const message = `the key holds ${projects.length} projects; say which by X-Project-ID`;
+function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boolean): void {
+  const held = projects.length + alsoIn.length;
+  if (held < 2 || isChosen) return;
+  const message = `the key holds ${held} projects; say which by X-Project-ID`;
   throw new AppError('request_invalid', message, {
     errors: [{ pointer: '/headers/x-project-id', code: 'required', message }],
   });

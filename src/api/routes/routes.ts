@@ -26,6 +26,8 @@ import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { serviceRoutes } from './service.ts';
 import { sessionRoutes } from './session.ts';
+import { sessionAdminRoutes } from './sessions.ts';
+import { signInRoutes } from './sign-in.ts';
 import { skillRoutes } from './skills.ts';
 import { streamRoutes } from './stream.ts';
 import { uploadRoutes } from './uploads.ts';
@@ -58,6 +60,8 @@ export function createRoutes(
     ...skillRoutes(services),
     ...moneyRoutes(services),
     ...sessionRoutes(services, options.config),
+    ...signInRoutes(services, options.config),
+    ...sessionAdminRoutes(services),
     ...accessRoutes(services),
     ...auditRoutes(services),
     ...webhookRoutes(services),

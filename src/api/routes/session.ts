@@ -1,5 +1,5 @@
 /** Signing in with a browser, and out. */
-import { BrowserSession, LoginLink, SessionRequest } from '../../contracts/session.ts';
+import { BrowserSession, LoginLink, SessionClosed, SessionRequest } from '../../contracts/session.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
@@ -9,7 +9,7 @@ import { refuseForeignPage } from '../same-origin.ts';
 import { createSessionCookie } from '../session-cookie.ts';
 import { version } from '../version.ts';
 
-type SessionServices = Pick<Services, 'access'>;
+type SessionServices = Pick<Services, 'access' | 'signIn'>;
 
 export function sessionRoutes(services: SessionServices, config: ApiConfig): Route[] {
   return [
@@ -71,20 +71,25 @@ function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig
   });
 }
 
-function closeSession({ access }: SessionServices, config: ApiConfig): Route {
+function closeSession({ access, signIn }: SessionServices, config: ApiConfig): Route {
   const cookie = createSessionCookie(config.PUBLIC_URL);
   return route({
     method: 'DELETE',
     path: '/v1/session',
     tag: 'session',
     summary: 'Sign the browser out; its key stays',
+    description:
+      'Of who has signed in at a provider that can be signed out of: 200, with the address where the browser does that.',
     auth: 'key',
     scope: 'any',
-    responses: { 204: 'empty' },
+    responses: { 200: SessionClosed, 204: 'empty' },
     handle: async ({ requestHeaders }) => {
       const secret = cookie.read(requestHeaders.cookie);
-      if (secret !== null) await access.closeSession(secret);
-      return { status: 204, headers: { 'Set-Cookie': cookie.clear } };
+      const ended = secret === null ? null : await access.closeSession(secret);
+      const tokens = ended?.tokens ?? null;
+      const url = tokens === null ? null : ((await signIn?.logoutUrl(tokens)) ?? null);
+      const headers = { 'Set-Cookie': cookie.clear };
+      return url === null ? { status: 204, headers } : { status: 200, headers, body: { provider_url: url } };
     },
   });
 }

@@ -1,38 +1,80 @@
 /** Sessions of browsers, and the codes that open them. Both end with their key. */
+import type { Grant } from '../../contracts/sign-in.ts';
 import type { Db } from '../connect.ts';
 import { purgeOld } from '../purge.ts';
 import { isLiveKey, type KeyRow } from './api-key.ts';
 
-type SessionHolder = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
+type KeyOfSession = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
 
-/** It ends after `hours`, or with its key. */
+export interface SessionHolder extends KeyOfSession {
+  /** Of a person; null: a key. */
+  readonly grants: readonly Grant[] | null;
+  /** Where a grant speaks of all projects. */
+  readonly every_project: readonly string[] | null;
+}
+
+export interface NewSession {
+  readonly session_id: string;
+  readonly secret_sha256: Buffer;
+  readonly keyId: string;
+  readonly hours: number;
+  /** Of a person. */
+  readonly provider?: {
+    readonly signIn: Buffer;
+    readonly sid: string | null;
+    readonly tokens: Buffer | null;
+    /** Whether it goes on while the provider renews it. */
+    readonly isRenewed: boolean;
+  };
+}
+
+/** It ends after `hours`, or with its key. False when the sign-in has opened one before; nothing was written. */
 export async function insertSession(
   db: Db,
-  {
-    secret_sha256,
-    keyId,
-    hours,
-  }: { readonly secret_sha256: Buffer; readonly keyId: string; readonly hours: number },
-): Promise<void> {
-  await db.raw(
-    `insert into session (secret_sha256, key_id, expires_at)
-     select ?, key_id, least(now() + make_interval(hours => ?), expires_at) from api_key where key_id = ?`,
-    [secret_sha256, hours, keyId],
+  { session_id, secret_sha256, keyId, hours, provider }: NewSession,
+): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into session
+       (secret_sha256, session_id, key_id, expires_at, sign_in_sha256, provider_sid, tokens, is_renewed)
+     select ?, ?, key_id, least(now() + make_interval(hours => ?), expires_at), ?, ?, ?, ?
+     from api_key where key_id = ? on conflict (sign_in_sha256) do nothing`,
+    [
+      ...[secret_sha256, session_id, hours],
+      ...[provider?.signIn ?? null, provider?.sid ?? null, provider?.tokens ?? null],
+      ...[provider?.isRenewed ?? false, keyId],
+    ],
   );
+  return rowCount > 0;
 }
 
 /** Null when it is unknown or over, or its key is. */
 export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<SessionHolder | null> {
   const { rows } = await db.raw<{ rows: SessionHolder[] }>(
-    `select key_id, scopes, projects from session s join api_key k using (key_id)
+    `select key_id, scopes, projects, p.grants,
+       case when p.holds_every_project
+         then array(select project_id from project order by project_id) end as every_project
+     from session s join api_key k using (key_id) left join person p using (key_id)
      where s.secret_sha256 = ? and s.expires_at > now() and ${isLiveKey('k')}`,
     [secret_sha256],
   );
   return rows[0] ?? null;
 }
 
-export async function deleteSession(db: Db, secret_sha256: Buffer): Promise<void> {
-  await db('session').where({ secret_sha256 }).delete();
+export interface EndedSession {
+  readonly session_id: string;
+  readonly key_id: string;
+  readonly projects: readonly string[];
+  readonly tokens: Buffer | null;
+}
+
+/** Null: there was none. */
+export async function deleteSession(db: Db, secret_sha256: Buffer): Promise<EndedSession | null> {
+  const { rows } = await db.raw<{ rows: EndedSession[] }>(
+    `delete from session s using api_key k where k.key_id = s.key_id and s.secret_sha256 = ?
+     returning s.session_id, s.key_id, k.projects, s.tokens`,
+    [secret_sha256],
+  );
+  return rows[0] ?? null;
 }
 
 /** @returns when it ends */
@@ -54,8 +96,8 @@ export async function insertLoginCode(
 }
 
 /** It is gone by this, so of two that bring it one gets the key. Null when it is unknown, used or over, or its key is. */
-export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<SessionHolder | null> {
-  const { rows } = await db.raw<{ rows: SessionHolder[] }>(
+export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<KeyOfSession | null> {
+  const { rows } = await db.raw<{ rows: KeyOfSession[] }>(
     `with used as (delete from login_code where code_sha256 = ? returning key_id, expires_at)
      select key_id, scopes, projects from used u join api_key k using (key_id)
      where u.expires_at > now() and ${isLiveKey('k')}`,

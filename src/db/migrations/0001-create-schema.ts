@@ -47,6 +47,7 @@ import { jobTable } from '../schema/job.sql.ts';
 import { ledgerEntryTable } from '../schema/ledger-entry.sql.ts';
 import { loginCodeTable } from '../schema/login-code.sql.ts';
 import { mediaObjectTable } from '../schema/media-object.sql.ts';
+import { personTable } from '../schema/person.sql.ts';
 import { pipelineAliasTable } from '../schema/pipeline-alias.sql.ts';
 import { pipelineVersionTable } from '../schema/pipeline-version.sql.ts';
 import { projectTable } from '../schema/project.sql.ts';
@@ -70,6 +71,7 @@ const triggerFunctions = [refuseChange, refuseShrinking, touchInstance];
 const tables = [
   projectTable,
   apiKeyTable,
+  personTable,
   sessionTable,
   loginCodeTable,
   idempotencyTable,

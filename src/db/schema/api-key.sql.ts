@@ -8,7 +8,7 @@ create table api_key (
   former_until timestamptz,
   scopes text[] not null,
   projects text[] not null check (cardinality(projects) > 0),
-  created_by text references api_key, -- null: a first start
+  created_by text references api_key, -- null: a first start, or a person
   expires_at timestamptz,
   revoked_at timestamptz,
   created_at timestamptz not null default now(),

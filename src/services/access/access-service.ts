@@ -12,18 +12,27 @@ import type {
   ProjectRequest,
   RotationRequest,
 } from '../../contracts/access.ts';
-import type { LoginLink, SessionRequest } from '../../contracts/session.ts';
+import type { LoginLink, SessionQuery, SessionRequest } from '../../contracts/session.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { listKeys } from '../../db/access/api-key.ts';
 import { listProjects, type ProjectRow } from '../../db/access/project.ts';
-import { deleteSession, findSessionHolder } from '../../db/access/session.ts';
+import { type EndedSession, findSessionHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { Caller } from './caller.ts';
 import { createProject } from './create-project.ts';
 import { createKey, revokeKey, rotateKey, toKey } from './keys.ts';
-import { createLoginLink, describeSession, digestOf, isSessionText, openSession } from './sessions.ts';
-import { type KeyHolder, verifyKey } from './verify-key.ts';
+import { type KeyHolder, toHolder } from './rights.ts';
+import { listSessionsOf, revokeSessions, type WhichSessions } from './session-admin.ts';
+import {
+  closeSession,
+  createLoginLink,
+  describeSession,
+  digestOf,
+  isSessionText,
+  openSession,
+} from './sessions.ts';
+import { verifyKey } from './verify-key.ts';
 
 export interface AccessSettings {
   /** How long a verified key is trusted without asking the database; 0 asks always. */
@@ -56,7 +65,7 @@ function afterOf(cursor: string | undefined) {
 async function verify(db: Db, text: string): Promise<KeyHolder | null> {
   if (!isSessionText(text)) return verifyKey(db, text);
   const row = await findSessionHolder(db, digestOf(text));
-  return row === null ? null : { ...row, scopes: new Set(row.scopes) };
+  return row === null ? null : toHolder(row);
 }
 
 export function createAccessService(db: Db, settings: Partial<AccessSettings> = {}) {
@@ -87,9 +96,20 @@ export function createAccessService(db: Db, settings: Partial<AccessSettings> = 
     /** @returns its secret; null when what should open it is wrong, used or over */
     openSession: (request: SessionRequest): Promise<string | null> => openSession(db, request),
 
-    closeSession: async (secret: string): Promise<void> => {
-      await deleteSession(db, digestOf(secret));
+    /** @returns what has ended; null: it was over */
+    closeSession: async (secret: string): Promise<EndedSession | null> => {
+      const ended = await closeSession(db, secret);
       trusted.delete(hash('sha256', secret, 'base64'));
+      return ended;
+    },
+
+    listSessions: (caller: Caller, query: SessionQuery) => listSessionsOf(db, caller, query),
+
+    /** Everywhere within `cacheMs`. @returns how many. @throws AppError `forbidden` for an operator's */
+    revokeSessions: async (caller: Caller, which: WhichSessions): Promise<number> => {
+      const ended = await revokeSessions(db, caller, which);
+      forget(ended.map(({ key_id }) => key_id));
+      return ended.length;
     },
 
     describeSession: (caller: Caller) => describeSession(db, caller),

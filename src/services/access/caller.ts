@@ -1,10 +1,30 @@
 import type { KeyScope, Scope } from '../../contracts/access.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { KeyHolder } from './verify-key.ts';
+import type { KeyHolder } from './rights.ts';
 
-/** A verified key working in one of its projects. */
+/** A verified key, or a person, working in one of its projects. */
 export interface Caller extends KeyHolder {
   readonly project_id: string;
+  /** Projects of a person in which they may not do all that they may do here; `projects` are the others. */
+  readonly alsoIn?: readonly string[];
+}
+
+/** What a person may pass on is what they hold in every project that they pass on. */
+function narrow(holder: KeyHolder, project_id: string): Caller {
+  const scopes = holder.byProject?.get(project_id);
+  if (scopes === undefined) return { ...holder, project_id };
+  const isFull = (project: string): boolean => {
+    const held = holder.byProject?.get(project) ?? new Set();
+    return [...scopes].every((scope) => holdsScope({ scopes: held }, scope));
+  };
+  const projects = holder.projects.filter(isFull);
+  return {
+    ...holder,
+    project_id,
+    scopes,
+    projects,
+    alsoIn: holder.projects.filter((project) => !projects.includes(project)),
+  };
 }
 
 /**
@@ -13,14 +33,14 @@ export interface Caller extends KeyHolder {
  */
 export function selectProject(holder: KeyHolder, requested: string | undefined): Caller {
   const project_id = requested ?? holder.projects[0];
-  if (project_id !== undefined && holder.projects.includes(project_id)) return { ...holder, project_id };
+  if (project_id !== undefined && holder.projects.includes(project_id)) return narrow(holder, project_id);
   throw new AppError('forbidden', `${holder.key_id} does not hold the project of X-Project-ID`);
 }
 
 const registerSome = 'capability:register:';
 
 /** `admin` includes every scope but `operator`. */
-function holdsScope({ scopes }: Pick<KeyHolder, 'scopes'>, scope: KeyScope): boolean {
+export function holdsScope({ scopes }: Pick<KeyHolder, 'scopes'>, scope: KeyScope): boolean {
   return scopes.has(scope) || (scopes.has('admin') && scope !== 'operator');
 }
 

@@ -14,6 +14,7 @@ import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, requireProjects, requireScopes } from './caller.ts';
 import { generateKey, generateSecret } from './key-text.ts';
+import { isPersonId } from './person-id.ts';
 import { refuseField } from './refuse-field.ts';
 
 /** @param held the projects of who looks */
@@ -90,12 +91,13 @@ export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<readon
   });
 }
 
-/** @throws AppError `not_found` when the key is not the caller or below it, or does not work any more */
+/** @throws AppError `not_found` when the key is not the caller or below it, or does not work any more, or is a person */
 export async function rotateKey(
   db: Db,
   { caller, environment }: { readonly caller: Caller; readonly environment: string },
   { keyId, overlapS }: { readonly keyId: string; readonly overlapS: number },
 ): Promise<KeyCreated> {
+  if (isPersonId(keyId)) throw new AppError('not_found', `${keyId} is a person, who has no secret here`);
   const fresh = generateSecret(environment, keyId);
   await db.transaction(async (trx) => {
     await lockKeys(trx);

@@ -8,13 +8,23 @@ import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
 import type { LoginLink, SessionRequest } from '../../contracts/session.ts';
 import { findLiveKey } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
+import { findEmail } from '../../db/access/person.ts';
 import { listProjects } from '../../db/access/project.ts';
-import { insertLoginCode, insertSession, useLoginCode } from '../../db/access/session.ts';
+import {
+  deleteSession,
+  type EndedSession,
+  insertLoginCode,
+  insertSession,
+  useLoginCode,
+} from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { newId } from '../ids.ts';
 import type { Caller } from './caller.ts';
 import { randomSecret } from './key-text.ts';
-import { type KeyHolder, verifyKey } from './verify-key.ts';
+import { isPersonId } from './person-id.ts';
+import type { KeyHolder } from './rights.ts';
+import { verifyKey } from './verify-key.ts';
 
 const form = /^ses_[0-9A-Za-z]{43}$/;
 
@@ -44,6 +54,7 @@ export function openSession(db: Db, request: SessionRequest): Promise<string | n
     if (opener === null) return null;
     const secret = `ses_${randomSecret()}`;
     await insertSession(trx, {
+      session_id: newId('session'),
       secret_sha256: digestOf(secret),
       keyId: opener.key_id,
       hours: sessionHours,
@@ -53,8 +64,23 @@ export function openSession(db: Db, request: SessionRequest): Promise<string | n
   });
 }
 
-/** The code stands in the fragment, which browsers send to nobody, so it is in no log. */
-export function createLoginLink(db: Db, caller: Caller, publicUrl: string): Promise<LoginLink> {
+/** Null: it was over. */
+export function closeSession(db: Db, secret: string): Promise<EndedSession | null> {
+  return db.transaction(async (trx) => {
+    const ended = await deleteSession(trx, digestOf(secret));
+    if (ended !== null) await insertAudits(trx, auditOf(ended, 'session.closed'));
+    return ended;
+  });
+}
+
+/**
+ * The code stands in the fragment, which browsers send to nobody, so it is in no log.
+ *
+ * @throws AppError `forbidden` for a person
+ */
+export async function createLoginLink(db: Db, caller: Caller, publicUrl: string): Promise<LoginLink> {
+  if (isPersonId(caller.key_id))
+    throw new AppError('forbidden', `${caller.key_id} signs in at the provider; links are made with a key`);
   return db.transaction(async (trx) => {
     const code = randomSecret();
     const expires_at = await insertLoginCode(trx, {
@@ -68,13 +94,15 @@ export function createLoginLink(db: Db, caller: Caller, publicUrl: string): Prom
 }
 
 /** What a page shows of who has signed in. @throws AppError `unauthenticated` when the key has just ended */
-export async function describeSession(db: Db, { key_id, projects, scopes }: Caller) {
+export async function describeSession(db: Db, { key_id, scopes, ...held }: Caller) {
   const key = await findLiveKey(db, key_id);
   if (key === null) throw new AppError('unauthenticated', `${key_id} was revoked or has expired`);
-  const rows = await listProjects(db, { ids: projects, after: null, limit: projects.length });
+  const ids = [...held.projects, ...(held.alsoIn ?? [])];
+  const rows = await listProjects(db, { ids, after: null, limit: ids.length });
   return {
     key_id,
     name: key.name,
+    person: await findEmail(db, key_id),
     scopes: [...scopes],
     projects: rows.map(({ project_id, name, timezone }) => ({ project_id, name, timezone })),
   };

@@ -1,16 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { KeyScope } from '../../contracts/access.ts';
 import { findLiveKey, type KeyRow } from '../../db/access/api-key.ts';
 import type { Db } from '../../db/connect.ts';
 import { parseKey } from './key-text.ts';
-
-/** Who sent a request: a key, what it may do and where. */
-export interface KeyHolder {
-  readonly key_id: string;
-  readonly scopes: ReadonlySet<KeyScope>;
-  /** At least one; the first is the default. */
-  readonly projects: readonly string[];
-}
+import type { KeyHolder } from './rights.ts';
 
 function isSecretOf({ secret_sha256, former_sha256 }: KeyRow, digest: Buffer): boolean {
   const isCurrent = timingSafeEqual(secret_sha256, digest);

@@ -46,6 +46,8 @@ export interface DutyDependencies {
   readonly registry: Pick<RegistryService, 'probeDue'>;
   readonly budgets: BudgetKeeper;
   readonly webhooks: WebhookDuty;
+  /** Begins to ask the provider about people who are signed in; absent: there is none. */
+  readonly recheckPersons?: (() => void) | undefined;
   readonly media: Pick<MediaLibrary, 'sweep'>;
   /** Deletes what is older than it has to be kept. */
   readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
@@ -76,6 +78,11 @@ function repair(name: string, everyMs: number, work: Duty['work']): Duty {
   return { name, everyMs, work, isRepair: true };
 }
 
+async function beginRecheck({ recheckPersons }: Pick<DutyDependencies, 'recheckPersons'>): Promise<number> {
+  recheckPersons?.();
+  return 0;
+}
+
 /** Done as often as the rounds of maintenance, or more seldom. */
 export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
   const { db, delivery, escalations, reviews, schedules, budgets } = dependencies;
@@ -98,6 +105,7 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     repair('forgotten ladders', 5 * minuteMs, () => dependencies.restartForgottenLadders()),
     repair('budgets', minuteMs, () => budgets.reconcile()),
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
+    { name: 'people', everyMs: 1_000, isRoutine: true, work: async () => beginRecheck(dependencies) },
     { name: 'old sessions', everyMs: purgeMs, isRoutine: true, work: () => purgeSessions(db) },
     { name: 'webhooks', everyMs: 0, isRoutine: true, work: () => dependencies.webhooks.deliverDue() },
     { name: 'old webhook deliveries', everyMs: purgeMs, isRoutine: true, work: () => purgeDeliveries(db) },

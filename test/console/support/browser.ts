@@ -30,8 +30,10 @@ export interface OpenPage {
   readonly close: () => Promise<void>;
 }
 
-export async function launchBrowser(): Promise<Browser> {
-  return playwright.launch({ executablePath: await chromium.executablePath(), args: ['--no-sandbox'] });
+/** @param rules where names are found, as `--host-resolver-rules` of Chromium has it */
+export async function launchBrowser(rules?: string): Promise<Browser> {
+  const args = ['--no-sandbox', ...(rules === undefined ? [] : [`--host-resolver-rules=${rules}`])];
+  return playwright.launch({ executablePath: await chromium.executablePath(), args });
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

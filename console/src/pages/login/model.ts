@@ -1,3 +1,5 @@
+import type { SignInRefusal } from '../../../../src/contracts/sign-in.ts';
+
 /** Of `#<code>`, as a link that signs in has it. */
 export function readCode(hash: string): string | null {
   const code = hash.replace(/^#/, '');
@@ -7,4 +9,28 @@ export function readCode(hash: string): string | null {
 /** Where to go after signing in: a place of this page, and nowhere else. */
 export function readNext(kept: string | null): string {
   return kept?.startsWith('/') === true && !kept.startsWith('//') && !kept.startsWith('/login') ? kept : '/';
+}
+
+const refusals: Readonly<Record<SignInRefusal, string>> = {
+  expired: 'Signing in took longer than 10 minutes. Begin again.',
+  mismatch:
+    'The answer belongs to a sign-in that this browser did not begin, or another tab began one after it. Begin again.',
+  used: 'This sign-in has been used before. Begin again.',
+  no_group:
+    'The provider knows you, but none of your groups gives access here. Ask an administrator of Capstan to map one, or to add you to one.',
+  revoked: 'An administrator of Capstan has revoked your access.',
+  provider_refused:
+    'The provider did not sign you in, or its answer was not right. The log of the server says more.',
+  provider_down: 'The provider does not answer. Try again in a while, or sign in by a key.',
+};
+
+/** Why the provider's answer signed nobody in, in words; null: nothing of the kind. */
+export function explainRefusal(search: string): string | null {
+  const code = new URLSearchParams(search).get('refused');
+  if (code === null) return null;
+  return Object.hasOwn(refusals, code) ? refusals[code as SignInRefusal] : 'You were not signed in.';
+}
+
+export function isBackFromProvider(search: string): boolean {
+  return new URLSearchParams(search).get('signed_in') === 'true';
 }

@@ -1,17 +1,18 @@
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, type ReactElement, useEffect, useRef, useState } from 'react';
-import { signIn } from '../../api/session.ts';
+import { offerQuery, signIn } from '../../api/session.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
-import { readCode, readNext } from './model.ts';
+import { explainRefusal, isBackFromProvider, readCode, readNext } from './model.ts';
 
-/** By the code of a link, which stands behind `#` and so in no log; or by a key, which the page does not keep. */
+/** At the provider; by the code of a link, which stands behind `#` and so in no log; or by a key, which is not kept. */
 export function LoginPage(): ReactElement {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const enter = useEnter();
   const tried = useRef(false);
+  const refusal = explainRefusal(location.search);
 
   const tryProof = async (proof: Parameters<typeof signIn>[0]): Promise<void> => {
     setBusy(true);
@@ -22,6 +23,11 @@ export function LoginPage(): ReactElement {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a code works once, so it is tried once
   useEffect(() => {
+    if (isBackFromProvider(location.search) && !tried.current) {
+      tried.current = true;
+      void enter();
+      return;
+    }
     const code = readCode(location.hash);
     if (code === null || tried.current) return;
     tried.current = true;
@@ -46,7 +52,9 @@ export function LoginPage(): ReactElement {
           A link that signs you in is printed by <code className="font-mono">capstan login</code>.
         </p>
       </div>
+      {refusal === null ? null : <Refusal words={refusal} />}
       {error === null ? null : <ProblemView error={error} />}
+      <ProviderButton />
       <form onSubmit={submit} className="flex flex-col gap-2">
         <label htmlFor="key" className="text-sm font-medium">
           Or paste an API key
@@ -67,6 +75,28 @@ export function LoginPage(): ReactElement {
         </p>
       </form>
     </main>
+  );
+}
+
+function Refusal({ words }: { readonly words: string }): ReactElement {
+  return (
+    <p role="alert" className="rounded-lg border border-line bg-failed-soft px-4 py-3 text-sm">
+      {words}
+    </p>
+  );
+}
+
+/** Only where there is a provider. */
+function ProviderButton(): ReactElement | null {
+  const { data } = useQuery(offerQuery);
+  if (data?.oidc === undefined || data.oidc === null) return null;
+  return (
+    <a
+      href={data.oidc.url}
+      className="flex h-9 items-center justify-center rounded-md bg-accent px-3 text-sm font-medium text-on-accent"
+    >
+      Sign in with {data.oidc.name}
+    </a>
   );
 }
 

@@ -7,6 +7,7 @@ import { AuditTab } from './audit-tab.tsx';
 import { KeysTab } from './keys-tab.tsx';
 import { LimitsTab } from './limits-tab.tsx';
 import { ProjectsTab } from './projects-tab.tsx';
+import { SessionsTab } from './sessions-tab.tsx';
 import { ThemeTab } from './theme-tab.tsx';
 import { WebhooksTab } from './webhooks-tab.tsx';
 
@@ -14,6 +15,7 @@ type SettingsTab = (typeof settingsTabs)[number];
 
 const tabs: readonly Tab<SettingsTab>[] = [
   { name: 'access', label: 'Keys' },
+  { name: 'sessions', label: 'Sessions' },
   { name: 'projects', label: 'Projects' },
   { name: 'webhooks', label: 'Webhooks' },
   { name: 'audit', label: 'Audit' },
@@ -23,6 +25,7 @@ const tabs: readonly Tab<SettingsTab>[] = [
 
 const views: Readonly<Record<SettingsTab, () => ReactElement>> = {
   access: KeysTab,
+  sessions: SessionsTab,
   projects: ProjectsTab,
   webhooks: WebhooksTab,
   audit: AuditTab,

@@ -1,0 +1,70 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import type { ReactElement } from 'react';
+import { revokeSession, sessionsQuery } from '../../api/session.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { Button, EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+
+/** Browsers that are signed in, and as whom. */
+export function SessionsTab(): ReactElement {
+  const queries = useQueryClient();
+  const query = useQuery(sessionsQuery());
+  const revoke = useMutation({
+    mutationFn: revokeSession,
+    onSettled: () => queries.invalidateQueries({ queryKey: ['sessions'] }),
+  });
+  return (
+    <div className="flex flex-col gap-4">
+      {revoke.error === null ? null : <ProblemView error={revoke.error} />}
+      <Panel isTight>
+        <QueryView query={query}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <EmptyState title="Nobody is signed in">Browsers that are signed in show here.</EmptyState>
+            ) : (
+              <section className="scrolls" tabIndex={0} aria-label="Sessions">
+                <table className={tableClass}>
+                  <thead>
+                    <tr>
+                      <th>Who</th>
+                      <th>Key or person</th>
+                      <th>Since</th>
+                      <th>Ends</th>
+                      <th>
+                        <span className="sr-only">End</span>
+                      </th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {items.map(({ session_id, key_id, name, opened_at, expires_at }) => (
+                      <tr key={session_id}>
+                        <td className="font-medium">{name}</td>
+                        <td className="break-all font-mono text-xs">{key_id}</td>
+                        <td className="text-muted">
+                          <Ago at={opened_at} />
+                        </td>
+                        <td className="text-muted">
+                          <Ago at={expires_at} />
+                        </td>
+                        <td className="text-right!">
+                          <Button
+                            look="danger"
+                            onClick={() => revoke.mutate(session_id)}
+                            aria-label={`End the session of ${name}`}
+                          >
+                            End
+                          </Button>
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </section>
+            )
+          }
+        </QueryView>
+      </Panel>
+    </div>
+  );
+}

@@ -1,0 +1,145 @@
+/**
+ * Signing in at an OpenID provider. The browser comes back from another site, so the answer leads it to the login page:
+ * the first request of that page itself brings the session's cookie, which is for this site alone.
+ */
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import { SignInOffer, type SignInRefusal } from '../../contracts/sign-in.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { Services } from '../../services/services.ts';
+import { byteStream } from '../body-kind.ts';
+import type { ApiConfig } from '../limits.ts';
+import { type Route, route } from '../route.ts';
+import { createSessionCookie, createSignInCookie } from '../session-cookie.ts';
+
+type SignInServices = Pick<Services, 'signIn'>;
+
+/** A logout token has some hundred bytes. */
+const logoutBytes = 65_536;
+const loginPage = '/ui/login';
+
+const Part = z.string().max(8_192).optional();
+const Answer = z.looseObject({ code: Part, state: Part, error: Part, error_description: Part, iss: Part });
+
+export function signInRoutes(services: SignInServices, config: ApiConfig): Route[] {
+  return [
+    showOffer(services),
+    beginSignIn(services, config),
+    finishSignIn(services, config),
+    takeLogout(services),
+  ];
+}
+
+function leadTo(url: string, cookies: string[]) {
+  const headers = { Location: url, 'Cache-Control': 'no-store', 'Set-Cookie': cookies };
+  return { status: 302, headers } as const;
+}
+
+function leadBack(refused: SignInRefusal): string {
+  return `${loginPage}?refused=${refused}`;
+}
+
+/** @throws AppError `not_found` */
+function requireProvider({ signIn }: SignInServices): NonNullable<Services['signIn']> {
+  if (signIn !== null) return signIn;
+  throw new AppError('not_found', 'no OpenID provider is configured here; sign in by a key');
+}
+
+function showOffer({ signIn }: SignInServices): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/sign-in',
+    tag: 'session',
+    summary: 'How a browser may sign in, besides by a key',
+    auth: 'open',
+    responses: { 200: SignInOffer },
+    handle: () => ({ status: 200, body: { oidc: signIn?.offer ?? null } }),
+  });
+}
+
+function beginSignIn(services: SignInServices, config: ApiConfig): Route {
+  const cookie = createSignInCookie(config.PUBLIC_URL);
+  return route({
+    method: 'GET',
+    path: '/v1/sessions/oidc',
+    tag: 'session',
+    summary: 'Leads the browser to the OpenID provider',
+    auth: 'open',
+    responses: { 302: 'empty' },
+    errors: ['not_found'],
+    handle: async () => {
+      const begun = await requireProvider(services).begin();
+      if ('refused' in begun) return leadTo(leadBack(begun.refused), [cookie.clear]);
+      return leadTo(begun.url, [cookie.write(begun.kept)]);
+    },
+  });
+}
+
+function toQuery(answer: z.output<typeof Answer>): string {
+  const texts = Object.entries(answer).filter(
+    (pair): pair is [string, string] => typeof pair[1] === 'string',
+  );
+  return new URLSearchParams(texts).toString();
+}
+
+function finishSignIn(services: SignInServices, config: ApiConfig): Route {
+  const [kept, session] = [createSignInCookie(config.PUBLIC_URL), createSessionCookie(config.PUBLIC_URL)];
+  return route({
+    method: 'GET',
+    path: '/v1/sessions/oidc/callback',
+    tag: 'session',
+    summary: 'Where the OpenID provider leads the browser back to',
+    description: 'It leads on to the login page of the console, which says why when nobody was signed in.',
+    auth: 'open',
+    query: Answer,
+    responses: { 302: 'empty' },
+    errors: ['not_found', 'unavailable'],
+    handle: async ({ query, requestHeaders }) => {
+      const opened = await requireProvider(services).finish(toQuery(query), kept.read(requestHeaders.cookie));
+      if ('refused' in opened) return leadTo(leadBack(opened.refused), [kept.clear]);
+      return leadTo(`${loginPage}?signed_in=true`, [kept.clear, session.write(opened.secret)]);
+    },
+  });
+}
+
+async function readForm({
+  stream,
+  contentType,
+}: {
+  stream: AsyncIterable<Uint8Array>;
+  contentType: string;
+}): Promise<URLSearchParams> {
+  if (!contentType.startsWith('application/x-www-form-urlencoded')) return new URLSearchParams();
+  let size = 0;
+  const body = text(
+    (async function* () {
+      for await (const chunk of stream) {
+        size += chunk.length;
+        if (size > logoutBytes) throw new AppError('body_too_large', `more than ${logoutBytes} bytes`);
+        yield chunk;
+      }
+    })(),
+  );
+  return new URLSearchParams(await body);
+}
+
+function takeLogout(services: SignInServices): Route {
+  return route({
+    method: 'POST',
+    path: '/v1/sessions/oidc/logout',
+    tag: 'session',
+    summary: 'Where the OpenID provider tells that somebody has signed out (back-channel logout)',
+    description:
+      'A form with `logout_token`, signed by the provider. The sessions that it names end everywhere within 5 seconds. 400: the token is none of the provider’s, too old, or was used.',
+    auth: 'open',
+    body: byteStream,
+    responses: { 200: 'empty', 400: 'empty' },
+    errors: ['not_found', 'body_too_large', 'unavailable'],
+    handle: async ({ body }) => {
+      const signIn = requireProvider(services);
+      const token = (await readForm(body)).get('logout_token');
+      const isTaken = token !== null && (await signIn.logout(token));
+      return { status: isTaken ? 200 : 400, headers: { 'Cache-Control': 'no-store' } } as const;
+    },
+  });
+}

@@ -1,0 +1,202 @@
+/**
+ * An OpenID provider: code flow with PKCE, state and nonce, the signature of every ID token checked. Its library is
+ * loaded and its addresses are discovered when somebody first signs in, so a provider that is down keeps no server from
+ * starting.
+ */
+import type { Configuration } from 'openid-client';
+import type { SignInRefused } from '../../contracts/sign-in.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { type Identity, readGroups, readPerson } from './identity.ts';
+import { createLogoutTokens, type LogoutNotice } from './logout-token.ts';
+import { classifyRefusal, isGrantOver } from './provider-errors.ts';
+
+type Library = typeof import('openid-client');
+
+export interface ProviderSettings {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Separated by spaces. */
+  readonly scopes: string;
+  /** Which claim holds the groups. */
+  readonly groupsClaim: string;
+}
+
+/** What only the browser that began a sign-in may end it with. */
+export interface SignInProof {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+export interface OpenIdProvider {
+  readonly begin: (
+    redirectUri: string,
+  ) => Promise<{ readonly url: string; readonly proof: SignInProof } | SignInRefused>;
+  /** @param answer the address at which the browser came back */
+  readonly finish: (answer: URL, proof: SignInProof) => Promise<Identity | SignInRefused>;
+  /** Null: the provider says that the sign-in is over. @throws when it cannot be asked now */
+  readonly renew: (known: Pick<Identity, 'subject' | 'idToken'> & Renewable) => Promise<Identity | null>;
+  /** Null: it has no address to sign out at, or does not answer. */
+  readonly logoutUrl: (idToken: string | null, backTo: string) => Promise<string | null>;
+  /** Of a logout token that the provider sends. Null: it is none of its, or not for us. @throws AppError `unavailable` */
+  readonly readLogout: (token: string) => Promise<LogoutNotice | null>;
+}
+
+interface Renewable {
+  readonly refreshToken: string;
+}
+
+interface Connected {
+  readonly library: Library;
+  readonly config: Configuration;
+}
+
+const timeoutS = 5;
+
+async function connect({ issuer, clientId, clientSecret }: ProviderSettings): Promise<Connected> {
+  const library = await import('openid-client');
+  const basic = library.ClientSecretBasic(clientSecret);
+  const post = library.ClientSecretPost(clientSecret);
+  const config = await library.discovery(
+    new URL(issuer),
+    clientId,
+    clientSecret,
+    (server, ...request) => {
+      const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+      return (methods.includes('client_secret_basic') ? basic : post)(server, ...request);
+    },
+    {
+      timeout: timeoutS,
+      execute: [
+        library.enableNonRepudiationChecks,
+        ...(issuer.startsWith('http:') ? [library.allowInsecureRequests] : []),
+      ],
+    },
+  );
+  return { library, config };
+}
+
+type Tokens = Awaited<ReturnType<Library['authorizationCodeGrant']>>;
+
+/** Claims of the ID token, and what the provider tells on top when it is asked. */
+async function readIdentity(
+  { library, config }: Connected,
+  tokens: Tokens,
+  known: { readonly subject?: string; readonly groupsClaim: string },
+): Promise<Omit<Identity, 'idToken' | 'refreshToken'>> {
+  const told = tokens.claims() ?? {};
+  const subject = known.subject ?? tokens.claims()?.sub ?? '';
+  const { userinfo_endpoint, issuer } = config.serverMetadata();
+  const more =
+    userinfo_endpoint === undefined ? {} : await library.fetchUserInfo(config, tokens.access_token, subject);
+  const claims = { ...told, ...more };
+  return { issuer, subject, ...readPerson(claims), groups: readGroups(claims, known.groupsClaim) };
+}
+
+type Way = () => Promise<Connected>;
+
+/** A try that fails is forgotten, so the next request tries again. */
+function createWay(settings: ProviderSettings): Way {
+  let connecting: Promise<Connected> | null = null;
+  return () => {
+    connecting ??= connect(settings).catch((error: unknown) => {
+      connecting = null;
+      throw error;
+    });
+    return connecting;
+  };
+}
+
+async function writeRequest({ library, config }: Connected, redirectUri: string, scopes: string) {
+  const proof: SignInProof = {
+    state: library.randomState(),
+    nonce: library.randomNonce(),
+    verifier: library.randomPKCECodeVerifier(),
+  };
+  const isOffline = scopes.split(' ').includes('offline_access');
+  const url = library.buildAuthorizationUrl(config, {
+    redirect_uri: redirectUri,
+    scope: scopes,
+    state: proof.state,
+    nonce: proof.nonce,
+    code_challenge: await library.calculatePKCECodeChallenge(proof.verifier),
+    code_challenge_method: 'S256',
+    ...(isOffline ? { prompt: 'consent' } : {}), // without it no provider may give one
+  });
+  return { url: url.href, proof };
+}
+
+/** Signing in: there and back. */
+function createPassage(way: Way, { scopes, groupsClaim }: ProviderSettings) {
+  return {
+    begin: async (redirectUri: string) => {
+      try {
+        return await writeRequest(await way(), redirectUri, scopes);
+      } catch (error) {
+        return classifyRefusal(error);
+      }
+    },
+    finish: async (answer: URL, { state, nonce, verifier }: SignInProof) => {
+      try {
+        const connected = await way();
+        const tokens = await connected.library.authorizationCodeGrant(connected.config, answer, {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: verifier,
+          idTokenExpected: true,
+        });
+        const identity = await readIdentity(connected, tokens, { groupsClaim });
+        const { id_token: idToken = null, refresh_token: refreshToken = null } = tokens;
+        return { ...identity, idToken, refreshToken };
+      } catch (error) {
+        return classifyRefusal(error);
+      }
+    },
+  };
+}
+
+function createRenewal(way: Way, { groupsClaim }: ProviderSettings): OpenIdProvider['renew'] {
+  return async ({ subject, idToken, refreshToken }) => {
+    const { library, config } = await way();
+    try {
+      const tokens = await library.refreshTokenGrant(config, refreshToken);
+      const identity = await readIdentity({ library, config }, tokens, { subject, groupsClaim });
+      return {
+        ...identity,
+        idToken: tokens.id_token ?? idToken,
+        refreshToken: tokens.refresh_token ?? refreshToken,
+      };
+    } catch (error) {
+      if (isGrantOver(error)) return null;
+      throw error;
+    }
+  };
+}
+
+export function createOpenIdProvider(settings: ProviderSettings): OpenIdProvider {
+  const way = createWay(settings);
+  const logoutTokens = createLogoutTokens(settings.clientId);
+  return {
+    ...createPassage(way, settings),
+    renew: createRenewal(way, settings),
+
+    logoutUrl: async (idToken, backTo) => {
+      const connected = await way().catch(() => null);
+      if (connected?.config.serverMetadata().end_session_endpoint === undefined) return null;
+      const url = connected.library.buildEndSessionUrl(connected.config, {
+        post_logout_redirect_uri: backTo,
+        ...(idToken === null ? {} : { id_token_hint: idToken }),
+      });
+      return url.href;
+    },
+
+    readLogout: async (token) => {
+      const connected = await way().catch((cause) => {
+        throw new AppError('unavailable', 'the OpenID provider does not answer', { cause });
+      });
+      const { issuer, jwks_uri } = connected.config.serverMetadata();
+      return jwks_uri === undefined ? null : logoutTokens.read(token, { issuer, keysAt: jwks_uri });
+    },
+  };
+}

@@ -1,0 +1,108 @@
+/** People who sign in at the provider; what they may do stands in the key of the same id. */
+import type { KeyScope } from '../../contracts/access.ts';
+import type { Grant } from '../../contracts/sign-in.ts';
+import type { Db } from '../connect.ts';
+import { toJsonb } from '../jsonb.ts';
+
+export interface PersonRow {
+  readonly key_id: string;
+  readonly grants: readonly Grant[];
+  readonly revoked_at: Date | null;
+}
+
+export interface PersonFacts {
+  readonly name: string;
+  readonly email: string | null;
+  readonly grants: readonly Grant[];
+  readonly holdsEveryProject: boolean;
+  /** Of all grants together. */
+  readonly scopes: readonly KeyScope[];
+  readonly projects: readonly string[];
+}
+
+export interface NewPerson extends PersonFacts {
+  readonly key_id: string;
+  readonly issuer: string;
+  readonly subject: string;
+  /** Of a secret that nobody knows. */
+  readonly secret_sha256: Buffer;
+}
+
+export async function findPerson(trx: Db, issuer: string, subject: string): Promise<PersonRow | null> {
+  const { rows } = await trx.raw<{ rows: PersonRow[] }>(
+    `select key_id, p.grants, k.revoked_at from person p join api_key k using (key_id)
+     where p.issuer = ? and p.subject = ?`,
+    [issuer, subject],
+  );
+  return rows[0] ?? null;
+}
+
+/** Of `wanted`, which are taken already. */
+export async function findTakenIds(trx: Db, wanted: readonly string[]): Promise<readonly string[]> {
+  const { rows } = await trx.raw<{ rows: { key_id: string }[] }>(
+    'select key_id from api_key where key_id = any(?)',
+    [[...wanted]],
+  );
+  return rows.map(({ key_id }) => key_id);
+}
+
+export async function insertPerson(trx: Db, person: NewPerson): Promise<void> {
+  const { key_id, name, secret_sha256, scopes, projects } = person;
+  await trx('api_key').insert({ key_id, name, secret_sha256, scopes: [...scopes], projects: [...projects] });
+  const { issuer, subject, email, grants, holdsEveryProject: holds_every_project } = person;
+  await trx('person').insert({
+    key_id,
+    issuer,
+    subject,
+    email,
+    grants: toJsonb([...grants]),
+    holds_every_project,
+  });
+}
+
+export async function updatePerson(trx: Db, key_id: string, facts: PersonFacts): Promise<void> {
+  const { name, scopes, projects, email, grants, holdsEveryProject: holds_every_project } = facts;
+  await trx('api_key')
+    .where({ key_id })
+    .update({ name, scopes: [...scopes], projects: [...projects] });
+  await trx('person')
+    .where({ key_id })
+    .update({ email, grants: toJsonb([...grants]), holds_every_project });
+}
+
+/** Keys that the person made and that still work. */
+export async function listKeysMadeBy(
+  trx: Db,
+  keyId: string,
+): Promise<readonly { key_id: string; scopes: KeyScope[]; projects: string[] }[]> {
+  const { rows } = await trx.raw(
+    `select key_id, scopes, projects from api_key
+     where created_by = ? and revoked_at is null and (expires_at is null or expires_at > now())`,
+    [keyId],
+  );
+  return rows;
+}
+
+/** Projects by id or by name, oldest first. */
+export async function findProjectsCalled(
+  trx: Db,
+  called: readonly string[],
+): Promise<readonly { project_id: string; name: string }[]> {
+  const { rows } = await trx.raw(
+    'select project_id, name from project where project_id = any(?) or name = any(?) order by project_id',
+    [[...called], [...called]],
+  );
+  return rows;
+}
+
+/** Null: it is a key. */
+export async function findEmail(db: Db, key_id: string): Promise<{ email: string | null } | null> {
+  const row = await db('person').where({ key_id }).first('email');
+  return row ?? null;
+}
+
+/** Whether a group of theirs holds all projects, those that will be made too. */
+export async function holdsEvery(db: Db, key_id: string): Promise<boolean> {
+  const row = await db('person').where({ key_id }).first('holds_every_project');
+  return row?.holds_every_project === true;
+}

@@ -1,0 +1,136 @@
+/**
+ * People and their rights. P1: what a person may do is what their groups gave at the last look, and nothing stays from
+ * before: when it changes, their sessions end, and keys that they made and that hold more than they do are revoked.
+ * P2: who is in no group that gives something has no session. P3: a person whose key is revoked does not come back in.
+ */
+import type { Identity } from '../../clients/oidc/identity.ts';
+import type { Grant, GroupRules } from '../../contracts/sign-in.ts';
+import {
+  everyProject,
+  grantsOf,
+  holdsEveryProject,
+  scopesByProject,
+} from '../../core/access/group-grants.ts';
+import { insertAudits } from '../../db/access/audit.ts';
+import { revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
+import {
+  findProjectsCalled,
+  insertPerson,
+  listKeysMadeBy,
+  type PersonFacts,
+  type PersonRow,
+  updatePerson,
+} from '../../db/access/person.ts';
+import { listProjectIds } from '../../db/access/project.ts';
+import { endSessionsOfPerson } from '../../db/access/session-list.ts';
+import type { Db } from '../../db/connect.ts';
+import { holdsScope } from './caller.ts';
+import { randomSecret } from './key-text.ts';
+import { choosePersonId } from './person-id.ts';
+import { digestOf } from './sessions.ts';
+
+/** With ids of projects instead of names; of several with one name it is the oldest. What is unknown is left out. */
+export async function resolveGrants(
+  trx: Db,
+  rules: GroupRules,
+  groups: readonly string[],
+): Promise<readonly Grant[]> {
+  const wanted = grantsOf(rules, groups);
+  const found = await findProjectsCalled(trx, [...new Set(wanted.flatMap(({ projects }) => projects))]);
+  const idOf = (called: string): string | undefined => {
+    if (called === everyProject) return called;
+    const row = found.find(({ project_id }) => project_id === called);
+    return (row ?? found.find(({ name }) => name === called))?.project_id;
+  };
+  return wanted
+    .map(({ scopes, projects }) => ({
+      scopes,
+      projects: projects.map(idOf).filter((id) => id !== undefined),
+    }))
+    .filter(({ projects }) => projects.length > 0);
+}
+
+async function toFacts(trx: Db, { name, email, subject }: Identity, grants: readonly Grant[]) {
+  const rights = scopesByProject(grants, holdsEveryProject(grants) ? await listProjectIds(trx) : []);
+  const facts: PersonFacts = {
+    name: name ?? email ?? subject,
+    email,
+    grants,
+    holdsEveryProject: holdsEveryProject(grants),
+    scopes: [...new Set(grants.flatMap(({ scopes }) => scopes))],
+    projects: [...rights.keys()],
+  };
+  return { facts, rights };
+}
+
+function isSame(left: readonly Grant[], right: readonly Grant[]): boolean {
+  const text = (grants: readonly Grant[]): string =>
+    JSON.stringify(grants.map(({ scopes, projects }) => [scopes, projects]));
+  return text(left) === text(right);
+}
+
+/** An entry for each project that it concerns. */
+export function auditIn(
+  trx: Db,
+  projects: readonly string[],
+  entry: Omit<Parameters<typeof insertAudits>[1][number], 'project_id'>,
+): Promise<void> {
+  const of = projects.length === 0 ? [null] : projects;
+  return insertAudits(
+    trx,
+    of.map((project_id) => ({ ...entry, project_id })),
+  );
+}
+
+type Rights = ReturnType<typeof scopesByProject>;
+
+async function revokeWhatHoldsMore(trx: Db, keyId: string, rights: Rights): Promise<void> {
+  for (const made of await listKeysMadeBy(trx, keyId)) {
+    const isHeld = made.projects.every((project) => {
+      const held = rights.get(project);
+      return held !== undefined && made.scopes.every((scope) => holdsScope({ scopes: held }, scope));
+    });
+    if (isHeld) continue;
+    for (const { key_id, projects } of await revokeWithKeysBelow(trx, made.key_id))
+      await auditIn(trx, projects, {
+        actor: keyId,
+        action: 'key.revoked',
+        subject: key_id,
+        data: { reason: `${keyId} does not hold what it holds any more` },
+      });
+  }
+}
+
+async function createPerson(trx: Db, identity: Identity, grants: readonly Grant[]): Promise<string> {
+  const { facts } = await toFacts(trx, identity, grants);
+  const key_id = await choosePersonId(trx, identity);
+  const { issuer, subject } = identity;
+  const secret_sha256 = digestOf(randomSecret());
+  await insertPerson(trx, { ...facts, key_id, issuer, subject, secret_sha256 });
+  return key_id;
+}
+
+/**
+ * Under the lock of keys.
+ *
+ * @param grants at least one
+ * @returns the person's id, and whether what they may do has changed, by which all of their sessions have ended
+ */
+export async function keepPerson(
+  trx: Db,
+  known: PersonRow | null,
+  { identity, grants }: { readonly identity: Identity; readonly grants: readonly Grant[] },
+): Promise<{ readonly key_id: string; readonly isChanged: boolean }> {
+  if (known === null) return { key_id: await createPerson(trx, identity, grants), isChanged: false };
+  const { key_id } = known;
+  const { facts, rights } = await toFacts(trx, identity, grants);
+  await updatePerson(trx, key_id, facts);
+  if (isSame(known.grants, grants)) return { key_id, isChanged: false };
+  await endSessionsOfPerson(trx, key_id);
+  await revokeWhatHoldsMore(trx, key_id, rights);
+  const data = {
+    grants: grants.map(({ scopes, projects }) => ({ scopes: [...scopes], projects: [...projects] })),
+  };
+  await auditIn(trx, facts.projects, { actor: key_id, action: 'person.changed', subject: key_id, data });
+  return { key_id, isChanged: true };
+}

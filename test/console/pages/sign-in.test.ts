@@ -1,0 +1,81 @@
+/** Signing in at a provider of another site, in a real browser, which keeps the rules of cookies. */
+import { symlink } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildConsole } from '../../../src/dev/console/build-console.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { clientSecret, startProvider, type TestProvider } from '../../support/openid-provider.ts';
+import { launchBrowser, type OpenPage, openPage } from '../support/browser.ts';
+
+const site = 'http://capstan.test';
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+let provider: TestProvider;
+let api: TestApi;
+let browser: Browser;
+
+beforeAll(async () => {
+  await buildConsole((status, detail) => {
+    if (status === 'failed') throw new Error(detail);
+  }, root);
+  provider = await startProvider();
+  api = await startTestApi({
+    OIDC_ISSUER: provider.issuer,
+    OIDC_CLIENT_ID: 'capstan',
+    OIDC_CLIENT_SECRET: clientSecret,
+    OIDC_GROUPS: '{"viewers": {"role": "viewer", "projects": ["default"]}}',
+    OIDC_NAME: 'Example',
+  });
+  provider.serve(site, api.url);
+  provider.accounts.set('vera', { name: 'Vera Viewer', email: 'vera@example.org', groups: ['viewers'] });
+  provider.accounts.set('nora', { name: 'Nora', email: 'nora@example.org', groups: [] });
+  await symlink(`${root}dist/console`, api.consoleFolder);
+  browser = await launchBrowser(`MAP capstan.test 127.0.0.1:${new URL(api.url).port}`);
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await api?.close();
+  await provider?.close();
+});
+
+async function passPages(page: Page, sub: string): Promise<void> {
+  await page.locator('input[name=login]').fill(sub);
+  await page.locator('input[name=password]').fill('x');
+  await page.getByRole('button', { name: 'Sign-in' }).click();
+  await page.getByRole('button', { name: 'Continue' }).click();
+}
+
+async function begin(sub: string): Promise<OpenPage> {
+  const opened = await openPage(browser, site, {}, /401|503|Cross-Origin-Opener-Policy|fonts\.googleapis/);
+  await opened.page.goto(`${site}/ui/costs`);
+  await opened.page.getByRole('link', { name: 'Sign in with Example' }).click();
+  await passPages(opened.page, sub);
+  return opened;
+}
+
+test('leads back to the page that was asked for, and says who one is', async () => {
+  const opened = await begin('vera');
+  const { page, arrive } = opened;
+  await arrive(/^\/ui\/costs$/);
+  await page.getByText('Signed in as Vera Viewer').waitFor();
+  const cookies = await opened.context.cookies(site);
+  expect(cookies).toMatchObject([{ name: 'capstan_session', sameSite: 'Strict', httpOnly: true }]);
+  await page.reload();
+  await page.getByText('Signed in as Vera Viewer').waitFor();
+  opened.expectQuiet();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.waitForURL(/\/session\/end/);
+  await opened.close();
+}, 60_000);
+
+test('says why nobody was signed in, and offers to begin again', async () => {
+  const { page, arrive, axe, close } = await begin('nora');
+  await arrive(/^\/ui\/login$/);
+  await page.getByRole('alert').getByText('none of your groups gives access here').waitFor();
+  await page.getByRole('link', { name: 'Sign in with Example' }).waitFor();
+  expect(await axe()).toEqual([]);
+  await page.goto(`${site}/ui/login?refused=%3Cb%3E`);
+  await page.getByRole('alert').getByText('You were not signed in.').waitFor();
+  await close();
+}, 60_000);

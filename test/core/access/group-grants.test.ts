@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { GroupRules } from '../../../src/contracts/sign-in.ts';
+import { grantsOf, holdsEveryProject, scopesByProject } from '../../../src/core/access/group-grants.ts';
+
+const rules = GroupRules.parse({
+  viewers: { role: 'reviewer', projects: ['b', 'a'] },
+  mixers: { scopes: ['run:write'], projects: ['b'] },
+  all: { scopes: ['cost:read'], projects: ['*'] },
+});
+
+test('who is in no group of the rules is given nothing', () => {
+  expect(grantsOf(rules, ['other', '__proto__', 'constructor'])).toEqual([]);
+});
+
+test('the order in which a provider names groups means nothing', () => {
+  expect(grantsOf(rules, ['mixers', 'viewers'])).toEqual(grantsOf(rules, ['viewers', 'mixers', 'mixers']));
+});
+
+test('what a group gives in one project is given in no other', () => {
+  const byProject = scopesByProject(grantsOf(rules, ['viewers', 'mixers', 'all']), ['a', 'b', 'c']);
+  expect(byProject.get('a')?.has('review:decide')).toBe(true);
+  expect(byProject.get('a')?.has('run:write')).toBe(false);
+  expect(byProject.get('b')?.has('run:write')).toBe(true);
+  expect([...(byProject.get('c') ?? [])]).toEqual(['cost:read']);
+});
+
+test('all projects are spoken of by * alone', () => {
+  expect(holdsEveryProject(grantsOf(rules, ['viewers']))).toBe(false);
+  expect(holdsEveryProject(grantsOf(rules, ['all']))).toBe(true);
+});
