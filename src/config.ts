@@ -200,8 +200,8 @@ export const ConfigSchema = z
     }),
     METRICS_HOST: z
       .string()
-      .default('127.0.0.1')
-      .meta({ description: 'Address of METRICS_PORT. Whoever reaches it may read it.' }),
+      .optional()
+      .meta({ description: 'Address of METRICS_PORT; whoever reaches it may read it. Default: HOST.' }),
     OTEL_EXPORTER_OTLP_ENDPOINT: z.string().optional().meta({
       description:
         'Collector that spans are told to, by OTLP over HTTP, as `http://127.0.0.1:4318`; without it none are made. The other `OTEL_EXPORTER_OTLP_…`, `OTEL_BSP_…` and `OTEL_TRACES_SAMPLER` variables hold too.',

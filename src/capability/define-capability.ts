@@ -18,6 +18,8 @@ export interface ExecContext {
   readonly deadline?: Date;
   /** The same for every delivery of one piece of work (`Idempotency-Key`). */
   readonly idempotencyKey?: string;
+  /** Where the call stands in a trace, to be sent with what the work asks of others (`traceparent`). */
+  readonly traceparent?: string;
   /** Where prerequisites were installed. */
   readonly cacheDir: string;
   log(line: string): void;

@@ -54,12 +54,16 @@ function readDeadline(header: string | string[] | undefined): Date | undefined {
   return Number.isNaN(deadline.getTime()) ? undefined : deadline;
 }
 
-function readCallFacts(headers: IncomingHttpHeaders): Pick<ExecContext, 'deadline' | 'idempotencyKey'> {
+function readCallFacts(
+  headers: IncomingHttpHeaders,
+): Pick<ExecContext, 'deadline' | 'idempotencyKey' | 'traceparent'> {
   const deadline = readDeadline(headers['x-deadline']);
   const key = headers['idempotency-key'];
+  const { traceparent } = headers;
   return {
     ...(deadline === undefined ? {} : { deadline }),
     ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+    ...(typeof traceparent === 'string' ? { traceparent } : {}),
   };
 }
 

@@ -64,9 +64,16 @@ async function isPolling(
   }
 }
 
+/** Both are on one machine, so the metrics of the worker are on the port after that of the server. */
+function withOwnMetrics(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const port = Number(environment.METRICS_PORT || 0);
+  return port === 0 ? environment : { ...environment, METRICS_PORT: String(port + 1) };
+}
+
 export function describeWorker(options: ServiceOptions): ChildSpec {
+  const environment = withOwnMetrics(options.environment);
   return {
-    ...describeService('worker', options),
+    ...describeService('worker', { ...options, environment }),
     isReady: (run) => isPolling(options.environment, run),
   };
 }

@@ -12,7 +12,9 @@ import { createTracing, toLogFields } from './tracing.ts';
 
 export interface TelemetrySettings {
   readonly METRICS_PORT?: number | undefined;
-  readonly METRICS_HOST: string;
+  readonly METRICS_HOST?: string | undefined;
+  /** Of the API, and of the metrics unless they have one of their own. */
+  readonly HOST: string;
   readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined;
   readonly OTEL_SERVICE_NAME?: string | undefined;
   readonly OTEL_RESOURCE_ATTRIBUTES?: string | undefined;
@@ -69,7 +71,7 @@ export async function startTelemetry(
   settings: TelemetrySettings,
   name: 'server' | 'worker',
 ): Promise<RunningTelemetry> {
-  const { METRICS_PORT: port, METRICS_HOST: host } = settings;
+  const { METRICS_PORT: port, METRICS_HOST: host = settings.HOST } = settings;
   const spans = await startSpans(settings, name);
   const tracing = createTracing(spans);
   let log: TelemetryLog | null = null;

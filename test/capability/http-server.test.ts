@@ -194,7 +194,7 @@ describe('a call', () => {
     expect((await health(instance)).queue_depth).toBe(0);
   });
 
-  it('gets the idempotency key and the deadline of its caller', async () => {
+  it('gets the idempotency key, the deadline and the trace of its caller', async () => {
     let context: ExecContext | undefined;
     const instance = await start(
       anEcho(async (input, given) => {
@@ -202,10 +202,13 @@ describe('a call', () => {
         return input;
       }),
     );
-    const headers = { 'idempotency-key': 'run.step.0.1', 'x-deadline': '2030-01-02T03:04:05.000Z' };
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const call = { 'idempotency-key': 'run.step.0.1', 'x-deadline': '2030-01-02T03:04:05.000Z' };
+    const headers = { ...call, traceparent };
     await post(`${instance.endpoint}/exec`, '{"text":"a"}', headers);
     expect(context).toMatchObject({
       idempotencyKey: 'run.step.0.1',
+      traceparent,
       deadline: new Date('2030-01-02T03:04:05.000Z'),
     });
   });

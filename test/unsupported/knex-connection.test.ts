@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { discardConnection } from '../../src/unsupported/knex-connection.ts';
+import { discardConnection, readPoolState } from '../../src/unsupported/knex-connection.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -27,4 +27,14 @@ test('the pool lends a connection again, and one that was discarded never', asyn
   expect(await borrow(() => undefined)).toBe(first);
   await borrow((connection) => discardConnection(connection, new Error('of no use')));
   expect(await borrow(() => undefined)).not.toBe(first);
+});
+
+test('the pool says how many connections are used and free, and how many askers wait', async () => {
+  const connection = await db.client.acquireConnection();
+  expect(readPoolState(db.client)).toEqual({ used: 1, free: 0, pending: 0 });
+  const waiting = db.client.acquireConnection();
+  expect(readPoolState(db.client)).toEqual({ used: 1, free: 0, pending: 1 });
+  await db.client.releaseConnection(connection);
+  await db.client.releaseConnection(await waiting);
+  expect(readPoolState(db.client)).toEqual({ used: 0, free: 1, pending: 0 });
 });

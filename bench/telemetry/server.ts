@@ -1,0 +1,64 @@
+/**
+ * One process that answers `POST /v1/capabilities/{name}/exec` through the API's own pipeline and the observer of calls,
+ * over a call that claims, waits for an answer and settles without a database. What it tells is up to its environment. Its
+ * parent asks it over IPC what it has used.
+ */
+import { createServer } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
+import { pino } from 'pino';
+import { type AppDependencies, createApp } from '../../src/api/app.ts';
+import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
+import { createCallObserver } from '../../src/services/routing/observe-call.ts';
+import type { CallRequest, Claimed } from '../../src/services/routing/routed-call.ts';
+import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';
+
+const startedAt = performance.now();
+const telemetry = await startTelemetry({ ...process.env, HOST: '127.0.0.1' } as never, 'server');
+const startMs = performance.now() - startedAt;
+const observer = createCallObserver(telemetry);
+
+const holder = { key_id: 'key_bench', scopes: new Set(['capability:call']), projects: ['prj_bench'] };
+const request = {
+  projectId: 'prj_bench',
+  step: null,
+  route: { capability: 'bench-free', priority: 'standard' },
+} as unknown as CallRequest;
+const ending = {
+  delivery: { outcome: { kind: 'answered', body: {} }, durationMs: 12, amount: 100_000n, certainty: 'exact' },
+} as unknown as AttemptEnding;
+const routing = { decision_id: 'dec_bench', chosen: 'ins_bench', tier: 'free', cost_usd: 0, attempt: 1 };
+
+function newClaim(): Claimed {
+  const instance = { instance_id: 'ins_bench', endpoint: 'http://127.0.0.1:8100', rate_usd: 0.1, tags: [] };
+  return { kind: 'claimed', claim: { attempt_id: 'att_bench' }, instance, number: 1 } as unknown as Claimed;
+}
+
+/** As many turns of the event loop as a real call has: claim, request, settle. */
+async function exec(input: unknown): Promise<object> {
+  const claimed = newClaim();
+  await observer.claim(request, () => setImmediate(claimed));
+  observer.begin(request, claimed);
+  await setImmediate();
+  observer.end(request, claimed, ending);
+  await setImmediate();
+  return { ok: true, output: input, routing };
+}
+
+const services = {
+  access: { identify: async () => holder },
+  calls: {
+    exec: async ({ request: asked }: { request: { input: unknown } }) => ({
+      answer: await exec(asked.input),
+    }),
+  },
+} as unknown as AppDependencies['services'];
+const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
+const config = { ...sizes, RATE_LIMITS: 'off' } as unknown as AppDependencies['config'];
+const logger = pino({ level: 'warn', mixin: telemetry.logFields });
+await telemetry.listen({ info: () => undefined, warn: () => undefined });
+const server = createServer(createApp({ services, config, logger, telemetry }).handle);
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as { port: number }).port }));
+process.on('message', () =>
+  process.send?.({ ...process.cpuUsage(), rss: process.memoryUsage.rss(), startMs }),
+);
+process.on('disconnect', () => process.exit());
