@@ -29,6 +29,8 @@ export interface Cluster {
   readonly mediaUrl: string;
   /** In the order of their starts. */
   readonly parts: readonly string[];
+  /** Process ids of the parts that run now. */
+  pids(): ReadonlyMap<string, number>;
   /** Ends one part and resolves when its process is gone; another takes its place by itself. @throws Error where it does not run */
   kill(part: string, signal: NodeJS.Signals): Promise<void>;
   /** Stops one part for a while with SIGSTOP, or lets it go on with SIGCONT. */
@@ -51,7 +53,7 @@ export interface ClusterOptions {
   readonly settings?: NodeJS.ProcessEnv;
 }
 
-type Facts = Omit<Cluster, 'parts' | 'kill' | 'send' | 'ready' | 'stop'>;
+type Facts = Omit<Cluster, 'parts' | 'pids' | 'kill' | 'send' | 'ready' | 'stop'>;
 
 async function startParts(place: ClusterPlace, options: ClusterOptions): Promise<Facts> {
   const { folder, ports, supervisor, report } = place;
@@ -131,6 +133,7 @@ function remembering(supervisor: Supervisor, specs: Map<string, ChildSpec>): Sup
 /** What may be done to the parts that run. */
 function controlsOf(supervisor: Supervisor, specs: ReadonlyMap<string, ChildSpec>) {
   return {
+    pids: () => new Map(supervisor.processes().map(({ name, pid }) => [name.toLowerCase(), pid])),
     kill: async (part: string, signal: NodeJS.Signals): Promise<void> => {
       const pid = requirePid(supervisor, part);
       process.kill(-pid, signal);
