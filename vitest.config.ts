@@ -27,6 +27,7 @@ function filesOf(...folders: readonly string[]): string[] {
 /** Again and again, or minutes of it: for `npm run test:long`. Each kind of fault is once among `faults` too. */
 const long = [
   'test/e2e/{killed-engine,killed-escalation,killed-inline,rolling-restart}.test.ts',
+  'test/e2e/shipped.test.ts',
   'test/services/registry/outage.test.ts',
 ];
 const faults = [

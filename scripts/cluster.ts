@@ -27,7 +27,8 @@ function readCount(name: 'servers' | 'workers'): number {
 
 const counts = { servers: readCount('servers'), workers: readCount('workers') };
 
-function describe({ apiUrl, key, temporalAddress, namespace, mediaUrl, parts, folder }: Cluster): string {
+function describe(cluster: Cluster): string {
+  const { apiUrl, key, temporalAddress, namespace, mediaUrl, metricsUrls, parts, folder } = cluster;
   return [
     '',
     'The cluster is ready.',
@@ -36,6 +37,7 @@ function describe({ apiUrl, key, temporalAddress, namespace, mediaUrl, parts, fo
     `  Key        ${key}`,
     `  Temporal   ${temporalAddress}  (HAProxy before two nodes), namespace ${namespace}`,
     `  Media      ${mediaUrl}`,
+    `  Metrics    ${metricsUrls.join(', ')}`,
     `  Parts      ${parts.join(', ')}`,
     `  Logs       ${folder}/logs`,
     `  CAPSTAN_URL=${apiUrl} CAPSTAN_API_KEY=${key} node bin/capstan.mjs capabilities`,

@@ -11,7 +11,7 @@ import { createPrinter } from '../src/dev/printer.ts';
 import { type Cluster, startCluster } from './cluster/start-cluster.ts';
 import { killInTurn } from './faults/kill-in-turn.ts';
 import { startPaidFleet } from './faults/paid-fleet.ts';
-import { submitAll } from './faults/submissions.ts';
+import { type Submissions, submitAll } from './faults/submissions.ts';
 import { judge } from './faults/verdict.ts';
 import { createApi } from './package/api.ts';
 
@@ -23,6 +23,8 @@ const { values } = parseArgs({
   },
 });
 const count = Number(values.runs);
+/** The last ones, which are under way when Postgres goes. */
+const burst = Math.min(50, count);
 const inTurn = ['server-1', 'worker-1', 'temporal-1', 's3', 'server-2', 'worker-2', 'temporal-2'];
 const patienceMs = 300_000;
 
@@ -44,11 +46,21 @@ async function awaitEnds(db: Database): Promise<void> {
   }
 }
 
-async function restartPostgres(cluster: Cluster): Promise<void> {
+async function restartPostgres(cluster: Cluster, db: Database): Promise<void> {
+  const open = await countOpen(db);
   await cluster.kill('postgres', 'SIGINT');
   await cluster.ready('postgres');
-  console.log('    restarted postgres');
+  console.log(`    restarted postgres under ${open} runs`);
   for (const part of cluster.parts) await cluster.ready(part);
+}
+
+function addUp(first: Submissions, second: Submissions): Submissions {
+  return {
+    runs: new Map([...first.runs, ...second.runs]),
+    files: new Map([...first.files, ...second.files]),
+    failed: [...first.failed, ...second.failed],
+    retried: [...first.retried, ...second.retried],
+  };
 }
 
 /** @returns what does not hold */
@@ -57,14 +69,15 @@ async function play(cluster: Cluster): Promise<readonly string[]> {
   const fleet = await startPaidFleet(api);
   let isOver = false;
   const kills = killInTurn(cluster, inTurn, () => isOver);
-  const submissions = await submitAll(api, count, Number(values.pace));
+  const steady = await submitAll(api, count - burst, Number(values.pace));
   isOver = true;
   const killed = await kills;
-  await restartPostgres(cluster);
+  const last = await submitAll(api, burst, burst);
   const db = connectDatabase(cluster.databaseUrl, 2, 60_000);
   try {
+    await restartPostgres(cluster, db);
     await awaitEnds(db);
-    const { runs, files, failed, retried } = submissions;
+    const { runs, files, failed, retried } = addUp(steady, last);
     const verdict = await judge({ api, db, runs, files, calls: fleet.calls(), stepsPerRun: 3 });
     console.log(`    ${killed.length} kills, ${retried.length} submissions tried twice`);
     for (const reason of new Set(retried)) console.log(`      ${reason}`);

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { parseCidr } from './clients/cidr.ts';
 import { engineVersion } from './core/workflow-payloads/engine-version.ts';
+import { ConfigurationError } from './errors/configuration-error.ts';
 
 function integer(fallback: number, min: number, max: number) {
   return z.coerce.number().int().min(min).max(max).default(fallback);
@@ -40,15 +41,6 @@ function checkHeartbeats(
   if (given <= most) return;
   const message = `${given} is too long a pause; allowed is at most half of HEARTBEAT_TIMEOUT_MS=${timeout}, that is ${most}`;
   context.addIssue({ code: 'custom', path: ['HEARTBEAT_INTERVAL_MS'], message });
-}
-
-/** A process cannot start with these settings. */
-export class ConfigurationError extends Error {
-  override readonly name = 'ConfigurationError';
-
-  constructor(findings: string) {
-    super(`configuration: ${findings}`);
-  }
 }
 
 export const ConfigSchema = z
@@ -244,5 +236,5 @@ export function heartbeatIntervalMs({ HEARTBEAT_INTERVAL_MS, HEARTBEAT_TIMEOUT_M
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const parsed = ConfigSchema.safeParse(environment);
   if (parsed.success) return parsed.data;
-  throw new ConfigurationError(z.prettifyError(parsed.error));
+  throw new ConfigurationError(`configuration: ${z.prettifyError(parsed.error)}`);
 }

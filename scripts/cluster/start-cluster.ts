@@ -27,6 +27,8 @@ export interface Cluster {
   readonly temporalAddress: string;
   readonly namespace: string;
   readonly mediaUrl: string;
+  /** Where Prometheus finds each server and worker. */
+  readonly metricsUrls: readonly string[];
   /** In the order of their starts. */
   readonly parts: readonly string[];
   /** Process ids of the parts that run now. */
@@ -54,6 +56,11 @@ export interface ClusterOptions {
 }
 
 type Facts = Omit<Cluster, 'parts' | 'pids' | 'kill' | 'send' | 'ready' | 'stop'>;
+
+function listMetrics({ ports, servers, workers }: ClusterPlace): string[] {
+  const own = [...ports.serverMetrics.slice(0, servers), ...ports.workerMetrics.slice(0, workers)];
+  return own.map((port) => `http://127.0.0.1:${port}/metrics`);
+}
 
 async function startParts(place: ClusterPlace, options: ClusterOptions): Promise<Facts> {
   const { folder, ports, supervisor, report } = place;
@@ -83,7 +90,8 @@ async function startParts(place: ClusterPlace, options: ClusterOptions): Promise
   const processes = { installation, environment, temporal: { address: temporalAddress, namespace } };
   await Promise.all([startServers(place, processes), startWorkers(place, processes)]);
   const { mediaUrl } = media;
-  return { folder, apiUrl, databaseUrl, temporalAddress, namespace, mediaUrl, ...access };
+  const metricsUrls = listMetrics(place);
+  return { metricsUrls, folder, apiUrl, databaseUrl, temporalAddress, namespace, mediaUrl, ...access };
 }
 
 function findPid(supervisor: Supervisor, part: string): number | undefined {

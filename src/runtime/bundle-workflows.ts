@@ -8,6 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
+import { ConfigurationError } from '../errors/configuration-error.ts';
 
 export interface WorkflowBundle {
   readonly code: string;
@@ -29,11 +30,12 @@ export async function bundleWorkflows(logger: Logger = new DefaultLogger('ERROR'
 
 async function readNamed(file: string): Promise<string> {
   const code = await readFile(file, 'utf8').catch((cause) => {
-    throw new Error(`configuration: WORKFLOW_BUNDLE: "${file}" cannot be read: ${cause.message}`, { cause });
+    const message = `configuration: WORKFLOW_BUNDLE: "${file}" cannot be read: ${cause.message}`;
+    throw new ConfigurationError(message, { cause });
   });
   // The name under which Temporal calls it, and the source map that it wants at the end.
   if (code.includes('__TEMPORAL__') && code.includes('//# sourceMappingURL=data:')) return code;
-  throw new Error(
+  throw new ConfigurationError(
     `configuration: WORKFLOW_BUNDLE: "${file}" is no workflow bundle; allowed is what npm run build writes to dist/src/${builtBundleName}`,
   );
 }

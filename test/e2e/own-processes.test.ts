@@ -138,11 +138,33 @@ test.each(['server', 'worker', 'migrate'])(
   },
 );
 
+test.each(['server', 'worker'])('capstan %s tells a media store that cannot be in one line', async (name) => {
+  const { code, stderr } = await capstan([name], {
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    MEDIA_URL: 'ftp://media',
+  });
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      'error usage: MEDIA_URL is "ftp://media"; allowed are file://DIR and s3://BUCKET/PREFIX?region=…\n',
+  });
+});
+
+test('capstan worker exits 2 where Temporal has no such namespace', async () => {
+  const settings = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: inject('temporalAddress') };
+  const { code, stderr } = await capstan(['worker'], { ...settings, TEMPORAL_NAMESPACE: 'nowhere' });
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr: `no use of Temporal at ${inject('temporalAddress')}, namespace nowhere (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): Namespace nowhere was not found or otherwise could not be described\n`,
+  });
+});
+
 test('capstan worker exits 2 where no Temporal answers', async () => {
   const settings = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' };
   const { code, stderr } = await capstan(['worker'], settings);
   expect(code).toBe(2);
-  expect(stderr).toMatch(/^no Temporal at 127\.0\.0\.1:1 \(TEMPORAL_ADDRESS\): /);
+  expect(stderr).toMatch(/^no use of Temporal at 127\.0\.0\.1:1, namespace default \(.*\): /);
 });
 
 test('capstan migrate says what it would do, does it, and leaves a key where it is asked to', async () => {

@@ -3,6 +3,7 @@
  * exit and memory are that process's, with nothing in between.
  */
 import { readTemporalConnection } from '../../dev/temporal/environment.ts';
+import { configurationError } from '../../errors/configuration-error.ts';
 import { UnreachableError, UsageError } from '../errors.ts';
 import { checkSettings, readEnvFile } from './process-settings.ts';
 
@@ -34,13 +35,18 @@ function describeAbsence(fault: ConnectFault, databaseUrl: string): string | nul
     return `no Postgres at ${placeOf(databaseUrl)} (DATABASE_URL): ${wordsOf(fault)}`;
   }
   if (fault.name !== 'TransportError') return null;
-  const { address = 'localhost:7233' } = readTemporalConnection(process.env).connectionOptions;
-  return `no Temporal at ${address} (TEMPORAL_ADDRESS): ${wordsOf(fault)}`;
+  const { connectionOptions, namespace = 'default' } = readTemporalConnection(process.env);
+  const { address = 'localhost:7233' } = connectionOptions;
+  // What follows is the whole answer in the form of its library.
+  const [words] = wordsOf(fault).split(': Status {');
+  return `no use of Temporal at ${address}, namespace ${namespace} (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): ${words}`;
 }
 
 /** @returns in words of one line where it can, what kept a process from starting or made it end */
 export function translateFault(thrown: unknown, databaseUrl: string): unknown {
   if (!(thrown instanceof Error)) return thrown;
+  // By name: a server that is one file brings a class of its own.
+  if (thrown.name === configurationError) return new UsageError(thrown.message);
   const absence = describeAbsence(thrown, databaseUrl);
   if (absence !== null) return new UnreachableError(absence);
   // A code is given by the system or by Postgres: its words say all. Without one a fault is ours, and keeps its stack.

@@ -4,8 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { ConfigSchema, ConfigurationError, readConfig } from '../../config.ts';
+import { ConfigSchema, readConfig } from '../../config.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
+import { ConfigurationError } from '../../errors/configuration-error.ts';
 import { UsageError } from '../errors.ts';
 
 /** Shorter names are near to too many that mean something else. */

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { ConfigurationError } from '../../errors/configuration-error.ts';
 import { createFileMediaStore } from './file-store.ts';
 import type { MediaStore } from './media-store.ts';
 import { openS3MediaStore } from './s3-store.ts';
@@ -16,7 +17,7 @@ export async function createMediaStore(mediaUrl: string): Promise<MediaStore> {
     ? fileURLToPath(mediaUrl)
     : mediaUrl.replace(/^file:\/\//, '');
   if (mediaUrl.startsWith('file://') && directory !== '') return createFileMediaStore(directory);
-  throw new Error(
+  throw new ConfigurationError(
     `MEDIA_URL is ${JSON.stringify(mediaUrl)}; allowed are file://DIR and s3://BUCKET/PREFIX?region=…`,
   );
 }

@@ -1,4 +1,5 @@
 /** Reads `s3://bucket/prefix?region=…&endpoint=…&path_style=true`. Keys are never part of it: the AWS chain finds them. */
+import { ConfigurationError } from '../../errors/configuration-error.ts';
 
 export interface S3Location {
   readonly bucket: string;
@@ -14,8 +15,8 @@ export interface S3Location {
 const form = 's3://BUCKET/PREFIX?region=…&endpoint=https://…&path_style=true';
 const parameters = ['region', 'endpoint', 'path_style'];
 
-function refuse(seen: string, allowed: string): Error {
-  return new Error(`MEDIA_URL ${form}: ${seen}; ${allowed}`);
+function refuse(seen: string, allowed: string): ConfigurationError {
+  return new ConfigurationError(`MEDIA_URL ${form}: ${seen}; ${allowed}`);
 }
 
 function requireBucket(bucket: string): void {

@@ -1,4 +1,5 @@
 /** The packages of `s3://`, loaded when it is asked for: 40 packages that nobody else needs. */
+import { ConfigurationError } from '../../errors/configuration-error.ts';
 
 export interface S3Packages {
   readonly s3: typeof import('@aws-sdk/client-s3');
@@ -25,6 +26,6 @@ export async function loadS3Packages(load: () => Promise<S3Packages> = importAll
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) throw cause;
     const message = `MEDIA_URL is s3://…, and the packages for it are not installed; install them: ${installCommand}`;
-    throw new Error(message, { cause });
+    throw new ConfigurationError(message, { cause });
   }
 }

@@ -1,0 +1,32 @@
+/** What is shipped, as strangers have it: an installed package, and a cluster made of it whose parts die. */
+import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { runCommand } from '../../scripts/package/run-command.ts';
+import { findOnPath } from '../../src/dev/temporal/source.ts';
+
+const cwd = fileURLToPath(new URL('../..', import.meta.url));
+const patienceMs = 900_000;
+const environment = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: tmpdir() };
+
+function runScript(...words: readonly string[]): Promise<string> {
+  return runCommand([process.execPath, '--import', 'tsx', ...words], {
+    cwd,
+    environment,
+    timeoutMs: patienceMs,
+  });
+}
+
+test('the package runs server, worker and demo where it is installed', { timeout: patienceMs }, async () => {
+  expect(await runScript('scripts/package-check.ts')).toContain('the package holds');
+});
+
+const haproxy = await findOnPath('haproxy', process.env, ['/usr/sbin']);
+
+test.skipIf(haproxy === null)(
+  'a cluster loses nothing while its parts are killed in turn',
+  { timeout: patienceMs },
+  async () => {
+    expect(await runScript('scripts/faults-cluster.ts', '--runs', '200')).toContain('all of it held');
+  },
+);
