@@ -2,6 +2,7 @@
  * URLs by which clients read and write a bucket themselves, one request each. What they may send is signed: length,
  * type and, of what goes in one piece, the SHA-256.
  */
+import type { ListPartsCommand, ListPartsCommandOutput, Part } from '@aws-sdk/client-s3';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { AllowedParts, AllowedRequest, DirectAccess, UploadFacts } from './media-store.ts';
@@ -13,16 +14,18 @@ const requestS = 3_600;
 /** Of an upload in parts as a whole. */
 const partsS = 12 * 3_600;
 
-const signed = new Set(['host', 'content-length', 'content-type', 'x-amz-checksum-sha256']);
-/** In the request, not in the URL: only there a server holds the body to them. */
-const kept = new Set(['x-amz-checksum-sha256']);
+/** In the request, not in the URL: only there a server holds the body to it. */
+const checksumHeader = 'x-amz-checksum-sha256';
+const ofWhole = ['host', 'content-length', 'content-type', checksumHeader];
+/** The SDK would sign a type that nobody sends. */
+const ofPart = ['host', 'content-length'];
 
 function after(seconds: number): Date {
   return new Date(Date.now() + seconds * 1_000);
 }
 
-function signing(expiresIn: number) {
-  return { expiresIn, signableHeaders: signed, unhoistableHeaders: kept };
+function signing(expiresIn: number, headers: readonly string[]) {
+  return { expiresIn, signableHeaders: new Set(headers), unhoistableHeaders: new Set([checksumHeader]) };
 }
 
 async function allowRead(bucket: Bucket, path: MediaPath, attachment: string | undefined): Promise<string> {
@@ -45,9 +48,13 @@ async function allowUpload(bucket: Bucket, path: MediaPath, { size, sha256, cont
   const headers = {
     'content-length': String(size),
     'content-type': contentType,
-    'x-amz-checksum-sha256': checksum,
+    [checksumHeader]: checksum,
   };
-  const url = await bucket.packages.presigner.getSignedUrl(bucket.presigning, command, signing(requestS));
+  const url = await bucket.packages.presigner.getSignedUrl(
+    bucket.presigning,
+    command,
+    signing(requestS, ofWhole),
+  );
   return { url, headers, expires_at: after(requestS) };
 }
 
@@ -72,7 +79,7 @@ async function allowParts(
   if (UploadId === undefined) throw new AppError('unavailable', `${bucket.name} began no upload in parts`);
   const allow = async (bytes: number, index: number): Promise<AllowedRequest> => {
     const part = { ...target, UploadId, PartNumber: index + 1, ContentLength: bytes };
-    const url = await getSignedUrl(bucket.presigning, new UploadPartCommand(part), signing(partsS));
+    const url = await getSignedUrl(bucket.presigning, new UploadPartCommand(part), signing(partsS, ofPart));
     return { url, headers: { 'content-length': String(bytes) } };
   };
   const parts = await Promise.all(sizesOf(size, partBytes).map(allow));
@@ -85,17 +92,26 @@ interface SentPart {
   readonly size: number;
 }
 
+/** By hand: the SDK's paginator goes on as long as there is a marker, which some servers give on the last page too. */
+async function* listPages(bucket: Bucket, path: MediaPath, UploadId: string): AsyncGenerator<Part> {
+  const { ListPartsCommand } = bucket.packages.s3;
+  let PartNumberMarker: string | undefined;
+  let isTruncated = true;
+  while (isTruncated) {
+    const asked: ListPartsCommand = new ListPartsCommand({ ...bucket.at(path), UploadId, PartNumberMarker });
+    const page: ListPartsCommandOutput = await bucket.client.send(asked);
+    yield* page.Parts ?? [];
+    isTruncated = page.IsTruncated === true;
+    PartNumberMarker = page.NextPartNumberMarker;
+  }
+}
+
 /** What has come, as the bucket says: clients need not see the answers of their parts. Null when the upload is over. */
-async function listParts(bucket: Bucket, path: MediaPath, UploadId: string): Promise<SentPart[] | null> {
-  const { paginateListParts } = bucket.packages.s3;
+async function listParts(bucket: Bucket, path: MediaPath, uploadId: string): Promise<SentPart[] | null> {
   const sent: SentPart[] = [];
   try {
-    for await (const { Parts = [] } of paginateListParts(
-      { client: bucket.client },
-      { ...bucket.at(path), UploadId },
-    )) {
-      for (const { PartNumber = 0, ETag = '', Size = 0 } of Parts)
-        sent.push({ PartNumber, ETag, size: Size });
+    for await (const { PartNumber = 0, ETag = '', Size = 0 } of listPages(bucket, path, uploadId)) {
+      sent.push({ PartNumber, ETag, size: Size });
     }
     return sent;
   } catch (error) {

@@ -68,8 +68,8 @@ interface Shelf extends LibraryDependencies {
   readonly requireRoom: RequireRoom;
   /** States of files whose row this process has written. */
   readonly known: LRUCache<string, string>;
-  /** Digests that are being measured, by path and etag. */
-  readonly measuring: Map<string, Promise<string>>;
+  /** Digests that are being looked for, by path and etag. */
+  readonly finding: Map<string, Promise<string>>;
 }
 
 async function keep(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
@@ -91,26 +91,30 @@ async function measure({ store }: Shelf, path: MediaPath, etag: string): Promise
   return hash.digest('hex');
 }
 
-/** Whoever asks while it is read waits for the same answer. */
-function measureOnce(shelf: Shelf, path: MediaPath, etag: string): Promise<string> {
-  const state = `${formatMediaReference(path)} ${etag}`;
-  const before = shelf.measuring.get(state);
+/** By its row, or else by its bytes. */
+async function findDigest(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<string> {
+  const facts = await findFacts(shelf.db, path);
+  if (facts?.etag === object.etag) return facts.sha256;
+  const sha256 = await measure(shelf, path, object.etag);
+  await keep(shelf, path, { ...object, sha256 });
+  return sha256;
+}
+
+/** Whoever asks meanwhile waits for the same answer. */
+function findDigestOnce(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<string> {
+  const state = `${formatMediaReference(path)} ${object.etag}`;
+  const before = shelf.finding.get(state);
   if (before !== undefined) return before;
-  const reading = measure(shelf, path, etag).finally(() => shelf.measuring.delete(state));
-  shelf.measuring.set(state, reading);
-  return reading;
+  const finding = findDigest(shelf, path, object).finally(() => shelf.finding.delete(state));
+  shelf.finding.set(state, finding);
+  return finding;
 }
 
 async function describe(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<DescribedObject> {
-  const { sha256, etag } = object;
-  if (sha256 !== null) {
-    const described = { ...object, sha256 };
-    const isKept = shelf.known.get(formatMediaReference(path)) === etag;
-    return isKept ? described : keep(shelf, path, described);
-  }
-  const facts = await findFacts(shelf.db, path);
-  if (facts?.etag === etag) return { ...object, sha256: facts.sha256 };
-  return keep(shelf, path, { ...object, sha256: await measureOnce(shelf, path, etag) });
+  if (object.sha256 === null) return { ...object, sha256: await findDigestOnce(shelf, path, object) };
+  const described = { ...object, sha256: object.sha256 };
+  const isKept = shelf.known.get(formatMediaReference(path)) === object.etag;
+  return isKept ? described : keep(shelf, path, described);
 }
 
 async function open(shelf: Shelf, path: MediaPath): Promise<OpenMedia | null> {
@@ -182,7 +186,7 @@ export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibr
     ...dependencies,
     requireRoom: createRequireRoom(dependencies),
     known: new LRUCache({ max: mostKnown }),
-    measuring: new Map(),
+    finding: new Map(),
   };
   return {
     put: (path, body, options) => put(shelf, path, { body, ...options }),
