@@ -25,7 +25,20 @@ export interface AnnouncedFile {
   readonly baseUrl: string;
   readonly signal?: AbortSignal | undefined;
   /** Told of every piece that was read. */
-  readonly onBytes?: (bytes: number) => void;
+  readonly onBytes?: (chunk: Buffer) => void;
+}
+
+/** By the API or by a bucket. */
+export class RefusedUpload extends Error {
+  override readonly name = 'RefusedUpload';
+  readonly status: number;
+  readonly text: string;
+
+  constructor(status: number, text: string) {
+    super(`the upload was answered ${status}: ${text.slice(0, 500)}`);
+    this.status = status;
+    this.text = text;
+  }
 }
 
 interface Piece {
@@ -35,11 +48,10 @@ interface Piece {
   readonly end: number;
 }
 
-/** Lets undici send a length that is known instead of chunks, which no bucket takes. */
 async function* readPiece(file: AnnouncedFile, { start, end }: Piece): AsyncGenerator<Buffer> {
   if (end < start) return;
   for await (const chunk of createReadStream(file.localPath, { start, end })) {
-    file.onBytes?.(chunk.length);
+    file.onBytes?.(chunk);
     yield chunk;
   }
 }
@@ -47,7 +59,7 @@ async function* readPiece(file: AnnouncedFile, { start, end }: Piece): AsyncGene
 async function requireTaken(answer: Response): Promise<string> {
   const text = await answer.text();
   if (answer.ok) return text;
-  throw new Error(`the upload was answered ${answer.status}: ${text.slice(0, 500)}`);
+  throw new RefusedUpload(answer.status, text);
 }
 
 async function send(file: AnnouncedFile, piece: Piece): Promise<string> {

@@ -31,6 +31,8 @@ interface StreamOptions {
   readonly query?: Query;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** `manual`: an answer that leads elsewhere is handed back as it is. */
+  readonly redirect?: 'manual';
 }
 
 export interface ApiClient {
@@ -150,7 +152,7 @@ export function createApiClient(connection: Connection): ApiClient {
   const send = async (path: string, init: RequestInit): Promise<Response> => {
     const headers = { accept: 'application/json', ...authorisation(connection), ...init.headers };
     const response = await fetch(`${connection.url}${path}`, { ...init, headers });
-    if (response.ok) return response;
+    if (response.ok || (init.redirect === 'manual' && response.status === 307)) return response;
     throw new ProblemError(
       readProblem(response.status, await response.text(), response.headers.get('retry-after')),
     );

@@ -8,11 +8,12 @@ import { open, rename, rm } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
+import { describeLocal, RefusedUpload, sendAnnounced } from '../../capability/media/send-announced.ts';
+import { formatMediaReference, type MediaPath, UploadTicket } from '../../contracts/media.ts';
 import { ProblemError, UnreachableError, UsageError } from '../errors.ts';
 import { formatBytes } from '../render/amounts.ts';
 import type { Terminal } from '../shell.ts';
-import { authorisation, readProblem, toUnreachable } from './api-client.ts';
+import { authorisation, jsonBody, readProblem, toUnreachable } from './api-client.ts';
 import type { Session } from './session.ts';
 
 const contentTypes: Readonly<Record<string, string>> = {
@@ -85,38 +86,68 @@ function createMeter(label: string, size: number | undefined, terminal: Terminal
   });
 }
 
+/** From this size on a file is announced with its digest: it may go to a bucket at once, in parts. */
+const announcedBytes = 16 * 1_048_576;
+
+interface Sent {
+  readonly path: string;
+  readonly to: MediaPath;
+  readonly meter: Transform;
+}
+
+/** @returns the API's words about the file */
+async function sendThrough({ client: { connection } }: Session, file: LocalFile, { path, to, meter }: Sent) {
+  const { request } = await import('undici');
+  const { statusCode, headers, body } = await request(`${connection.url}/v1/media/${to.job_id}/${to.file}`, {
+    method: 'PUT',
+    body: file.stream.pipe(meter),
+    headers: {
+      ...authorisation(connection),
+      'content-type': contentTypeOf(path === '-' ? to.file : path),
+      ...(file.size === undefined ? {} : { 'content-length': String(file.size) }),
+    },
+    headersTimeout: 0,
+  });
+  const text = await body.text();
+  if (statusCode < 400) return text;
+  throw new ProblemError(readProblem(statusCode, text, String(headers['retry-after'] ?? '')));
+}
+
+async function sendAsAnnounced({ client }: Session, { path, to, meter }: Sent): Promise<string> {
+  const file = await describeLocal(path, contentTypeOf(path));
+  const place = `/v1/media/${to.job_id}/${to.file}/upload`;
+  const { value: ticket } = await client.post(place, UploadTicket, jsonBody(file));
+  meter.resume();
+  const text = await sendAnnounced({
+    localPath: path,
+    ticket,
+    baseUrl: client.connection.url,
+    onBytes: (chunk) => void meter.write(chunk),
+  });
+  meter.end();
+  return text ?? JSON.stringify({ reference: formatMediaReference(to), ...file });
+}
+
 /**
  * Answers the server's answer as text.
  *
  * @throws UsageError when the local file cannot be read; ProblemError; UnreachableError
  */
 export async function uploadMedia(session: Session, path: string, to: MediaPath): Promise<string> {
-  const { connection } = session.client;
-  const { request } = await import('undici');
-  const { stream, size } = await openLocal(path, session);
-  const meter = createMeter(formatMediaReference(to), size, session.shell.stderr);
-  stream.on('error', (fault) => meter.destroy(fault));
+  const file = await openLocal(path, session);
+  const meter = createMeter(formatMediaReference(to), file.size, session.shell.stderr);
+  file.stream.on('error', (fault) => meter.destroy(fault));
+  const sent = { path, to, meter };
   try {
-    const { statusCode, headers, body } = await request(
-      `${connection.url}/v1/media/${to.job_id}/${to.file}`,
-      {
-        method: 'PUT',
-        body: stream.pipe(meter),
-        headers: {
-          ...authorisation(connection),
-          'content-type': contentTypeOf(path === '-' ? to.file : path),
-          ...(size === undefined ? {} : { 'content-length': String(size) }),
-        },
-        headersTimeout: 0,
-      },
-    );
-    const text = await body.text();
-    if (statusCode < 400) return text;
-    throw new ProblemError(readProblem(statusCode, text, String(headers['retry-after'] ?? '')));
+    return file.size === undefined || file.size < announcedBytes
+      ? await sendThrough(session, file, sent)
+      : await sendAsAnnounced(session, sent);
   } catch (thrown) {
-    throw toUnreachable(connection.url, thrown);
+    if (thrown instanceof RefusedUpload)
+      throw new ProblemError(readProblem(thrown.status, thrown.text, null));
+    throw toUnreachable(session.client.connection.url, thrown);
   } finally {
-    stream.destroy();
+    file.stream.destroy();
   }
 }
 
@@ -151,16 +182,33 @@ function toDownloadError(url: string, target: string, thrown: unknown): unknown 
     : toUnreachable(url, thrown);
 }
 
+/** The bytes may lie elsewhere; their digest is known here. */
+async function openBytes({ client }: Session, { job_id, file }: MediaPath): Promise<OpenedBytes> {
+  const headers = { accept: '*/*' };
+  const answer = await client.open(`/v1/media/${job_id}/${file}`, { headers, redirect: 'manual' });
+  const digest = readDigest(answer.headers.get('repr-digest'));
+  const elsewhere = answer.status === 307 ? answer.headers.get('location') : null;
+  if (elsewhere === null) return { response: answer, digest };
+  const response = await fetch(elsewhere); // without our key, which a bucket refuses
+  if (response.ok) return { response, digest };
+  throw new UnreachableError(`${new URL(elsewhere).host}, where the file is, answered ${response.status}`);
+}
+
+interface OpenedBytes {
+  readonly response: Response;
+  readonly digest: string | undefined;
+}
+
 /** @param target a path, or `-` for stdout */
 export async function downloadMedia(session: Session, from: MediaPath, target: string): Promise<void> {
   const { client, shell } = session;
-  const response = await client.open(`/v1/media/${from.job_id}/${from.file}`, { headers: { accept: '*/*' } });
-  const size = Number(response.headers.get('content-length')) || undefined;
-  const meter = createMeter(target, size, shell.stderr);
-  const body = Readable.from(response.body ?? []);
   try {
+    const { response, digest } = await openBytes(session, from);
+    const size = Number(response.headers.get('content-length')) || undefined;
+    const meter = createMeter(target, size, shell.stderr);
+    const body = Readable.from(response.body ?? []);
     if (target === '-') await pipeline(body, meter, shell.stdout, { end: false });
-    else await saveTo(body, meter, target, readDigest(response.headers.get('repr-digest')));
+    else await saveTo(body, meter, target, digest);
   } catch (thrown) {
     throw toDownloadError(client.connection.url, target, thrown);
   }

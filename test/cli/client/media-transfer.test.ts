@@ -82,3 +82,77 @@ it('creates nothing when a file that should be uploaded is not there', async () 
     'error usage: cannot read /does/not/exist\n',
   ]);
 });
+
+const large = Buffer.alloc(17_000_000, 'film');
+const hex = createHash('sha256').update(large).digest('hex');
+
+it('announces a large file, sends its parts without the key, and prints what the server says', async () => {
+  const file = join(await aFolder(), 'clip.mp4');
+  await writeFile(file, large);
+  const requests: unknown[] = [];
+  const url = await serve(async (request, response) => {
+    const body = await buffer(request);
+    const { authorization, 'content-length': length } = request.headers;
+    requests.push([request.method, request.url, authorization, length]);
+    if (request.url?.endsWith('/upload')) {
+      expect(JSON.parse(body.toString())).toEqual({
+        size: large.length,
+        sha256: hex,
+        content_type: 'video/mp4',
+      });
+      const parts = [
+        { url: '/bucket?part=1', headers: { 'content-length': '16777216' } },
+        { url: '/bucket?part=2', headers: { 'content-length': '222784' } },
+      ];
+      const ticket = { parts, complete_url: '/v1/uploads/token', expires_at: new Date().toISOString() };
+      response.writeHead(201).end(JSON.stringify(ticket));
+    } else if (request.method === 'PUT') {
+      const from = request.url?.endsWith('1') ? 0 : 16_777_216;
+      response.writeHead(large.subarray(from, from + body.length).equals(body) ? 200 : 400).end();
+    } else response.end('{"reference":"media://job_1/clip.mp4"}');
+  });
+  const { shell, seen } = aShell();
+  const args = ['media', 'put', file, 'media://job_1/clip.mp4', '--json', '--url', url, '--key', 'k'];
+  await runCapstan(args, shell);
+  expect(seen.stderr).toBe('');
+  expect(JSON.parse(seen.stdout)).toEqual({ reference: 'media://job_1/clip.mp4' });
+  expect(requests).toEqual([
+    ['POST', '/v1/media/job_1/clip.mp4/upload', 'Bearer k', expect.any(String)],
+    ['PUT', '/bucket?part=1', undefined, '16777216'],
+    ['PUT', '/bucket?part=2', undefined, '222784'],
+    ['POST', '/v1/uploads/token', undefined, '0'],
+  ]);
+});
+
+it('says why a large file was refused on its way', async () => {
+  const file = join(await aFolder(), 'clip.mp4');
+  await writeFile(file, large);
+  const url = await serve(async (request, response) => {
+    await buffer(request);
+    const headers = { 'content-length': String(large.length) };
+    const ticket = { url: '/v1/uploads/x', headers, expires_at: new Date().toISOString() };
+    const problem = { code: 'digest_mismatch', detail: 'another file' };
+    if (request.method === 'POST') response.writeHead(201).end(JSON.stringify(ticket));
+    else response.writeHead(422).end(JSON.stringify(problem));
+  });
+  const { shell, seen } = aShell();
+  await runCapstan(['media', 'put', file, 'media://job_1/clip.mp4', '--url', url, '--key', 'k'], shell);
+  expect([seen.exitCode, seen.stderr]).toEqual([1, expect.stringContaining('digest_mismatch')]);
+});
+
+it('follows a file to where its bytes are, without the key, and checks them', async () => {
+  const folder = await aFolder();
+  const keys: unknown[] = [];
+  const bucket = await serve((request, response) => {
+    keys.push(request.headers.authorization);
+    response.end(content);
+  });
+  const leads = (digest: string) =>
+    serve((_, response) => {
+      response.writeHead(307, { location: `${bucket}/a.mp4`, 'repr-digest': digest }).end();
+    });
+  expect((await get(await leads(digestOf(content)), join(folder, 'a.mp4'))).exitCode).toBe(0);
+  expect(await readFile(join(folder, 'a.mp4'))).toEqual(content);
+  expect((await get(await leads(digestOf(Buffer.from('other'))), join(folder, 'b.mp4'))).exitCode).toBe(2);
+  expect([keys, await readdir(folder)]).toEqual([[undefined, undefined], ['a.mp4']]);
+});
