@@ -9,6 +9,7 @@ import {
   checkOptionalParts,
   checkPorts,
 } from './machine-checks.ts';
+import { checkMedia } from './media-check.ts';
 import { checkPostgres, checkSearchAttributes, checkStack, checkTemporal } from './stack-checks.ts';
 
 /** In the order in which they matter. */
@@ -18,7 +19,7 @@ export async function runChecks(options: DoctorOptions): Promise<readonly Check[
     Promise.all([checkPostgres(options), checkTemporal(options)]),
     checkMediaTools(options),
     Promise.all([checkGo(options), checkPorts(), checkDataFolder(options), checkDisk(options)]),
-    Promise.all([checkStack(options), checkSearchAttributes(options)]),
+    Promise.all([checkMedia(options), checkStack(options), checkSearchAttributes(options)]),
   ]);
   return groups.flat();
 }

@@ -60,7 +60,7 @@ export async function checkTemporal(options: DoctorOptions): Promise<Check> {
   );
 }
 
-function readStack(dataDir: string): StackFile | null {
+export function readStack(dataDir: string): StackFile | null {
   const file = join(dataDir, 'stack.json');
   return existsSync(file) ? StackFile.parse(JSON.parse(readFileSync(file, 'utf8'))) : null;
 }
