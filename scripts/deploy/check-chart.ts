@@ -28,18 +28,26 @@ async function checkValues(helm: string, validate: string, values: string, place
   return objects;
 }
 
-/** What must be said is asked for. */
-async function checkRefusal(helm: string, { root }: Place): Promise<void> {
+/** What must be said, and a word by which it is asked for where it is not. */
+const refused = [
+  { given: [], asked: 'existingSecret' },
+  { given: ['--set', 'database.existingSecret=secret'], asked: 'existingClaim' },
+] as const;
+
+async function checkRefusals(helm: string, { root }: Place): Promise<void> {
   const chart = join(root, 'deploy/helm/capstan');
-  const command = [helm, 'template', 'capstan', chart, '--kube-version', kubernetes];
-  const printed = await runCommand(command, { cwd: root, exitCode: 1 });
-  if (!printed.includes('existingSecret')) throw new Error(`no database secret is asked for:\n${printed}`);
+  const template = [helm, 'template', 'capstan', chart, '--kube-version', kubernetes];
+  for (const { given, asked } of refused) {
+    const printed = await runCommand([...template, ...given], { cwd: root, exitCode: 1 });
+    if (!printed.includes(asked))
+      throw new Error(`with ${given.join(' ')} no ${asked} is asked for:\n${printed}`);
+  }
 }
 
 export async function checkChart(place: Place): Promise<string> {
   const helm = await ensureGoProgram({ module: 'helm.sh/helm/v3/cmd/helm', version: '3.22.0', name: 'helm' });
   const validate = await ensurePythonProgram('kubernetes-validate==1.37.0', 'kubernetes-validate');
-  await checkRefusal(helm, place);
+  await checkRefusals(helm, place);
   const files = await readdir(join(place.root, 'deploy/helm/capstan/ci'));
   const counts = await Promise.all(files.map((values) => checkValues(helm, validate, values, place)));
   return `chart: ${files.length} sets of values, ${counts.reduce((sum, count) => sum + count)} objects`;
