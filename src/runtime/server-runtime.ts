@@ -109,6 +109,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
     logger,
     vet: vetter.vet,
     startSoon: outbox.escalations.startSoon,
+    telemetry: foundation.telemetry,
     web: linksTo(config, temporal, consoleUrl),
   });
   const checkDecision = createCheckDecision({ db, fleet, validator, contexts });

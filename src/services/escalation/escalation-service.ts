@@ -10,6 +10,7 @@ import type {
 } from '../../contracts/escalation.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
 import { readRunRef } from '../../db/run/run-open.ts';
@@ -40,6 +41,8 @@ export interface EscalationDependencies extends SpecDependencies, ModelDependenc
   readonly startSoon: (escalationId: string) => void;
   readonly logger: Logger;
   readonly web: WebLinks;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 export interface EscalationService {

@@ -1,7 +1,10 @@
 /**
  * What is counted in the database: the same for all processes, so only the holder of maintenance tells it, when it is
- * scraped. What cannot be read within a scrape is not told, and neither is what another process tells by now.
+ * scraped. What cannot be read within a moment is not told, so that a scrape is answered also while the database is not,
+ * and neither is what another process tells by now.
  */
+import { ReviewKind } from '../../contracts/review.ts';
+import { RunState, terminalRunStates } from '../../contracts/run.ts';
 import { type GaugeName, metricTable } from '../../core/telemetry/metric-table.ts';
 import type { Metrics } from '../../core/telemetry/metrics.ts';
 import type { Db } from '../../db/connect.ts';
@@ -23,86 +26,85 @@ export interface SharedGaugeDependencies {
   readonly metrics: Metrics;
   /** Whether this process holds maintenance. */
   readonly isHolder: () => boolean;
+  /** How long a scrape waits for the database. Default 3 s: Prometheus gives up after 10. */
+  readonly withinMs?: number;
 }
 
-const runStates = ['queued', 'running', 'paused', 'cancelling'];
-const reviewKinds = ['escalation', 'skill', 'budget', 'ops', 'step'];
+/** Tells what was read. */
+type Tell = (metrics: Metrics) => void;
 
-async function refreshWork(db: Db, metrics: Metrics): Promise<void> {
-  const runs = new Map<string, number>((await countOpenRuns(db)).map(({ state, count }) => [state, count]));
-  metrics.replace(
-    'runs',
-    runStates.map((state) => ({ labels: { state }, value: runs.get(state) ?? 0 })),
-  );
+const openStates = RunState.options.filter((state) => !terminalRunStates.has(state));
+
+async function readWork(db: Db): Promise<Tell> {
+  const runs = new Map((await countOpenRuns(db)).map(({ state, count }) => [state, count]));
   const waiting = await countWaitingSteps(db);
-  metrics.replace(
-    'waiting_steps',
-    waiting.map(({ awaiting: reason, capability, count }) => ({
-      labels: { reason, capability },
-      value: count,
-    })),
-  );
   const { delivery_s, horizon_s } = await readLateness(db);
-  metrics.replace('deliveries_oldest_seconds', [{ labels: {}, value: delivery_s }]);
-  metrics.replace('event_horizon_lag_seconds', [{ labels: {}, value: horizon_s }]);
+  return ({ replace }) => {
+    replace(
+      'runs',
+      openStates.map((state) => ({ labels: { state }, value: runs.get(state) ?? 0 })),
+    );
+    const toSample = ({ awaiting: reason, capability, count: value }: (typeof waiting)[number]) => ({
+      labels: { reason, capability },
+      value,
+    });
+    replace('waiting_steps', waiting.map(toSample));
+    replace('deliveries_oldest_seconds', [{ labels: {}, value: delivery_s }]);
+    replace('event_horizon_lag_seconds', [{ labels: {}, value: horizon_s }]);
+  };
 }
 
-async function refreshReviews(db: Db, metrics: Metrics): Promise<void> {
+async function readReviews(db: Db): Promise<Tell> {
   const open = await countOpenReviews(db);
-  const all = reviewKinds.flatMap((kind) => ['open', 'claimed'].map((state) => ({ kind, state })));
-  metrics.replace(
-    'reviews',
-    all.map((labels) => {
-      const found = open.find(({ kind, state }) => kind === labels.kind && state === labels.state);
-      return { labels, value: found?.count ?? 0 };
-    }),
-  );
-  metrics.replace(
-    'reviews_oldest_seconds',
-    reviewKinds.map((kind) => {
-      const ages = open.filter((row) => row.kind === kind).map(({ oldest_s }) => oldest_s);
-      return { labels: { kind }, value: Math.max(0, ...ages) };
-    }),
-  );
+  const all = ReviewKind.options.flatMap((kind) => ['open', 'claimed'].map((state) => ({ kind, state })));
+  const counts = all.map((labels) => {
+    const found = open.find(({ kind, state }) => kind === labels.kind && state === labels.state);
+    return { labels, value: found?.count ?? 0 };
+  });
+  const oldest = ReviewKind.options.map((kind) => {
+    const ages = open.filter((row) => row.kind === kind).map(({ oldest_s }) => oldest_s);
+    return { labels: { kind }, value: Math.max(0, ...ages) };
+  });
+  return ({ replace }) => {
+    replace('reviews', counts);
+    replace('reviews_oldest_seconds', oldest);
+  };
 }
 
-async function refreshFleet(db: Db, metrics: Metrics): Promise<void> {
+async function readFleet(db: Db): Promise<Tell> {
   const instances = await countInstances(db);
-  metrics.replace(
-    'instances',
-    instances.map(({ capability, state, price, count }) => ({
-      labels: { capability, state, price },
-      value: count,
-    })),
-  );
-  const up = instances.filter(({ state }) => state === 'up');
-  metrics.replace(
-    'instance_slots',
-    up.map(({ capability, slots }) => ({ labels: { capability }, value: slots })),
-  );
-  const held = (await countHeldSlots(db)).map(({ capability, count }) => ({
-    labels: { capability },
-    value: count,
-  }));
-  const none = up.map(({ capability }) => ({ labels: { capability }, value: 0 }));
-  metrics.replace('instance_slots_held', [...held, ...none]);
+  const held = await countHeldSlots(db);
   const breakers = await listBreakers(db);
-  metrics.replace(
-    'breaker_open',
-    breakers.map(({ is_open, ...labels }) => ({ labels, value: is_open ? 1 : 0 })),
-  );
+  const up = instances.filter(({ state }) => state === 'up');
+  const slots = up.map(({ capability, slots: value }) => ({ labels: { capability }, value }));
+  const none = up.map(({ capability }) => ({ labels: { capability }, value: 0 }));
+  return ({ replace }) => {
+    replace(
+      'instances',
+      instances.map(({ capability, state, price, count }) => ({
+        labels: { capability, state, price },
+        value: count,
+      })),
+    );
+    replace('instance_slots', slots);
+    const counted = held.map(({ capability, count }) => ({ labels: { capability }, value: count }));
+    replace('instance_slots_held', [...counted, ...none]);
+    replace(
+      'breaker_open',
+      breakers.map(({ is_open, ...labels }) => ({ labels, value: is_open ? 1 : 0 })),
+    );
+  };
 }
 
-async function refreshBudgets(db: Db, metrics: Metrics): Promise<void> {
+async function readBudgets(db: Db): Promise<Tell> {
   const budgets = await listLimitedBudgets(db);
   const samplesOf = (field: 'limit_usd' | 'spent_usd' | 'reserved_usd') =>
-    budgets.map((budget) => ({
-      labels: { scope: budget.scope, project_id: budget.project_id },
-      value: budget[field],
-    }));
-  metrics.replace('budget_limit_usd', samplesOf('limit_usd'));
-  metrics.replace('budget_spent_usd', samplesOf('spent_usd'));
-  metrics.replace('budget_reserved_usd', samplesOf('reserved_usd'));
+    budgets.map(({ scope, project_id, [field]: value }) => ({ labels: { scope, project_id }, value }));
+  return ({ replace }) => {
+    replace('budget_limit_usd', samplesOf('limit_usd'));
+    replace('budget_spent_usd', samplesOf('spent_usd'));
+    replace('budget_reserved_usd', samplesOf('reserved_usd'));
+  };
 }
 
 function forget(metrics: Metrics): void {
@@ -111,15 +113,33 @@ function forget(metrics: Metrics): void {
   }
 }
 
-export function exportSharedGauges({ db, metrics, isHolder }: SharedGaugeDependencies): void {
+async function readAll(db: Db, withinMs: number): Promise<readonly Tell[]> {
+  const parts = [readWork, readReviews, readFleet, readBudgets].map((read) => read(db));
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const refuse = (): void => reject(new Error(`the database has not answered within ${withinMs} ms`));
+    timer = setTimeout(refuse, withinMs);
+  });
+  try {
+    return await Promise.race([Promise.all(parts), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export function exportSharedGauges({
+  db,
+  metrics,
+  isHolder,
+  withinMs = 3_000,
+}: SharedGaugeDependencies): void {
   metrics.onScrape(async () => {
     metrics.set('maintenance_holder', {}, isHolder() ? 1 : 0);
     if (!isHolder()) return forget(metrics);
-    const parts = [refreshWork, refreshReviews, refreshFleet, refreshBudgets];
-    const ends = await Promise.allSettled(parts.map((part) => part(db, metrics)));
-    const fault = ends.find((end) => end.status === 'rejected');
-    if (fault === undefined) return;
-    forget(metrics);
-    throw fault.reason;
+    const parts = await readAll(db, withinMs).catch((fault: unknown) => {
+      forget(metrics);
+      throw fault;
+    });
+    for (const tell of parts) tell(metrics);
   });
 }

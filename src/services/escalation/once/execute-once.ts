@@ -7,6 +7,7 @@ import type { ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalatio
 import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import type { LevelExecution } from '../../../core/ladder/execution.ts';
 import { humanLevel, topLevel } from '../../../core/ladder/labels.ts';
+import { noTelemetry, type Telemetry } from '../../../core/telemetry/telemetry.ts';
 import { openReview } from '../../reviews/open-review.ts';
 import { recordSkillUses } from '../../skills/skill-uses.ts';
 import { hasModel, type ModelDependencies } from '../levels/ask-model.ts';
@@ -23,6 +24,8 @@ import {
 
 export interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelDependencies, 'fleet'> {
   readonly executeJob: ExecuteJob;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
 }
 
 /** @throws AppError of the routing table, when the level could not be asked */
@@ -68,6 +71,7 @@ async function attempt(
 }
 
 export function createExecuteOnce(dependencies: ExecuteOnceDependencies): ExecuteOnce {
+  const { telemetry = noTelemetry } = dependencies;
   return async (call) => {
     const { asker, request } = call;
     const level = findLevel(dependencies, request.level);
@@ -79,6 +83,7 @@ export function createExecuteOnce(dependencies: ExecuteOnceDependencies): Execut
     const uses = skillUsesOf(execution, request);
     const { projectId: project_id } = asker;
     await recordSkillUses(dependencies.db, { project_id, occasion: null, uses }, openReview);
+    for (const { outcome } of uses) telemetry.metrics.add('skill_uses_total', { outcome });
     return answer(dependencies, call, execution);
   };
 }
