@@ -21,6 +21,7 @@ ENV NODE_ENV=production \
     NODE_OPTIONS=--max-semi-space-size=32 \
     CAPSTAN_MODE=production \
     HOST=0.0.0.0 \
+    METRICS_HOST=0.0.0.0 \
     HOME=/tmp
 WORKDIR /app
 COPY --from=build /build/node_modules node_modules/

@@ -2,10 +2,18 @@
 // them. A worker without one is well while it runs.
 import { readFileSync } from 'node:fs';
 
-const { PORT = '7400', METRICS_PORT } = process.env;
+const { HOST, PORT = '7400', METRICS_HOST, METRICS_PORT } = process.env;
+
+function addressOf(host, port) {
+  if (host === undefined || host === '0.0.0.0' || host === '::') return `127.0.0.1:${port}`;
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 const words = readFileSync('/proc/1/cmdline', 'utf8').split('\0');
 const isServer = words.includes('server');
-const url = isServer ? `http://127.0.0.1:${PORT}/livez` : `http://127.0.0.1:${METRICS_PORT}/metrics`;
+const url = isServer
+  ? `http://${addressOf(HOST, PORT)}/livez`
+  : `http://${addressOf(METRICS_HOST, METRICS_PORT)}/metrics`;
 
 if (isServer || METRICS_PORT !== undefined) {
   const answer = await fetch(url, { signal: AbortSignal.timeout(4_000) }).catch((error) => error);
