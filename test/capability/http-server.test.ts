@@ -254,6 +254,19 @@ describe('a call', () => {
   });
 });
 
+it('answers 503 with a time when the media store is away, which is no fault of the input', async () => {
+  const instance = await start(
+    anEcho(async (input, { media }) => {
+      await media.download('media://job_1/in.txt');
+      return input;
+    }),
+    { MEDIA_URL: 'http://127.0.0.1:1' },
+  );
+  const answer = await post(`${instance.endpoint}/exec`, '{"text":"a"}');
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+  expect(await answer.json()).toMatchObject({ error: expect.stringContaining('the media store is away') });
+});
+
 describe('stop', () => {
   it('lets open calls end', async () => {
     let finish: (() => void) | undefined;

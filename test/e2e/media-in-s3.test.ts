@@ -14,6 +14,7 @@ import { makeDemoMedia } from '../../src/dev/demo-media.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { type S3Gateway, startS3Gateway } from '../support/s3-gateway.ts';
 import { findS3Program } from '../support/s3-program.ts';
+import { waitFor } from '../support/wait.ts';
 
 const program = await findS3Program();
 const { signal } = new AbortController();
@@ -100,6 +101,29 @@ describe.skipIf(program.path === null)(`samples over S3 (${program.reason})`, ()
         }),
       ),
     );
+  }, 120_000);
+
+  test('a step whose file is in a bucket that is away waits for it', async () => {
+    const { body: job } = await capstan.request<{ job_id: string }>('POST', '/v1/jobs', {
+      job: { clips: [{ media_store_path: 'media://job/first.mp4' }] },
+    });
+    const { files } = await makeDemoMedia(await mkdtemp(join(folder, 'clips-')), folder);
+    const transfer = await createMediaTransfer(gateway.mediaUrl('run'), undefined);
+    const local = { path: files['first.mp4'] ?? '', contentType: 'video/mp4' };
+    await transfer.upload(local, { job_id: job.job_id, file: 'first.mp4' }, signal);
+    await gateway.kill();
+    const definition = { pipeline: 'over-s3', version: '1', steps };
+    const asked = { definition, job_id: job.job_id };
+    const { body: run } = await capstan.request<{ run_id: string }>('POST', '/v1/runs', asked);
+    await waitFor('a refused attempt', async () => {
+      const { body } = await capstan.request<{ attempts: unknown[] }>(
+        'GET',
+        `/v1/runs/${run.run_id}/steps/join`,
+      );
+      return body.attempts.length > 0;
+    });
+    await gateway.start();
+    expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
   }, 120_000);
 
   test('a bucket that is away makes no server unready, and its files are stored when it is back', async () => {

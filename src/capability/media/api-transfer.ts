@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { formatMediaReference, type MediaPath, UploadTicket } from '../../contracts/media.ts';
 import { describeLocal, sendAnnounced } from './send-announced.ts';
 import type { FileToSend, MediaTransfer } from './transfer.ts';
+import { RefusedTransfer } from './transfer-faults.ts';
 
 /** From this size on an upload is announced: one request more, and the bytes may go to a bucket at once. */
 const announcedBytes = 1_048_576;
@@ -21,8 +22,12 @@ function addressOf({ baseUrl }: MediaApi, path: MediaPath): string {
 
 async function requireOk(response: Response, path: MediaPath): Promise<Response> {
   if (response.ok) return response;
-  await response.body?.cancel();
-  throw new Error(`${formatMediaReference(path)}: the media store answered ${response.status}`);
+  const { status } = response;
+  const text = (await response.text()).slice(0, 500);
+  throw new RefusedTransfer(`${formatMediaReference(path)}: the media store answered ${status}: ${text}`, {
+    status,
+    text,
+  });
 }
 
 async function download(api: MediaApi, path: MediaPath, signal: AbortSignal): Promise<Response> {

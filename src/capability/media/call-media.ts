@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { readReference } from './media-reference.ts';
 import type { MediaTransfer } from './transfer.ts';
+import { moveFile } from './transfer-faults.ts';
 
 export interface CallMedia {
   /** Local path of a copy that lives as long as the call. @throws Error when there is no such object */
@@ -33,11 +34,13 @@ export function openCallMedia(
       download: async (reference) => {
         const path = readReference(reference);
         const localPath = await temporaryPath(path.file);
-        await transfer.download(path, localPath, signal);
+        await moveFile(signal, () => transfer.download(path, localPath, signal));
         return localPath;
       },
       upload: (localPath, reference, contentType) =>
-        transfer.upload({ path: localPath, contentType }, readReference(reference), signal),
+        moveFile(signal, () =>
+          transfer.upload({ path: localPath, contentType }, readReference(reference), signal),
+        ),
     },
     close: async () => {
       if (folder !== undefined) await rm(await folder, { recursive: true, force: true });

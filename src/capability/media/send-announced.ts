@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import type { UploadRequest, UploadTicket } from '../../contracts/media.ts';
+import { RefusedTransfer } from './transfer-faults.ts';
 
 /** Reads the file once. */
 export async function describeLocal(localPath: string, contentType: string): Promise<UploadRequest> {
@@ -28,19 +29,6 @@ export interface AnnouncedFile {
   readonly onBytes?: (chunk: Buffer) => void;
 }
 
-/** By the API or by a bucket. */
-export class RefusedUpload extends Error {
-  override readonly name = 'RefusedUpload';
-  readonly status: number;
-  readonly text: string;
-
-  constructor(status: number, text: string) {
-    super(`the upload was answered ${status}: ${text.slice(0, 500)}`);
-    this.status = status;
-    this.text = text;
-  }
-}
-
 interface Piece {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -59,7 +47,8 @@ async function* readPiece(file: AnnouncedFile, { start, end }: Piece): AsyncGene
 async function requireTaken(answer: Response): Promise<string> {
   const text = await answer.text();
   if (answer.ok) return text;
-  throw new RefusedUpload(answer.status, text);
+  const message = `the upload was answered ${answer.status}: ${text.slice(0, 500)}`;
+  throw new RefusedTransfer(message, { status: answer.status, text });
 }
 
 async function send(file: AnnouncedFile, piece: Piece): Promise<string> {

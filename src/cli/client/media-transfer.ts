@@ -8,7 +8,8 @@ import { open, rename, rm } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { describeLocal, RefusedUpload, sendAnnounced } from '../../capability/media/send-announced.ts';
+import { describeLocal, sendAnnounced } from '../../capability/media/send-announced.ts';
+import { RefusedTransfer } from '../../capability/media/transfer-faults.ts';
 import { formatMediaReference, type MediaPath, UploadTicket } from '../../contracts/media.ts';
 import { ProblemError, UnreachableError, UsageError } from '../errors.ts';
 import { formatBytes } from '../render/amounts.ts';
@@ -143,7 +144,7 @@ export async function uploadMedia(session: Session, path: string, to: MediaPath)
       ? await sendThrough(session, file, sent)
       : await sendAsAnnounced(session, sent);
   } catch (thrown) {
-    if (thrown instanceof RefusedUpload)
+    if (thrown instanceof RefusedTransfer)
       throw new ProblemError(readProblem(thrown.status, thrown.text, null));
     throw toUnreachable(session.client.connection.url, thrown);
   } finally {
