@@ -89,6 +89,7 @@ async function startParts(place: ClusterPlace, options: ClusterOptions): Promise
   const access = await prepareAccess(installation, environment, folder);
   const processes = { installation, environment, temporal: { address: temporalAddress, namespace } };
   await Promise.all([startServers(place, processes), startWorkers(place, processes)]);
+  await until('the proxy to see a server', () => answers(`${apiUrl}/readyz`), readyPatienceMs);
   const { mediaUrl } = media;
   const metricsUrls = listMetrics(place);
   return { metricsUrls, folder, apiUrl, databaseUrl, temporalAddress, namespace, mediaUrl, ...access };
@@ -116,6 +117,13 @@ async function until(
     if (performance.now() > deadline) throw new Error(`${what}: not within ${timeoutMs / 1000} s`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+function answers(url: string): Promise<boolean> {
+  return fetch(url, { signal: AbortSignal.timeout(2_000) }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
 const gonePatienceMs = 60_000;
