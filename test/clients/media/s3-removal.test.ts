@@ -1,0 +1,51 @@
+/** What the server of the other tests does not do: uploads of yesterday, in pages. */
+import * as s3 from '@aws-sdk/client-s3';
+import { expect, it } from 'vitest';
+import type { Bucket } from '../../../src/clients/media/s3-bucket.ts';
+import { sweepUploads } from '../../../src/clients/media/s3-removal.ts';
+import { parseMediaPath } from '../../../src/contracts/media.ts';
+
+const old = new Date(Date.now() - 25 * 3_600_000);
+const young = new Date(Date.now() - 3_600_000);
+
+/** By marker. */
+const pages: Readonly<Record<string, Partial<s3.ListMultipartUploadsCommandOutput>>> = {
+  start: {
+    Uploads: [
+      { Key: 'p/job_1/a', UploadId: '1', Initiated: old },
+      { Key: 'p/job_1/b', UploadId: '2', Initiated: young },
+    ],
+    IsTruncated: true,
+    NextKeyMarker: 'p/job_1/b',
+    NextUploadIdMarker: '2',
+  },
+  'p/job_1/b': {
+    Uploads: [
+      { Key: 'p/not~ours', UploadId: '3', Initiated: old },
+      { Key: 'p/job_2/c', UploadId: '4', Initiated: old },
+    ],
+    // As some servers do: a marker on the last page too.
+    IsTruncated: false,
+    NextKeyMarker: 'p/job_2/c',
+  },
+};
+
+it('aborts uploads of more than a day ago, of its own files alone', async () => {
+  const aborted: unknown[] = [];
+  const send = async (command: unknown) => {
+    if (command instanceof s3.ListMultipartUploadsCommand) return pages[command.input.KeyMarker ?? 'start'];
+    if (command instanceof s3.AbortMultipartUploadCommand) aborted.push(command.input);
+    return {};
+  };
+  const bucket = {
+    packages: { s3 },
+    client: { send },
+    below: () => ({ Bucket: 'media', Prefix: 'p/' }),
+    pathOf: (key: string) => parseMediaPath(key.slice(2)),
+  } as unknown as Bucket;
+  expect(await sweepUploads(bucket, 3_600_000)).toBe(2);
+  expect(aborted).toEqual([
+    { Bucket: 'media', Key: 'p/job_1/a', UploadId: '1' },
+    { Bucket: 'media', Key: 'p/job_2/c', UploadId: '4' },
+  ]);
+});
