@@ -6,7 +6,7 @@ export const AuditEntry = z
   .strictObject({
     entry_id: z.string(),
     at: Instant,
-    /** A key, an escalation, or a part of Capstan. */
+    /** A key, a person (`user:…`), an escalation, or a part of Capstan. */
     actor: z.string(),
     /** `skill.retired` */
     action: z.string(),
@@ -23,5 +23,7 @@ export const AuditQuery = ListQuery.extend({
     .string()
     .regex(/^[!-~]{1,128}$/, { error: 'an id has 1 to 128 visible ASCII characters' })
     .optional(),
+  from: Instant.optional().meta({ description: 'From this moment on.' }),
+  to: Instant.optional().meta({ description: 'Up to, and without, this moment.' }),
 }).strict();
 export type AuditQuery = z.infer<typeof AuditQuery>;

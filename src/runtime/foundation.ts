@@ -13,6 +13,7 @@ import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
+import { logAudits } from '../services/access/audit-service.ts';
 import { createOwnMedia } from '../services/jobs/own-media.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
@@ -56,6 +57,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
   countConnections(telemetry, db);
+  logAudits(db, logger);
   const policy = createPolicy(config);
   const guard = createDialGuard(policy);
   const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });

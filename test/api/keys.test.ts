@@ -170,6 +170,15 @@ describe('rotating a key', () => {
     expect(await statusOf(made.key)).toBe(401);
   });
 
+  test('lets a revocation during the overlap end both secrets', async () => {
+    const old = await make(api.apiKey, { projects: [api.projectId] });
+    const [, made] = await readJson<Made>(rotate(api.apiKey, old));
+    const { former_until } = await api.db('api_key').where({ key_id: old.key_id }).first();
+    expect(former_until.getTime() - Date.now()).toBeGreaterThan(86_300_000);
+    expect(await revoke(api.apiKey, made)).toBe(204);
+    expect([await statusOf(old.key), await statusOf(made.key)]).toEqual([401, 401]);
+  });
+
   test('is for the key itself and those that it came from', async () => {
     const [one, other] = [
       await make(api.apiKey, { projects: [api.projectId] }),

@@ -1,4 +1,6 @@
 /** Administrative acts. Rows are added, never changed: the database refuses it. */
+
+import type { Knex } from 'knex';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../jsonb.ts';
@@ -27,28 +29,58 @@ export function insertAudit(db: Db, entry: NewAuditEntry): Promise<void> {
 
 /** @param entries at least one */
 export async function insertAudits(db: Db, entries: readonly NewAuditEntry[]): Promise<void> {
-  await db('audit').insert(entries.map((entry) => ({ ...entry, data: toJsonb(entry.data) })));
+  const rows = entries.map((entry) => ({ ...entry, data: toJsonb(entry.data) }));
+  const stored = await db('audit').insert(rows).returning('*');
+  const tell: AuditListener | undefined = db.userParams[listenerPlace];
+  if (tell === undefined) return;
+  const settled = isTransaction(db) ? db.executionPromise : Promise.resolve();
+  settled.then(
+    () => stored.forEach(tell),
+    () => undefined, // rolled back: it did not happen
+  );
 }
 
-interface AuditFilter {
+export type AuditListener = (row: AuditRow) => void;
+
+const listenerPlace = 'audits';
+
+/** From now on it hears of every entry that is written through `db`, when that is committed. */
+export function listenToAudits(db: Db, listener: AuditListener): void {
+  db.userParams = { ...db.userParams, [listenerPlace]: listener };
+}
+
+function isTransaction(db: Db): db is Knex.Transaction {
+  return db.isTransaction === true;
+}
+
+export interface AuditFilter {
   /** Entries of no project too. */
   readonly withGlobal?: boolean;
   readonly subject?: string | undefined;
   /** The last entry of the page before. */
   readonly after?: string | undefined;
+  readonly from?: string | undefined;
+  /** Itself not. */
+  readonly to?: string | undefined;
+  /** Oldest first instead of newest first. */
+  readonly isAscending?: boolean;
   readonly limit: number;
 }
 
-/** Newest first. */
+/** Newest first, unless said otherwise. */
 export async function listAudit(
   db: Db,
   project_id: string,
-  { withGlobal = false, subject, after, limit }: AuditFilter,
+  { withGlobal = false, subject, after, from, to, isAscending = false, limit }: AuditFilter,
 ): Promise<readonly AuditRow[]> {
-  const query = db('audit').orderBy('entry', 'desc').limit(limit);
+  const query = db('audit')
+    .orderBy('entry', isAscending ? 'asc' : 'desc')
+    .limit(limit);
   if (withGlobal) query.where((of) => of.where({ project_id }).orWhereNull('project_id'));
   else query.where({ project_id });
   if (subject !== undefined) query.where({ subject });
-  if (after !== undefined) query.where('entry', '<', after);
+  if (after !== undefined) query.where('entry', isAscending ? '>' : '<', after);
+  if (from !== undefined) query.where('at', '>=', from);
+  if (to !== undefined) query.where('at', '<', to);
   return query.select('*');
 }

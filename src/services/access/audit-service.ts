@@ -1,5 +1,6 @@
+import type { Logger } from 'pino';
 import type { AuditEntry, AuditQuery } from '../../contracts/audit.ts';
-import { type AuditRow, listAudit } from '../../db/access/audit.ts';
+import { type AuditRow, listAudit, listenToAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
 import { type Caller, isOperator } from './caller.ts';
@@ -15,18 +16,46 @@ function toEntry({ entry, at, actor, action, subject, data }: AuditRow): AuditEn
   };
 }
 
+/** Entries of one statement of an export. */
+const exportPage = 1_000;
+
+type Range = Pick<AuditQuery, 'subject' | 'from' | 'to'>;
+
+/** Lines of JSON, oldest first; a page at a time is in memory. */
+async function* exportAudit(db: Db, caller: Caller, { subject, from, to }: Range) {
+  const filter = { withGlobal: isOperator(caller), subject, from, to, isAscending: true, limit: exportPage };
+  let after: string | undefined;
+  for (;;) {
+    const rows: readonly AuditRow[] = await listAudit(db, caller.project_id, { ...filter, after });
+    if (rows.length > 0) yield rows.map((row) => `${JSON.stringify(toEntry(row))}\n`).join('');
+    if (rows.length < exportPage) return;
+    after = rows.at(-1)?.entry;
+  }
+}
+
+/** A line of the log for every entry, when it is committed. */
+export function logAudits(db: Db, logger: Logger): void {
+  listenToAudits(db, ({ entry, project_id, actor, action, subject, data }) =>
+    logger.info({ audit: { entry_id: entry, project_id, actor, action, subject, data } }, 'audit'),
+  );
+}
+
 export function createAuditService(db: Db) {
   return {
     /**
      * Lists the entries of the caller's project, newest first; an operator also sees what concerns all projects.
      * @throws AppError `request_invalid` for a cursor that is none
      */
-    list: async (caller: Caller, { subject, limit, cursor }: AuditQuery) => {
+    list: async (caller: Caller, { cursor, limit, ...range }: AuditQuery) => {
       const after = cursor === undefined ? undefined : decodeNumberCursor(cursor);
-      const filter = { withGlobal: isOperator(caller), subject, after, limit: limit + 1 };
+      const filter = { ...range, withGlobal: isOperator(caller), after, limit: limit + 1 };
       const rows = await listAudit(db, caller.project_id, filter);
       return toPage(rows, limit, { key: (row) => row.entry, item: toEntry });
     },
+
+    /** All that `list` would show of the range, oldest first. */
+    export: (caller: Caller, range: Range): AsyncGenerator<string, void, undefined> =>
+      exportAudit(db, caller, range),
   };
 }
 
