@@ -66,6 +66,10 @@ export const ConfigSchema = z
         'Bytes that the files of a project may have together, announced uploads included; 0 sets no limit. A file that an instance has written past the API counts when it is first looked at.',
     }),
     TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
+    PAYLOAD_KEYS: z.string().min(1).optional().meta({
+      description:
+        'Keys that encrypt what stands in Temporal, ID:BASE64 of 32 bytes each, the newest first, separated by commas, or the path of a file of them. The same for server and worker; see docs/operate.md.',
+    }),
     TEMPORAL_UI_URL: z
       .url()
       .optional()

@@ -9,6 +9,7 @@ import { createActivities } from './activities/create-activities.ts';
 import { heartbeatIntervalMs, readConfig } from './config.ts';
 import { loadWorkflowBundle } from './runtime/bundle-workflows.ts';
 import { createLogger } from './runtime/logger.ts';
+import { readDataConverter } from './runtime/temporal.ts';
 import { createWorkerRuntime } from './runtime/worker-runtime.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
 
@@ -31,8 +32,8 @@ const logger = createLogger(config, 'worker', telemetry.logFields);
 
 const temporalLogger = new DefaultLogger('INFO', ({ level, message, meta }) => {
   const write = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
-  const { fault, ...rest } = meta ?? {};
-  logger[write]({ ...rest, err: fault }, message);
+  const { fault, error = fault, ...rest } = meta ?? {};
+  logger[write]({ ...rest, err: error }, message);
 });
 const corePort = await telemetry.corePort();
 Runtime.install({
@@ -44,6 +45,7 @@ Runtime.install({
 // Before any connection is open: making a bundle leaves this thread no time to serve one.
 const bundle = await loadWorkflowBundle(config.WORKFLOW_BUNDLE, temporalLogger);
 
+const dataConverter = readDataConverter(config);
 const { connectionOptions, namespace } = loadClientConnectConfig();
 const connection = await NativeConnection.connect(connectionOptions);
 const runtime = await createWorkerRuntime(config, logger, telemetry);
@@ -51,6 +53,7 @@ const worker = await Worker.create({
   connection,
   ...(namespace === undefined ? {} : { namespace }),
   taskQueue: config.TASK_QUEUE,
+  dataConverter,
   workflowBundle: { code: bundle.code },
   activities: createActivities(runtime.services, { heartbeatIntervalMs: heartbeatIntervalMs(config) }),
   maxConcurrentActivityTaskExecutions: config.ACTIVITY_SLOTS,

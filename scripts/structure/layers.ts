@@ -36,6 +36,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@temporalio/client',
       '@temporalio/common',
       '@temporalio/envconfig',
+      '@temporalio/proto',
       '@temporalio/worker',
       'jose',
       'lru-cache',

@@ -7,7 +7,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 const algorithm = 'aes-256-gcm';
 const ivBytes = 12;
 const tagBytes = 16;
-const cipherKeyBytes = 32;
+export const cipherKeyBytes = 32;
 
 /** A key for one purpose out of a secret that has others. */
 export function deriveCipherKey(secret: string, purpose: string): Buffer {

@@ -1,5 +1,4 @@
 /** Administrative acts. Rows are added, never changed: the database refuses it. */
-
 import type { Knex } from 'knex';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
@@ -53,7 +52,7 @@ function isTransaction(db: Db): db is Knex.Transaction {
   return db.isTransaction === true;
 }
 
-export interface AuditFilter {
+interface AuditFilter {
   /** Entries of no project too. */
   readonly withGlobal?: boolean;
   readonly subject?: string | undefined;

@@ -1,0 +1,97 @@
+/** What stands in Temporal is encrypted, and the keys are changed under an open run. */
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Review } from '../../src/contracts/review.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { echo, type Instance, startInstance } from '../support/fleet.ts';
+import { decide } from '../support/reviews.ts';
+import { waitFor } from '../support/wait.ts';
+
+const word = 'a-word-of-nobody-else';
+const [older, newer] = [0, 1].map((at) => `k${at}:${randomBytes(32).toString('base64')}`);
+
+let capstan: Capstan;
+let instance: Instance;
+let file: string;
+beforeAll(async () => {
+  file = join(await mkdtemp(join(tmpdir(), 'capstan-keys-')), 'keys');
+  await writeFile(file, `${older}`);
+  capstan = await startCapstan({ PAYLOAD_KEYS: file });
+  instance = await startInstance(capstan, { name: 'echo' });
+  instance.handle = echo;
+});
+afterAll(async () => {
+  await instance?.stop();
+  await capstan?.stop();
+});
+
+async function historiesOf(runId: string): Promise<string> {
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const { workflow } = new Client({ connection });
+  const texts: string[] = [];
+  for await (const { workflowId } of workflow.list({ query: `TaskQueue = "${capstan.taskQueue}"` })) {
+    if (!workflowId.includes(runId)) continue;
+    const history = await workflow.getHandle(workflowId).fetchHistory();
+    texts.push(readAll(history));
+  }
+  await connection.close();
+  return texts.join('');
+}
+
+/** Bytes as text, so that what stands in payloads is found. */
+function readAll(value: unknown): string {
+  if (value instanceof Uint8Array) return `${Buffer.from(value).toString('latin1')}\n`;
+  if (typeof value === 'string') return `${value}\n`;
+  if (typeof value !== 'object' || value === null) return '';
+  return Object.values(value).map(readAll).join('');
+}
+
+function openReview(runId: string): Promise<Review> {
+  return waitFor('the question', async () => {
+    const path = `/v1/reviews?run_id=${runId}&state=open`;
+    return (await capstan.request<{ items: Review[] }>('GET', path)).body.items[0];
+  });
+}
+
+async function restart(keys: string): Promise<void> {
+  await Promise.all([capstan.killWorker('SIGTERM'), capstan.killServer('SIGTERM')]);
+  await writeFile(file, keys);
+  await Promise.all([capstan.startServer(), capstan.startWorker()]);
+}
+
+test('histories hold no value in plain text, and a run goes on over a rotation', async () => {
+  const run: Run = await capstan.submit(
+    [
+      { id: 'first', capability: 'echo', input: { v: word } },
+      { id: 'ask', depends_on: ['first'], review: { title: 'May it go on?' } },
+      { id: 'last', capability: 'echo', depends_on: ['ask'], input: { v: '{{ steps.first.output.v }}' } },
+    ],
+    { said: word },
+  );
+  const review = await openReview(run.run_id);
+  await restart(`${newer},${older}`);
+  await decide(capstan, review, { action: 'output', output: { take: 1 } });
+  const ended = await capstan.ended(run.run_id, 60_000);
+  expect(ended).toMatchObject({ state: 'succeeded', output: { last: { v: word } } });
+  const history = await historiesOf(run.run_id);
+  expect(history).toContain('binary/encrypted');
+  expect(history).toContain('k0');
+  expect(history).toContain('k1');
+  expect(history).not.toContain(word);
+}, 180_000);
+
+test('without the key that a run needs its worker says which, and goes on when it is there', async () => {
+  const run = await capstan.submit([{ id: 'ask', review: { title: 'May it go on?' } }]);
+  const review = await openReview(run.run_id);
+  const other = `k9:${randomBytes(32).toString('base64')}`;
+  await restart(other);
+  await decide(capstan, review, { action: 'output', output: { take: 1 } });
+  await waitFor('the worker to say it', () => capstan.logs().includes('encrypted by the key'), 30_000);
+  await restart(`${newer},${older},${other}`);
+  expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
+}, 180_000);
