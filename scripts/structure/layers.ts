@@ -26,7 +26,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     types: ['core'],
     packages: ['@opentelemetry/sdk-trace-node', '@temporalio/client', 'undici'],
   },
-  db: { imports: ['unsupported'], types: ['contracts'], packages: ['knex', 'pg'] },
+  db: { imports: ['unsupported'], types: ['contracts'], packages: ['knex', 'node:', 'pg'] },
   clients: {
     imports: ['contracts', 'core', 'errors', 'unsupported'],
     packages: [
@@ -89,6 +89,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   'migrate-database': { imports: ['db', 'services'], packages: [] },
   purge: { imports: ['config', 'runtime'], packages: [] },
+  recover: { imports: ['runtime'], types: ['config', 'services'], packages: [] },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
   capability: {
     imports: ['clients', 'contracts', 'missing-part', 'schemas'],
@@ -106,7 +107,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'semver',
     ],
   },
-  // By HTTP towards the API; `server`, `worker`, `migrate` and `purge` alone are the programs themselves.
+  // By HTTP towards the API; `server`, `worker`, `migrate`, `purge` and `recover` alone are the programs themselves.
   cli: {
     imports: [
       'capability',
@@ -118,6 +119,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'migrate-database',
       'mock-run',
       'purge',
+      'recover',
       'server',
       'worker',
     ],

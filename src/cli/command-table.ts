@@ -46,6 +46,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   skills: async () => (await import('./commands/skills.ts')).registerSkillsCommand,
   publishers: async () => (await import('./commands/publishers.ts')).registerPublishersCommand,
   webhooks: async () => (await import('./commands/webhooks.ts')).registerWebhooksCommand,
+  recover: async () => (await import('./commands/recover.ts')).registerRecoverCommand,
   purge: async () => (await import('./commands/purge.ts')).registerPurgeCommand,
   keys: async () => (await import('./commands/keys.ts')).registerKeysCommand,
   audit: async () => (await import('./commands/audit.ts')).registerAuditCommand,

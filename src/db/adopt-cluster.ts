@@ -19,14 +19,20 @@ async function readClusterId(db: Db): Promise<string | null> {
   return answer.rows[0].id;
 }
 
-/** Those of an earlier restore stay before all others. */
-async function lowerEvents(trx: Db): Promise<void> {
+/** What was brought below the numbers of this cluster. */
+export interface Adoption {
+  readonly events: number;
+  readonly instances: number;
+}
+
+/** Those of an earlier restore stay before all others. @returns how many it has lowered */
+async function lowerEvents(trx: Db): Promise<number> {
   await trx.raw('lock table event in share row exclusive mode');
   const { rows } = await trx.raw<{ rows: [{ is_ahead: boolean }] }>(
     `select exists (select 1 from event where xid >= ${ahead}) as is_ahead`,
   );
-  if (!rows[0].is_ahead) return;
-  await trx.raw(
+  if (!rows[0].is_ahead) return 0;
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
     `with lowered as (
        select run_id, max(id) as last from event where xid = '0' group by run_id
      ), ranked as (
@@ -37,17 +43,21 @@ async function lowerEvents(trx: Db): Promise<void> {
      update event e set xid = '0', id = r.place
      from ranked r where e.run_id = r.run_id and e.xid = r.xid and e.id = r.id`,
   );
+  return rowCount;
 }
 
-/** Does nothing on the cluster that it knows. */
-export async function adoptCluster(db: Db): Promise<void> {
+/** Does nothing on the cluster that it knows. @returns null then */
+export async function adoptCluster(db: Db): Promise<Adoption | null> {
   const id = await readClusterId(db);
   const known: { system_identifier: string | null } | undefined = await db('cluster').first();
-  if (id !== null && known?.system_identifier === id) return;
-  await db.transaction(async (trx) => {
-    await lowerEvents(trx);
+  if (id !== null && known?.system_identifier === id) return null;
+  return db.transaction(async (trx) => {
+    const events = await lowerEvents(trx);
     // Their trigger gives them this transaction, so that every router reads them once more.
-    await trx.raw(`update instance set changed_xid = changed_xid where changed_xid >= ${ahead}`);
+    const { rowCount: instances } = await trx.raw<{ rowCount: number }>(
+      `update instance set changed_xid = changed_xid where changed_xid >= ${ahead}`,
+    );
     await trx('cluster').insert({ system_identifier: id, is_only: true }).onConflict('is_only').merge();
+    return { events, instances };
   });
 }

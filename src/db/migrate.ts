@@ -6,8 +6,9 @@
  * A process also starts beside a newer schema, so that a rolling update and its roll-back work: what it does not know
  * is left alone, unless a migration has raised the floor above what it knows (`schema/schema-floor.sql.ts`).
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { adoptCluster } from './adopt-cluster.ts';
+import { type Adoption, adoptCluster } from './adopt-cluster.ts';
 import { connectDatabase, type Db } from './connect.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
 import { addParts } from './parts/keep-parts.ts';
@@ -16,6 +17,8 @@ interface Migration {
   /** Begins with its number. */
   readonly name: string;
   readonly up: (db: Knex) => Promise<void>;
+  /** Not in one transaction: migrations/gentle-steps.ts. */
+  readonly isPiecewise?: boolean;
 }
 
 const migrations: readonly Migration[] = [createSchema];
@@ -32,18 +35,26 @@ const source: Knex.MigrationSource<Migration> = {
   getMigrationName: (migration) => migration.name,
   getMigration: async (migration) => ({
     up: migration.up,
+    config: { transaction: migration.isPiecewise !== true },
     down: async () => {
       throw new Error('migrations go forward only');
     },
   }),
 };
 
+/** An index that is made beside others waits for all statements: a lock that is waited for in one would be such a one. */
+const tryMs = 100;
+
 /** Holds the lock on a connection of its own while `work` uses the pool. */
-async function withLock(db: Db, work: () => Promise<void>): Promise<void> {
+async function withLock<Result>(db: Db, work: () => Promise<Result>): Promise<Result> {
   const connection = await db.client.acquireConnection();
   try {
-    await connection.query('select pg_advisory_lock($1)', [lockKey]);
-    await work();
+    for (;;) {
+      const { rows } = await connection.query('select pg_try_advisory_lock($1) as held', [lockKey]);
+      if (rows[0].held) break;
+      await sleep(tryMs);
+    }
+    return await work();
   } finally {
     await connection.query('select pg_advisory_unlock($1)', [lockKey]).catch(() => undefined);
     await db.client.releaseConnection(connection);
@@ -64,12 +75,13 @@ export async function checkFloor(db: Db): Promise<void> {
 
 /**
  * @param url database that exists; its schema `public` receives the tables
+ * @returns what it had to do because the database came from another cluster; null: it did not
  * @throws Error when the database's schema is too new for this process
  */
-export async function migrate(url: string): Promise<void> {
+export async function migrate(url: string): Promise<Adoption | null> {
   const db = connectDatabase(url, 3, 0);
   try {
-    await withLock(db, async () => {
+    return await withLock(db, async () => {
       await checkFloor(db);
       const config = {
         migrationSource: source,
@@ -78,8 +90,9 @@ export async function migrate(url: string): Promise<void> {
       };
       await db.migrate.forceFreeMigrationsLock(config);
       await db.migrate.latest(config);
-      await adoptCluster(db);
+      const adoption = await adoptCluster(db);
       await addParts(db);
+      return adoption;
     });
   } finally {
     await db.destroy();

@@ -18,6 +18,7 @@ import { createReconcileRuns } from '../services/runs/reconcile-runs.ts';
 import { createRestartForgottenRuns } from '../services/runs/restart-forgotten-runs.ts';
 import { createWatchCapabilities } from '../services/runs/watch-capabilities.ts';
 import { createScheduleDelivery } from '../services/schedules/deliver-schedule.ts';
+import { createRestartForgottenSchedules } from '../services/schedules/restart-forgotten-schedules.ts';
 import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
 import { linkBelow } from '../services/web-links.ts';
 import { createWebhookDelivery } from '../services/webhooks/deliver-webhooks.ts';
@@ -68,13 +69,28 @@ export function createOutbox(config: Config, tools: OutboxTools) {
   };
 }
 
-interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'logger'> {
+interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'schedules' | 'logger'> {
   readonly media: Pick<MediaLibrary, 'deleteJob' | 'sweep'>;
   readonly registry: RegistryService;
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
   readonly metrics: Metrics;
   readonly signIn: SignInService | null;
+}
+
+/** What starts again that Temporal has forgotten. */
+function createRestarts({ db, workflows, schedules, logger, outbox }: KeepingTools) {
+  const common = { db, workflows, logger };
+  return {
+    restartForgottenRuns: createRestartForgottenRuns({ ...common, delivery: outbox.runs }),
+    restartForgottenLadders: createRestartForgottenLadders({ ...common, delivery: outbox.escalations }),
+    restartForgottenSchedules: createRestartForgottenSchedules({
+      db,
+      schedules,
+      logger,
+      delivery: outbox.schedules,
+    }),
+  };
 }
 
 /** What repairs rows and repeats deliveries, by the clock. */
@@ -89,13 +105,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     registry,
     dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
-    restartForgottenRuns: createRestartForgottenRuns({ db, workflows, delivery: outbox.runs, logger }),
-    restartForgottenLadders: createRestartForgottenLadders({
-      db,
-      workflows,
-      delivery: outbox.escalations,
-      logger,
-    }),
+    ...createRestarts(tools),
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, logger, metrics }),
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),

@@ -1,8 +1,9 @@
-import { createBoundedCalls } from '../clients/temporal/bounded-calls.ts';
+import { connectionOf, createBoundedCalls } from '../clients/temporal/bounded-calls.ts';
 import { connectTemporal } from '../clients/temporal/connect.ts';
 import { createDataConverter } from '../clients/temporal/data-converter.ts';
 import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { createSchedules } from '../clients/temporal/schedules.ts';
+import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
 import type { Config } from '../config.ts';
 
 export type Temporal = Awaited<ReturnType<typeof createTemporal>>;
@@ -20,6 +21,8 @@ export async function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
     workflows: createRunWorkflows(client, TASK_QUEUE, bounded),
     namespace: client.options.namespace,
     schedules: createSchedules(client, TASK_QUEUE, bounded),
+    registerSearchAttributes: () =>
+      addMissingSearchAttributes(connectionOf(client), client.options.namespace),
     close: () => client.connection.close(),
   };
 }

@@ -23,6 +23,8 @@ interface Program {
 }
 
 interface ProgramOptions {
+  /** Of another version; default: of this one. */
+  readonly packageFolder?: string | undefined;
   readonly file: string;
   readonly readyMessage: string;
   readonly environment: NodeJS.ProcessEnv;
@@ -32,8 +34,9 @@ interface ProgramOptions {
   readonly endsWithUs: boolean;
 }
 
-function startProgram({ file, readyMessage, environment, log, endsWithUs }: ProgramOptions): Program {
-  const find = (source: string): string => findCompiled(inject('packageFolder'), source);
+function startProgram({ file, readyMessage, environment, log, ...others }: ProgramOptions): Program {
+  const { packageFolder = inject('packageFolder'), endsWithUs } = others;
+  const find = (source: string): string => findCompiled(packageFolder, source);
   const tie = endsWithUs ? ['--import', find('test/support/tied-process.ts')] : [];
   const child = spawn(process.execPath, [...tie, find(file)], {
     env: { ...process.env, ...environment },
@@ -103,9 +106,10 @@ export interface Capstan extends CapstanClient {
   readonly taskQueue: string;
   startWorker(): Promise<void>;
   killWorker(signal: NodeJS.Signals): Promise<void>;
-  addWorker(): Promise<AddedWorker>;
-  /** @param others settings that only this one has */
-  startServer(others?: NodeJS.ProcessEnv): Promise<void>;
+  /** @param packageFolder of another version */
+  addWorker(packageFolder?: string): Promise<AddedWorker>;
+  /** @param others settings that only this one has @param packageFolder of another version */
+  startServer(others?: NodeJS.ProcessEnv, packageFolder?: string): Promise<void>;
   /** Of the running one. */
   serverPid(): number;
   killServer(signal: NodeJS.Signals): Promise<void>;
@@ -169,8 +173,10 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
   let url = '';
   const log: string[] = [];
   const added: Program[] = [];
-  const startWorkerProgram = (): Program =>
-    startProgram({ file: 'src/worker.ts', readyMessage: 'worker is ready', environment, log, endsWithUs });
+  const startWorkerProgram = (packageFolder?: string): Program => {
+    const options = { file: 'src/worker.ts', readyMessage: 'worker is ready', environment, log, endsWithUs };
+    return startProgram({ ...options, packageFolder });
+  };
 
   const client = createClient(() => url, access.api_key);
 
@@ -183,8 +189,9 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
     databaseUrl: database.url,
     taskQueue,
     ...client,
-    startServer: async (others = {}) => {
+    startServer: async (others = {}, packageFolder) => {
       server = startProgram({
+        packageFolder,
         file: 'src/server.ts',
         readyMessage: 'server is ready',
         log,
@@ -207,8 +214,8 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
     killWorker: async (signal) => {
       if (worker !== null) await end(worker.child, signal);
     },
-    addWorker: async () => {
-      const program = startWorkerProgram();
+    addWorker: async (packageFolder) => {
+      const program = startWorkerProgram(packageFolder);
       added.push(program);
       await program.ready;
       return {

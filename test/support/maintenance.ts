@@ -11,6 +11,7 @@ export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   reconcileRuns: nothing,
   restartForgottenRuns: nothing,
   restartForgottenLadders: nothing,
+  restartForgottenSchedules: nothing,
   webhooks: { deliverDue: async () => 0 },
   watchCapabilities: nothing,
   escalations: { deliverOverdue: nothing },

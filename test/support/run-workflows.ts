@@ -13,6 +13,8 @@ export function fakeWorkflows(known: Partial<RunWorkflows> = {}): RunWorkflows {
     listRunningLadders: async function* () {},
     isForgotten: async () => false,
     isOpen: async () => false,
+    erase: async () => true,
+    eraseLadder: async () => true,
     startEscalation: async () => undefined,
     signalReviewed: async () => 'gone',
     hasSearchAttributes: async () => false,

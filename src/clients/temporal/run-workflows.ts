@@ -19,6 +19,7 @@ import { searchAttributes } from '../../core/workflow-payloads/search-attributes
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns, listRunningLadders, listRunningRuns } from './closed-runs.ts';
+import { eraseHistories } from './erase-histories.ts';
 import { toSummary } from './summary.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
@@ -45,6 +46,10 @@ export interface RunWorkflows {
   isForgotten(work: WaitingWorkflow): Promise<boolean>;
   /** Whether the run has a workflow that goes on. */
   isOpen(run: RunRef): Promise<boolean>;
+  /** Deletes what Temporal keeps of the run, its ladders included, and ends it first. @returns false: there is more */
+  erase(run: RunRef): Promise<boolean>;
+  /** The same of a ladder by itself. */
+  eraseLadder(escalationId: string): Promise<boolean>;
   /** Starts a ladder by itself; that of a step is started by its run. */
   startEscalation(projectId: string, input: EscalateInput): Promise<void>;
   /** gone: there is no workflow that waits. */
@@ -73,7 +78,13 @@ export function createRunWorkflows(
   bounded: Bounded = createBoundedCalls(client),
 ): RunWorkflows {
   const server: TemporalServer = { client, taskQueue, bounded };
-  return { ...createStarts(server), ...createMessages(server), ...createQuestions(server) };
+  return {
+    ...createStarts(server),
+    ...createMessages(server),
+    ...createQuestions(server),
+    erase: (run) => eraseHistories(server, runWorkflowId(run)),
+    eraseLadder: (escalationId) => eraseHistories(server, aloneWorkflowId(escalationId)),
+  };
 }
 
 interface TemporalServer {

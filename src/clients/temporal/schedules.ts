@@ -29,6 +29,8 @@ export interface TemporalSchedules {
   remove(key: ScheduleRef): Promise<void>;
   /** Starts now, as its overlap policy allows. gone: Temporal does not know the schedule. */
   trigger(key: ScheduleRef, overlap: OverlapPolicy): Promise<'asked' | 'gone'>;
+  /** Ids of schedules of the namespace, `<pipeline>/<schedule_id>`, as far as the visibility store knows. */
+  list(): AsyncIterable<string>;
   /** The next ten at most; null: Temporal does not know the schedule. @param ms how long the answer may take */
   nextTimes(key: ScheduleRef, ms: number): Promise<readonly Date[] | null>;
 }
@@ -74,6 +76,10 @@ async function reach(call: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
+async function* listIds(client: Client): AsyncGenerator<string, void, undefined> {
+  for await (const { scheduleId } of client.schedule.list({ pageSize: 1_000 })) yield scheduleId;
+}
+
 export function createSchedules(client: Client, taskQueue: string, bounded: Bounded): TemporalSchedules {
   const handleOf = (key: ScheduleRef) => client.schedule.getHandle(key.workflow_id);
   return {
@@ -89,6 +95,7 @@ export function createSchedules(client: Client, taskQueue: string, bounded: Boun
       (await reach(() => bounded(() => handleOf(key).trigger(overlaps[overlap]), answerMs)))
         ? 'asked'
         : 'gone',
+    list: () => listIds(client),
     nextTimes: async (key, ms) => {
       let times: readonly Date[] = [];
       const isKnown = await reach(async () => {

@@ -1,4 +1,4 @@
-/** The dev server registers search attributes only when it makes its data; later ones are added here. */
+/** A namespace gets its search attributes when it is made; those that a later version needs, or an emptied one, are added here. */
 import type { Connection } from '@temporalio/client';
 import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 
@@ -15,9 +15,14 @@ export async function findMissingSearchAttributes(
   return names.filter((name) => customAttributes?.[name] === undefined);
 }
 
-export async function addMissingSearchAttributes(connection: Connection, namespace: string): Promise<void> {
+/** @returns which were added */
+export async function addMissingSearchAttributes(
+  connection: Connection,
+  namespace: string,
+): Promise<readonly string[]> {
   const missing = await findMissingSearchAttributes(connection, namespace);
-  if (missing.length === 0) return;
+  if (missing.length === 0) return [];
   const added = Object.fromEntries(missing.map((name) => [name, valueTypes[searchAttributes[name]]]));
   await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: added });
+  return missing;
 }

@@ -48,3 +48,21 @@ export async function markScheduleDelivered(
 export async function markScheduleForgotten(db: Db, scheduleId: string): Promise<void> {
   await db.raw('update schedule set delivered_version = 0 where schedule_id = ?', [scheduleId]);
 }
+
+/** By id, after `after`: those that Temporal took so long ago. */
+export async function listDeliveredSchedules(
+  db: Db,
+  {
+    after,
+    olderThanMs,
+    limit,
+  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+): Promise<readonly Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>[]> {
+  const { rows } = await db.raw<{ rows: Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>[] }>(
+    `select schedule_id, workflow_id from schedule
+     where delivered_version >= version and deleted_at is null
+       and updated_at < clock_timestamp() - ? * interval '1 millisecond' and schedule_id > ? order by schedule_id limit ?`,
+    [olderThanMs, after, limit],
+  );
+  return rows;
+}

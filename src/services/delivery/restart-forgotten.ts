@@ -32,12 +32,14 @@ export interface Forgettable<Row> {
 const settledMs = 60_000;
 const batch = 1_000;
 
-/** @returns how many it starts again */
+/** @returns how many it starts again; what began as lately as `olderThanMs` is left alone */
+export type RestartForgotten = (olderThanMs?: number) => Promise<number>;
+
 export function createRestartForgotten<Row>(
   db: Db,
   logger: Logger,
   kind: Forgettable<Row>,
-): () => Promise<number> {
+): RestartForgotten {
   const restart = async (row: Row): Promise<boolean> => {
     const id = kind.idOf(row);
     if (!(await kind.isForgotten(row))) return false;
@@ -46,8 +48,8 @@ export function createRestartForgotten<Row>(
     kind.startSoon(id);
     return true;
   };
-  return async () => {
-    const listAfter = (after: string) => kind.list(db, { after, olderThanMs: settledMs, limit: batch });
+  return async (olderThanMs = settledMs) => {
+    const listAfter = (after: string) => kind.list(db, { after, olderThanMs, limit: batch });
     let rows = await listAfter('');
     if (rows.length === 0) return 0;
     const running = new Set<string>();

@@ -39,6 +39,7 @@ export interface DutyDependencies {
   readonly reconcileRuns: () => Promise<number>;
   readonly restartForgottenRuns: () => Promise<number>;
   readonly restartForgottenLadders: () => Promise<number>;
+  readonly restartForgottenSchedules: () => Promise<number>;
   readonly watchCapabilities: () => Promise<number>;
   readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
   readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
