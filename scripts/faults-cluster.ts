@@ -46,8 +46,9 @@ async function awaitEnds(db: Database): Promise<void> {
   }
 }
 
-async function restartPostgres(cluster: Cluster, db: Database): Promise<void> {
-  const open = await countOpen(db);
+async function restartPostgres(cluster: Cluster): Promise<void> {
+  const before = connectDatabase(cluster.databaseUrl, 1);
+  const open = await countOpen(before).finally(() => before.destroy());
   await cluster.kill('postgres', 'SIGINT');
   await cluster.ready('postgres');
   console.log(`    restarted postgres under ${open} runs`);
@@ -73,9 +74,9 @@ async function play(cluster: Cluster): Promise<readonly string[]> {
   isOver = true;
   const killed = await kills;
   const last = await submitAll(api, burst, burst);
+  await restartPostgres(cluster);
   const db = connectDatabase(cluster.databaseUrl, 2, 60_000);
   try {
-    await restartPostgres(cluster, db);
     await awaitEnds(db);
     const { runs, files, failed, retried } = addUp(steady, last);
     const verdict = await judge({ api, db, runs, files, calls: fleet.calls(), stepsPerRun: 3 });
