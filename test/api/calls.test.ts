@@ -34,7 +34,12 @@ const fails: Handler = (_, response) => answer(response, 500, { error: 'broken' 
 const hangs: Handler = () => undefined;
 
 function lastAttempt(capability: string) {
-  return api.db('attempt').where({ capability }).orderBy('started_at', 'desc').first('*');
+  return api
+    .db('attempt')
+    .join('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
+    .where({ capability })
+    .orderBy('started_at', 'desc')
+    .first('*');
 }
 
 describe('a direct call', () => {

@@ -111,6 +111,7 @@ test.each([
   await world.climb(place);
   const attempts = await world.api
     .db('attempt')
+    .join('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
     .whereLike('key', `${place.escalation_id}.%`)
     .pluck<{ request: { priority: string } }[]>('inputs');
   expect(attempts.length).toBeGreaterThan(1);

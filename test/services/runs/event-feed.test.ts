@@ -5,7 +5,7 @@ import { createEventFeed } from '../../../src/services/runs/event-feed.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';
-import { writeReadableEvent } from '../../support/readable-event.ts';
+import { untilReadable, writeReadableEvent } from '../../support/readable-event.ts';
 import { waitFor } from '../../support/wait.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 
@@ -42,6 +42,7 @@ test('a watcher that reads slowly misses nothing, and little waits for it', asyn
 
 async function followed() {
   const { run_id } = await aRun(db);
+  await untilReadable(db); // no round comes by itself that would bring it later
   const timing = createHandTiming();
   const feed = createEventFeed({ db, logger: silentLogger, timing });
   const stop = new CancelSource();

@@ -6,13 +6,14 @@ import type { StreamRound, StreamWatcher } from '../../../src/services/stream/st
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';
-import { writeReadableEvent } from '../../support/readable-event.ts';
+import { untilReadable, writeReadableEvent } from '../../support/readable-event.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 
 const { db } = useDatabase(4);
 
 async function look() {
   const run = await aRun(db);
+  await untilReadable(db);
   const timing = createHandTiming();
   const read = { horizons: 0, runs: 0, reviews: 0 };
   db.on('query', ({ sql }: { sql: string }) => {
