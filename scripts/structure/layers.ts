@@ -11,7 +11,7 @@ export interface Layer {
 
 export const layers: Readonly<Record<string, Layer>> = {
   contracts: { imports: [], packages: ['zod'] },
-  errors: { imports: ['contracts'], packages: [] },
+  errors: { imports: ['contracts'], packages: ['node:'] },
   core: { imports: ['contracts'], packages: ['re2js', 'semver'] },
   schemas: {
     imports: ['contracts', 'core'],
@@ -75,7 +75,6 @@ export const layers: Readonly<Record<string, Layer>> = {
     types: ['config'],
     packages: ['@koa/router', 'koa', 'lru-cache', 'node:', 'pino', 'zod', 'zod-openapi'],
   },
-  'missing-part': { imports: [], packages: ['node:'] },
   config: { imports: ['clients', 'core', 'errors'], packages: ['zod'] },
   runtime: {
     imports: ['clients', 'core', 'db', 'errors', 'schemas', 'services', 'unsupported'],
@@ -87,16 +86,14 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['activities', 'config', 'runtime', 'telemetry'],
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
-  'migrate-database': { imports: ['db', 'services'], packages: [] },
-  purge: { imports: ['config', 'runtime'], packages: [] },
-  recover: { imports: ['runtime'], types: ['config', 'services'], packages: [] },
+  upkeep: { imports: ['db', 'runtime', 'services'], types: ['config'], packages: [] },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
   capability: {
-    imports: ['clients', 'contracts', 'missing-part', 'schemas'],
+    imports: ['clients', 'contracts', 'errors', 'schemas'],
     packages: ['ajv', 'node:', 'tsx', 'zod'],
   },
   dev: {
-    imports: ['clients', 'config', 'contracts', 'core', 'missing-part', 'services'],
+    imports: ['clients', 'config', 'contracts', 'core', 'errors', 'services'],
     packages: [
       '@temporalio/client',
       '@temporalio/envconfig',
@@ -116,11 +113,9 @@ export const layers: Readonly<Record<string, Layer>> = {
       'core',
       'dev',
       'errors',
-      'migrate-database',
       'mock-run',
-      'purge',
-      'recover',
       'server',
+      'upkeep',
       'worker',
     ],
     packages: ['commander', 'node:', 'undici', 'yaml', 'zod'],

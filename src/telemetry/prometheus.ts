@@ -80,6 +80,7 @@ export function createPrometheus(onFault: (error: unknown) => void): Prometheus 
   const refreshes: (() => void | Promise<void>)[] = [];
   for (const name of names) if ('of' in metricTable[name]) clear(of<Gauge>(name), name);
   return {
+    isOn: true,
     add: (name, labels, by = 1) => of<Counter>(name).inc(within(name, labels), by),
     observe: (name, labels, value) => of<Histogram>(name).observe(within(name, labels), value),
     set: (name, labels, value) => of<Gauge>(name).set(within(name, labels), value),

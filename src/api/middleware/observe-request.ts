@@ -30,6 +30,7 @@ export function observeRequest({ metrics, tracing }: Telemetry): ApiMiddleware {
   let inFlight = 0;
   return (ctx, next) => {
     const { req, res, state, method } = ctx;
+    if (!metrics.isOn && !tracing.isOn && req.headers.traceparent === undefined) return next();
     const startedAt = performance.now();
     const parent = parseTraceParent(req.headers.traceparent?.toString());
     const routeOf = (): string => state.route?.path ?? 'none';

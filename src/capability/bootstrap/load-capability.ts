@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { MissingPartError } from '../../missing-part.ts';
+import { MissingPartError } from '../../errors/missing-part.ts';
 import { type Capability, isCapability } from '../define-capability.ts';
 import type { CapabilityManifest } from './manifest.ts';
 

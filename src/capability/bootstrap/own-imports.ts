@@ -4,7 +4,7 @@
  */
 import { register } from 'node:module';
 import { extname } from 'node:path';
-import { isNotInstalled } from '../../missing-part.ts';
+import { isNotInstalled } from '../../errors/missing-part.ts';
 import type { OwnModules } from './own-imports-hook.ts';
 
 const extension = extname(import.meta.url);

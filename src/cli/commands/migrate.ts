@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { SchemaState } from '../../migrate-database.ts';
+import type { SchemaState } from '../../upkeep/migrate-database.ts';
 import { createPrinter } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 
@@ -22,7 +22,7 @@ function describe({ applied, pending, newer }: SchemaState, isCheck: boolean): s
 async function runMigrate(options: MigrateOptions, shell: Shell): Promise<void> {
   const { checkSettings, readEnvFile } = await import('../process/process-settings.ts');
   const { translateFault } = await import('../process/become-process.ts');
-  const { migrateDatabase, readSchemaState } = await import('../../migrate-database.ts');
+  const { migrateDatabase, readSchemaState } = await import('../../upkeep/migrate-database.ts');
   const { environment } = shell;
   const settings = { ...readEnvFile(options.envFile, environment), ...environment };
   const { DATABASE_URL, API_KEY_FILE } = checkSettings(settings);

@@ -38,7 +38,7 @@ function print({ stdout }: Shell, counts: Readonly<Record<string, number>>, isTr
 async function runPurgeCommand(flags: PurgeFlags, shell: Shell): Promise<void> {
   const { checkSettings, readEnvFile } = await import('../process/process-settings.ts');
   const { translateFault } = await import('../process/become-process.ts');
-  const { runPurge } = await import('../../purge.ts');
+  const { runPurge } = await import('../../upkeep/purge.ts');
   const { environment, stdout } = shell;
   const settings = checkSettings({ ...readEnvFile(flags.envFile, environment), ...environment });
   const { dryRun: isTrial, export: exportDir } = flags;

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { WholeRecovery } from '../../recover.ts';
+import type { WholeRecovery } from '../../upkeep/recover.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createPrinter } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
@@ -63,7 +63,7 @@ function describeTemporal(report: WholeRecovery): string[] {
 async function runRecover(flags: RecoverFlags, shell: Shell): Promise<void> {
   const { checkSettings, readEnvFile } = await import('../process/process-settings.ts');
   const { translateFault } = await import('../process/become-process.ts');
-  const { runRecovery } = await import('../../recover.ts');
+  const { runRecovery } = await import('../../upkeep/recover.ts');
   const { environment } = shell;
   const settings = checkSettings({ ...readEnvFile(flags.envFile, environment), ...environment });
   const print = createPrinter(shell);

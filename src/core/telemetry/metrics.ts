@@ -8,6 +8,8 @@ export interface Sample<Name extends GaugeName> {
 }
 
 export interface Metrics {
+  /** Whether anybody may read it: what only counts need not be done for nobody. */
+  readonly isOn: boolean;
   add<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   set<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
@@ -22,6 +24,7 @@ function nothing(): void {
 }
 
 export const noMetrics: Metrics = {
+  isOn: false,
   add: nothing,
   observe: nothing,
   set: nothing,

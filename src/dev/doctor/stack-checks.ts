@@ -10,7 +10,7 @@ import {
   findMissingSearchAttributes,
 } from '../../clients/temporal/search-attributes.ts';
 import { StackFile } from '../../contracts/stack.ts';
-import { MissingPartError } from '../../missing-part.ts';
+import { MissingPartError } from '../../errors/missing-part.ts';
 import { findPrograms } from '../postgres/programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
 import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';

@@ -11,7 +11,7 @@ import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { isNotInstalled, MissingPartError } from '../../missing-part.ts';
+import { isNotInstalled, MissingPartError } from '../../errors/missing-part.ts';
 import { type Account, canReach } from './account.ts';
 
 const run = promisify(execFile);

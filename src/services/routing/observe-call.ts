@@ -87,6 +87,7 @@ export function createCallObserver({ metrics, tracing }: Telemetry): CallObserve
   const spans = new WeakMap<Claimed, OpenSpan>();
   return {
     claim: async (target, work) => {
+      if (!metrics.isOn) return work();
       const startedAt = performance.now();
       const end = await work();
       countClaim(metrics, target, { end, seconds: (performance.now() - startedAt) / 1_000 });
@@ -102,6 +103,7 @@ export function createCallObserver({ metrics, tracing }: Telemetry): CallObserve
       return span.context === null ? undefined : formatTraceParent(span.context);
     },
     end: (request, claimed, { delivery }) => {
+      if (!metrics.isOn && !tracing.isOn) return;
       countEnd(metrics, { request, claimed }, delivery);
       const { outcome } = delivery;
       const isAnswer = outcome.kind === 'answered' && isModel(request.route.capability);

@@ -1,8 +1,8 @@
 /** What `capstan migrate` does: how far the schema of a database is, and bringing it to the newest. */
-import { migrate } from './db/migrate.ts';
-import { prepareDatabase } from './services/setup.ts';
+import { migrate } from '../db/migrate.ts';
+import { prepareDatabase } from '../services/setup.ts';
 
-export { readSchemaState, type SchemaState } from './db/schema-state.ts';
+export { readSchemaState, type SchemaState } from '../db/schema-state.ts';
 
 /** @param apiKeyFile where a first admin key is left, with a project of its own; undefined: none is made */
 export async function migrateDatabase(databaseUrl: string, apiKeyFile: string | undefined): Promise<void> {
