@@ -18,26 +18,30 @@ const definition = {
   })),
 };
 
+type Dispatch = 'queued' | 'auto';
+
 export interface Load {
   readonly count: number;
-  readonly dispatch: 'queued' | 'auto';
+  readonly dispatch: Dispatch;
+}
+
+/** @throws Error when it does not succeed */
+export async function runOne(
+  { request }: Api,
+  { n, dispatch }: { readonly n: number; readonly dispatch: Dispatch },
+): Promise<void> {
+  const body = { definition: { ...definition, defaults: { dispatch } }, job: { n } };
+  const answer = await request<Run>('POST', '/v1/runs', body, { prefer: 'wait=60' });
+  if (answer.body.state !== 'succeeded') {
+    throw new Error(`a run is ${answer.body.state}: ${JSON.stringify(answer.body)}`);
+  }
 }
 
 /** @throws Error when one does not succeed */
-export async function runMany({ request }: Api, { count, dispatch }: Load): Promise<void> {
-  const body = { definition: { ...definition, defaults: { dispatch } } };
+export async function runMany(api: Api, { count, dispatch }: Load): Promise<void> {
   let next = 0;
   const follow = async (): Promise<void> => {
-    while (next < count) {
-      const n = next++;
-      const { body: run } = await request<Run>(
-        'POST',
-        '/v1/runs',
-        { ...body, job: { n } },
-        { prefer: 'wait=60' },
-      );
-      if (run.state !== 'succeeded') throw new Error(`a run is ${run.state}: ${JSON.stringify(run)}`);
-    }
+    while (next < count) await runOne(api, { n: next++, dispatch });
   };
   await Promise.all(Array.from({ length: atOnce }, follow));
 }
