@@ -10,6 +10,7 @@ import { createConfigurationPage } from './docs/configuration-page.ts';
 import { createConformancePage } from './docs/conformance-page.ts';
 import { createErrorsPage } from './docs/errors-page.ts';
 import { createExpressionsPage } from './docs/expressions-page.ts';
+import { createFaultsPage } from './docs/faults-page.ts';
 import { generateCommand, type Page } from './docs/page.ts';
 import { readFigures } from './docs/step-costs/figures.ts';
 import { createStepCostsPage } from './docs/step-costs/page.ts';
@@ -17,6 +18,7 @@ import { createStepCostsPicture } from './docs/step-costs/picture.ts';
 import { createDashboardFile } from './docs/telemetry/dashboard.ts';
 import { createAlertsPage, createMetricsPage } from './docs/telemetry/pages.ts';
 import { createRulesFiles } from './docs/telemetry/rules-files.ts';
+import { readFaultFigures } from './faults/figures.ts';
 
 function toPath({ file }: Page): string {
   return fileURLToPath(new URL(`../${file}`, import.meta.url));
@@ -34,6 +36,7 @@ const pages: readonly Page[] = [
   createConformancePage(),
   createErrorsPage(),
   createExpressionsPage(),
+  createFaultsPage(readFaultFigures()),
   createStepCostsPage(figures),
   createStepCostsPicture(figures),
   createMetricsPage(),

@@ -53,6 +53,8 @@ export interface ClusterOptions {
   readonly signal?: AbortSignal;
   /** Settings that all servers and workers have. */
   readonly settings?: NodeJS.ProcessEnv;
+  /** Puts something between Postgres and all servers and workers. Takes and gives back `host:port`. */
+  readonly beforePostgres?: (address: string) => Promise<string>;
 }
 
 type Facts = Omit<Cluster, 'parts' | 'pids' | 'kill' | 'send' | 'ready' | 'stop'>;
@@ -60,6 +62,13 @@ type Facts = Omit<Cluster, 'parts' | 'pids' | 'kill' | 'send' | 'ready' | 'stop'
 function listMetrics({ ports, servers, workers }: ClusterPlace): string[] {
   const own = [...ports.serverMetrics.slice(0, servers), ...ports.workerMetrics.slice(0, workers)];
   return own.map((port) => `http://127.0.0.1:${port}/metrics`);
+}
+
+/** @returns the database as servers and workers are told to reach it */
+async function toDatabaseUrl(direct: string, { beforePostgres }: ClusterOptions): Promise<string> {
+  const url = new URL(direct);
+  if (beforePostgres !== undefined) url.host = await beforePostgres(url.host);
+  return url.href;
 }
 
 async function startParts(place: ClusterPlace, options: ClusterOptions): Promise<Facts> {
@@ -78,7 +87,7 @@ async function startParts(place: ClusterPlace, options: ClusterOptions): Promise
   const environment = {
     PATH: process.env.PATH,
     HOME: process.env.HOME,
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: await toDatabaseUrl(databaseUrl, options),
     TEMPORAL_ADDRESS: temporalAddress,
     TEMPORAL_NAMESPACE: namespace,
     PUBLIC_URL: apiUrl,

@@ -2,24 +2,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../cluster/start-cluster.ts';
 
-const calmMs = 3_000;
+export interface Kills {
+  readonly parts: readonly string[];
+  readonly signal: NodeJS.Signals;
+  /** From the return of one to the end of the next. */
+  readonly calmMs: number;
+  /** Whether there is nothing more to disturb. */
+  readonly isOver: () => boolean;
+}
 
-/** @returns the parts that were killed, until there was nothing more to disturb */
+/** @returns seconds from each end to the return, by the order of the kills */
 export async function killInTurn(
   cluster: Pick<Cluster, 'kill' | 'ready'>,
-  parts: readonly string[],
-  isOver: () => boolean,
-): Promise<readonly string[]> {
-  const killed: string[] = [];
-  for (let turn = 0; !isOver(); turn += 1) {
-    const part = parts[turn % parts.length] ?? '';
+  { parts, signal, calmMs, isOver }: Kills,
+): Promise<readonly number[]> {
+  const away: number[] = [];
+  while (!isOver()) {
+    const part = parts[away.length % parts.length] ?? '';
     await sleep(calmMs);
     if (isOver()) break;
     const from = performance.now();
-    await cluster.kill(part, 'SIGKILL');
+    await cluster.kill(part, signal);
     await cluster.ready(part);
-    killed.push(part);
-    console.log(`    killed ${part}; back after ${((performance.now() - from) / 1000).toFixed(1)} s`);
+    away.push((performance.now() - from) / 1_000);
   }
-  return killed;
+  return away;
 }

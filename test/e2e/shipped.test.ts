@@ -27,6 +27,6 @@ test.skipIf(haproxy === null)(
   'a cluster loses nothing while its parts are killed in turn',
   { timeout: patienceMs },
   async () => {
-    expect(await runScript('scripts/faults-cluster.ts', '--runs', '200')).toContain('all of it held');
+    expect(await runScript('scripts/faults.ts', '--only', 'parts-in-turn')).toContain('all of it held');
   },
 );

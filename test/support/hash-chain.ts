@@ -20,7 +20,8 @@ export interface HashJob extends JsonObject {
   readonly items: { readonly name: string; readonly isBad: boolean }[];
 }
 
-function hashOf(input: Json): string {
+/** What the capability answers. */
+export function hashOf(input: Json): string {
   return createHash('sha256').update(canonicalJson(input)).digest('hex').slice(0, 16);
 }
 

@@ -9,6 +9,9 @@ import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
 import { listBreaches } from './commit-watch.ts';
 import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
 
+/** Instances that can be asked what they were called for. */
+export type Journaled = Pick<JournalFleet, 'instances' | 'journal'>;
+
 async function list(db: Db, sql: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { what: string }[] }>(`${sql} limit 20`);
   return rows.map(({ what }) => what);
@@ -91,7 +94,7 @@ interface Sent {
 }
 
 /** Every call at an instance has a claim of its own, and who settled as answered was called. */
-async function findUnclaimedCalls(db: Db, fleets: readonly JournalFleet[]): Promise<string[]> {
+async function findUnclaimedCalls(db: Db, fleets: readonly Journaled[]): Promise<string[]> {
   const found: string[] = [];
   const sent: Sent[] = await db('attempt')
     .whereIn(
@@ -130,7 +133,7 @@ export function findDrift(db: Db): Promise<string[]> {
 }
 
 /** @param fleets every instance that was called @returns one line per violation; none is as it must be */
-export async function findViolations(db: Db, fleets: readonly JournalFleet[]): Promise<string[]> {
+export async function findViolations(db: Db, fleets: readonly Journaled[]): Promise<string[]> {
   const found = [
     await listBreaches(db),
     await findDrift(db),

@@ -1,10 +1,12 @@
 /**
  * A TCP connection that a test may cut, so that nobody is there, or silence, so that what is open gets no answer any more
- * while new connections work: as after a failover, or a firewall that forgets.
+ * while new connections work: as after a failover, or a firewall that forgets. Or it loses some answers with their
+ * connections: what was asked for has happened, and whoever asked does not know.
  */
 
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 
 export interface TcpProxy {
   /** `host:port` */
@@ -16,6 +18,10 @@ export interface TcpProxy {
    * @returns how many are open
    */
   silence(newToo?: boolean): number;
+  /** From now on this share of what the target answers is lost, each with its connection. */
+  loseAnswers(share: number): void;
+  /** How many were lost so far. */
+  answersLost(): number;
 }
 
 interface Link {
@@ -29,6 +35,17 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const open = new Set<Socket>();
   const links = new Set<Link>();
   let isMute = false;
+  let lostShare = 0;
+  let lost = 0;
+  const passOrLose = ({ inward, outward }: Link) =>
+    new Transform({
+      transform: (chunk, _, pass) => {
+        if (Math.random() >= lostShare) return pass(null, chunk);
+        lost += 1;
+        inward.destroy();
+        outward.destroy();
+      },
+    });
   const keep = (socket: Socket): void => {
     open.add(socket);
     socket.on('error', () => undefined);
@@ -45,7 +62,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
         inward.once('close', () => outward.destroy());
         outward.once('close', () => inward.destroy());
         if (isMute) inward.resume();
-        else inward.pipe(outward).pipe(inward);
+        else inward.pipe(outward).pipe(passOrLose(link)).pipe(inward);
       }).listen(at, '127.0.0.1', () => resolve(server));
     });
   let server = await listen(0);
@@ -65,10 +82,14 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       isMute = newToo;
       for (const { inward, outward } of links) {
         inward.unpipe(outward);
-        outward.unpipe(inward);
+        outward.unpipe();
         inward.resume(); // read, so that its end is noticed, and thrown away
       }
       return links.size;
     },
+    loseAnswers: (share) => {
+      lostShare = share;
+    },
+    answersLost: () => lost,
   };
 }

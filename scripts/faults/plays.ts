@@ -1,0 +1,30 @@
+/** Who plays each fault of the table. */
+import type { Stage } from './play.ts';
+import { pauseWorker, sendServersAway, sendTemporalAway } from './rows/away.ts';
+import { cancelRuns } from './rows/cancels.ts';
+import { blackholeInstances, killInstances, refuseEverything } from './rows/instances.ts';
+import { killEverythingInTurn, killServers, killWorkers, restartPostgres } from './rows/killed-parts.ts';
+import { answerMegabytes, runLargeDags } from './rows/large.ts';
+import { loseAnswers } from './rows/lost-answers.ts';
+import { endServersUnderLoad, restartInTurn } from './rows/orderly.ts';
+import type { FaultName } from './table.ts';
+import type { Verdict } from './verdict.ts';
+
+export const plays: Readonly<Record<FaultName, (stage: Stage) => Promise<Verdict>>> = {
+  'worker-killed': killWorkers,
+  'server-killed': killServers,
+  'postgres-restarted': restartPostgres,
+  'answers-lost': loseAnswers,
+  'temporal-away': sendTemporalAway,
+  'instance-killed': killInstances,
+  'instance-blackholed': blackholeInstances,
+  'api-away': sendServersAway,
+  'worker-paused': pauseWorker,
+  'large-dags': runLargeDags,
+  'large-outputs': answerMegabytes,
+  cancels: cancelRuns,
+  'rolling-restart': restartInTurn,
+  sigterm: endServersUnderLoad,
+  'everyone-503': refuseEverything,
+  'parts-in-turn': killEverythingInTurn,
+};
