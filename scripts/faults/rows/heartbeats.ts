@@ -1,4 +1,5 @@
 /** Heartbeats of a whole fleet: what fails is tried again soon, by each at another moment. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Api } from '../../package/api.ts';
 import type { Fleet } from '../fleet.ts';
@@ -17,6 +18,7 @@ export function startHeartbeats(api: Api, { members, capability }: Fleet, pauseM
   const heard = new Map<string, number>();
   const states = new Set<string>();
   const over = new AbortController();
+  setMaxListeners(2 * members.length + 10, over.signal);
   const rest = (ms: number): Promise<null> => sleep(ms, null, { signal: over.signal }).catch(() => null);
   const beat = async (endpoint: string): Promise<boolean> => {
     const path = `/v1/capabilities/${capability}/heartbeat`;

@@ -81,7 +81,7 @@ async function submitRefused({ stage, fleet, pipeline }: Round): Promise<Verdict
   const code = ended.steps.find(({ id }) => id === 'large')?.error?.code;
   const calls = fleet.lines.filter(({ kind, n }) => kind === 'begin' && n === refused.n).length;
   return {
-    figures: { [`${refused.mebibytes} MiB`]: `${code}, called ${calls} times` },
+    figures: { [`${refused.mebibytes} MiB`]: `${code}, calls: ${calls}` },
     breaches: code === 'output_too_large' && calls === 1 ? [] : [`${code} after ${calls} calls`],
   };
 }

@@ -7,7 +7,10 @@ import { playUnderLoad, type Stage } from '../play.ts';
 import { wordsOf } from '../submissions.ts';
 import { atLeast, atMost, joinVerdicts, type Verdict } from '../verdict.ts';
 
-/** Seconds until each has gone. */
+/** The proxy looks twice a second whether a server is back. */
+const seenByProxyMs = 1_500;
+
+/** One after the other, each when the one before serves again. @returns seconds until each had gone */
 async function replace({ cluster }: Stage, parts: readonly string[]): Promise<readonly number[]> {
   const exits: number[] = [];
   for (const part of parts) {
@@ -15,6 +18,7 @@ async function replace({ cluster }: Stage, parts: readonly string[]): Promise<re
     await cluster.kill(part, 'SIGTERM');
     exits.push((performance.now() - from) / 1_000);
     await cluster.ready(part);
+    await sleep(seenByProxyMs);
   }
   return exits;
 }

@@ -19,6 +19,16 @@ test('a process is ready with its database; that Temporal is away is a detail', 
   });
 });
 
+test('Temporal that says nothing does not make the answer late: a proxy gives it two seconds', async () => {
+  const { isReady } = createHealthService(db, { isReachable: () => new Promise(() => undefined) });
+  const from = performance.now();
+  expect(await isReady()).toEqual({
+    ready: true,
+    detail: { database: 'ok', temporal: 'does not answer' },
+  });
+  expect(performance.now() - from).toBeLessThan(1_500);
+});
+
 test('a process without its database is not ready', async () => {
   const { isReady } = createHealthService(db, { isReachable: async () => true });
   await db.destroy();
