@@ -9,18 +9,21 @@ export interface Kills {
   readonly calmMs: number;
   /** Whether there is nothing more to disturb. */
   readonly isOver: () => boolean;
+  /** So many are killed whatever is over. Default 1. */
+  readonly atLeast?: number;
 }
 
 /** @returns seconds from each end to the return, by the order of the kills */
 export async function killInTurn(
   cluster: Pick<Cluster, 'kill' | 'ready'>,
-  { parts, signal, calmMs, isOver }: Kills,
+  { parts, signal, calmMs, isOver, atLeast = 1 }: Kills,
 ): Promise<readonly number[]> {
   const away: number[] = [];
-  while (!isOver()) {
+  const isEnough = (): boolean => isOver() && away.length >= atLeast;
+  while (!isEnough()) {
     const part = parts[away.length % parts.length] ?? '';
     await sleep(calmMs);
-    if (isOver()) break;
+    if (isEnough()) break;
     const from = performance.now();
     await cluster.kill(part, signal);
     await cluster.ready(part);

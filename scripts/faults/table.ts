@@ -101,7 +101,7 @@ const rows = {
   'parts-in-turn': {
     fault:
       'server, worker, Temporal node and S3 are killed in turn, then Postgres is restarted; a fifth of the runs has a file',
-    short: '120 runs',
+    short: '200 runs',
     long: '1,000 runs',
     expected:
       'no submission fails for a client that tries once more, every run and file right, nothing stays reserved',

@@ -12,7 +12,7 @@ function describeKills(away: readonly number[]): Verdict {
 
 export function killWorkers(stage: Stage): Promise<Verdict> {
   const [count, pace, calmMs] = stage.isLong ? [500, 2, 10_000] : [60, 3, 5_000];
-  const kills = { parts: ['worker-1', 'worker-2'], signal: 'SIGKILL', calmMs } as const;
+  const kills = { parts: ['worker-1', 'worker-2'], signal: 'SIGKILL', calmMs, atLeast: 2 } as const;
   return playUnderLoad(
     stage,
     { name: 'worker-killed', count, pace },
@@ -24,7 +24,7 @@ export function killWorkers(stage: Stage): Promise<Verdict> {
 
 export function killServers(stage: Stage): Promise<Verdict> {
   const [count, pace, calmMs] = stage.isLong ? [1_000, 10, 5_000] : [150, 8, 3_000];
-  const kills = { parts: ['server-1', 'server-2'], signal: 'SIGKILL', calmMs } as const;
+  const kills = { parts: ['server-1', 'server-2'], signal: 'SIGKILL', calmMs, atLeast: 2 } as const;
   return playUnderLoad(
     stage,
     { name: 'server-killed', count, pace },
@@ -65,8 +65,8 @@ const parts = ['server-1', 'worker-1', 'temporal-1', 's3', 'server-2', 'worker-2
 /** Each in turn, with files in S3, and at the end Postgres under what is still under way. */
 export function killEverythingInTurn(stage: Stage): Promise<Verdict> {
   const { cluster } = stage;
-  const [count, pace] = stage.isLong ? [1_000, 8] : [120, 3];
-  const kills = { parts, signal: 'SIGKILL', calmMs: 3_000 } as const;
+  const [count, pace] = stage.isLong ? [1_000, 8] : [200, 4];
+  const kills = { parts, signal: 'SIGKILL', calmMs: 3_000, atLeast: 4 } as const;
   return playUnderLoad(
     stage,
     { name: 'parts-in-turn', count: count - burst, pace, withFiles: true },

@@ -33,12 +33,13 @@ async function measureHistories({ stage, client, pipeline }: Round): Promise<num
 async function runLarge(stage: Stage, kind: string, dag: Dag): Promise<Verdict> {
   const load = { name: `large-${kind}`, count: 1, pace: 1, dag, last: 0, fleet: { minMs: 2, maxMs: 10 } };
   const began = performance.now();
-  const { breaches } = await playUnderLoad(stage, load, {
+  const { figures, breaches } = await playUnderLoad(stage, load, {
     disturb: async () => ({ figures: {}, breaches: [] }),
     audit: async (round) => atMost('events', await measureHistories(round), longestHistory),
   });
   const seconds = Math.round((performance.now() - began) / 1_000);
-  return { figures: { [`${kind} of`]: dag.length, [`${kind} s`]: seconds }, breaches };
+  const { events = '' } = figures;
+  return { figures: { [kind]: `${dag.length} steps in ${seconds} s, ${events} events` }, breaches };
 }
 
 export async function runLargeDags(stage: Stage): Promise<Verdict> {
