@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';
 import { readConfig } from './config.ts';
+import { publicUrlOf } from './runtime/addresses.ts';
 import { createLogger } from './runtime/logger.ts';
 import { createServerRuntime } from './runtime/server-runtime.ts';
 import { prepareDatabase } from './services/setup.ts';
@@ -15,7 +16,7 @@ const logger = createLogger(config, 'server', telemetry.logFields);
 if (config.API_KEY_FILE !== undefined) {
   await prepareDatabase(config.DATABASE_URL, { apiKeyFile: config.API_KEY_FILE });
 }
-let url = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
+let url = publicUrlOf(config);
 const runtime = await createServerRuntime(config, { logger, publicUrl: () => url, telemetry });
 // Beside the sources, and beside what they are compiled to.
 const built = import.meta.url.endsWith('.ts') ? '../dist/console' : '../console';
@@ -27,7 +28,7 @@ const server = await listen(app, {
   headersTimeoutMs: config.HEADERS_TIMEOUT_MS,
   graceMs: config.SHUTDOWN_GRACE_MS,
 });
-url = config.PUBLIC_URL ?? server.url;
+url = publicUrlOf(config, server.url);
 await telemetry.listen(logger);
 logger.info({ url }, 'server is ready');
 

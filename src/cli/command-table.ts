@@ -48,6 +48,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   webhooks: async () => (await import('./commands/webhooks.ts')).registerWebhooksCommand,
   recover: async () => (await import('./commands/recover.ts')).registerRecoverCommand,
   purge: async () => (await import('./commands/purge.ts')).registerPurgeCommand,
+  projects: async () => (await import('./commands/projects.ts')).registerProjectsCommand,
   keys: async () => (await import('./commands/keys.ts')).registerKeysCommand,
   audit: async () => (await import('./commands/audit.ts')).registerAuditCommand,
   sessions: async () => (await import('./commands/sessions.ts')).registerSessionsCommand,

@@ -1,5 +1,6 @@
 /** Projects, API keys and what a key may do. */
 import { z } from 'zod';
+import { erasureCounted, showCount } from './bounds.ts';
 import { Instant, listOf, Timezone, Usd } from './primitives.ts';
 
 /** What routes ask for. `admin` includes all but `operator`, which is for what all projects share. */
@@ -55,6 +56,23 @@ export const Project = z
   .meta({ id: 'Project' });
 export type Project = z.infer<typeof Project>;
 export const ProjectList = listOf(Project).meta({ id: 'ProjectList' });
+
+/** How far the erasure of a project is. */
+export const Erasure = z
+  .strictObject({
+    /** What ledger and audit log call the project from then on; null: nobody has asked for it. */
+    pseudonym: z.string().nullable(),
+    state: z.enum(['none', 'erasing', 'erased']),
+    requested_at: Instant.nullable(),
+    finished_at: Instant.nullable(),
+    /** Rows by table, and media files, that have gone so far. */
+    deleted: z.record(z.string(), z.number().int()),
+    left: z.record(z.string(), z.number().int()).meta({
+      description: `Rows by table that it has, or has still, with \`open_run\` beside \`run\`; each counted up to ${showCount(erasureCounted)}`,
+    }),
+  })
+  .meta({ id: 'Erasure' });
+export type Erasure = z.infer<typeof Erasure>;
 
 export const KeyRequest = z
   .strictObject({

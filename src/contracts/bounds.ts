@@ -26,6 +26,9 @@ export const loginCodeMinutes = 10;
 /** How long signing in at a provider may take. */
 export const signInMinutes = 10;
 
+/** As far as rows of a project are counted before it is erased, of each table. */
+export const erasureCounted = 100_000;
+
 /** A count as descriptions and messages for people write it. */
 export function showCount(count: number): string {
   return count.toLocaleString('en-US');

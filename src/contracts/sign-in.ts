@@ -2,18 +2,19 @@
 import { z } from 'zod';
 import { KeyScope } from './access.ts';
 
+const viewerScopes = [
+  'capability:read',
+  'pipeline:read',
+  'run:read',
+  'media:read',
+  'skill:read',
+  'cost:read',
+] as const satisfies readonly KeyScope[];
+
 /** Scopes that are given together, by name. */
 export const roleScopes = {
-  viewer: ['capability:read', 'pipeline:read', 'run:read', 'media:read', 'skill:read', 'cost:read'],
-  reviewer: [
-    'capability:read',
-    'pipeline:read',
-    'run:read',
-    'media:read',
-    'skill:read',
-    'cost:read',
-    'review:decide',
-  ],
+  viewer: viewerScopes,
+  reviewer: [...viewerScopes, 'review:decide'],
   editor: [
     'capability:read',
     'capability:call',

@@ -43,9 +43,28 @@ export class AppError extends Error {
   }
 }
 
+/** The database's: functions/refuse-erased.sql.ts. */
+const projectErased = 'CAP01';
+/** Of Postgres: a foreign key finds no row. */
+const noSuchRow = '23503';
+
+/** An equal definition went, with the last that named it, between the look whether it is stored and the row that names it. */
+function hasLostDefinition(fault: { readonly code: unknown; readonly constraint?: unknown }): boolean {
+  return fault.code === noSuchRow && String(fault.constraint).endsWith('_digest_fkey');
+}
+
 /** Unknown errors become `internal` here and nowhere else; the cause is kept for the log, never shown. */
 export function toAppError(thrown: unknown): AppError {
-  return thrown instanceof AppError
-    ? thrown
-    : new AppError('internal', 'unexpected fault', { cause: thrown });
+  if (thrown instanceof AppError) return thrown;
+  if (thrown instanceof Error && 'code' in thrown) {
+    const options = { cause: thrown };
+    if (thrown.code === projectErased)
+      return new AppError('state_conflict', 'the project is being erased; it takes no new work', options);
+    if (hasLostDefinition(thrown))
+      return new AppError('unavailable', 'the definition was deleted at this very moment; ask again', {
+        ...options,
+        retryAfterS: 0,
+      });
+  }
+  return new AppError('internal', 'unexpected fault', { cause: thrown });
 }

@@ -3,15 +3,20 @@ import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
+/** Brings optional parts in the versions that belong to this package. */
+export function installCommandOf(...parts: readonly string[]): string {
+  const { optionalDependencies } = require('capstan/package.json');
+  const versions: Readonly<Record<string, string>> = optionalDependencies;
+  return `npm install ${parts.map((part) => `${part}@${versions[part] ?? 'latest'}`).join(' ')}`;
+}
+
 export class MissingPartError extends Error {
   override readonly name = 'MissingPartError';
 
   /** @param need who needs it, as "the embedded Postgres" @param part its package */
   constructor(need: string, part: string, cause?: unknown) {
-    const { optionalDependencies } = require('capstan/package.json');
-    const version = (optionalDependencies as Readonly<Record<string, string>>)[part] ?? 'latest';
     super(
-      `${need} needs the package ${part}, which is not installed here: npm install ${part}@${version} brings it`,
+      `${need} needs the package ${part}, which is not installed here: ${installCommandOf(part)} brings it`,
       cause === undefined ? {} : { cause },
     );
   }

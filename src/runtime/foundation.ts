@@ -24,6 +24,7 @@ import { createStepResults } from '../services/run-data/step-results.ts';
 import { createDecideDispatch } from '../services/runs/decide-dispatch.ts';
 import { createKnownDefinitions } from '../services/runs/known-definitions.ts';
 import { readPoolState } from '../unsupported/knex-connection.ts';
+import { listeningUrlOf } from './addresses.ts';
 
 /** Where instances may be. */
 function createPolicy(config: Config) {
@@ -34,7 +35,7 @@ function createPolicy(config: Config) {
       config.DATABASE_URL,
       `temporal://${readTemporalAddress()}`,
       config.TEMPORAL_UI_URL,
-      `http://${config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST}:${config.PORT}`,
+      listeningUrlOf(config),
       config.PUBLIC_URL,
     ]),
   });

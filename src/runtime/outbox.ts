@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import type { Metrics } from '../core/telemetry/metrics.ts';
 import type { Db } from '../db/connect.ts';
 import type { SignInService } from '../services/access/sign-in.ts';
+import { createEraseProjects } from '../services/erasure/erase-projects.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
 import { createRestartForgottenLadders } from '../services/escalation/ladder/restart-forgotten-ladders.ts';
 import { createDuties, createPromptDuties } from '../services/maintenance/duties.ts';
@@ -70,7 +71,7 @@ export function createOutbox(config: Config, tools: OutboxTools) {
 }
 
 interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'schedules' | 'logger'> {
-  readonly media: Pick<MediaLibrary, 'deleteJob' | 'sweep'>;
+  readonly media: Pick<MediaLibrary, 'deleteJob' | 'directUploadMs' | 'sweep'>;
   readonly registry: RegistryService;
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
@@ -111,6 +112,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),
     media,
     purgeOld: createPurgeDuty(config, { db, media, logger }),
+    eraseProjects: createEraseProjects({ db, workflows, schedules: tools.schedules, media, logger }),
     recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : signIn?.recheck,
   };
   const maintenance = createMaintenance({

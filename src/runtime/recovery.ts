@@ -7,6 +7,7 @@ import { migrate } from '../db/migrate.ts';
 import { createRestartForgottenLadders } from '../services/escalation/ladder/restart-forgotten-ladders.ts';
 import { type RecoveryReport, recover } from '../services/recovery/recover.ts';
 import { createRestartForgottenSchedules } from '../services/schedules/restart-forgotten-schedules.ts';
+import { consoleUrlOf, publicUrlOf } from './addresses.ts';
 import { createOutbox } from './outbox.ts';
 import { createTemporal } from './temporal.ts';
 
@@ -31,8 +32,8 @@ export async function recoverFromRestore(
   });
   const { workflows, schedules, registerSearchAttributes } = temporal;
   const logger = pino({ level: 'silent' });
-  const publicUrl = (): string => config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
-  const consoleUrl = (): string => config.CONSOLE_URL ?? `${publicUrl()}/ui/`;
+  const publicUrl = (): string => publicUrlOf(config);
+  const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const common = { db, workflows, schedules, logger };
   try {

@@ -6,6 +6,7 @@ import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
 import { createCacheService } from '../services/cache/cache-service.ts';
 import { createCallService } from '../services/calls/call-service.ts';
+import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
 import { createInputChecks } from '../services/escalation/levels/check-input.ts';
 import { createHealthService } from '../services/health/health-service.ts';
@@ -28,6 +29,7 @@ import { createStreamFeed } from '../services/stream/stream-feed.ts';
 import { createStreamService } from '../services/stream/stream-service.ts';
 import { createWebLinks } from '../services/web-links.ts';
 import { createWebhookService } from '../services/webhooks/webhook-service.ts';
+import { consoleUrlOf } from './addresses.ts';
 import { createFoundation, createIntake, type Foundation } from './foundation.ts';
 import { createMedia, type MediaParts } from './media.ts';
 import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
@@ -138,6 +140,7 @@ function createOfficeServices({
   const keyEnvironment = config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
   return {
     access: createAccessService(db, { keyEnvironment, publicUrl }),
+    erasures: createErasureService(db),
     audit: createAuditService(db),
     registry,
     publishers: createPublisherService(db),
@@ -166,7 +169,7 @@ export async function createServerRuntime(
   const { db, registry } = foundation;
   const router = createRouter(config, logger, foundation);
   const temporal = await createTemporal(config);
-  const consoleUrl = (): string => config.CONSOLE_URL ?? `${publicUrl()}/ui/`;
+  const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(foundation.guard);
   const media = await createMedia(config, db);

@@ -9,6 +9,7 @@ const prefixes = {
   instance: 'ins',
   attempt: 'att',
   decision: 'dec',
+  erasure: 'ers',
   escalation: 'esc',
   skill: 'skl',
   review: 'rev',

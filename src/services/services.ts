@@ -4,6 +4,7 @@ import type { AuditService } from './access/audit-service.ts';
 import type { SignInService } from './access/sign-in.ts';
 import type { CacheService } from './cache/cache-service.ts';
 import type { CallService } from './calls/call-service.ts';
+import type { ErasureService } from './erasure/erasure-service.ts';
 import type { EscalationService } from './escalation/escalation-service.ts';
 import type { InputChecks } from './escalation/levels/check-input.ts';
 import type { HealthService } from './health/health-service.ts';
@@ -26,6 +27,7 @@ import type { WebhookService } from './webhooks/webhook-service.ts';
 
 export interface Services {
   readonly access: AccessService;
+  readonly erasures: ErasureService;
   /** Null: no provider is configured. */
   readonly signIn: SignInService | null;
   readonly audit: AuditService;

@@ -18,6 +18,7 @@ export const idleParts: Omit<DutyDependencies, 'db' | 'budgets'> = {
   reviews: { deliverOverdue: nothing, expireDue: nothing },
   schedules: { deliverOverdue: nothing },
   purgeOld: nothing,
+  eraseProjects: nothing,
   media: { sweep: async () => 0 },
   registry: { probeDue: nothing },
 };

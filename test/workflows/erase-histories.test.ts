@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
 import { createRunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
+import { createSchedules } from '../../src/clients/temporal/schedules.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -32,4 +34,36 @@ test('what Temporal keeps of a run goes with its ladders, and nothing of another
   expect(await workflows.isOpen(other)).toBe(true);
   expect(await workflows.erase(run)).toBe(true);
   await workflows.terminate(other, 'the test is over');
+});
+
+test('what Temporal keeps of a schedule goes with its starts, and nothing of another schedule', async () => {
+  const { client } = environment;
+  const taskQueue = `erase-${randomBytes(4).toString('hex')}`; // that nobody works on
+  const workflows = createRunWorkflows(client, taskQueue);
+  const schedules = createSchedules(client, taskQueue, createBoundedCalls(client));
+  const [erased, other] = [`erased/sch_${taskQueue}`, `erased/sch_${taskQueue}1`];
+  for (const workflow_id of [erased, other]) {
+    const facts = { project_id: 'p', schedule_id: 's', name: 'n', pipeline: 'erased', workflow_id };
+    const rules = { timezone: 'UTC', overlap: 'allow_all', catch_up_ms: 60_000, paused: false } as const;
+    await schedules.put({ ...facts, ...rules, cron: ['0 0 29 2 *'] });
+    await schedules.trigger({ workflow_id }, 'allow_all');
+  }
+  const listed = async (prefix: string) => {
+    const ids: string[] = [];
+    const query = `WorkflowId STARTS_WITH '${prefix}-'`;
+    for await (const { workflowId } of client.workflow.list({ query })) ids.push(workflowId);
+    return ids;
+  };
+  await waitFor(
+    'both to have started',
+    async () => (await listed(erased)).length * (await listed(other)).length,
+  );
+  await schedules.remove({ workflow_id: erased });
+  await waitFor('all of it to be gone', () => workflows.eraseSchedule(erased));
+  expect(await listed(erased)).toEqual([]);
+  expect(await schedules.nextTimes({ workflow_id: erased }, 5_000)).toBeNull();
+  expect(await listed(other)).toHaveLength(1);
+  expect(await schedules.nextTimes({ workflow_id: other }, 5_000)).not.toEqual([]);
+  await schedules.remove({ workflow_id: other });
+  await waitFor('the rest to be gone', () => workflows.eraseSchedule(other));
 });

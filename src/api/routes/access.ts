@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import {
+  Erasure,
   KeyCreated,
   KeyList,
   KeyRequest,
@@ -11,12 +13,14 @@ import { ListQuery } from '../../contracts/primitives.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../body-kind.ts';
 import { type Route, route } from '../route.ts';
-import { KeyPath } from './parameters.ts';
+import { KeyPath, ProjectPath } from './parameters.ts';
 
-export function accessRoutes(services: Pick<Services, 'access'>): Route[] {
+export function accessRoutes(services: Pick<Services, 'access' | 'erasures'>): Route[] {
   return [
     createProject(services),
     listProjects(services),
+    eraseProject(services),
+    showErasure(services),
     createKey(services),
     listKeys(services),
     revokeKey(services),
@@ -49,6 +53,38 @@ function listProjects({ access }: Pick<Services, 'access'>): Route {
     query: ListQuery.strict(),
     responses: { 200: ProjectList },
     handle: async ({ caller, query }) => ({ status: 200, body: await access.listProjects(caller, query) }),
+  });
+}
+
+function eraseProject({ erasures }: Pick<Services, 'erasures'>): Route {
+  return route({
+    method: 'DELETE',
+    path: '/v1/projects/{id}',
+    tag: 'access',
+    summary: 'Erase a project with all that is its own; it takes no new work from now on',
+    description:
+      'Its open runs are terminated at once; the rest goes in the background. Ledger and audit log keep amounts and acts under a pseudonym. Repeated, it answers how far it is. Refused for the default project, and for the only project of the calling key.',
+    auth: 'key',
+    scope: 'operator',
+    params: ProjectPath,
+    query: z.strictObject({}), // whoever believes that one softens it is told
+    responses: { 202: Erasure },
+    handle: async ({ caller, params }) => ({ status: 202, body: await erasures.begin(caller, params.id) }),
+  });
+}
+
+function showErasure({ erasures }: Pick<Services, 'erasures'>): Route {
+  return route({
+    method: 'GET',
+    path: '/v1/projects/{id}/erasure',
+    tag: 'access',
+    summary:
+      'Tell how far the erasure of a project is, also when it has ended; before it is asked for, what would go',
+    auth: 'key',
+    scope: 'operator',
+    params: ProjectPath,
+    responses: { 200: Erasure },
+    handle: async ({ params }) => ({ status: 200, body: await erasures.show(params.id) }),
   });
 }
 

@@ -13,6 +13,7 @@ export const IdempotencyKey = z
 export const RunPath = z.object({ id: Id });
 export const StepPath = z.object({ id: Id, step: StepId });
 export const JobPath = z.object({ id: Id });
+export const ProjectPath = z.object({ id: Id });
 export const KeyPath = z.object({ id: Id });
 export const ReviewPath = z.object({ id: Id });
 export const DecisionPath = z.object({ id: Id });

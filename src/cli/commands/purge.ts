@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { formatCounts } from '../render/row-counts.ts';
 import type { Shell } from '../shell.ts';
 
 interface PurgeFlags {
@@ -8,31 +9,11 @@ interface PurgeFlags {
   readonly json: boolean;
 }
 
-const words: Readonly<Record<string, string>> = {
-  run: 'runs',
-  step: 'steps and items',
-  step_revision: 'corrected inputs',
-  attempt: 'attempts',
-  attempt_choice: 'choices',
-  event: 'events',
-  escalation: 'escalations',
-  review: 'reviews',
-  cached_result: 'cached results',
-  budget: 'budgets of runs',
-  job: 'jobs',
-  media_file: 'media files',
-  ledger_entry: 'entries of the ledger',
-  audit: 'entries of the audit log',
-};
-
 function print({ stdout }: Shell, counts: Readonly<Record<string, number>>, isTrial: boolean): void {
-  const rows = Object.entries(counts).filter(([, count]) => count > 0);
-  if (rows.length === 0) stdout.write('nothing is older than it is kept\n');
+  const lines = formatCounts(counts);
+  if (lines.length === 0) stdout.write('nothing is older than it is kept\n');
   else stdout.write(isTrial ? 'would be deleted:\n' : 'deleted:\n');
-  const width = Math.max(0, ...rows.map(([, count]) => String(count).length));
-  for (const [table, count] of rows) {
-    stdout.write(`  ${String(count).padStart(width)}  ${words[table] ?? table}\n`);
-  }
+  for (const line of lines) stdout.write(`${line}\n`);
 }
 
 async function runPurgeCommand(flags: PurgeFlags, shell: Shell): Promise<void> {

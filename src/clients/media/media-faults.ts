@@ -12,7 +12,7 @@ export function digestMismatch(
 ): AppError {
   return new AppError(
     'digest_mismatch',
-    `${formatMediaReference(path)}: what arrived has the SHA-256 ${seen}; announced was ${expected}`,
+    `${formatMediaReference(path)}: what arrived has the SHA-256 ${seen}; announced was ${expected}. It is not kept`,
   );
 }
 

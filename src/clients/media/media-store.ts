@@ -101,6 +101,8 @@ export interface UploadFacts {
 export interface DirectAccess {
   /** @param attachment name under which a browser saves it */
   allowRead(path: MediaPath, options: { readonly attachment?: string }): Promise<string>;
+  /** For how long an upload in one piece is allowed; one in parts becomes no file without us. */
+  readonly uploadMs: number;
   allowUpload(path: MediaPath, upload: UploadFacts): Promise<AllowedRequest & { readonly expires_at: Date }>;
   /** @param partBytes of all parts but the last */
   allowParts(path: MediaPath, upload: UploadFacts, partBytes: number): Promise<AllowedParts>;

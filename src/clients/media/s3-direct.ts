@@ -157,6 +157,7 @@ async function completeParts(
 export function createDirectAccess(bucket: Bucket): DirectAccess {
   const { reach } = bucket;
   return {
+    uploadMs: requestS * 1_000,
     allowRead: (path, { attachment }) => reach(() => allowRead(bucket, path, attachment)),
     allowUpload: (path, upload) => reach(() => allowUpload(bucket, path, upload)),
     allowParts: (path, upload, partBytes) =>

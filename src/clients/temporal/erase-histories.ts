@@ -1,6 +1,7 @@
 /**
- * Deletes all histories of a workflow id: the one that goes on, those that it was continued from, and the workflows below
- * it, whose ids begin with its own. The list may lag behind, so the newest is asked for by its id as well.
+ * Deletes what Temporal keeps: of a workflow id the history that goes on, those that it was continued from, and the
+ * workflows below it, whose ids begin with its own; of a schedule its starts. Temporal takes a moment to
+ * delete, of what has ended just now a minute, and its list may lag behind, so the newest is asked for by its id as well.
  */
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { type Bounded, connectionOf } from './bounded-calls.ts';
@@ -13,6 +14,12 @@ interface ErasingClient {
 interface History {
   readonly workflowId: string;
   readonly runId: string;
+}
+
+interface Wanted {
+  /** Asked for whatever the list says. */
+  readonly workflowIds: readonly string[];
+  readonly query: string;
 }
 
 /** gRPC: there is none. */
@@ -28,14 +35,13 @@ async function whenFound(call: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function listHistories({ client, bounded }: ErasingClient, workflowId: string): Promise<History[]> {
+function quote(text: string): string {
+  return text.replaceAll(/['\\]/g, '\\$&');
+}
+
+async function listHistories({ client, bounded }: ErasingClient, query: string): Promise<History[]> {
   const { workflowService } = connectionOf(client);
-  const quoted = workflowId.replaceAll(/['\\]/g, '\\$&');
-  const request = {
-    namespace: client.options.namespace,
-    query: `WorkflowId = '${quoted}' OR WorkflowId STARTS_WITH '${quoted}/'`,
-    pageSize: 1_000,
-  };
+  const request = { namespace: client.options.namespace, query, pageSize: 1_000 };
   const { executions } = await bounded(() => workflowService.listWorkflowExecutions(request));
   return (executions ?? []).map(({ execution }) => ({
     workflowId: execution?.workflowId ?? '',
@@ -43,17 +49,49 @@ async function listHistories({ client, bounded }: ErasingClient, workflowId: str
   }));
 }
 
-/** @returns whether nothing is left of it, as far as Temporal tells; deleting takes it a moment */
-export async function eraseHistories(erasing: ErasingClient, workflowId: string): Promise<boolean> {
+/** @returns whether nothing is left of it, as far as Temporal tells */
+async function eraseFound(erasing: ErasingClient, { workflowIds, query }: Wanted): Promise<boolean> {
   const { client, bounded } = erasing;
   const { workflowService } = connectionOf(client);
   const { namespace } = client.options;
-  const found = [{ workflowId, runId: '' }, ...(await listHistories(erasing, workflowId))];
-  let isEmpty = true;
-  for (const workflowExecution of found) {
+  const listed = await listHistories(erasing, query);
+  let isEmpty = listed.length === 0;
+  for (const workflowExecution of [
+    ...workflowIds.map((workflowId) => ({ workflowId, runId: '' })),
+    ...listed,
+  ]) {
     const request = { namespace, workflowExecution };
     if (await whenFound(() => bounded(() => workflowService.deleteWorkflowExecution(request))))
       isEmpty = false;
   }
-  return isEmpty && found.length === 1;
+  return isEmpty;
+}
+
+/** @returns whether nothing is left of it, as far as Temporal tells */
+export function eraseHistories(erasing: ErasingClient, workflowId: string): Promise<boolean> {
+  const id = quote(workflowId);
+  const query = `WorkflowId = '${id}' OR WorkflowId STARTS_WITH '${id}/'`;
+  return eraseFound(erasing, { workflowIds: [workflowId], query });
+}
+
+/**
+ * Of a schedule that was removed. The workflow by which Temporal kept it is asked to go too, and not waited for: it may
+ * stay, closed, as long as Temporal keeps what has ended.
+ * @returns as of a workflow, of its starts
+ */
+export async function eraseScheduleHistories(erasing: ErasingClient, workflowId: string): Promise<boolean> {
+  const { client, bounded } = erasing;
+  const request = {
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId: `temporal-sys-scheduler:${workflowId}`, runId: '' },
+  };
+  const { workflowService } = connectionOf(client);
+  await whenFound(() => bounded(() => workflowService.deleteWorkflowExecution(request)));
+  const query = `WorkflowId STARTS_WITH '${quote(workflowId)}-'`;
+  return eraseFound(erasing, { workflowIds: [], query });
+}
+
+/** Runs that the list still names. @returns as of a workflow */
+export function eraseProjectHistories(erasing: ErasingClient, projectId: string): Promise<boolean> {
+  return eraseFound(erasing, { workflowIds: [], query: `ProjectId = '${quote(projectId)}'` });
 }

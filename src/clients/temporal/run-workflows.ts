@@ -19,7 +19,7 @@ import { searchAttributes } from '../../core/workflow-payloads/search-attributes
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns, listRunningLadders, listRunningRuns } from './closed-runs.ts';
-import { eraseHistories } from './erase-histories.ts';
+import { eraseHistories, eraseProjectHistories, eraseScheduleHistories } from './erase-histories.ts';
 import { toSummary } from './summary.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
@@ -50,6 +50,12 @@ export interface RunWorkflows {
   erase(run: RunRef): Promise<boolean>;
   /** The same of a ladder by itself. */
   eraseLadder(escalationId: string): Promise<boolean>;
+  /** The same of one start of a schedule. */
+  eraseStart(workflowId: string): Promise<boolean>;
+  /** The same of all starts of a schedule that was removed. */
+  eraseSchedule(workflowId: string): Promise<boolean>;
+  /** The same of runs of a project that are not known here, where they can be searched for. */
+  eraseProject(projectId: string): Promise<boolean>;
   /** Starts a ladder by itself; that of a step is started by its run. */
   startEscalation(projectId: string, input: EscalateInput): Promise<void>;
   /** gone: there is no workflow that waits. */
@@ -78,11 +84,16 @@ export function createRunWorkflows(
   bounded: Bounded = createBoundedCalls(client),
 ): RunWorkflows {
   const server: TemporalServer = { client, taskQueue, bounded };
+  const questions = createQuestions(server);
   return {
     ...createStarts(server),
     ...createMessages(server),
-    ...createQuestions(server),
+    ...questions,
     erase: (run) => eraseHistories(server, runWorkflowId(run)),
+    eraseStart: (workflowId) => eraseHistories(server, workflowId),
+    eraseSchedule: (workflowId) => eraseScheduleHistories(server, workflowId),
+    eraseProject: async (projectId) =>
+      !(await questions.hasSearchAttributes()) || eraseProjectHistories(server, projectId),
     eraseLadder: (escalationId) => eraseHistories(server, aloneWorkflowId(escalationId)),
   };
 }

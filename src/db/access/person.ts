@@ -89,7 +89,7 @@ export async function findProjectsCalled(
   called: readonly string[],
 ): Promise<readonly { project_id: string; name: string }[]> {
   const { rows } = await trx.raw(
-    'select project_id, name from project where project_id = any(?) or name = any(?) order by project_id',
+    'select project_id, name from project where (project_id = any(?) or name = any(?)) and erasing_since is null order by project_id',
     [[...called], [...called]],
   );
   return rows;

@@ -9,12 +9,15 @@ export interface ProjectRow {
   readonly created_at: Date;
 }
 
+/** What is told of a project. */
+const columns = 'project_id, name, timezone, daily_limit_nano, created_at';
+
 export async function insertProject(
   db: Db,
   project: { project_id: string; name: string; timezone: string; daily_limit_nano: bigint },
 ): Promise<ProjectRow> {
   const { rows } = await db.raw<{ rows: [ProjectRow] }>(
-    `insert into project (project_id, name, timezone, daily_limit_nano) values (?, ?, ?, ?) returning *`,
+    `insert into project (project_id, name, timezone, daily_limit_nano) values (?, ?, ?, ?) returning ${columns}`,
     [project.project_id, project.name, project.timezone, project.daily_limit_nano.toString()],
   );
   return rows[0];
@@ -26,7 +29,7 @@ export async function listProjects(
   { ids, after, limit }: { ids: readonly string[]; after: string | null; limit: number },
 ): Promise<ProjectRow[]> {
   const { rows } = await db.raw<{ rows: ProjectRow[] }>(
-    `select * from project where project_id = any(?) and project_id > coalesce(?, '')
+    `select ${columns} from project where project_id = any(?) and project_id > coalesce(?, '')
      order by project_id limit ?`,
     [[...ids], after, limit],
   );
@@ -36,14 +39,18 @@ export async function listProjects(
 /** Ids of all projects, oldest first. */
 export async function listProjectIds(db: Db): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { project_id: string }[] }>(
-    'select project_id from project order by project_id',
+    'select project_id from project where erasing_since is null order by project_id',
   );
   return rows.map((row) => row.project_id);
 }
 
+export async function projectExists(db: Db, projectId: string): Promise<boolean> {
+  return (await db('project').where({ project_id: projectId }).first('project_id')) !== undefined;
+}
+
 export async function findOldestProject(db: Db, name: string): Promise<ProjectRow | null> {
   const { rows } = await db.raw<{ rows: ProjectRow[] }>(
-    'select * from project where name = ? order by project_id limit 1',
+    `select ${columns} from project where name = ? and erasing_since is null order by project_id limit 1`,
     [name],
   );
   return rows[0] ?? null;

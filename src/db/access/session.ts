@@ -52,7 +52,7 @@ export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<
   const { rows } = await db.raw<{ rows: SessionHolder[] }>(
     `select key_id, scopes, projects, p.grants,
        case when p.holds_every_project
-         then array(select project_id from project order by project_id) end as every_project
+         then array(select project_id from project where erasing_since is null order by project_id) end as every_project
      from session s join api_key k using (key_id) left join person p using (key_id)
      where s.secret_sha256 = ? and s.expires_at > now() and ${isLiveKey('k')}`,
     [secret_sha256],

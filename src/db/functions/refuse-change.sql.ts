@@ -6,7 +6,7 @@
 export const refuseChange = `
 create function refuse_change() returns trigger language plpgsql as $$
 begin
-  if tg_op <> 'TRUNCATE' and regexp_replace(tg_table_name, '_(default|\\\\d{8})$', '')
+  if tg_op <> 'TRUNCATE' and regexp_replace(tg_table_name, '_(default|[0-9]{8})$', '')
       = current_setting('capstan.erases', true) then
     if tg_op = 'DELETE' then
       return old;

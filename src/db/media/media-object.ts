@@ -43,9 +43,9 @@ export async function listFacts(db: Db, jobId: string): Promise<ReadonlyMap<stri
   return new Map(rows.map(({ file, ...row }) => [file, toFacts(row)]));
 }
 
-/** Of a job that is gone nothing is kept. */
-export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: ObjectFacts): Promise<void> {
-  await db.raw(
+/** @returns false: there is no such job (any more), of which nothing is kept */
+export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: ObjectFacts): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into media_object (project_id, job_id, file, size, sha256, etag, content_type, state)
      select project_id, job_id, :file, :size, decode(:sha256, 'hex'), :etag, :content_type, 'stored'
        from job where job_id = :job_id
@@ -53,6 +53,7 @@ export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: Obj
        etag = excluded.etag, content_type = excluded.content_type, created_at = excluded.created_at`,
     { job_id, file, ...facts },
   );
+  return rowCount > 0;
 }
 
 export async function forgetFacts(db: Db, { job_id, file }: MediaPlace): Promise<void> {

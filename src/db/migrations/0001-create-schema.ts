@@ -13,6 +13,8 @@ import { claimOneByOne } from '../functions/claim-one-by-one.sql.ts';
 import { claimSlots } from '../functions/claim-slots.sql.ts';
 import { costBelow } from '../functions/cost-below.sql.ts';
 import { dayStart } from '../functions/day-start.sql.ts';
+import { eraseAttempts } from '../functions/erase-attempts.sql.ts';
+import { eraseProject } from '../functions/erase-project.sql.ts';
 import { failuresOf } from '../functions/failures-of.sql.ts';
 import { isTight } from '../functions/is-tight.sql.ts';
 import { keepAnswers } from '../functions/keep-answers.sql.ts';
@@ -22,6 +24,7 @@ import { moveBudgets } from '../functions/move-budgets.sql.ts';
 import { openBudget } from '../functions/open-budget.sql.ts';
 import { purgeBooks } from '../functions/purge-books.sql.ts';
 import { refuseChange } from '../functions/refuse-change.sql.ts';
+import { refuseErased } from '../functions/refuse-erased.sql.ts';
 import { refuseShrinking } from '../functions/refuse-shrinking.sql.ts';
 import { releaseBudgets } from '../functions/release-budgets.sql.ts';
 import { settleAndClaim } from '../functions/settle-and-claim.sql.ts';
@@ -39,6 +42,7 @@ import { cachedResultTable } from '../schema/cached-result.sql.ts';
 import { capabilitySpecTable } from '../schema/capability-spec.sql.ts';
 import { clusterTable } from '../schema/cluster.sql.ts';
 import { definitionTable } from '../schema/definition.sql.ts';
+import { erasureTable } from '../schema/erasure.sql.ts';
 import { escalationTable } from '../schema/escalation.sql.ts';
 import { eventTable } from '../schema/event.sql.ts';
 import { idempotencyTable } from '../schema/idempotency.sql.ts';
@@ -66,10 +70,11 @@ import { stepRevisionTable } from '../schema/step-revision.sql.ts';
 import { webhookTable } from '../schema/webhook.sql.ts';
 import { webhookDeliveryTable } from '../schema/webhook-delivery.sql.ts';
 
-const triggerFunctions = [refuseChange, refuseShrinking, touchInstance];
+const triggerFunctions = [refuseChange, refuseErased, refuseShrinking, touchInstance];
 
 const tables = [
   projectTable,
+  erasureTable,
   apiKeyTable,
   personTable,
   sessionTable,
@@ -130,6 +135,8 @@ const functions = [
   claimOneByOne,
   settleAndClaim,
   purgeBooks,
+  eraseAttempts,
+  eraseProject,
 ];
 
 export const createSchema = {

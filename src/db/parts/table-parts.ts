@@ -1,7 +1,8 @@
 /**
- * Tables that grow with all that happens lie in parts by time: a part that has had its time is dropped at once, where
- * deleting its rows would write as much as they are. Which part a row belongs to is said by what it is found by anyway,
- * an id, which begins with its time, or a day. What belongs to no part is in the default one.
+ * Tables that grow with all that happens lie in parts by time. Which part a row belongs to is said by what it is found
+ * by anyway, an id, which begins with its time, or a day. What belongs to no part is in the default one. Choices and
+ * ledger go by whole parts where all in one is old, because deleting their rows would write as much as they are. Events
+ * go with their runs, row by row; a week of theirs is dropped, empty by then, when no run is left of it.
  */
 
 /** One part: rows with `from` ≤ value of `column` < `to`. */

@@ -48,4 +48,5 @@ create index escalation_with_workflow on escalation (escalation_id)
   where run_id is null and start_delivered_at is not null and finished_at is null; -- those that Temporal may have forgotten
 create trigger escalation_append_only before update of escalation_history, escalation_advice on escalation
   for each row execute function refuse_shrinking();
+create trigger escalation_refuse_erased before insert on escalation for each row execute function refuse_erased();
 `;

@@ -46,6 +46,7 @@ create table run (
   concurrency_limit int,
   admitted_at timestamptz -- null: it waits for others with its key
 );
+create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
 create index run_listed on run (project_id, run_id desc); -- GET /v1/runs
 create index run_by_job on run (job_id); -- GET /v1/jobs/{id}
 create index run_ended on run (project_id, finished_at) where finished_at is not null; -- followers of a project
@@ -73,4 +74,5 @@ create index run_untold on run (finished_at)
   where parent_workflow_id is not null and parent_told_at is null and finished_at is not null; -- maintenance: parents
 create index run_with_workflow on run (start_delivered_at)
   where start_delivered_at is not null and finished_at is null; -- those that Temporal may have closed
+create trigger run_refuse_erased before insert on run for each row execute function refuse_erased();
 `;

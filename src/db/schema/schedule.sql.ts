@@ -15,4 +15,5 @@ create table schedule (
 create unique index schedule_by_name on schedule (project_id, name) where deleted_at is null; -- one of a name; listing
 create index schedule_undelivered on schedule (updated_at)
   where delivered_version < version; -- maintenance: deliveries
+create trigger schedule_refuse_erased before insert on schedule for each row execute function refuse_erased();
 `;

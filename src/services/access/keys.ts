@@ -15,6 +15,7 @@ import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, requireProjects, requireScopes } from './caller.ts';
 import { generateKey, generateSecret } from './key-text.ts';
 import { isPersonId } from './person-id.ts';
+import { refuseErasing } from './refuse-erasing.ts';
 import { refuseField } from './refuse-field.ts';
 
 /** @param held the projects of who looks */
@@ -55,6 +56,7 @@ export async function createKey(
     await lockKeys(trx);
     const parent = await findLiveKey(trx, caller.key_id);
     if (parent === null) throw new AppError('unauthenticated', `${caller.key_id} was revoked or has expired`);
+    await refuseErasing(trx, projects);
     const expires_at = endOf(request.expires_at, parent);
     await insertKey(trx, { ...parts, name, scopes, projects, created_by: parent.key_id, expires_at });
     const entry = { actor: caller.key_id, action: 'key.created', subject: parts.key_id };

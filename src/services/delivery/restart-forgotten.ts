@@ -26,6 +26,10 @@ export interface Forgettable<Row> {
   /** Its start is to be delivered again; false when it has ended. */
   readonly forgetStart: (db: Db, id: string) => Promise<boolean>;
   readonly startSoon: (id: string) => void;
+  /** Told of each row that is left alone. @param isListed by `listRunning` */
+  readonly onKnown?: (row: Row, isListed: boolean) => Promise<void>;
+  /** Resolves when the starts of a page of rows are delivered, where the next page is to wait for that. */
+  readonly settled?: () => Promise<void>;
 }
 
 /** A start that was delivered just now may not be listed yet. */
@@ -40,9 +44,12 @@ export function createRestartForgotten<Row>(
   logger: Logger,
   kind: Forgettable<Row>,
 ): RestartForgotten {
-  const restart = async (row: Row): Promise<boolean> => {
+  const restart = async (row: Row, running: ReadonlySet<string>): Promise<boolean> => {
     const id = kind.idOf(row);
-    if (!(await kind.isForgotten(row))) return false;
+    if (running.has(id) || !(await kind.isForgotten(row))) {
+      await kind.onKnown?.(row, running.has(id));
+      return false;
+    }
     if (!(await kind.forgetStart(db, id))) return false;
     logger.warn({ id }, `Temporal had forgotten the workflow of ${kind.what}; it is started again`);
     kind.startSoon(id);
@@ -56,9 +63,8 @@ export function createRestartForgotten<Row>(
     for await (const id of kind.listRunning()) running.add(id);
     let restarted = 0;
     while (rows.length > 0) {
-      for (const row of rows) {
-        if (!running.has(kind.idOf(row)) && (await restart(row))) restarted += 1;
-      }
+      for (const row of rows) if (await restart(row, running)) restarted += 1;
+      await kind.settled?.();
       const last = rows.at(-1);
       rows = last === undefined ? [] : await listAfter(kind.idOf(last));
     }

@@ -52,6 +52,8 @@ export interface DutyDependencies {
   readonly media: Pick<MediaLibrary, 'sweep'>;
   /** Deletes what is older than it has to be kept. */
   readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
+  /** Goes on with erasures of projects. */
+  readonly eraseProjects: (isStopping: () => boolean) => Promise<number>;
 }
 
 const probesAtOnce = 50;
@@ -79,6 +81,10 @@ function repair(name: string, everyMs: number, work: Duty['work']): Duty {
   return { name, everyMs, work, isRepair: true };
 }
 
+function routine(name: string, everyMs: number, work: Duty['work']): Duty {
+  return { name, everyMs, work, isRoutine: true };
+}
+
 async function beginRecheck({ recheckPersons }: Pick<DutyDependencies, 'recheckPersons'>): Promise<number> {
   recheckPersons?.();
   return 0;
@@ -94,35 +100,26 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     { name: 'schedules', everyMs: 0, work: () => schedules.deliverOverdue() },
     { name: 'due reviews', everyMs: 0, work: () => reviews.expireDue() },
     repair('leases', 0, () => loseExpiredAttempts(db)),
-    {
-      name: 'probes',
-      everyMs: 0,
-      isRoutine: true,
-      work: (isStopping) => probeWhatIsDue(dependencies, isStopping),
-    },
+    routine('probes', 0, (isStopping) => probeWhatIsDue(dependencies, isStopping)),
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
     repair('lost runs', 10_000, () => dependencies.reconcileRuns()),
     repair('forgotten runs', 5 * minuteMs, () => dependencies.restartForgottenRuns()),
     repair('forgotten ladders', 5 * minuteMs, () => dependencies.restartForgottenLadders()),
     repair('budgets', minuteMs, () => budgets.reconcile()),
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
-    { name: 'people', everyMs: 1_000, isRoutine: true, work: async () => beginRecheck(dependencies) },
-    { name: 'old sessions', everyMs: purgeMs, isRoutine: true, work: () => purgeSessions(db) },
-    { name: 'webhooks', everyMs: 0, isRoutine: true, work: () => dependencies.webhooks.deliverDue() },
-    { name: 'old webhook deliveries', everyMs: purgeMs, isRoutine: true, work: () => purgeDeliveries(db) },
+    routine('people', 1_000, async () => beginRecheck(dependencies)),
+    routine('old sessions', purgeMs, () => purgeSessions(db)),
+    routine('webhooks', 0, () => dependencies.webhooks.deliverDue()),
+    routine('old webhook deliveries', purgeMs, () => purgeDeliveries(db)),
     repair('orphaned escalations', minuteMs, () => cancelOrphanedEscalations(db)),
     repair('orphaned reviews', minuteMs, () => cancelOrphanedReviews(db)),
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
-    { name: 'old results', everyMs: purgeMs, isRoutine: true, work: () => purgeResults(db) },
+    routine('old results', purgeMs, () => purgeResults(db)),
     { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
-    { name: 'parts of tables', everyMs: 60 * minuteMs, isRoutine: true, work: () => addParts(db) },
-    {
-      name: 'retention',
-      everyMs: purgeMs,
-      isRoutine: true,
-      work: (isStopping) => dependencies.purgeOld(isStopping),
-    },
+    routine('parts of tables', 60 * minuteMs, () => addParts(db)),
+    routine('erasures', 1_000, dependencies.eraseProjects),
+    routine('retention', purgeMs, dependencies.purgeOld),
   ];
 }
 
@@ -132,7 +129,7 @@ export function createPromptDuties({
   watchCapabilities,
 }: Pick<DutyDependencies, 'dueWork' | 'watchCapabilities'>): readonly Duty[] {
   return [
-    { name: 'due work', everyMs: promptMs, isRoutine: true, work: () => dueWork.attend() },
-    { name: 'capabilities', everyMs: 2 * promptMs, isRoutine: true, work: () => watchCapabilities() },
+    routine('due work', promptMs, () => dueWork.attend()),
+    routine('capabilities', 2 * promptMs, () => watchCapabilities()),
   ];
 }

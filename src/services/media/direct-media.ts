@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { digestMismatch } from '../../clients/media/media-faults.ts';
 import type { DescribedObject, MediaStore } from '../../clients/media/media-store.ts';
 import {
   formatMediaReference,
@@ -15,7 +16,7 @@ import type { Db } from '../../db/connect.ts';
 import { type AnnouncedUpload, announceUpload, findUpload } from '../../db/media/media-upload.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { announcedHours, type MediaLibrary } from './media-library.ts';
-import { createRequireRoom } from './require-room.ts';
+import type { RequireRoom } from './require-room.ts';
 
 export interface DirectMedia {
   /** @throws AppError `body_too_large`, `media_quota` */
@@ -40,7 +41,7 @@ export interface DirectMediaDependencies {
   /** Whether clients reach the store themselves, where it has such a way. */
   readonly passesBy: boolean;
   readonly limitBytes: number;
-  readonly bytesPerProject: number;
+  readonly requireRoom: RequireRoom;
 }
 
 const partBytes = 16 * 1_048_576;
@@ -98,17 +99,15 @@ async function complete(dependencies: DirectMediaDependencies, token: string): P
   const path = { job_id, file };
   if (upload_id !== null) await store.direct?.completeParts(path, upload_id, size);
   const object = await library.head(path);
-  const reference = formatMediaReference(path);
-  if (object === null) throw new AppError('upload_incomplete', `${reference} has not come yet`);
+  if (object === null)
+    throw new AppError('upload_incomplete', `${formatMediaReference(path)} has not come yet`);
   if (object.sha256 === sha256) return { path, object };
   await library.delete(path);
-  const message = `${reference}: what arrived has the SHA-256 ${object.sha256}; announced was ${sha256}. It is deleted`;
-  throw new AppError('digest_mismatch', message);
+  throw digestMismatch(path, { seen: object.sha256, expected: sha256 });
 }
 
 export function createDirectMedia(dependencies: DirectMediaDependencies): DirectMedia {
-  const { db, library, store, limitBytes, passesBy } = dependencies;
-  const requireRoom = createRequireRoom(dependencies);
+  const { db, library, store, requireRoom, limitBytes, passesBy } = dependencies;
   return {
     announce: async (projectId, path, upload) => {
       const { size, sha256, content_type } = upload;

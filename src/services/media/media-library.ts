@@ -17,7 +17,7 @@ import type { Db } from '../../db/connect.ts';
 import { findFacts, forgetFacts, forgetJob, keepFacts, listFacts } from '../../db/media/media-object.ts';
 import { purgeUploads } from '../../db/media/media-upload.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createRequireRoom, type RequireRoom } from './require-room.ts';
+import type { RequireRoom } from './require-room.ts';
 
 export interface OpenMedia extends OpenObject {
   readonly object: DescribedObject;
@@ -30,7 +30,7 @@ export interface ListedMedia {
 }
 
 export interface MediaLibrary {
-  /** @throws AppError of `MediaStore.put`, `media_quota` */
+  /** @throws AppError of `MediaStore.put`, `media_quota`, `not_found` when the job is gone; nothing is left of it then */
   put(path: MediaPath, body: Readable, options: PutOptions): Promise<DescribedObject>;
   /** @throws AppError `media_quota`. @returns null when `from` does not have this digest (any more) */
   copy(from: MediaPath, to: MediaPath, sha256: string): Promise<DescribedObject | null>;
@@ -47,6 +47,8 @@ export interface MediaLibrary {
    */
   deleteJob(jobId: string): Promise<number>;
   list(jobId: string): Promise<readonly ListedMedia[]>;
+  /** For how long after it was announced a file may come past us; 0: never. */
+  readonly directUploadMs: number;
   /** @returns how many uploads that never ended were removed */
   sweep(olderThanMs: number): Promise<number>;
 }
@@ -54,8 +56,7 @@ export interface MediaLibrary {
 export interface LibraryDependencies {
   readonly db: Db;
   readonly store: MediaStore;
-  /** Of a project's files together; 0 = any. */
-  readonly bytesPerProject: number;
+  readonly requireRoom: RequireRoom;
 }
 
 /** No upload that was announced is good for longer. */
@@ -65,18 +66,29 @@ const mostKnown = 10_000;
 const headsAtOnce = 16;
 
 interface Shelf extends LibraryDependencies {
-  readonly requireRoom: RequireRoom;
   /** States of files whose row this process has written. */
   readonly known: LRUCache<string, string>;
   /** Digests that are being looked for, by path and etag. */
   readonly finding: Map<string, Promise<string>>;
 }
 
-async function keep(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
+async function tryKeep(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<boolean> {
   const { size, sha256, content_type, etag } = object;
-  await keepFacts(shelf.db, path, { size, sha256, content_type, etag });
+  if (!(await keepFacts(shelf.db, path, { size, sha256, content_type, etag }))) return false;
   shelf.known.set(formatMediaReference(path), etag);
+  return true;
+}
+
+async function keep(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
+  await tryKeep(shelf, path, object);
   return object;
+}
+
+/** What was just written. A job that went meanwhile, with its files, would never be looked at again for this one. */
+async function keepWritten(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
+  if (await tryKeep(shelf, path, object)) return object;
+  await shelf.store.delete(path);
+  throw new AppError('not_found', `${formatMediaReference(path)}: there is no such job any more`);
 }
 
 async function measure({ store }: Shelf, path: MediaPath, etag: string): Promise<string> {
@@ -145,7 +157,7 @@ async function put(shelf: Shelf, path: MediaPath, upload: PutOptions & { readonl
       if (isQuota) await shelf.requireRoom(path, room + 1);
       throw error;
     });
-  return keep(shelf, path, stored);
+  return keepWritten(shelf, path, stored);
 }
 
 async function copy(shelf: Shelf, from: MediaPath, target: { to: MediaPath; sha256: string }) {
@@ -153,7 +165,7 @@ async function copy(shelf: Shelf, from: MediaPath, target: { to: MediaPath; sha2
   if (source === null) return null;
   await shelf.requireRoom(target.to, source.size);
   const copied = await shelf.store.copy(from, target.to, target.sha256);
-  return copied === null ? null : keep(shelf, target.to, copied);
+  return copied === null ? null : keepWritten(shelf, target.to, copied);
 }
 
 async function remove({ store, db, known }: Shelf, path: MediaPath): Promise<boolean> {
@@ -184,7 +196,6 @@ export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibr
   const { db, store } = dependencies;
   const shelf: Shelf = {
     ...dependencies,
-    requireRoom: createRequireRoom(dependencies),
     known: new LRUCache({ max: mostKnown }),
     finding: new Map(),
   };
@@ -201,6 +212,7 @@ export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibr
       return removed;
     },
     list: (jobId) => list(shelf, jobId),
+    directUploadMs: store.direct?.uploadMs ?? 0,
     sweep: async (olderThanMs) =>
       (await store.sweep(olderThanMs)) + (await purgeUploads(db, announcedHours + 1)),
   };

@@ -9,7 +9,7 @@ export type RequireRoom = (path: MediaPath, bytes: number) => Promise<number>;
 
 interface RoomDependencies {
   readonly db: Db;
-  /** 0 = any */
+  /** Of a project's files together; 0 = any. */
   readonly bytesPerProject: number;
 }
 

@@ -4,6 +4,7 @@
  * that goes on there is left alone; one that has ended there and not here shows that Temporal is newer than the
  * database, and is only started again when `restartsAll` says so.
  */
+import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
@@ -13,10 +14,10 @@ import {
   type RestoredState,
   readRestoredState,
 } from '../../db/recovery/restored-state.ts';
-import { forgetStart, listDelivered } from '../../db/run/run-open.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RestartForgotten } from '../delivery/restart-forgotten.ts';
 import type { RunDelivery } from '../runs/deliver-run.ts';
+import { createRestartForgottenRuns, type DeliveredRun } from '../runs/restart-forgotten-runs.ts';
 
 export interface RecoveryReport extends Omit<RestoredState, 'last_at'> {
   /** The last thing that the database knows of. What happened later happens again. */
@@ -43,18 +44,16 @@ export interface RecoverDependencies {
   readonly registerSearchAttributes: () => Promise<readonly string[]>;
   /** Between two looks at what Temporal is about to delete. */
   readonly pause: (ms: number) => Promise<void>;
+  readonly logger: Logger;
 }
 
 const mostCalls = 1_000;
-const batch = 500;
 const looks = 120;
 const pauseMs = 250;
 
-type OpenRun = Awaited<ReturnType<typeof listDelivered>>[number];
-
 async function eraseWholly(
   { workflows, pause }: Pick<RecoverDependencies, 'workflows' | 'pause'>,
-  run: OpenRun,
+  run: DeliveredRun,
 ): Promise<void> {
   for (let look = 0; look < looks; look++) {
     if (await workflows.erase(run)) return;
@@ -69,33 +68,28 @@ interface RunCounts {
   readonly ended_in_temporal: readonly string[];
 }
 
+async function* nobody(): AsyncIterable<string> {}
+
 async function restartRuns(dependencies: RecoverDependencies, restartsAll: boolean): Promise<RunCounts> {
-  const { db, workflows, delivery } = dependencies;
-  const running = new Set<string>();
-  for await (const id of workflows.listRunning()) running.add(id);
-  const ended: string[] = [];
-  let restarted = 0;
-  let goingOn = 0;
-  const attend = async (run: OpenRun): Promise<void> => {
-    if (restartsAll) await eraseWholly(dependencies, run);
-    else if (running.has(run.run_id) || !(await workflows.isForgotten(run))) {
-      if (running.has(run.run_id) || (await workflows.isOpen(run))) goingOn += 1;
-      else ended.push(run.run_id);
-      return;
-    }
-    if (!(await forgetStart(db, run.run_id))) return;
-    restarted += 1;
-    delivery.startSoon(run.run_id);
+  const { workflows, delivery } = dependencies;
+  const ended_in_temporal: string[] = [];
+  let running_runs = 0;
+  const erase = async (run: DeliveredRun): Promise<true> => {
+    await eraseWholly(dependencies, run);
+    return true;
   };
-  for (let after = ''; ; ) {
-    const runs = await listDelivered(db, { after, olderThanMs: 0, limit: batch });
-    for (const run of runs) await attend(run);
-    await delivery.settled(); // no more of them in line than it takes
-    const last = runs.at(-1);
-    if (last === undefined)
-      return { restarted_runs: restarted, running_runs: goingOn, ended_in_temporal: ended };
-    after = last.run_id;
-  }
+  const restart = createRestartForgottenRuns(
+    restartsAll ? { ...dependencies, workflows: { listRunning: nobody, isForgotten: erase } } : dependencies,
+    {
+      onKnown: async (run, isListed) => {
+        if (isListed || (await workflows.isOpen(run))) running_runs += 1;
+        else ended_in_temporal.push(run.run_id);
+      },
+      settled: delivery.settled, // no more of them in line than it takes
+    },
+  );
+  const restarted_runs = await restart(0);
+  return { restarted_runs, running_runs, ended_in_temporal };
 }
 
 /** May be repeated, also beside servers and workers. */

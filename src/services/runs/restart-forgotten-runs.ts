@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { Db } from '../../db/connect.ts';
 import { forgetStart, listDelivered } from '../../db/run/run-open.ts';
-import { createRestartForgotten } from '../delivery/restart-forgotten.ts';
+import { createRestartForgotten, type Forgettable } from '../delivery/restart-forgotten.ts';
 import type { RunDelivery } from './deliver-run.ts';
 
 export interface RestartDependencies {
@@ -16,9 +16,14 @@ export interface RestartDependencies {
   readonly logger: Logger;
 }
 
+export type DeliveredRun = Awaited<ReturnType<typeof listDelivered>>[number];
+
 /** @returns how many it starts again */
-export function createRestartForgottenRuns({ db, workflows, delivery, logger }: RestartDependencies) {
-  return createRestartForgotten<Awaited<ReturnType<typeof listDelivered>>[number]>(db, logger, {
+export function createRestartForgottenRuns(
+  { db, workflows, delivery, logger }: RestartDependencies,
+  watch: Pick<Forgettable<DeliveredRun>, 'onKnown' | 'settled'> = {},
+) {
+  return createRestartForgotten<DeliveredRun>(db, logger, {
     what: 'a run',
     idOf: ({ run_id }) => run_id,
     list: listDelivered,
@@ -26,5 +31,6 @@ export function createRestartForgottenRuns({ db, workflows, delivery, logger }: 
     isForgotten: workflows.isForgotten,
     forgetStart,
     startSoon: delivery.startSoon,
+    ...watch,
   });
 }

@@ -10,6 +10,7 @@ import { insertJob } from '../../../src/db/run/job.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createDirectMedia } from '../../../src/services/media/direct-media.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
+import { createRequireRoom } from '../../../src/services/media/require-room.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 
@@ -56,7 +57,8 @@ function aStoreWithoutDigests(): MediaStore & { reads: () => number } {
 
 function aLibrary(bytesPerProject = 0) {
   const store = aStoreWithoutDigests();
-  return { ...createMediaLibrary({ db, store, bytesPerProject }), store };
+  const requireRoom = createRequireRoom({ db, bytesPerProject });
+  return { ...createMediaLibrary({ db, store, requireRoom }), store, requireRoom };
 }
 
 function bodyOf(text: string): Readable {
@@ -102,6 +104,22 @@ describe('what is known of a file', () => {
     const other = aLibrary();
     expect((await other.head(path))?.sha256).toBe(sha256('replaced'));
     expect(other.store.reads()).toBe(0);
+  });
+
+  it('of a job that went while it was written is not kept, nor the file', async () => {
+    const library = aLibrary();
+    const path = { job_id: await aJob(), file: 'late.txt' };
+    const body = Readable.from(
+      (async function* () {
+        yield Buffer.from('begun');
+        await library.deleteJob(path.job_id);
+        await db('job').where({ job_id: path.job_id }).delete();
+        yield Buffer.from('ended');
+      })(),
+    );
+    await expect(library.put(path, body, given)).rejects.toMatchObject({ code: 'not_found' });
+    expect(await library.store.exists(path)).toBe(false);
+    expect(await rowsOf(path.job_id)).toEqual([]);
   });
 
   it('goes with the file, and all of it with the job', async () => {
@@ -151,9 +169,9 @@ describe('the bytes of a project', () => {
       db,
       store: library.store,
       library,
+      requireRoom: library.requireRoom,
       passesBy: false,
       limitBytes: 1_000,
-      bytesPerProject: 20,
     });
     const upload = { size: 15, sha256: sha256('z'.repeat(15)), content_type: 'text/plain' };
     const ticket = await direct.announce(project_id, { job_id, file: 'a' }, upload);

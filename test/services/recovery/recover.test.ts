@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { type RecoverDependencies, recover } from '../../../src/services/recovery/recover.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -35,6 +36,7 @@ test('runs that have ended in Temporal alone are named and left; with restart-al
     restartSchedules: async () => 1,
     registerSearchAttributes: async () => ['RunPhase'],
     pause: async () => undefined,
+    logger: pino({ level: 'silent' }),
   };
   expect(await recover(dependencies, { restartsAll: false })).toMatchObject({
     open_runs: 3,

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
 import { listLedger } from '../../../src/db/money/ledger.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
+import { createRequireRoom } from '../../../src/services/media/require-room.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
 import { createPurgeExport } from '../../../src/services/retention/purge-export.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -39,7 +40,7 @@ const later = new Date(Date.now() + 100 * dayMs);
 
 async function openMedia() {
   const store = await createMediaStore(`file://${folder}/media`);
-  return createMediaLibrary({ db, store, bytesPerProject: 0 });
+  return createMediaLibrary({ db, store, requireRoom: createRequireRoom({ db, bytesPerProject: 0 }) });
 }
 
 async function purgeLater(options: Partial<PurgeOptions> = {}) {
