@@ -3,6 +3,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '../package/run-command.ts';
 import { ensureGoProgram, ensurePythonProgram } from '../tools/ensure-program.ts';
+import { checkSettings } from './check-settings.ts';
 
 const kubernetes = '1.34.0';
 
@@ -21,17 +22,29 @@ async function checkValues(helm: string, validate: string, values: string, place
   await runCommand([helm, 'lint', '--strict', '--quiet', chart, ...given], { cwd: root });
   const template = [helm, 'template', 'capstan', chart, '--kube-version', kubernetes, ...given];
   const rendered = join(scratch, values);
-  await writeFile(rendered, await runCommand(template, { cwd: root }));
+  const text = await runCommand(template, { cwd: root });
+  await writeFile(rendered, text);
+  await checkSettings(text);
   const printed = await runCommand([validate, '--strict', rendered], { cwd: root });
   const objects = printed.match(/ passed for resource /g)?.length ?? 0;
   if (objects === 0) throw new Error(`${values} renders nothing:\n${printed}`);
   return objects;
 }
 
+const whole = ['--set', 'database.existingSecret=secret', '--set', 'media.existingClaim=claim'];
+const oidc = [...whole, '--set', 'oidc.issuer=https://id.example.com'];
+const returning = [...oidc, '--set', 'publicUrl=https://capstan.example.com'];
+const grouped = [...returning, '--set-json', 'oidc.groups={"ops":{"role":"admin","projects":["*"]}}'];
+
 /** What must be said, and a word by which it is asked for where it is not. */
 const refused = [
   { given: [], asked: 'existingSecret' },
   { given: ['--set', 'database.existingSecret=secret'], asked: 'existingClaim' },
+  { given: [...whole, '--set', 'oidc.issuer=http://id.example.com'], asked: 'oidc/issuer' },
+  { given: oidc, asked: 'publicUrl' },
+  { given: returning, asked: 'oidc.groups' },
+  { given: grouped, asked: 'oidc.clientId' },
+  { given: [...grouped, '--set', 'oidc.clientId=capstan'], asked: 'oidc.existingSecret' },
 ] as const;
 
 async function checkRefusals(helm: string, { root }: Place): Promise<void> {

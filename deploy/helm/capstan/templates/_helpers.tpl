@@ -80,6 +80,15 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
   value: {{ .Values.allowedCidrs | quote }}
 - name: SHUTDOWN_GRACE_MS
   value: {{ int .Values.shutdownGraceMs | quote }}
+{{- with .Values.payloadKeys }}
+{{- if .existingSecret }}
+- name: PAYLOAD_KEYS
+  valueFrom:
+    secretKeyRef:
+      name: {{ .existingSecret }}
+      key: {{ .key }}
+{{- end }}
+{{- end }}
 {{- if .Values.metrics.enabled }}
 - name: METRICS_PORT
   value: {{ .Values.metrics.port | quote }}
@@ -90,6 +99,35 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 - name: {{ $name }}
   {{- /* A number of a values file is a float, which would be written as 2e+09. */}}
   value: {{ if kindIs "float64" $value }}{{ int64 $value | quote }}{{ else }}{{ $value | quote }}{{ end }}
+{{- end }}
+{{- end -}}
+
+{{/* What servers alone read. */}}
+{{- define "capstan.oidc" -}}
+{{- with .Values.oidc }}
+{{- if .issuer }}
+{{- if not $.Values.publicUrl }}
+{{- fail "oidc.issuer is set: publicUrl must say where the provider sends people back to" }}
+{{- end }}
+{{- if not .groups }}
+{{- fail "oidc.issuer is set: oidc.groups must say what at least one group may do, or nobody could sign in" }}
+{{- end }}
+- name: OIDC_ISSUER
+  value: {{ .issuer | quote }}
+- name: OIDC_CLIENT_ID
+  value: {{ required "oidc.issuer is set: oidc.clientId must say what the provider calls Capstan" .clientId | quote }}
+- name: OIDC_CLIENT_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ required "oidc.issuer is set: oidc.existingSecret must name the secret of the client" .existingSecret }}
+      key: {{ .key }}
+- name: OIDC_GROUPS
+  value: {{ toJson .groups | quote }}
+{{- with .name }}
+- name: OIDC_NAME
+  value: {{ . | quote }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
