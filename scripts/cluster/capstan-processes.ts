@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import { installedProgram } from '../package/pack.ts';
+import { answers } from './answers.ts';
 import type { ClusterPlace } from './place.ts';
 
 export interface ProcessOptions {
@@ -50,8 +51,7 @@ async function isPolling({ address, namespace }: ProcessOptions['temporal'], pid
 export async function startServers(place: ClusterPlace, options: ProcessOptions): Promise<void> {
   const { serverMetrics } = place.ports;
   const start = (port: number, index: number) => {
-    const isReady = async () =>
-      (await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
+    const isReady = () => answers(`http://127.0.0.1:${port}/readyz`);
     const part = { name: `server-${index + 1}`, command: 'server', isReady } as const;
     const own = { PORT: String(port), METRICS_PORT: String(serverMetrics[index]) };
     return startPart(place, part, options, own);

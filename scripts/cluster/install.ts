@@ -1,12 +1,10 @@
 /** Capstan for the cluster: the packed package, installed as an operator would, and its first key. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { s3PackageNames } from '../../src/clients/media/s3-packages.ts';
 import type { PartReport } from '../../src/dev/progress.ts';
 import { installedProgram, installTarball, packTarball } from '../package/pack.ts';
 import { runCommand } from '../package/run-command.ts';
-
-/** What S3 needs, of the optional parts. */
-const mediaPackages = ['@aws-sdk/client-s3', '@aws-sdk/lib-storage', '@aws-sdk/s3-request-presigner'];
 
 async function readVersions(installation: string): Promise<Readonly<Record<string, string>>> {
   const text = await readFile(join(installation, 'node_modules/capstan/package.json'), 'utf8');
@@ -21,7 +19,7 @@ export async function installCapstan(folder: string, report: PartReport, given?:
   report('working', 'installing it without its optional parts');
   await installTarball(tarball, installation, ['--omit=optional']);
   const versions = await readVersions(installation);
-  const wanted = mediaPackages.map((name) => `${name}@${versions[name]}`);
+  const wanted = s3PackageNames.map((name) => `${name}@${versions[name]}`);
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error', '--omit=optional'];
   await runCommand(['npm', 'install', ...quiet, ...wanted], { cwd: installation });
   report('ready', 'packed, installed, with the packages for S3');

@@ -1,6 +1,7 @@
 /** The programs of a cluster that npm does not bring: found on the PATH, else built with Go once and kept in the cache. */
 import { findOnPath } from '../../src/dev/temporal/source.ts';
 import { ensureGoProgram } from '../tools/ensure-program.ts';
+import { versitygw } from '../tools/versitygw.ts';
 
 const temporal = { version: '1.31.2', module: 'go.temporal.io/server/cmd' } as const;
 
@@ -19,7 +20,6 @@ export async function findClusterPrograms(): Promise<ClusterPrograms> {
   const { version } = temporal;
   const serverModule = `${temporal.module}/server`;
   const sqlModule = `${temporal.module}/tools/sql`;
-  const gateway = 'github.com/versity/versitygw/cmd/versitygw';
   return {
     haproxy,
     temporalServer: await ensureGoProgram({
@@ -29,6 +29,6 @@ export async function findClusterPrograms(): Promise<ClusterPrograms> {
       label: 'temporal-server',
     }),
     temporalSql: await ensureGoProgram({ version, module: sqlModule, name: 'sql', label: 'temporal-sql' }),
-    versitygw: await ensureGoProgram({ version: '1.8.0', module: gateway, name: 'versitygw' }),
+    versitygw: await ensureGoProgram(versitygw),
   };
 }

@@ -8,6 +8,8 @@ import { ensureDatabase, startPostgres } from '../../src/dev/postgres/server.ts'
 import { createPartReport, type Report } from '../../src/dev/progress.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
+import { waitFor } from '../../test/support/wait.ts';
+import { answers } from './answers.ts';
 import { startServers, startWorkers } from './capstan-processes.ts';
 import { startHaproxy } from './haproxy.ts';
 import { installCapstan, prepareAccess } from './install.ts';
@@ -98,7 +100,7 @@ async function startParts(place: ClusterPlace, options: ClusterOptions): Promise
   const access = await prepareAccess(installation, environment, folder);
   const processes = { installation, environment, temporal: { address: temporalAddress, namespace } };
   await Promise.all([startServers(place, processes), startWorkers(place, processes)]);
-  await until('the proxy to see a server', () => answers(`${apiUrl}/readyz`), readyPatienceMs);
+  await waitFor('the proxy to see a server', () => answers(`${apiUrl}/readyz`), readyPatienceMs);
   const { mediaUrl } = media;
   const metricsUrls = listMetrics(place);
   return { metricsUrls, folder, apiUrl, databaseUrl, temporalAddress, namespace, mediaUrl, ...access };
@@ -113,26 +115,6 @@ function requirePid(supervisor: Supervisor, part: string): number {
   if (pid !== undefined) return pid;
   const names = supervisor.processes().map(({ name }) => name.toLowerCase());
   throw new Error(`"${part}" does not run now; these do: ${names.join(', ')}`);
-}
-
-/** @throws Error when it is not so within `timeoutMs` */
-async function until(
-  what: string,
-  holds: () => Promise<boolean> | boolean,
-  timeoutMs: number,
-): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`${what}: not within ${timeoutMs / 1000} s`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-function answers(url: string): Promise<boolean> {
-  return fetch(url, { signal: AbortSignal.timeout(2_000) }).then(
-    ({ ok }) => ok,
-    () => false,
-  );
 }
 
 const gonePatienceMs = 60_000;
@@ -162,7 +144,7 @@ function controlsOf(supervisor: Supervisor, specs: ReadonlyMap<string, ChildSpec
     kill: async (part: string, signal: NodeJS.Signals): Promise<void> => {
       const pid = requirePid(supervisor, part);
       process.kill(-pid, signal);
-      await until(`the end of ${part}`, () => findPid(supervisor, part) !== pid, gonePatienceMs);
+      await waitFor(`the end of ${part}`, () => findPid(supervisor, part) !== pid, gonePatienceMs);
     },
     send: (part: string, signal: 'SIGSTOP' | 'SIGCONT'): void => {
       process.kill(-requirePid(supervisor, part), signal);
@@ -174,7 +156,7 @@ function controlsOf(supervisor: Supervisor, specs: ReadonlyMap<string, ChildSpec
         if (pid === undefined) return false;
         return spec === undefined || spec.isReady({ pid, startedAt: new Date(0) }).catch(() => false);
       };
-      await until(`${part} to be ready`, isReady, readyPatienceMs);
+      await waitFor(`${part} to be ready`, isReady, readyPatienceMs);
     },
   };
 }

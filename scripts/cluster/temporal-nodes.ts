@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { ensureDatabase, type PostgresServer } from '../../src/dev/postgres/server.ts';
+import { ownServerSettings } from '../../src/dev/temporal/settings.ts';
 import { runCommand } from '../package/run-command.ts';
 import type { ClusterPlace } from './place.ts';
 import type { ClusterPrograms } from './programs.ts';
@@ -14,21 +15,6 @@ import type { ClusterPrograms } from './programs.ts';
 export const nodeAddresses = ['127.0.0.1', '127.0.0.2'] as const;
 export const namespace = 'capstan';
 const retentionMs = 7 * 86_400_000;
-
-/** As the embedded server is told, where it is about speed. */
-const dynamicConfig = {
-  'history.transferProcessorMaxPollRPS': 1_000,
-  'history.timerProcessorMaxPollRPS': 1_000,
-  'system.enableActivityEagerExecution': true,
-  'matching.useNewMatcher': true,
-  'matching.enableFairness': true,
-  'frontend.rps': 100_000,
-  'frontend.namespaceRPS': 100_000,
-  'frontend.namespaceRPS.visibility': 1_000,
-  'frontend.namespaceCount': 10_000,
-  'history.rps': 100_000,
-  'matching.rps': 100_000,
-};
 
 function toYaml(values: Readonly<Record<string, unknown>>): string {
   return Object.entries(values)
@@ -133,7 +119,7 @@ export async function startTemporalNodes(
   { temporalServer, temporalSql }: ClusterPrograms,
   server: PostgresServer,
 ): Promise<void> {
-  await writeFile(join(place.folder, 'temporal-dynamic.yaml'), toYaml(dynamicConfig));
+  await writeFile(join(place.folder, 'temporal-dynamic.yaml'), toYaml(ownServerSettings));
   await makeSchema(temporalSql, server, place.folder);
   await startNode(0, place, temporalServer, server);
   await registerNamespace(`${nodeAddresses[0]}:${place.ports.frontend}`);

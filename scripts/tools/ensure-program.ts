@@ -8,7 +8,7 @@ import { runCommand } from '../package/run-command.ts';
 
 const cache = findCacheDir(process.env, homedir());
 
-interface GoProgram {
+export interface GoProgram {
   /** Without its version. */
   readonly module: string;
   readonly version: string;

@@ -7,13 +7,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ensureGoProgram } from '../../scripts/tools/ensure-program.ts';
+import { versitygw } from '../../scripts/tools/versitygw.ts';
 import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
-
-const gateway = {
-  module: 'github.com/versity/versitygw/cmd/versitygw',
-  version: '1.8.0',
-  name: 'versitygw',
-} as const;
 
 export interface S3Program {
   /** Null when there is none; then `reason` says why. */
@@ -36,18 +31,18 @@ async function takeMark(mark: string): Promise<boolean> {
 
 async function ensureOnce(): Promise<string> {
   const cacheDir = findCacheDir(process.env, homedir());
-  const mark = join(cacheDir, `${gateway.name}-${gateway.version}.building`);
+  const mark = join(cacheDir, `${versitygw.name}-${versitygw.version}.building`);
   await mkdir(cacheDir, { recursive: true });
   while (!(await takeMark(mark))) await setTimeout(500);
   try {
-    return await ensureGoProgram(gateway);
+    return await ensureGoProgram(versitygw);
   } finally {
     await rm(mark, { recursive: true, force: true });
   }
 }
 
 async function find(): Promise<S3Program> {
-  const onPath = await findOnPath(gateway.name, process.env);
+  const onPath = await findOnPath(versitygw.name, process.env);
   if (onPath !== null) return { path: onPath, reason: 'on the PATH' };
   try {
     return { path: await ensureOnce(), reason: 'built with Go' };

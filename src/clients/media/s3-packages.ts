@@ -1,5 +1,6 @@
 /** The packages of `s3://`, loaded when it is asked for: 40 packages that nobody else needs. */
 import { ConfigurationError } from '../../errors/configuration-error.ts';
+import { installCommandOf, isNotInstalled } from '../../errors/missing-part.ts';
 
 export interface S3Packages {
   readonly s3: typeof import('@aws-sdk/client-s3');
@@ -7,8 +8,12 @@ export interface S3Packages {
   readonly presigner: typeof import('@aws-sdk/s3-request-presigner');
 }
 
-export const installCommand =
-  'npm install @aws-sdk/client-s3@3.1169.0 @aws-sdk/lib-storage@3.1169.0 @aws-sdk/s3-request-presigner@3.1162.0';
+/** Optional parts of Capstan's package. */
+export const s3PackageNames = [
+  '@aws-sdk/client-s3',
+  '@aws-sdk/lib-storage',
+  '@aws-sdk/s3-request-presigner',
+] as const;
 
 async function importAll(): Promise<S3Packages> {
   const [s3, storage, presigner] = await Promise.all([
@@ -24,8 +29,9 @@ export async function loadS3Packages(load: () => Promise<S3Packages> = importAll
   try {
     return await load();
   } catch (cause) {
-    if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) throw cause;
-    const message = `MEDIA_URL is s3://…, and the packages for it are not installed; install them: ${installCommand}`;
+    if (!isNotInstalled(cause)) throw cause;
+    const command = installCommandOf(...s3PackageNames);
+    const message = `MEDIA_URL is s3://…, and the packages for it are not installed; install them: ${command}`;
     throw new ConfigurationError(message, { cause });
   }
 }

@@ -1,25 +1,31 @@
 import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 
-/** What the embedded Temporal server is told. Its stock settings protect a shared cluster, not one user. */
-const dynamicConfig = {
+/** Of any Temporal server that runs for Capstan alone. The stock settings protect a cluster that many share. */
+export const ownServerSettings = {
   // The stock 20 polls a second cost 75 to 100 ms for every step.
   'history.transferProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollRPS': 1_000,
-  // Timers of a second at the least otherwise.
-  'history.timerProcessorMaxTimeShift': '"10ms"',
   'system.enableActivityEagerExecution': true,
-  // Priorities and fairness between projects; strict order needs one partition.
+  // Priorities and fairness between projects.
   'matching.useNewMatcher': true,
   'matching.enableFairness': true,
-  'matching.numTaskqueueReadPartitions': 1,
-  'matching.numTaskqueueWritePartitions': 1,
-  // One user on one machine: nobody to be protected from by a rate.
+  // Nobody to be protected from by a rate.
   'frontend.rps': 100_000,
   'frontend.namespaceRPS': 100_000,
   'frontend.namespaceRPS.visibility': 1_000,
   'frontend.namespaceCount': 10_000,
   'history.rps': 100_000,
   'matching.rps': 100_000,
+} as const;
+
+/** What the embedded one is told besides. */
+const dynamicConfig = {
+  ...ownServerSettings,
+  // Timers of a second at the least otherwise.
+  'history.timerProcessorMaxTimeShift': '"10ms"',
+  // Strict order of priorities needs one partition.
+  'matching.numTaskqueueReadPartitions': 1,
+  'matching.numTaskqueueWritePartitions': 1,
 } as const;
 
 export interface TemporalPorts {
