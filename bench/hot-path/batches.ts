@@ -96,7 +96,7 @@ function anEnd({ attempt_id, token }: Claim): AttemptEnd {
     step_state: 'succeeded',
     output: undefined,
     event_data: {},
-    is_step: false,
+    step: null,
     keeps: null,
   };
 }

@@ -50,7 +50,6 @@ export async function prepareCalls(db: Db): Promise<Make> {
       };
       const end = anEnd(claim, {
         settled_nano: claim.reserved_nano,
-        is_step: kind === 'step',
         output: kind === 'step' ? { text: 'x'.repeat(200) } : undefined,
         duration_ms: 12.5,
       });

@@ -56,9 +56,12 @@ export async function reserveAt(db: Db, claims: readonly Claim[], at: string) {
 
 /** What was claimed until now was claimed a day earlier. */
 export async function passMidnight(db: Db): Promise<void> {
-  // By a detour, for a day of one budget is the day before of another row of it.
-  await db.raw(`update budget set window_start = window_start - 100001 where window_start > '-infinity'`);
-  await db.raw(`update budget set window_start = window_start + 100000 where window_start > '-infinity'`);
+  await db.transaction(async (trx) => {
+    await trx.raw('lock table budget in exclusive mode'); // a server may be opening one
+    // By a detour, for a day of one budget is the day before of another row of it.
+    await trx.raw(`update budget set window_start = window_start - 100001 where window_start > '-infinity'`);
+    await trx.raw(`update budget set window_start = window_start + 100000 where window_start > '-infinity'`);
+  });
   await db.raw(
     `update attempt set started_at = started_at - interval '1 day', budget_window = budget_window - 1
      where budget_window is not null`,

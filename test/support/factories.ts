@@ -158,7 +158,7 @@ export function anEnd(
     step_state: 'succeeded',
     output: { path: 'media://out.mp4' },
     event_data: { duration_ms: 12.5 },
-    is_step: step !== null,
+    step,
     keeps: null,
     ...end,
   };

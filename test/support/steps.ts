@@ -17,6 +17,7 @@ import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
+import { createRequireRoom } from '../../src/services/media/require-room.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
 import { createCloseRun } from '../../src/services/runs/close-run.ts';
@@ -89,7 +90,8 @@ export function useSteps(): StepWorld {
     router = await createRouterRuntime(config, pino({ level: 'silent' }));
     project = (await aProject(db)).project_id;
     folder = await mkdtemp(join(tmpdir(), 'capstan-steps-'));
-    media = createMediaLibrary({ db, store: createFileMediaStore(folder), bytesPerProject: 0 });
+    const requireRoom = createRequireRoom({ db, bytesPerProject: 0 });
+    media = createMediaLibrary({ db, store: createFileMediaStore(folder), requireRoom });
   });
   afterAll(async () => {
     for (const instance of instances) await instance.stop();

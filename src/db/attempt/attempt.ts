@@ -92,8 +92,8 @@ export interface AttemptEnd {
   /** Where the output is the answer that a caller's Idempotency-Key keeps. */
   readonly keeps: KeptPlace | null;
   readonly event_data: Json;
-  /** Whether the attempt worked for a step. */
-  readonly is_step: boolean;
+  /** The step that the attempt worked for. */
+  readonly step: StepKey | null;
 }
 
 /** superseded: a later attempt has taken over, and nothing but money was written. */
@@ -105,7 +105,13 @@ function toClaimRequest(claim: Claim) {
 }
 
 function toAttemptEnd(end: AttemptEnd) {
-  return { ...end, output: undefined, settled_nano: end.settled_nano.toString() };
+  return {
+    ...end,
+    ...end.step,
+    step: undefined,
+    output: undefined,
+    settled_nano: end.settled_nano.toString(),
+  };
 }
 
 export interface AttemptBatch {

@@ -14,7 +14,7 @@ declare
   v_refusal jsonb;
 begin
   select count(*) into v_known from unnest(p_scopes, p_windows) m (scope, window_start)
-    join budget b on b.scope = m.scope and b.window_start = m.window_start;
+    where exists (select 1 from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0);
   if v_known < cardinality(p_scopes) then -- before any is locked, in their order
     perform open_budget(m.scope, m.window_start) from (
       select * from unnest(p_scopes, p_windows) m (scope, window_start)
@@ -23,9 +23,11 @@ begin
   with locked as materialized (
     select b.scope, b.window_start, b.limit_nano, b.spent_nano + m.spent as spent, b.reserved_nano + m.moved as reserved,
       b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
-    from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
-    join budget b on b.scope = m.scope and b.window_start = m.window_start
-    order by b.scope, b.window_start for update of b
+    from (
+      select * from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
+      order by m.scope collate "C", m.window_start) m
+    cross join lateral (
+      select * from budget b where b.scope = m.scope and b.window_start = m.window_start for update) b
   ), refused as materialized (
     select l.* from locked l where l.wanted > 0 and l.spent + l.reserved + l.wanted > l.limit_nano
     order by l.limit_nano - l.spent - l.reserved limit 1
@@ -37,7 +39,8 @@ begin
       reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
         or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
     from locked l left join refused r on true
-    where b.scope = l.scope and b.window_start = l.window_start and (l.is_moved or r.scope is null or p_is_lone)
+    where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
+      and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
   )
   select jsonb_build_object('scope', split_part(r.scope, ':', 1),
       'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
@@ -53,7 +56,8 @@ begin
       || case when mark.percent = 100 and v_refusal is not null
         then jsonb_build_object('refused_usd', m.wanted / 1000000000.0) else '{}' end
     from unnest(p_scopes, p_windows, p_wanted) m (scope, window_start, wanted)
-    join budget b on b.scope = m.scope and b.window_start = m.window_start
+    cross join lateral (
+      select * from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0) b
     cross join lateral (values (50, b.reached_50_at), (80, b.reached_80_at), (100, b.reached_100_at)) mark (percent, at)
     where m.scope like 'run:%' and mark.at = v_now order by b.scope, mark.percent;
   end if;

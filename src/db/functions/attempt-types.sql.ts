@@ -11,6 +11,6 @@ create type claim_request as (
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,
   settled_nano bigint, certainty text, duration_ms double precision, error jsonb,
-  step_state text, event_data jsonb, is_step boolean, keeps json
+  run_id text, step_id text, item int, step_state text, event_data jsonb, keeps json
 );
 `;

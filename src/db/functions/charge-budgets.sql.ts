@@ -18,7 +18,8 @@ begin
         sum(c.wanted)::bigint as wanted
       from (
         select s.scope, s.window_start, m.back as moved, m.spent, 0::bigint as wanted
-        from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent) join attempt a using (attempt_id)
+        from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
+        cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
         cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
           a.budget_window, (a.started_at at time zone 'UTC')::date) s
         union all

@@ -32,7 +32,8 @@ begin
         array_agg(case s.state when 'succeeded' then s.output end order by x.ordinality)
       into v_ended, outputs
       from unnest(p_claims) with ordinality x
-      left join step s on s.run_id = x.run_id and s.step_id = x.step_id and s.item = x.item;
+      left join lateral (
+        select s.* from step s where s.run_id = x.run_id and s.step_id = x.step_id and s.item = x.item offset 0) s on true;
   end if;
   if p_has_earlier then
     select array_agg(e.made order by x.ordinality), array_agg(e.counted order by x.ordinality),
@@ -121,7 +122,7 @@ begin
       where outcomes[n] <> 'claimed'), p_now);
   end if;
   if p_has_steps then
-    perform begin_steps(p_claims, outcomes);
+    perform begin_steps(p_claims, outcomes, numbers, v_endpoints);
   end if;
 end $$;
 `;

@@ -6,9 +6,11 @@
  * Everything is locked in one order, within a kind by its key, so that nothing deadlocks:
  * L1 keys of calls (advisory), L2 steps, L3 attempts and then answers kept under keys of callers, L4 budgets, L5 instances.
  *
- * For every batch the plan is the same, by index, whatever the statistics say: planning a settlement takes longer than
- * making it, and a plan made when the tables were empty would read all of them. Starting a statement costs more than its
- * work, so a plain call, free and without a step, starts as few as can be.
+ * For every batch the plan is the same, whatever the statistics say: planning a settlement takes longer than making it, and
+ * a plan made when the tables were empty would read all of them. So no statement leaves open where to begin: rows are looked
+ * up one by one, in a lateral subquery that is not drawn into what is around it (`for update`, `offset 0`), and what is
+ * changed is named by its whole key besides (`= any`). Starting a statement costs more than its work, so a plain call, free
+ * and without a step, starts as few as can be.
  */
 export const settleAndClaim = `
 create function settle_and_claim(p_ends json, p_outputs json[], p_claims json, p_durable boolean)
@@ -36,7 +38,7 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if p_ends is not null then
-    select array_agg(e), bool_or(e.is_step), bool_or(e.keeps is not null) into v_ends, v_ends_steps, v_keeps
+    select array_agg(e), bool_or(e.step_id is not null), bool_or(e.keeps is not null) into v_ends, v_ends_steps, v_keeps
       from json_populate_recordset(null::attempt_end, p_ends) e;
     if not p_durable and cardinality(v_ends) > 1 then -- L3; they are answered alike in any order
       v_ends := array(select e from unnest(v_ends) e order by e.attempt_id);
@@ -57,19 +59,23 @@ begin
       where not x.is_first or x.run_id is not null order by 1) keys;
   end if;
   if v_has_steps or v_ends_steps then -- L2
-    perform 1 from step s where (s.run_id, s.step_id, s.item) in (
-        select x.run_id, x.step_id, x.item from unnest(v_claims) x
-        union select a.run_id, a.step_id, a.item from unnest(v_ends) e join attempt a using (attempt_id))
-      order by s.run_id, s.step_id, s.item for update;
+    perform 1 from (
+      select x.run_id, x.step_id, x.item from unnest(v_claims) x
+      union select e.run_id, e.step_id, e.item from unnest(v_ends) e order by 1, 2, 3) k
+    cross join lateral (
+      select 1 from step s where s.run_id = k.run_id and s.step_id = k.step_id and s.item = k.item for update) s;
   end if;
   if v_has_earlier then -- L3; else the ends are locked as they are written
     with open as (
-      select a.attempt_id, a.reserved_nano, e.attempt_id is null as is_earlier from attempt a
-      left join unnest(v_ends) e on e.attempt_id = a.attempt_id
-      where a.attempt_id in (select x.attempt_id from unnest(v_ends) x
-          union select o.attempt_id from unnest(v_claims) x join attempt o on o.key = x.key and not x.is_first and not x.begins_step
-          where o.state in ('reserved', 'dispatched'))
-      order by a.attempt_id for update of a
+      select a.attempt_id, a.reserved_nano, k.is_earlier from (
+        select m.attempt_id, bool_and(m.is_earlier) as is_earlier from (
+          select e.attempt_id, false as is_earlier from unnest(v_ends) e
+          union all select o.attempt_id, true from unnest(v_claims) x cross join lateral (
+            select a.attempt_id from attempt a where a.key = x.key and not x.is_first and not x.begins_step
+              and a.state in ('reserved', 'dispatched') offset 0) o) m
+        group by 1 order by 1) k
+      cross join lateral (
+        select a.attempt_id, a.reserved_nano from attempt a where a.attempt_id = k.attempt_id for update) a
     ) select array_agg(o.attempt_id) filter (where o.reserved_nano > 0),
         array_agg(o.attempt_id) filter (where o.is_earlier) into v_charged, v_open from open o;
   end if;

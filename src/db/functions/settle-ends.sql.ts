@@ -14,10 +14,12 @@ begin
   with ending as (
     select e.*, a.state as was, a.reserved_nano, a.project_id, a.capability, a.budget_window,
       e.settled_nano - case when a.state = 'lost' then a.settled_nano else 0 end as cost
-    from unnest(p_ends) e join attempt a on a.attempt_id = e.attempt_id and a.token = e.token
-    where case a.state when 'reserved' then true when 'dispatched' then true
-      when 'lost' then a.certainty = 'estimated' and e.certainty = 'exact' and a.reserved_nano > 0 end
-    order by e.attempt_id for update of a
+    from (select * from unnest(p_ends) e order by e.attempt_id) e
+    cross join lateral (
+      select a.* from attempt a where a.attempt_id = e.attempt_id and a.token = e.token
+        and case a.state when 'reserved' then true when 'dispatched' then true
+          when 'lost' then a.certainty = 'estimated' and e.certainty = 'exact' and a.reserved_nano > 0 end
+      for update) a
   ), ended as (
     update attempt a set settled_nano = e.settled_nano, certainty = e.certainty,
       state = case when e.was = 'lost' then a.state else e.state end,
@@ -27,7 +29,7 @@ begin
       duration_ms = case when e.was = 'lost' then a.duration_ms else e.duration_ms end,
       error = case when e.was = 'lost' then a.error else e.error end,
       finished_at = case when e.was = 'lost' then a.finished_at else clock_timestamp() end
-    from ending e where a.attempt_id = e.attempt_id
+    from ending e where a.attempt_id = e.attempt_id and a.attempt_id = any (array(select x.attempt_id from unnest(p_ends) x))
   ), booked as (
     insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window)
     select e.attempt_id,
@@ -42,16 +44,21 @@ begin
     into v_ended, charged, back, spent, v_changed from ending e;
 
   if p_has_steps then
-    with stepped as (
-      update step s set state = e.step_state, output = case when e.step_state = 'succeeded' then o.output end,
+    with ending as (
+      select e.*, e.unnest as output, a.number
+      from rows from (unnest(p_ends), unnest(p_outputs)) e
+      cross join lateral (select a.number from attempt a where a.attempt_id = e.attempt_id offset 0) a
+      where e.attempt_id = any (v_ended)
+    ), stepped as (
+      update step s set state = e.step_state, output = case when e.step_state = 'succeeded' then e.output end,
           error = case when e.step_state = 'succeeded' then null else e.error end,
           finished_at = case when e.step_state = 'retrying' then null else clock_timestamp() end
-        from unnest(p_ends) with ordinality e
-        join unnest(p_outputs) with ordinality o (output, ordinality) using (ordinality)
-        join attempt a on a.attempt_id = e.attempt_id
-        where a.attempt_id = any (v_ended) and s.run_id = a.run_id and s.step_id = a.step_id and s.item = a.item
-          and s.state in ('running', 'retrying')
-      returning a.run_id, e.step_state, a.step_id, a.item, a.number, e.event_data
+        from ending e
+        where s.run_id = e.run_id and s.step_id = e.step_id and s.item = e.item and s.state in ('running', 'retrying')
+          and s.run_id = any (array(select x.run_id from unnest(p_ends) x))
+          and s.step_id = any (array(select x.step_id from unnest(p_ends) x))
+          and s.item = any (array(select x.item from unnest(p_ends) x))
+      returning s.run_id, e.step_state, s.step_id, s.item, e.number, e.event_data
     )
     insert into event (run_id, type, step_id, item, attempt, data)
     select run_id, 'step.' || case step_state when 'unknown' then 'failed' else step_state end, step_id,
@@ -65,7 +72,7 @@ begin
     select case when (a.state, a.duration_ms, a.settled_nano) = (e.state, e.duration_ms, e.settled_nano)
       then 'settled' else 'superseded' end
     from unnest(p_ends) with ordinality e
-    left join attempt a on a.attempt_id = e.attempt_id and a.token = e.token
+    left join lateral (select a.* from attempt a where a.attempt_id = e.attempt_id and a.token = e.token offset 0) a on true
     order by e.ordinality);
 end $$;
 `;

@@ -36,6 +36,6 @@ function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd 
     output: undefined,
     keeps: null,
     event_data: {},
-    is_step: step !== null,
+    step,
   };
 }

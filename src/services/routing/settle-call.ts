@@ -75,7 +75,7 @@ function toAttemptEnd(
     step_state: isHeldOpen(holdsStep, verdict) ? 'retrying' : stepStateOf[verdict.next],
     output: isStep && outcome.kind === 'answered' ? outcome.body : kept?.answer,
     keeps: kept?.place ?? null,
-    is_step: isStep,
+    step,
     event_data: { endpoint, cost_usd: fromNanoUsd(amount), duration_ms: durationMs, error },
   };
 }

@@ -204,7 +204,7 @@ describe('ends of free direct calls, many by one statement', () => {
     await holder.raw('select 1 from attempt where attempt_id = ? for update', [first]);
     const ends = claims
       .toSorted((one, other) => (one.attempt_id < other.attempt_id ? 1 : -1))
-      .map((claim) => anEnd(claim, { is_step: false, output: undefined }));
+      .map((claim) => anEnd(claim, { step: null, output: undefined }));
     const settling = settleAndClaim(db, { ends, claims: [] }, false);
     await waitFor('the settlement to wait for the first', async () => (await blockedQueries()) === 1);
     const free = 'select 1 from attempt where attempt_id = any (?) for update nowait';

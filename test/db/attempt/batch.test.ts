@@ -1,5 +1,6 @@
+import type { Knex } from 'knex';
 import { describe, expect, it } from 'vitest';
-import { type Claim, settleAndClaim } from '../../../src/db/attempt/attempt.ts';
+import { type AttemptBatch, type Claim, settleAndClaim } from '../../../src/db/attempt/attempt.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempts } from '../../support/factories.ts';
@@ -24,35 +25,63 @@ describe('a turn', () => {
   });
 
   it('reads no more rows when there are many attempts', async () => {
-    const [run, instance] = [
-      await aRun(db),
-      await anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 9 }),
-    ];
+    const [run, instance] = [await aRun(db), await anInstance(db, aPrice)];
     const aPaid = (): Claim => aClaim(run, instance, { step: null, key: newId('call'), reserved_nano: 5n });
-    /** Rows of all tables that one turn with an end and a claim reads. */
-    const readRows = (ended: Claim): Promise<number> =>
-      db.transaction(async (trx) => {
-        const readSoFar = async (): Promise<number> => {
-          const { rows } = await trx.raw(
-            'select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int as read from pg_stat_xact_user_tables',
-          );
-          return rows[0].read;
-        };
-        const before = await readSoFar();
-        const turn = { ends: [anEnd(ended, { settled_nano: 5n })], claims: [aPaid()] };
-        expect((await settleAndClaim(trx, turn, true)).ends).toEqual(['settled']);
-        return (await readSoFar()) - before;
-      });
+    const turn = (ended: Claim) => ({ ends: [anEnd(ended, { settled_nano: 5n })], claims: [aPaid()] });
     const [first, second] = [aPaid(), aPaid()];
     await claimAttempts(db, [first, second]);
-    const few = await readRows(first);
-    expect(few).toBeLessThan(60);
-    await db.raw(
-      `insert into attempt select (jsonb_populate_record(a, jsonb_build_object('attempt_id', 'att_many_' || n,
-         'key', 'many ' || n, 'state', 'settled', 'settled_nano', 5))).*
-       from attempt a, generate_series(1, 3000) n where a.attempt_id = ?`,
-      [second.attempt_id],
-    );
-    expect(await readRows(second)).toBeLessThan(60);
+    await db.transaction(async (trx) => {
+      expect(await readRows(trx, turn(first))).toBeLessThan(60);
+      await addAttempts(trx, second);
+      expect(await readRows(trx, turn(second))).toBeLessThan(60);
+    });
+  });
+
+  it('reads no more rows when there are many steps, also by a plan that was made when there were none', async () => {
+    const [run, instance] = [await aRun(db), await anInstance(db, aPrice)];
+    const [one, two, three] = ['s1', 's2', 's3'].map((step_id) =>
+      aClaim(run, instance, { step_id, reserved_nano: 5n }),
+    ) as [Claim, Claim, Claim];
+    await db.transaction(async (trx) => {
+      const direct = aClaim(run, instance, { step: null, key: newId('call'), reserved_nano: 5n });
+      await claimAttempts(trx, [direct]);
+      await addAttempts(trx, direct);
+      await trx.raw('analyze attempt');
+      await trx.raw('discard plans');
+      await readRows(trx, { ends: [], claims: [one] });
+      await readRows(trx, { ends: [anEnd(one, { settled_nano: 5n })], claims: [two] });
+      await trx.raw(
+        `insert into step (run_id, step_id, state) select ?, 'many ' || n, 'succeeded' from generate_series(1, 3000) n`,
+        [run.run_id],
+      );
+      const next = { ends: [anEnd(two, { settled_nano: 5n })], claims: [three] };
+      expect(await readRows(trx, next)).toBeLessThan(80);
+    });
   });
 });
+
+const aPrice = { cost_type: 'per_call', rate_usd: 1, max_concurrency: 9 } as const;
+
+/** Rows of all tables that a turn reads. */
+async function readRows(trx: Knex.Transaction, turn: AttemptBatch): Promise<number> {
+  const readSoFar = async (): Promise<number> => {
+    const { rows } = await trx.raw(
+      'select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int as read from pg_stat_xact_user_tables',
+    );
+    return rows[0].read;
+  };
+  const before = await readSoFar();
+  const { ends, claims } = await settleAndClaim(trx, turn, true);
+  expect(ends).toEqual(turn.ends.map(() => 'settled'));
+  expect(claims.map(({ outcome }) => outcome)).toEqual(turn.claims.map(() => 'claimed'));
+  return (await readSoFar()) - before;
+}
+
+async function addAttempts(trx: Knex.Transaction, { attempt_id }: Claim): Promise<void> {
+  await trx.raw(
+    `insert into attempt select (jsonb_populate_record(a, jsonb_build_object('attempt_id', a.attempt_id || n,
+       'key', 'many ' || n, 'state', 'settled', 'settled_nano', 5))).*
+     from attempt a, generate_series(1, 3000) n where a.attempt_id = ?`,
+    [attempt_id],
+  );
+}
