@@ -29,7 +29,7 @@ export function isAsLarge(before: ProcessSize, after: ProcessSize): boolean {
 }
 
 const settleMs = 5_000;
-/** The flood has used up what the key may send at once. */
+/** The flood at the end of a round has used up what the key may send at once. */
 const refillMs = 5_000;
 
 async function playAll(
@@ -43,7 +43,6 @@ async function playAll(
     const answers = await play(target);
     figures.push({ name, answers, ...(await livez.read()) });
   }
-  await sleep(refillMs);
   return figures;
 }
 
@@ -59,10 +58,16 @@ export async function playRounds(
   const livez = watchLivez(target.url);
   try {
     await playAll(target, livez, some);
+    await sleep(refillMs);
+    let refilledAt = performance.now();
     const before = await measureKept(pid, () => false, settleMs);
     const measureAfter = () => measureKept(pid, (size) => isAsLarge(before, size), 6 * settleMs);
     const figures: AttackFigures[] = [];
-    const playOne = async () => figures.push(...(await playAll(target, livez, some)));
+    const playOne = async () => {
+      await sleep(refilledAt - performance.now());
+      figures.push(...(await playAll(target, livez, some)));
+      refilledAt = performance.now() + refillMs;
+    };
     for (let round = 0; round < rounds; round++) await playOne();
     let after = await measureAfter();
     for (let round = 0; round < furtherRounds && !isAsLarge(before, after); round++) {
