@@ -135,7 +135,7 @@ describe('a direct call', () => {
   test('waits for a slot, and is told when all stay full', async () => {
     const single = await register({ name: 'single', max_concurrency: 1 });
     single.handle = hangs;
-    const first = exec('single', { body: { input: {}, timeout_ms: 4_000 } });
+    const first = exec('single', { body: { input: {}, timeout_ms: 2_000 } });
     await waitFor('the slot to be taken', () => single.execs.length === 1);
     const { status, body } = await exec('single', { body: { input: {}, timeout_ms: 300 } });
     expect([status, body.code, body.decision?.candidates[0]?.verdict]).toEqual([503, 'overloaded', 'wait']);
@@ -265,7 +265,7 @@ describe('money', () => {
     const { headers } = await aLimitedProject(api, 0.5);
     const held = await register({ name: 'held', ...perCall(0.3) });
     held.handle = hangs;
-    const first = exec('held', { headers, body: { input: {}, timeout_ms: 3_000 } });
+    const first = exec('held', { headers, body: { input: {}, timeout_ms: 1_500 } });
     await waitFor('the call to arrive', () => held.execs.length === 1);
     const refused = await exec('held', { headers });
     expect([refused.status, refused.body]).toMatchObject([

@@ -43,6 +43,8 @@ describe('the OpenAPI document', () => {
         'DELETE /v1/cache',
         'DELETE /v1/capabilities/{name}',
         'DELETE /v1/keys/{id}',
+        'DELETE /v1/projects/{id}',
+        'GET /v1/projects/{id}/erasure',
         'DELETE /v1/media/{job_id}/{file}',
         'GET /livez',
         'POST /v1/media/{job_id}/{file}/upload',

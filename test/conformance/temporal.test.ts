@@ -9,7 +9,8 @@ import { playCase, seeRefusal } from './temporal-case.ts';
 let capstan: Capstan;
 
 beforeAll(async () => {
-  capstan = await startCapstan();
+  // A cancel is heard with the next sign of life.
+  capstan = await startCapstan({ HEARTBEAT_INTERVAL_MS: '500' });
 });
 afterAll(() => capstan?.stop());
 

@@ -32,7 +32,12 @@ const seen: SeenExec[] = [];
 const held: { readonly exec: Exec; readonly answer: () => void }[] = [];
 
 beforeAll(async () => {
-  capstan = await startCapstan({ LEASE_MS: '18000', ACTIVITY_SLOTS: `${slots}` });
+  capstan = await startCapstan({
+    LEASE_MS: '27000', // longer than one worker sleeps while another one starts
+    HEARTBEAT_INTERVAL_MS: '500',
+    HEARTBEAT_TIMEOUT_MS: '10000', // what a starved machine has lost on the way to a worker comes again within a test
+    ACTIVITY_SLOTS: `${slots}`,
+  });
   db = connectDatabase(capstan.databaseUrl, 2);
   await watchCommits(db);
   const cost_model = { type: 'per_call', rate_usd: 0.1 };
@@ -120,9 +125,7 @@ async function pauseAfter(calls: number, steps: (who: string) => object[]): Prom
 }
 
 test('a pause is heard in the middle of batches, and after it nothing is repeated', async () => {
-  await pauseAfter(1, chainOf);
-  await pauseAfter(15, chainOf);
-  await pauseAfter(40, itemsOf);
+  await Promise.all([pauseAfter(1, chainOf), pauseAfter(15, chainOf), pauseAfter(40, itemsOf)]);
   await checkRows();
 }, 90_000);
 
@@ -206,14 +209,18 @@ test('a run given to another worker while its batch goes on, because the first o
   await another.kill('SIGTERM');
   await capstan.killWorker('SIGTERM');
   const sleeper = await capstan.addWorker();
+  const takeCall = instance.handle;
+  instance.handle = (exec, response) => {
+    void takeCall(exec, response);
+    if (exec.input.hold === true) sleeper.send('SIGSTOP'); // before its batch is over
+  };
   const run = await capstan.submit(steps);
   await waitFor('the call', () => held.length > 0);
-  sleeper.send('SIGSTOP');
   await capstan.startWorker();
   await waitFor(
     'the run to be with the other one',
     async () => (await readEvents(run)).some((event) => event.workflowTaskTimedOutEventAttributes != null),
-    20_000,
+    25_000,
   );
   for (const { answer } of held) answer();
   sleeper.send('SIGCONT');

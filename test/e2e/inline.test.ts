@@ -14,7 +14,7 @@ let temporal: TestWorkflowEnvironment;
 beforeAll(async () => {
   capstan = await shareCapstan();
   db = connectDatabase(capstan.databaseUrl, 1);
-  instance = await startInstance(capstan, { name: 'echo' });
+  instance = await startInstance(capstan, { name: 'brief' }); // no other file that shares it has the name
   temporal = await connectTestEnvironment();
   await ran(); // the first calls of a worker take longest
 });
@@ -33,7 +33,7 @@ afterAll(async () => {
 const ids = ['a', 'b', 'c', 'd', 'e'];
 const steps = ids.map((id, at) => ({
   id,
-  capability: 'echo',
+  capability: 'brief',
   dispatch: 'inline',
   escalate: { enabled: false },
   retry: { max: 2, initial: '10ms' },

@@ -16,6 +16,8 @@ import { waitFor } from '../support/wait.ts';
 
 /** `npm run faults:migrations` asks for more. */
 const runs = Number(process.env.RUNS ?? 40);
+/** Between two submissions: a load that leaves the processors to what is replaced. */
+const paceMs = 100;
 let folder: string;
 let capstan: Capstan;
 let instance: Instance;
@@ -114,7 +116,11 @@ test('from A to B and back under load: every process starts, every run completes
   let isOver = false;
   const ids: string[] = [];
   const load = (async () => {
-    for (let n = 0; n < runs || !isOver; n++) ids.push(await submit(n));
+    for (let n = 0; n < runs || !isOver; n++) {
+      const next = performance.now() + paceMs;
+      ids.push(await submit(n));
+      await waitFor('the time of the next', () => performance.now() >= next);
+    }
   })();
   const third = Math.floor(runs / 4);
   await waitFor('the first runs', () => ids.length >= third, 120_000);

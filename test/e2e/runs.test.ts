@@ -1,14 +1,21 @@
-import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, test } from 'vitest';
 import type { EventPage } from '../../src/contracts/event.ts';
 import type { StepDetail } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
 let worker: Instance;
 let db: Db;
+const others: Instance[] = [];
+
+async function anInstance(name: string, handle: Handler): Promise<Instance> {
+  const instance = await startInstance(capstan, { name });
+  others.push(instance);
+  return Object.assign(instance, { handle });
+}
 
 beforeAll(async () => {
   capstan = await shareCapstan();
@@ -21,7 +28,7 @@ beforeEach(async () => {
 });
 afterAll(async () => {
   await db?.destroy();
-  await worker?.stop();
+  await Promise.all([worker, ...others].map((instance) => instance?.stop()));
   await leaveCapstan();
 });
 
@@ -122,43 +129,67 @@ test('a server error is retried until retry.max and the attempts are counted', a
   });
 });
 
-test('a long step is cancelled within 10 s and the capability sees its connection closed', async () => {
-  worker.handle = () => undefined;
-  const before = worker.execs.length;
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'echo', input: {} },
-    { id: 'b', capability: 'echo', depends_on: ['a'], input: {} },
-  ]);
-  const exec = await waitFor('the call to arrive', () => worker.execs[before]);
-  const began = performance.now();
-  const { status } = await capstan.request('POST', `/v1/runs/${run_id}/cancel`, { reason: 'not needed' });
-  expect(status).toBe(202);
-  const run = await capstan.ended(run_id);
-  expect(performance.now() - began).toBeLessThan(10_000);
-  expect(run).toMatchObject({ state: 'cancelled', steps: [{ state: 'cancelled' }, { state: 'cancelled' }] });
-  await waitFor('the connection to close', () => exec.closed);
-});
-
-test('a run that takes longer than its timeout fails and its steps are cancelled', async () => {
-  worker.handle = () => undefined;
-  const { run_id } = await capstan.submit(
-    [{ id: 'a', capability: 'echo', input: {} }],
-    {},
-    { timeout: '1s' },
-  );
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'failed',
-    error: { code: 'run_timeout' },
-    steps: [{ state: 'cancelled' }],
+/** They wait for signs of life, which tell of a cancel: so they wait together, each with an instance of its own. */
+describe.concurrent('a step under way', () => {
+  it('a long step is cancelled within 10 s and the capability sees its connection closed', async () => {
+    const { execs } = await anInstance('long', () => undefined);
+    const { run_id } = await capstan.submit([
+      { id: 'a', capability: 'long', input: {} },
+      { id: 'b', capability: 'long', depends_on: ['a'], input: {} },
+    ]);
+    const exec = await waitFor('the call to arrive', () => execs[0]);
+    const began = performance.now();
+    const { status } = await capstan.request('POST', `/v1/runs/${run_id}/cancel`, { reason: 'not needed' });
+    expect(status).toBe(202);
+    const run = await capstan.ended(run_id);
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(run).toMatchObject({
+      state: 'cancelled',
+      steps: [{ state: 'cancelled' }, { state: 'cancelled' }],
+    });
+    await waitFor('the connection to close', () => exec.closed);
   });
-});
 
-test('a step that does not succeed within its total timeout fails with the last reason', async () => {
-  worker.handle = (_exec, response) => answer(response, 503, {});
-  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', total_timeout: '2s', input: {} }]);
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'failed',
-    steps: [{ state: 'failed', error: { code: 'step_timeout' } }],
+  it('a cancel reaches a step that started after another one', async () => {
+    const { execs } = await anInstance('second', (exec, response) => {
+      if (exec.input.first === true) answer(response, 200, {});
+    });
+    const { run_id } = await capstan.submit([
+      { id: 'a', capability: 'second', input: { first: true } },
+      { id: 'b', capability: 'second', depends_on: ['a'], input: {} },
+    ]);
+    const second = await waitFor('the second call', () => execs[1]);
+    await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
+    expect(await capstan.ended(run_id)).toMatchObject({
+      state: 'cancelled',
+      steps: [{ state: 'succeeded' }, { state: 'cancelled' }],
+    });
+    await waitFor('the connection to close', () => second.closed);
+  });
+
+  it('a run that takes longer than its timeout fails and its steps are cancelled', async () => {
+    await anInstance('late', () => undefined);
+    const { run_id } = await capstan.submit(
+      [{ id: 'a', capability: 'late', input: {} }],
+      {},
+      { timeout: '1s' },
+    );
+    expect(await capstan.ended(run_id)).toMatchObject({
+      state: 'failed',
+      error: { code: 'run_timeout' },
+      steps: [{ state: 'cancelled' }],
+    });
+  });
+
+  it('a step that does not succeed within its total timeout fails with the last reason', async () => {
+    await anInstance('full', (_exec, response) => answer(response, 503, {}));
+    const { run_id } = await capstan.submit([
+      { id: 'a', capability: 'full', total_timeout: '2s', input: {} },
+    ]);
+    expect(await capstan.ended(run_id)).toMatchObject({
+      state: 'failed',
+      steps: [{ state: 'failed', error: { code: 'step_timeout' } }],
+    });
   });
 });
 
@@ -230,21 +261,3 @@ test('a chain of 300 steps completes', async () => {
     output: { s299: { n: 0 } },
   });
 }, 90_000);
-
-test('a cancel reaches a step that started after another one', async () => {
-  const before = worker.execs.length;
-  worker.handle = (exec, response) => {
-    if (exec.input.first === true) answer(response, 200, {});
-  };
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'echo', input: { first: true } },
-    { id: 'b', capability: 'echo', depends_on: ['a'], input: {} },
-  ]);
-  const second = await waitFor('the second call', () => worker.execs[before + 1]);
-  await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'cancelled',
-    steps: [{ state: 'succeeded' }, { state: 'cancelled' }],
-  });
-  await waitFor('the connection to close', () => second.closed);
-});

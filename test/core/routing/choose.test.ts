@@ -397,7 +397,9 @@ describe('the choice', () => {
           const { best } = choose(fleet, request, seed);
           fc.pre(best !== null && best.place < 2);
           const other = { ...best.instance, ...how, instance_id: 'ins_worse' };
-          expect(choose([...fleet, other], request, seed).best).toEqual(best);
+          const isBusy = request.busy.has(best.instance.instance_id); // then a free slot would be better
+          const busy = new Set([...request.busy, ...(isBusy ? [other.instance_id] : [])]);
+          expect(choose([...fleet, other], { ...request, busy }, seed).best).toEqual(best);
         },
       ),
     );

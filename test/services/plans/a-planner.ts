@@ -11,6 +11,7 @@ import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
 import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
 import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
+import { createRequireRoom } from '../../../src/services/media/require-room.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
 import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
@@ -62,7 +63,11 @@ async function createPlanner(db: Db): Promise<Planner> {
   const plans = createPlanService({
     db,
     ownMedia: createOwnMedia(db),
-    media: createMediaLibrary({ db, store: createFileMediaStore('/nowhere/at/all'), bytesPerProject: 0 }),
+    media: createMediaLibrary({
+      db,
+      store: createFileMediaStore('/nowhere/at/all'),
+      requireRoom: createRequireRoom({ db, bytesPerProject: 0 }),
+    }),
     fleet,
     validator,
     pipelines,

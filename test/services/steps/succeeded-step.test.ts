@@ -1,5 +1,5 @@
 /** A step that has succeeded is answered from its row, whatever has become of the instances since. */
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 import type { Instance } from '../../support/fleet.ts';
@@ -8,20 +8,15 @@ import { waitFor } from '../../support/wait.ts';
 
 const { db, newWorker, register, statesOf } = useSteps();
 
-let instance: Instance;
-beforeAll(async () => {
-  instance = await register({ name: 'once' });
-});
-
 /** A run whose only step has succeeded; the instance is gone since, as the router knows. */
-async function aDoneRun(): Promise<StoredRun> {
-  await db('instance').where({ endpoint: instance.endpoint }).update({ state: 'up' });
-  await waitFor('the instance to be up', () => statesOf('once')[0] === 'up');
-  const run = await aRun(db, { definition: { steps: [{ id: 'a', capability: 'once', input: { n: 1 } }] } });
+async function aDoneRun(name: string): Promise<{ readonly run: StoredRun; readonly instance: Instance }> {
+  const instance = await register({ name });
+  await waitFor('the instance to be up', () => statesOf(name)[0] === 'up');
+  const run = await aRun(db, { definition: { steps: [{ id: 'a', capability: name, input: { n: 1 } }] } });
   await newWorker().execute(run, 'a');
   await db('instance').where({ endpoint: instance.endpoint }).update({ state: 'deregistered' });
-  await waitFor('the instance to be gone', () => statesOf('once').every((state) => state !== 'up'));
-  return run;
+  await waitFor('the instance to be gone', () => statesOf(name).every((state) => state !== 'up'));
+  return { run, instance };
 }
 
 const ways: [string, Record<string, Json>][] = [
@@ -33,8 +28,9 @@ const ways: [string, Record<string, Json>][] = [
   ['after a wait', { resumed: true }],
 ];
 
-test.each(ways)('asked for once more %s', async (_, how) => {
-  const run = await aDoneRun();
+/** The router looks for seconds for an instance: so all wait together, each for its own. */
+test.concurrent.each(ways)('asked for once more %s', async (way, how) => {
+  const { run, instance } = await aDoneRun(way.replaceAll(/[^a-z]+/g, '-'));
   const before = instance.execs.length;
   const end = await newWorker().execute(run, { step_id: 'a', ...how });
   expect(end).toEqual({ kind: 'succeeded', output: { n: 1 }, attempt: null });

@@ -220,7 +220,8 @@ describe('a step without money', () => {
   });
 });
 
-describe('a step whose capability nobody offers', () => {
+/** Each has a capability of its own, and waits for seconds: so they wait together. */
+describe.concurrent('a step whose capability nobody offers', () => {
   it('fails at once when its author allows no time, and says so', async () => {
     const run = await aRunOf({ capability: 'nowhere' });
     const error = {
