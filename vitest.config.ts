@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { ProjectByProject } from './test/support/project-by-project.ts';
 
-const testTimeout = 30_000;
+const testTimeout = 60_000;
 const hookTimeout = 120_000;
 
 const setupFiles = ['test/support/watch-failures.ts'];
@@ -24,9 +24,9 @@ function filesOf(...folders: readonly string[]): string[] {
   return folders.map((folder) => `${folder}/**/*.test.ts`);
 }
 
-/** Again and again, or minutes of it: for `npm run test:long`. Each kind of fault is once among `faults` too. */
+/** Again and again, or minutes of it: for `npm run test:long`. Each kind of death is once among `faults` too. */
 const long = [
-  'test/e2e/{killed-engine,killed-escalation,killed-inline,rolling-restart}.test.ts',
+  'test/e2e/{killed-engine,killed-escalation,killed-inline,rolling-migration,rolling-restart}.test.ts',
   'test/e2e/shipped.test.ts',
   'test/services/registry/outage.test.ts',
 ];

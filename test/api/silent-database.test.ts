@@ -103,7 +103,7 @@ test('while the database says nothing, /livez answers at once and costs are refu
   const startedAt = performance.now();
   const costs = api.call('/v1/costs');
   expect((await api.call('/livez')).status).toBe(200);
-  expect(performance.now() - startedAt).toBeLessThan(300);
+  expect(performance.now() - startedAt).toBeLessThan(1_000);
   const { status, headers } = await costs;
   expect([status, headers.get('retry-after')]).toEqual([503, '1']);
   expect(performance.now() - startedAt).toBeLessThan(4_000);

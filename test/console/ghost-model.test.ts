@@ -149,7 +149,7 @@ describe('what is to come', () => {
     const steps = many.map((id) => step(id, 'pending'));
     const began = performance.now();
     expect(expectSteps(of, steps, now).size).toBe(10_000);
-    expect(performance.now() - began).toBeLessThan(500);
+    expect(performance.now() - began).toBeLessThan(2_000);
   });
 });
 

@@ -141,7 +141,7 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
       if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
       return body;
     },
-    ended: (runId, timeoutMs = 30_000) =>
+    ended: (runId, timeoutMs = 45_000) =>
       waitFor(
         `run ${runId} to end`,
         async () => {
