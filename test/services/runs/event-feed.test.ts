@@ -61,6 +61,7 @@ async function followed() {
 test('the first event after a quiet comes with the next round, those after it 25 ms apart', async () => {
   const { run_id, timing, events, next, end } = await followed();
   while (timing.now() < 5_000) await timing.goOn();
+  await waitFor('the last round to be over', () => timing.isWaiting());
   await writeReadableEvent(db, run_id);
   expect(await timing.goOn()).toBe(longestPauseMs);
   expect((await next).value?.seq).toBe(2);
