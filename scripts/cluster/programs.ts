@@ -1,5 +1,9 @@
-/** The programs of a cluster that npm does not bring: found on the PATH, else built with Go once and kept in the cache. */
+/**
+ * The programs of a cluster that npm does not bring, kept in the cache: HAProxy from the PATH or out of Debian's package,
+ * the others built with Go once.
+ */
 import { findOnPath } from '../../src/dev/temporal/source.ts';
+import { ensureDebianProgram } from '../tools/debian-program.ts';
 import { ensureGoProgram } from '../tools/ensure-program.ts';
 import { versitygw } from '../tools/versitygw.ts';
 
@@ -12,11 +16,17 @@ export interface ClusterPrograms {
   readonly versitygw: string;
 }
 
+async function findHaproxy(): Promise<string> {
+  const found =
+    (await findOnPath('haproxy', process.env, ['/usr/sbin', '/opt/homebrew/sbin'])) ??
+    (await ensureDebianProgram({ package: 'haproxy', path: 'usr/sbin/haproxy' }));
+  if (found === null) throw new Error('no haproxy on the PATH, and no apt-get: brew install haproxy');
+  return found;
+}
+
 /** @throws Error that says how to get what is missing */
 export async function findClusterPrograms(): Promise<ClusterPrograms> {
-  const haproxy = await findOnPath('haproxy', process.env, ['/usr/sbin', '/opt/homebrew/sbin']);
-  if (haproxy === null)
-    throw new Error('no haproxy on the PATH: apt install haproxy, or brew install haproxy');
+  const haproxy = await findHaproxy();
   const { version } = temporal;
   const serverModule = `${temporal.module}/server`;
   const sqlModule = `${temporal.module}/tools/sql`;
