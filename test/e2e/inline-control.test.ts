@@ -146,7 +146,7 @@ test('a cancel ends the calls of a batch, also those that go on, in whichever wo
   expect(ended.map(({ run }) => run.state)).toEqual(moments.map(() => 'cancelled'));
   const openAfter = (): number[] =>
     moments.filter((_, at) => ended[at]?.calls.some(({ closed }) => !closed) === true);
-  await waitFor('the calls to be closed', () => openAfter().length === 0, 12_000).catch(() =>
+  await waitFor('the calls to be closed', () => openAfter().length === 0, 20_000).catch(() =>
     expect(openAfter()).toEqual([]),
   );
   await checkRows();

@@ -109,7 +109,7 @@ test('a run under way moves by itself, and the same step is selected in every vi
   const { page } = opened;
   const id = await startRunOf(studio.capstan, { clips: ['a', 'b'], title: 'Live', rate: 44_100 });
   await opened.go(`/runs/${id}?step=join`);
-  await page.getByRole('heading', { name: 'reel' }).getByText('succeeded').waitFor({ timeout: 15_000 });
+  await page.getByRole('heading', { name: 'reel' }).getByText('succeeded').waitFor({ timeout: 30_000 });
   await page.getByRole('tab', { name: 'Log' }).first().click();
   await page.getByRole('tab', { name: 'Timeline' }).click();
   await page.getByRole('complementary', { name: 'Step join' }).waitFor();
