@@ -3,11 +3,12 @@
  * unpacked into the cache. Nothing is installed, and no service of theirs is started.
  */
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
 import { runCommand } from '../package/run-command.ts';
+import { makeWhole } from './ensure-program.ts';
 
 export interface DebianProgram {
   readonly package: string;
@@ -27,7 +28,7 @@ exec "$root/${path}" "$@"
 `;
 }
 
-/** In the cache it appears whole or not at all. @returns its path; null where there is no apt-get */
+/** @returns its path; null where there is no apt-get */
 export async function ensureDebianProgram(
   { package: name, path }: DebianProgram,
   cache = findCacheDir(process.env, homedir()),
@@ -37,17 +38,13 @@ export async function ensureDebianProgram(
   if (existsSync(start)) return start;
   if ((await findOnPath('apt-get', process.env)) === null) return null;
   console.log(`    unpacking Debian's ${name}, once`);
-  const partial = `${folder}.${process.pid}`;
-  const root = join(partial, 'root');
-  await mkdir(root, { recursive: true });
-  try {
+  await makeWhole(folder, async (partial) => {
+    const root = join(partial, 'root');
+    await mkdir(root);
     await unpack(await findPackages(name, partial), root);
     await writeFile(join(partial, name), writeLauncher(path));
     await chmod(join(partial, name), 0o755);
-    await rename(partial, folder);
-  } finally {
-    await rm(partial, { recursive: true, force: true });
-  }
+  });
   return start;
 }
 

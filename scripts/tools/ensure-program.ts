@@ -8,6 +8,20 @@ import { runCommand } from '../package/run-command.ts';
 
 const cache = findCacheDir(process.env, homedir());
 
+/** A folder of the cache appears whole or not at all, also when two make it at once. */
+export async function makeWhole(folder: string, make: (partial: string) => Promise<void>): Promise<void> {
+  const partial = `${folder}.${process.pid}`;
+  await mkdir(partial, { recursive: true });
+  try {
+    await make(partial);
+    await rename(partial, folder).catch((error: unknown) => {
+      if (!existsSync(folder)) throw error;
+    });
+  } finally {
+    await rm(partial, { recursive: true, force: true });
+  }
+}
+
 export interface GoProgram {
   /** Without its version. */
   readonly module: string;
@@ -18,7 +32,7 @@ export interface GoProgram {
   readonly label?: string;
 }
 
-/** In the cache it appears whole or not at all. @returns its path @throws Error when there is no Go to build it with */
+/** @returns its path @throws Error when there is no Go to build it with */
 export async function ensureGoProgram({ module, version, name, label = name }: GoProgram): Promise<string> {
   const folder = join(cache, `${label}-${version}`);
   const path = join(folder, name);
@@ -26,12 +40,11 @@ export async function ensureGoProgram({ module, version, name, label = name }: G
   const go = await findGo(process.env);
   if (go === null) throw new Error(`${label} ${version} is built with Go, and there is none on the PATH`);
   console.log(`    building ${label} ${version} with go install, once`);
-  const partial = `${folder}.${process.pid}`;
-  await mkdir(partial, { recursive: true });
-  const environment = { ...process.env, GOBIN: partial, CGO_ENABLED: '0' };
-  const command = [go, 'install', `${module}@v${version}`];
-  await runCommand(command, { cwd: partial, environment, timeoutMs: 1_800_000 });
-  await rename(partial, folder).catch(() => rm(partial, { recursive: true, force: true }));
+  await makeWhole(folder, async (partial) => {
+    const environment = { ...process.env, GOBIN: partial, CGO_ENABLED: '0' };
+    const command = [go, 'install', `${module}@v${version}`];
+    await runCommand(command, { cwd: partial, environment, timeoutMs: 1_800_000 });
+  });
   return path;
 }
 
