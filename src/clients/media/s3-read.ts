@@ -44,10 +44,13 @@ async function readBytes(bucket: Bucket, path: MediaPath, { etag, span }: Wanted
   const { GetObjectCommand } = bucket.packages.s3;
   const range = span === undefined ? {} : { Range: `bytes=${span.start}-${span.end}` };
   const asked = new GetObjectCommand({ ...bucket.at(path), IfMatch: `"${etag}"`, ...range });
-  const { Body } = await bucket.client.send(asked).catch((error: unknown) => {
+  const { Body, ETag } = await bucket.client.send(asked).catch((error: unknown) => {
     throw isConditionFailed(error) || isMissing(error) ? replaced(path, error) : error;
   });
-  return Body as Readable; // in Node, a stream
+  const stream = Body as Readable; // in Node
+  if (requireEtag(ETag) === etag) return stream;
+  stream.destroy(); // a store that compares first and opens then may open the next one
+  throw replaced(path, null);
 }
 
 /** Nothing is held open before it is read. */
