@@ -37,11 +37,16 @@ export function readGroups(claims: Claims, name: string): readonly string[] {
   return list.filter((group): group is string => typeof group === 'string' && group !== '');
 }
 
+/** Some providers write it as text. */
+function isUnverified({ email_verified }: Claims): boolean {
+  return String(email_verified).toLowerCase() === 'false';
+}
+
 /** An address that the provider calls unverified is none. */
 export function readPerson(claims: Claims): Pick<Identity, 'name' | 'email' | 'sid'> {
   return {
     name: textOf(claims.name) ?? textOf(claims.preferred_username),
-    email: claims.email_verified === false ? null : textOf(claims.email),
+    email: isUnverified(claims) ? null : textOf(claims.email),
     sid: textOf(claims.sid),
   };
 }

@@ -7,8 +7,8 @@ import type { Configuration } from 'openid-client';
 import type { SignInRefused } from '../../contracts/sign-in.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Identity, readGroups, readPerson } from './identity.ts';
-import { createLogoutTokens, type LogoutNotice } from './logout-token.ts';
-import { classifyRefusal, isGrantOver } from './provider-errors.ts';
+import { createLogoutTokens, type EndByNotice } from './logout-token.ts';
+import { classifyRefusal, isGrantOver, isTokenRefused } from './provider-errors.ts';
 
 type Library = typeof import('openid-client');
 
@@ -36,15 +36,22 @@ export interface OpenIdProvider {
   /** @param answer the address at which the browser came back */
   readonly finish: (answer: URL, proof: SignInProof) => Promise<Identity | SignInRefused>;
   /** Null: the provider says that the sign-in is over. @throws when it cannot be asked now */
-  readonly renew: (known: Pick<Identity, 'subject' | 'idToken'> & Renewable) => Promise<Identity | null>;
+  readonly renew: (known: Pick<Identity, 'subject' | 'idToken'> & Renewable) => Promise<Renewal | null>;
   /** Null: it has no address to sign out at, or does not answer. */
   readonly logoutUrl: (idToken: string | null, backTo: string) => Promise<string | null>;
-  /** Of a logout token that the provider sends. Null: it is none of its, or not for us. @throws AppError `unavailable` */
-  readonly readLogout: (token: string) => Promise<LogoutNotice | null>;
+  /** By a logout token that it sends. False: it is none of its, not for us, or used. @throws AppError `unavailable` */
+  readonly takeLogout: (token: string, end: EndByNotice) => Promise<boolean>;
 }
 
 interface Renewable {
   readonly refreshToken: string;
+}
+
+/** What the provider has given anew. What was there before may count for nothing now, so it is kept first. */
+interface Renewal {
+  readonly tokens: Pick<Identity, 'idToken' | 'refreshToken'>;
+  /** Who it is. Null: the provider does not let them stay. @throws when it cannot be asked now */
+  readonly identify: () => Promise<Identity | null>;
 }
 
 interface Connected {
@@ -156,21 +163,30 @@ function createPassage(way: Way, { scopes, groupsClaim }: ProviderSettings) {
   };
 }
 
+function nullIf(isRefusal: (error: unknown) => boolean) {
+  return (error: unknown): null => {
+    if (isRefusal(error)) return null;
+    throw error;
+  };
+}
+
 function createRenewal(way: Way, { groupsClaim }: ProviderSettings): OpenIdProvider['renew'] {
   return async ({ subject, idToken, refreshToken }) => {
-    const { library, config } = await way();
-    try {
-      const tokens = await library.refreshTokenGrant(config, refreshToken);
-      const identity = await readIdentity({ library, config }, tokens, { subject, groupsClaim });
-      return {
-        ...identity,
-        idToken: tokens.id_token ?? idToken,
-        refreshToken: tokens.refresh_token ?? refreshToken,
-      };
-    } catch (error) {
-      if (isGrantOver(error)) return null;
-      throw error;
-    }
+    const connected = await way();
+    const given = await connected.library
+      .refreshTokenGrant(connected.config, refreshToken)
+      .catch(nullIf(isGrantOver));
+    if (given === null) return null;
+    const tokens = {
+      idToken: given.id_token ?? idToken,
+      refreshToken: given.refresh_token ?? refreshToken,
+    };
+    const identify = async (): Promise<Identity | null> => {
+      const known = { subject, groupsClaim };
+      const identity = await readIdentity(connected, given, known).catch(nullIf(isTokenRefused));
+      return identity === null ? null : { ...identity, ...tokens };
+    };
+    return { tokens, identify };
   };
 }
 
@@ -191,12 +207,12 @@ export function createOpenIdProvider(settings: ProviderSettings): OpenIdProvider
       return url.href;
     },
 
-    readLogout: async (token) => {
+    takeLogout: async (token, end) => {
       const connected = await way().catch((cause) => {
         throw new AppError('unavailable', 'the OpenID provider does not answer', { cause });
       });
       const { issuer, jwks_uri } = connected.config.serverMetadata();
-      return jwks_uri === undefined ? null : logoutTokens.read(token, { issuer, keysAt: jwks_uri });
+      return jwks_uri !== undefined && logoutTokens.take(token, { issuer, keysAt: jwks_uri }, end);
     },
   };
 }

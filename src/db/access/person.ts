@@ -6,6 +6,7 @@ import { toJsonb } from '../jsonb.ts';
 
 export interface PersonRow {
   readonly key_id: string;
+  readonly projects: readonly string[];
   readonly grants: readonly Grant[];
   readonly revoked_at: Date | null;
 }
@@ -30,7 +31,7 @@ export interface NewPerson extends PersonFacts {
 
 export async function findPerson(trx: Db, issuer: string, subject: string): Promise<PersonRow | null> {
   const { rows } = await trx.raw<{ rows: PersonRow[] }>(
-    `select key_id, p.grants, k.revoked_at from person p join api_key k using (key_id)
+    `select key_id, k.projects, p.grants, k.revoked_at from person p join api_key k using (key_id)
      where p.issuer = ? and p.subject = ?`,
     [issuer, subject],
   );
@@ -68,6 +69,13 @@ export async function updatePerson(trx: Db, key_id: string, facts: PersonFacts):
   await trx('person')
     .where({ key_id })
     .update({ email, grants: toJsonb([...grants]), holds_every_project });
+}
+
+/** The key keeps its projects: by them an administrator finds and revokes it. */
+export async function clearGrants(trx: Db, key_id: string): Promise<void> {
+  await trx('person')
+    .where({ key_id })
+    .update({ grants: toJsonb([]), holds_every_project: false });
 }
 
 /** Keys that the person made and that still work. */

@@ -102,16 +102,21 @@ export async function takeDueSessions(
 ): Promise<readonly DueSession[]> {
   const { rows } = await db.raw<{ rows: DueSession[] }>(
     `with due as (
-       select session_id, checked_at from session
-       where is_renewed and checked_at < now() - make_interval(secs => ?) and expires_at > now()
-       order by checked_at limit ? for update skip locked
+       select session_id from session
+       where is_renewed and asked_at < now() - make_interval(secs => ?) and expires_at > now()
+       order by asked_at limit ? for update skip locked
      )
-     update session s set checked_at = now() from due, person p
+     update session s set asked_at = now() from due, person p
      where s.session_id = due.session_id and p.key_id = s.key_id
      returning s.session_id, s.key_id, s.tokens, p.issuer, p.subject`,
     [seconds, limit],
   );
   return rows;
+}
+
+/** The provider has just said that the person may stay. */
+export async function keepChecked(trx: Db, sessionId: string): Promise<void> {
+  await trx.raw('update session set checked_at = now() where session_id = ?', [sessionId]);
 }
 
 export async function keepTokens(db: Db, sessionId: string, tokens: Buffer): Promise<void> {

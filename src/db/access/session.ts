@@ -47,15 +47,26 @@ export async function insertSession(
   return rowCount > 0;
 }
 
+/** Columns of a SessionHolder. */
+const holder = `key_id, scopes, projects, p.grants,
+  case when p.holds_every_project
+    then array(select project_id from project where erasing_since is null order by project_id) end as every_project`;
+
 /** Null when it is unknown or over, or its key is. */
 export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<SessionHolder | null> {
   const { rows } = await db.raw<{ rows: SessionHolder[] }>(
-    `select key_id, scopes, projects, p.grants,
-       case when p.holds_every_project
-         then array(select project_id from project where erasing_since is null order by project_id) end as every_project
-     from session s join api_key k using (key_id) left join person p using (key_id)
+    `select ${holder} from session s join api_key k using (key_id) left join person p using (key_id)
      where s.secret_sha256 = ? and s.expires_at > now() and ${isLiveKey('k')}`,
     [secret_sha256],
+  );
+  return rows[0] ?? null;
+}
+
+/** As a session of it would hold; null when there is none, or it is revoked or expired. */
+export async function findHolder(db: Db, keyId: string): Promise<SessionHolder | null> {
+  const { rows } = await db.raw<{ rows: SessionHolder[] }>(
+    `select ${holder} from api_key k left join person p using (key_id) where key_id = ? and ${isLiveKey('k')}`,
+    [keyId],
   );
   return rows[0] ?? null;
 }

@@ -9,14 +9,15 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import { findKeyOf, findLiveKey, insertKey, type KeyRow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import { lockKeys, replaceSecret, revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
-import { endSessionsOf } from '../../db/access/session.ts';
+import { endSessionsOf, findHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, isOperator, requireProjects, requireScopes } from './caller.ts';
+import { type Caller, isOperator, requireProjects, requireScopes, selectProject } from './caller.ts';
 import { generateKey, generateSecret } from './key-text.ts';
 import { isPersonId } from './person-id.ts';
 import { refuseErasing } from './refuse-erasing.ts';
 import { refuseField } from './refuse-field.ts';
+import { toHolder } from './rights.ts';
 
 /** @param held the projects of who looks */
 export function toKey(row: KeyRow, held: readonly string[]): Key {
@@ -40,14 +41,26 @@ function endOf(wanted: string | undefined, parent: KeyRow): string | null {
   throw refuseField('/expires_at', `${wanted} is later than the calling key lives: ${ends}`);
 }
 
+/** What is trusted of a person may be older than a change of their groups, which has the same lock. */
+async function requireHeldNow(
+  trx: Db,
+  { key_id, project_id }: Caller,
+  { projects, scopes }: KeyRequest,
+): Promise<void> {
+  const row = await findHolder(trx, key_id);
+  const holder = row === null ? null : toHolder(row);
+  if (holder === null) throw new AppError('forbidden', `${key_id} holds no project any more`);
+  const held = selectProject(holder, project_id);
+  requireProjects(held, projects);
+  requireScopes(held, ['admin', ...scopes]);
+}
+
 /** @throws AppError `forbidden` for more than the caller holds, `request_invalid` for an end after its own */
 export async function createKey(
   db: Db,
   { caller, environment }: { readonly caller: Caller; readonly environment: string },
   request: KeyRequest,
 ): Promise<KeyCreated> {
-  requireProjects(caller, request.projects);
-  requireScopes(caller, request.scopes);
   const { key, ...parts } = generateKey(environment);
   const { name } = request;
   const projects = [...new Set(request.projects)];
@@ -56,6 +69,7 @@ export async function createKey(
     await lockKeys(trx);
     const parent = await findLiveKey(trx, caller.key_id);
     if (parent === null) throw new AppError('unauthenticated', `${caller.key_id} was revoked or has expired`);
+    await requireHeldNow(trx, caller, request);
     await refuseErasing(trx, projects);
     const expires_at = endOf(request.expires_at, parent);
     await insertKey(trx, { ...parts, name, scopes, projects, created_by: parent.key_id, expires_at });

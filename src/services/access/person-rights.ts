@@ -1,7 +1,8 @@
 /**
  * People and their rights. P1: what a person may do is what their groups gave at the last look, and nothing stays from
  * before: when it changes, their sessions end, and keys that they made and that hold more than they do are revoked.
- * P2: who is in no group that gives something has no session. P3: a person whose key is revoked does not come back in.
+ * P2: who is in no group that gives something has no session, and the keys that they made are revoked. P3: a person whose
+ * key is revoked does not come back in.
  */
 import type { Identity } from '../../clients/oidc/identity.ts';
 import type { Grant, GroupRules } from '../../contracts/sign-in.ts';
@@ -14,6 +15,7 @@ import {
 import { insertAudits } from '../../db/access/audit.ts';
 import { revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
 import {
+  clearGrants,
   findProjectsCalled,
   insertPerson,
   listKeysMadeBy,
@@ -22,6 +24,7 @@ import {
   updatePerson,
 } from '../../db/access/person.ts';
 import { listProjectIds } from '../../db/access/project.ts';
+import type { EndedSession } from '../../db/access/session.ts';
 import { endSessionsOfPerson } from '../../db/access/session-list.ts';
 import type { Db } from '../../db/connect.ts';
 import { holdsScope } from './caller.ts';
@@ -101,6 +104,17 @@ async function revokeWhatHoldsMore(trx: Db, keyId: string, rights: Rights): Prom
   }
 }
 
+function auditChange(
+  trx: Db,
+  { key_id, projects: concerned }: Pick<PersonRow, 'key_id' | 'projects'>,
+  grants: readonly Grant[],
+): Promise<void> {
+  const data = {
+    grants: grants.map(({ scopes, projects }) => ({ scopes: [...scopes], projects: [...projects] })),
+  };
+  return auditIn(trx, concerned, { actor: key_id, action: 'person.changed', subject: key_id, data });
+}
+
 async function createPerson(trx: Db, identity: Identity, grants: readonly Grant[]): Promise<string> {
   const { facts } = await toFacts(trx, identity, grants);
   const key_id = await choosePersonId(trx, identity);
@@ -128,9 +142,16 @@ export async function keepPerson(
   if (isSame(known.grants, grants)) return { key_id, isChanged: false };
   await endSessionsOfPerson(trx, key_id);
   await revokeWhatHoldsMore(trx, key_id, rights);
-  const data = {
-    grants: grants.map(({ scopes, projects }) => ({ scopes: [...scopes], projects: [...projects] })),
-  };
-  await auditIn(trx, facts.projects, { actor: key_id, action: 'person.changed', subject: key_id, data });
+  await auditChange(trx, { key_id, projects: facts.projects }, grants);
   return { key_id, isChanged: true };
+}
+
+/** Of somebody whose groups give nothing any more. Under the lock of keys. @returns what has ended */
+export async function dropPerson(trx: Db, known: PersonRow): Promise<readonly EndedSession[]> {
+  const ended = await endSessionsOfPerson(trx, known.key_id);
+  if (known.grants.length === 0) return ended;
+  await clearGrants(trx, known.key_id);
+  await revokeWhatHoldsMore(trx, known.key_id, new Map());
+  await auditChange(trx, known, []);
+  return ended;
 }

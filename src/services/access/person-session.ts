@@ -5,11 +5,10 @@ import type { Grant, GroupRules, SignInRefused } from '../../contracts/sign-in.t
 import { lockKeys } from '../../db/access/key-lineage.ts';
 import { findPerson, type PersonRow } from '../../db/access/person.ts';
 import { insertSession } from '../../db/access/session.ts';
-import { endSessionsOfPerson } from '../../db/access/session-list.ts';
 import type { Db } from '../../db/connect.ts';
 import { newId } from '../ids.ts';
 import { randomSecret } from './key-text.ts';
-import { auditIn, keepPerson, resolveGrants } from './person-rights.ts';
+import { auditIn, dropPerson, keepPerson, resolveGrants } from './person-rights.ts';
 import { digestOf } from './sessions.ts';
 
 export interface PersonSignIn {
@@ -42,7 +41,7 @@ async function judge(
     return { refused: 'revoked', detail: `${known.key_id} was revoked here` };
   const grants = await resolveGrants(trx, rules, identity.groups);
   if (grants.length > 0) return grants;
-  if (known !== null) await endSessionsOfPerson(trx, known.key_id);
+  if (known !== null) await dropPerson(trx, known);
   const groups = identity.groups.slice(0, shownGroups).join(', ') || 'none';
   return { refused: 'no_group', detail: `groups at the provider: ${groups}; none of them gives a project` };
 }

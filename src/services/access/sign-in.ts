@@ -6,6 +6,7 @@
  */
 import { hash } from 'node:crypto';
 import type { Logger } from 'pino';
+import type { LogoutNotice } from '../../clients/oidc/logout-token.ts';
 import type { OpenIdProvider, SignInProof } from '../../clients/oidc/openid-provider.ts';
 import { signInMinutes } from '../../contracts/bounds.ts';
 import type { GroupRules, SignInOffer, SignInRefused } from '../../contracts/sign-in.ts';
@@ -42,10 +43,8 @@ function readProof(begun: Begun | null, answer: URL): Begun | SignInRefused {
   return { refused: 'mismatch', detail: 'the answer belongs to another sign-in' };
 }
 
-async function takeLogout({ db, provider }: SignInDependencies, token: string): Promise<boolean> {
-  const notice = await provider.readLogout(token);
-  if (notice === null) return false;
-  await db.transaction(async (trx) => {
+function endByNotice(db: Db, notice: LogoutNotice): Promise<void> {
+  return db.transaction(async (trx) => {
     for (const { key_id, session_id, projects } of await endSessionsAtProvider(trx, notice))
       await auditIn(trx, projects, {
         actor: 'sign-in',
@@ -54,7 +53,6 @@ async function takeLogout({ db, provider }: SignInDependencies, token: string): 
         data: { session_id, reason: 'the provider has signed out' },
       });
   });
-  return true;
 }
 
 /** There and back: what the browser keeps meanwhile is sealed. */
@@ -99,7 +97,7 @@ function createPassing(dependencies: SignInDependencies, tokens: Sealed<KeptToke
 }
 
 export function createSignInService(dependencies: SignInDependencies) {
-  const { provider, clientSecret, publicUrl } = dependencies;
+  const { db, provider, clientSecret, publicUrl } = dependencies;
   const tokens = createSealed<KeptTokens>(clientSecret, 'capstan tokens');
   const checks = createPersonChecks({ ...dependencies, tokens });
 
@@ -109,7 +107,8 @@ export function createSignInService(dependencies: SignInDependencies) {
     ...createPassing(dependencies, tokens),
 
     /** By a logout token of the provider. False when it is none. @throws AppError `unavailable` */
-    logout: (token: string): Promise<boolean> => takeLogout(dependencies, token),
+    logout: (token: string): Promise<boolean> =>
+      provider.takeLogout(token, (notice) => endByNotice(db, notice)),
 
     /** Where the browser signs out of the provider too. @param sealed what was kept of the ended session's tokens */
     logoutUrl: async (sealed: Buffer): Promise<string | null> => {

@@ -32,7 +32,7 @@ beforeAll(async () => {
   provider.accounts.set('nora', { name: 'Nora', email: 'nora@example.org', groups: [] });
   await symlink(`${root}dist/console`, api.consoleFolder);
   browser = await launchBrowser(`MAP capstan.test 127.0.0.1:${new URL(api.url).port}`);
-}, 120_000);
+});
 afterAll(async () => {
   await browser?.close();
   await api?.close();
@@ -67,7 +67,7 @@ test('leads back to the page that was asked for, and says who one is', async () 
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.waitForURL(/\/session\/end/);
   await opened.close();
-}, 60_000);
+});
 
 test('says why nobody was signed in, and offers to begin again', async () => {
   const { page, arrive, axe, close } = await begin('nora');
@@ -78,4 +78,4 @@ test('says why nobody was signed in, and offers to begin again', async () => {
   await page.goto(`${site}/ui/login?refused=%3Cb%3E`);
   await page.getByRole('alert').getByText('You were not signed in.').waitFor();
   await close();
-}, 60_000);
+});
