@@ -8,9 +8,8 @@ import type { Db } from '../connect.ts';
 export interface Family {
   /** The run that nothing started. */
   readonly root: string;
-  /** With the root. */
+  /** With the root, which is the last: each comes before the one that started it. */
   readonly run_ids: readonly string[];
-  readonly steps: number;
 }
 
 export interface FamilyPage {
@@ -34,16 +33,29 @@ export async function listEndedFamilies(
        where run_id > :after and run_id < :upTo and parent_run_id is null and finished_at < :endedBefore
        order by run_id limit :limit
      ), member as (
-       select run_id as root, run_id from root
+       select run_id as root, run_id, 0 as level from root
        union all
-       select m.root, r.run_id from member m join run r on r.parent_run_id = m.run_id
+       select m.root, r.run_id, m.level + 1 from member m join run r on r.parent_run_id = m.run_id
      )
-     select root, array_agg(run_id order by run_id) as run_ids,
-       coalesce(sum((select count(*) from step s where s.run_id = m.run_id)), 0)::int as steps
-     from member m group by root order by root`,
+     select root, array_agg(run_id order by level desc, run_id) as run_ids from member group by root order by root`,
     { endedBefore, upTo, after, limit },
   );
   return rows;
+}
+
+/** Of each run, but no further than `most`. */
+export async function countSteps(
+  db: Db,
+  runIds: readonly string[],
+  most: number,
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await db.raw<{ rows: { run_id: string; steps: number }[] }>(
+    `select run_id, (select count(*)::int from (
+       select from step s where s.run_id = r.run_id limit :most) few) as steps
+     from unnest(:runIds::text[]) r (run_id)`,
+    { runIds: [...runIds], most },
+  );
+  return new Map(rows.map(({ run_id, steps }) => [run_id, steps]));
 }
 
 /**

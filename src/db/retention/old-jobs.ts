@@ -1,8 +1,10 @@
 /**
  * Jobs that no run is left of, and whose files nobody is going to read: none that a run under way, a stored pipeline or a
- * schedule names. Files stand in no table's foreign keys, so this looks for their names.
+ * schedule names. A job is also kept while it is in use by itself: for as long after a file came into it, or was announced,
+ * as after its own beginning. Files stand in no table's foreign keys, so this looks for their names.
  */
 import type { Db } from '../connect.ts';
+import { lineOf } from './deleted-batch.ts';
 
 export interface JobPage {
   readonly createdBefore: Date;
@@ -18,6 +20,9 @@ export interface JobSelection extends JobPage {
   readonly isTrial: boolean;
 }
 
+/** A file that was announced may come past us, so that nobody would know of it. */
+const hasYoungFile = `exists (select from media_object o where o.job_id = j.job_id and o.created_at >= :createdBefore)`;
+
 /** Not locked yet, nor looked at for who names them. */
 export async function listRunlessJobs(
   db: Db,
@@ -28,6 +33,7 @@ export async function listRunlessJobs(
      where job_id > :after and job_id < :upTo and created_at < :createdBefore
        and not exists (select from run r where r.job_id = j.job_id
          and (not :isTrial or r.finished_at is null or r.finished_at >= :createdBefore))
+       and not ${hasYoungFile}
      order by job_id limit :limit`,
     { createdBefore, upTo, after, limit, isTrial },
   );
@@ -54,28 +60,41 @@ async function listNamed(db: Db, jobIds: readonly string[]): Promise<ReadonlySet
   return new Set(rows.map(({ job_id }) => job_id));
 }
 
-/** Keeps new runs from these jobs until the transaction ends. @returns those that may go */
+/** Jobs that runs or files have come to since. Read after the locks: what was committed before them is seen. */
+async function listUsed(
+  trx: Db,
+  jobIds: readonly string[],
+  { isTrial, createdBefore }: Pick<JobSelection, 'isTrial' | 'createdBefore'>,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await trx.raw<{ rows: { job_id: string }[] }>(
+    `select job_id from job j where job_id = any (:jobIds)
+       and (not :isTrial and exists (select from run r where r.job_id = j.job_id) or ${hasYoungFile})`,
+    { jobIds: [...jobIds], isTrial, createdBefore },
+  );
+  return new Set(rows.map(({ job_id }) => job_id));
+}
+
+/** Keeps new runs and files from these jobs until the transaction ends. @returns those that may go */
 export async function lockUnneededJobs(
   trx: Db,
   jobIds: readonly string[],
-  { isTrial }: Pick<JobSelection, 'isTrial'>,
+  selection: Pick<JobSelection, 'isTrial' | 'createdBefore'>,
 ): Promise<readonly string[]> {
   const { rows } = await trx.raw<{ rows: { job_id: string }[] }>(
     'select job_id from job where job_id = any (?) order by job_id for update skip locked',
     [[...jobIds]],
   );
   const locked = rows.map(({ job_id }) => job_id);
-  const named = await listNamed(trx, locked);
-  if (isTrial) return locked.filter((id) => !named.has(id));
-  const used = await trx('run').distinct('job_id').whereIn('job_id', locked).pluck('job_id');
-  return locked.filter((id) => !named.has(id) && !used.includes(id));
+  const [named, used] = [await listNamed(trx, locked), await listUsed(trx, locked, selection)];
+  return locked.filter((id) => !named.has(id) && !used.has(id));
 }
 
-/** A line of JSON for each, as of the rows of runs. */
+/** A line of JSON for each, as of the rows of runs, and for what is known of their files. */
 export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<readonly string[]> {
   const { rows } = await trx.raw<{ rows: { line: string }[] }>(
-    `select json_build_object('table', 'job', 'row', row_to_json(j))::text as line from job j where job_id = any (?)`,
-    [[...jobIds]],
+    `select ${lineOf('job', 'j')} from job j where job_id = any (:jobIds)
+     union all select ${lineOf('media_object', 'o')} from media_object o where job_id = any (:jobIds)`,
+    { jobIds: [...jobIds] },
   );
   return rows.map(({ line }) => line);
 }

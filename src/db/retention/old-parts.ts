@@ -2,16 +2,57 @@
 import type { Db } from '../connect.ts';
 import { listParts } from '../parts/keep-parts.ts';
 import type { PartedTable, TablePart } from '../parts/table-parts.ts';
+import { type BatchMode, type DeletedBatch, deleteBatch, lineOf, selectBatch } from './deleted-batch.ts';
 
 export async function listOldParts(db: Db, table: PartedTable, before: Date): Promise<readonly TablePart[]> {
   return (await listParts(db, table)).filter(({ endsAt }) => endsAt < before);
 }
 
+const mostCounted = 10_000;
+
+/** Beyond ten thousand rows what the planner reckons with: to count a week or a month takes as long as it is large. */
 export async function countPart(db: Db, { name }: TablePart): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ count: number }] }>('select count(*)::int as count from ??', [
-    name,
-  ]);
+  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+    `select case when few.count < :most then few.count else greatest(few.count, c.reltuples) end::float8 as count
+     from (select count(*) as count from (select from :name: limit :most) seen) few, pg_class c
+     where c.oid = to_regclass(:name)`,
+    { name, most: mostCounted },
+  );
   return rows[0].count;
+}
+
+/** @throws while others hold it, a dump for one: it could not be dropped, and all that is told of it would be told again */
+export async function requireFree(db: Db, { name }: TablePart): Promise<void> {
+  await db.transaction(async (trx) => {
+    await trx.raw("set local lock_timeout = '3s'");
+    await trx.raw('lock table ?? in access exclusive mode', [name]);
+  });
+}
+
+/** The order in which rows are read. */
+const keys = {
+  attempt_choice: { column: 'attempt_id', least: '' },
+  ledger_entry: { column: 'entry_id', least: '0' },
+} as const;
+
+/** A line of JSON for each row, as of the rows of runs: in pages, so that no statement takes long. */
+export async function* listPartLines(
+  db: Db,
+  table: keyof typeof keys,
+  { name }: TablePart,
+): AsyncGenerator<string> {
+  const { column, least } = keys[table];
+  const limit = 1_000;
+  let after: string | undefined = least;
+  while (after !== undefined) {
+    const page: { rows: { key: string; line: string }[] } = await db.raw(
+      `select ${column} as key, ${lineOf(table, 't')} from :name: t
+       where ${column} > :after order by ${column} limit :limit`,
+      { name, after, limit },
+    );
+    for (const { line } of page.rows) yield line;
+    after = page.rows.length < limit ? undefined : page.rows.at(-1)?.key;
+  }
 }
 
 async function isSo(db: Db, question: string, bindings: object): Promise<boolean> {
@@ -36,33 +77,30 @@ export function hasRuns(db: Db, { from, to }: TablePart): Promise<boolean> {
   return isSo(db, 'exists (select from run where run_id >= :from and run_id < :to)', { from, to });
 }
 
-export interface ChoiceBatch {
+export interface ChoiceBatch extends BatchMode {
   readonly after: string;
   /** Choices of attempts that were made later than this are not looked at. */
   readonly upTo: string;
   readonly limit: number;
-  readonly isTrial: boolean;
 }
 
-/** One by one, where a part cannot go: those of open runs stay. @returns as of other rows, place null at the end */
-export async function purgeChoices(
-  db: Db,
-  { after, upTo, limit, isTrial }: ChoiceBatch,
-): Promise<{ readonly deleted: number; readonly place: string | null }> {
+/** One by one, where a part cannot go: those of open runs stay. */
+export function purgeChoices(db: Db, { isTrial, isTold, ...place }: ChoiceBatch): Promise<DeletedBatch> {
+  const line = isTold ? lineOf('attempt_choice', 'c') : 'null as line';
   const gone = isTrial
-    ? 'select 1 from old'
-    : 'delete from attempt_choice c using old o where c.attempt_id = o.attempt_id returning 1';
-  const { rows } = await db.raw<{ rows: [{ deleted: number; place: string | null }] }>(
-    `with seen as materialized (
+    ? 'select null as line from old'
+    : `delete from attempt_choice c using old o where c.attempt_id = o.attempt_id returning ${line}`;
+  const statement = `with seen as materialized (
        select attempt_id from attempt_choice where attempt_id > :after and attempt_id < :upTo
        order by attempt_id limit :limit
      ), old as materialized (
        select s.attempt_id from seen s left join attempt a using (attempt_id) left join run r using (run_id)
        where r.run_id is null or r.finished_at is not null
      ), gone as (${gone})
-     select (select count(*)::int from gone) as deleted,
+     ${selectBatch(
+       `(select count(*)::int from gone) as deleted,
        (select case when count(*) = :limit then max(attempt_id) end from seen) as place`,
-    { after, upTo, limit },
-  );
-  return rows[0];
+       ['select line from gone'],
+     )}`;
+  return deleteBatch(db, statement, place);
 }

@@ -1,5 +1,6 @@
 /** All rows of runs, in the order in which they can be deleted; what is not named here goes with its run. */
 import type { Db } from '../connect.ts';
+import { lineOf } from './deleted-batch.ts';
 
 interface RunPart {
   readonly table: string;
@@ -37,13 +38,22 @@ async function eachPart(count: (part: RunPart) => Promise<number>): Promise<RowC
   return counts;
 }
 
+/** That one statement deletes: of a run with very many, all at once might take longer than a statement may. */
+const mostDeleted = 10_000;
+
 export function deleteRuns(trx: Db, runIds: readonly string[]): Promise<RowCounts> {
   return eachPart(async ({ table, where }) => {
-    const { rowCount } = await trx.raw<{ rowCount: number }>(
-      `delete from ${table} where ${where}`,
-      bindingsOf(runIds),
-    );
-    return rowCount;
+    // A ctid is that of one row in each part of a table; those of others that are met are of these runs too.
+    const statement = `delete from ${table} where ${where}
+      and ctid = any (array(select ctid from ${table} where ${where} limit :most))`;
+    let deleted = 0;
+    let rowCount: number;
+    do {
+      const bindings = { ...bindingsOf(runIds), most: mostDeleted };
+      ({ rowCount } = await trx.raw<{ rowCount: number }>(statement, bindings));
+      deleted += rowCount;
+    } while (rowCount >= mostDeleted);
+    return deleted;
   });
 }
 
@@ -57,14 +67,18 @@ export function countRunRows(trx: Db, runIds: readonly string[]): Promise<RowCou
   });
 }
 
-/** A line of JSON for each row: `{"table": …, "row": …}`. */
+/** A line of JSON for each row: `{"table": …, "row": …}`. They are read in pages. */
 export async function* listRunLines(trx: Db, runIds: readonly string[]): AsyncGenerator<string> {
   for (const { table, where } of parts) {
-    const { rows } = await trx.raw<{ rows: { line: string }[] }>(
-      `select json_build_object('table', '${table}', 'row', row_to_json(t))::text as line
-       from ${table} t where ${where}`,
+    await trx.raw(
+      `declare run_line no scroll cursor for select ${lineOf(table, 't')} from ${table} t where ${where}`,
       bindingsOf(runIds),
     );
-    for (const { line } of rows) yield line;
+    let page: { rows: { line: string }[] };
+    do {
+      page = await trx.raw('fetch 1000 from run_line');
+      for (const { line } of page.rows) yield line;
+    } while (page.rows.length > 0);
+    await trx.raw('close run_line');
   }
 }

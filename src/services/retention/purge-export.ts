@@ -1,13 +1,13 @@
 /**
  * What is about to be deleted, as files of JSON lines in a folder: `{"table": …, "row": …}`. A file is whole and on the
- * disk before its rows go; of rows that were not deleted in the end, because the process died in between, another file
- * tells again.
+ * disk before its rows go; of rows that stayed, because the process died in between or something was in their way, another
+ * file tells again.
  */
-import { mkdir, open } from 'node:fs/promises';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface PurgeExport {
-  /** Resolves when the lines are on the disk. */
+  /** Resolves when the lines are on the disk, in a file of their own. None: no file. */
   write(lines: AsyncIterable<string> | Iterable<string>): Promise<void>;
 }
 
@@ -18,12 +18,15 @@ export async function createPurgeExport(folder: string, now = () => new Date()):
   return {
     write: async (lines) => {
       const name = `purge-${now().toISOString().replaceAll(':', '-')}-${process.pid}-${count++}.ndjson`;
-      const file = await open(join(folder, name), 'wx', 0o600);
+      let file: FileHandle | undefined;
       try {
-        for await (const line of lines) await file.appendFile(`${line}\n`);
-        await file.sync();
+        for await (const line of lines) {
+          file ??= await open(join(folder, name), 'wx', 0o600);
+          await file.appendFile(`${line}\n`);
+        }
+        await file?.sync();
       } finally {
-        await file.close();
+        await file?.close();
       }
     },
   };

@@ -6,6 +6,7 @@
  * P2 Budgets of days, the ledger and the audit log do not change when runs go.
  * P3 Files go before the row of their job: what was begun is found again.
  * P4 With an export, nothing is deleted that is not on the disk there.
+ * P5 What cannot go keeps nothing else from going.
  */
 import { purgeBooks } from './purge-books.ts';
 import { purgeOldChoices } from './purge-choices.ts';
@@ -13,6 +14,7 @@ import { purgeJobs } from './purge-jobs.ts';
 import { purgeLooseRows } from './purge-loose-rows.ts';
 import type { PurgeCounts, PurgePass } from './purge-pass.ts';
 import { dropEmptyLogs, purgeRuns } from './purge-runs.ts';
+import { takeTurns } from './take-turns.ts';
 
 /** For how many days things are kept after their end; null = for ever. */
 export interface Retention {
@@ -31,19 +33,23 @@ export type PurgeOptions = Pick<PurgePass, 'db' | 'media'> & {
 
 const dayMs = 86_400_000;
 
+/** @throws the first fault, when all else was tried (P5) */
 export async function purge({ retention, now = new Date(), ...options }: PurgeOptions): Promise<PurgeCounts> {
   const { db, media, exportTo = null, isTrial = false } = options;
   const { mostBatches = Number.POSITIVE_INFINITY, isStopping = () => false } = options;
   const pass: PurgePass = { db, media, exportTo, isTrial, mostBatches, isStopping, counts: {} };
   const before = (days: number): Date => new Date(now.getTime() - days * dayMs);
   const { runDays, choiceDays, bookDays } = retention;
-  if (runDays !== null) {
-    await purgeRuns(pass, before(runDays));
-    await purgeLooseRows(pass, before(runDays));
-    await purgeJobs(pass, before(runDays));
-    await dropEmptyLogs(pass, before(runDays));
-  }
-  if (choiceDays !== null) await purgeOldChoices(pass, before(choiceDays));
-  if (bookDays !== null) await purgeBooks(pass, before(bookDays));
+  const works = [
+    ...(runDays === null ? [] : worksOfRuns(pass, before(runDays))),
+    ...(choiceDays === null ? [] : [() => purgeOldChoices(pass, before(choiceDays))]),
+    ...(bookDays === null ? [] : [() => purgeBooks(pass, before(bookDays))]),
+  ];
+  await takeTurns(works);
   return pass.counts;
+}
+
+function worksOfRuns(pass: PurgePass, endedBefore: Date): readonly (() => Promise<void>)[] {
+  const works = [purgeRuns, purgeLooseRows, purgeJobs, dropEmptyLogs];
+  return works.map((work) => () => work(pass, endedBefore));
 }

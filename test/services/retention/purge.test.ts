@@ -1,15 +1,15 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
+import { announceUpload } from '../../../src/db/media/media-upload.ts';
 import { listLedger } from '../../../src/db/money/ledger.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
 import { createRequireRoom } from '../../../src/services/media/require-room.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
-import { createPurgeExport } from '../../../src/services/retention/purge-export.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,
@@ -213,25 +213,100 @@ test('a backlog goes in batches, each committed by itself, and what is stopped i
   expect(commits).toBeGreaterThanOrEqual(4);
 });
 
-test('a trial says what would go and deletes nothing; an export holds every row that went', async () => {
+test('a trial says what would go and deletes nothing', async () => {
   const run = await aCharged();
   await end(run, 91);
   const trial = await purgeLater({ isTrial: true });
   expect(await rowsOf(run.run_id)).not.toBe(JSON.stringify(owned.map(() => 0)));
-  const into = join(folder, 'export');
-  const counts = await purgeLater({ exportTo: await createPurgeExport(into) });
-  expect(counts).toEqual({ ...trial, media_file: 0 });
-  const lines = readdirSync(into).flatMap((name) =>
-    readFileSync(join(into, name), 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
+  expect(await purgeLater()).toEqual({ ...trial, media_file: 0 });
+});
+
+/** A tree of three levels, all of it old. */
+async function aFamily(children: number): Promise<StoredRun> {
+  const root = await aRun(db, { project_id });
+  await end(root, 91);
+  const copy = `insert into run
+    select (jsonb_populate_record(r, jsonb_build_object('run_id', r.run_id || '.' || n, 'parent_run_id', r.run_id,
+      'parent_step_id', 'a', 'parent_item', n, 'parent_revision', 0))).*
+    from run r, generate_series(1, ?::int) n where r.run_id = any (?)`;
+  await db.raw(copy, [children, [root.run_id]]);
+  await db.raw(copy, [2, [`${root.run_id}.1`, `${root.run_id}.2`]]);
+  return root;
+}
+
+test('a family of any size goes in transactions of a bounded one, runs before those that started them', async () => {
+  const { run_id } = await aFamily(2_400);
+  await db.raw(
+    `insert into step (run_id, step_id, item, state)
+     select run_id, 'b', i, 'succeeded' from run, generate_series(1, 3000) i where run_id = any (?)`,
+    [[run_id, `${run_id}.1`, `${run_id}.1.1`, `${run_id}.1.2`]],
   );
-  const told: Record<string, number> = {};
-  for (const { table } of lines) told[table] = (told[table] ?? 0) + 1;
-  for (const [table, rows] of Object.entries(counts))
-    expect([table, told[table] ?? 0]).toEqual([table, rows]);
-  expect(lines.find(({ table }) => table === 'run').row).toMatchObject({ run_id: run.run_id });
+  const gone: number[] = [];
+  const steps: number[] = [];
+  const watch = ({ rowCount }: { rowCount?: number }, { sql }: { sql: string }) => {
+    if (sql.startsWith('delete from run ')) gone.push(rowCount ?? 0);
+    if (sql.startsWith('delete from step ')) steps.push(rowCount ?? 0);
+  };
+  db.on('query-response', watch);
+  await purgeLater({ isStopping: () => gone.length >= 2 });
+  const left = new Map(
+    (await db('run').where('run_id', 'like', `${run_id}%`)).map((run) => [run.run_id, run.parent_run_id]),
+  );
+  expect(left.has(run_id)).toBe(true);
+  for (const parent of left.values()) expect(parent === null || left.has(parent)).toBe(true);
+  await purgeLater();
+  db.off('query-response', watch);
+  expect(await db('run').where('run_id', 'like', `${run_id}%`)).toEqual([]);
+  expect(Math.max(...gone)).toBeLessThanOrEqual(1_000);
+  expect(Math.max(...steps)).toBeLessThanOrEqual(5_000);
+});
+
+test('rows of a run with very many go in statements of a bounded size', async () => {
+  const run = await aRun(db, { project_id });
+  await db.raw(`insert into event (run_id, type) select ?, 'step.retrying' from generate_series(1, 24999)`, [
+    run.run_id,
+  ]);
+  await end(run, 91);
+  const gone: number[] = [];
+  const watch = ({ rowCount }: { rowCount?: number }, { sql }: { sql: string }) => {
+    if (sql.startsWith('delete from event ')) gone.push(rowCount ?? 0);
+  };
+  db.on('query-response', watch);
+  const events = Number((await db('event').where({ run_id: run.run_id }).count().first())?.count);
+  expect(await purgeLater()).toMatchObject({ run: 1, event: events });
+  db.off('query-response', watch);
+  expect(Math.max(...gone)).toBeLessThanOrEqual(10_000);
+});
+
+test('a run that cannot go keeps no other run', async () => {
+  const runs = [await aRun(db, { project_id }), await aRun(db, { project_id })];
+  await Promise.all(runs.map((run) => end(run, 91)));
+  // As wide as what one transaction takes.
+  await db.raw(
+    `insert into step (run_id, step_id, item, state)
+     select r, 'a', i, 'succeeded' from unnest(?::text[]) r, generate_series(1, 3000) i`,
+    [runs.map(({ run_id }) => run_id)],
+  );
+  const [stuck] = runs.map(({ run_id }) => run_id).sort();
+  await db.raw(`create function stick() returns trigger language plpgsql as $$
+    begin raise exception 'stuck'; end $$`);
+  await db.raw(`create trigger stick before delete on run for each row when (old.run_id = '${stuck}')
+    execute function stick()`);
+  await expect(purgeLater()).rejects.toThrow('stuck');
+  await db.raw('drop function stick cascade');
+  const ids = runs.map(({ run_id }) => run_id);
+  expect(await db('run').whereIn('run_id', ids).pluck('run_id')).toEqual([stuck]);
+  expect(await purgeLater()).toMatchObject({ run: 1 });
+});
+
+test('of a family that is needed no run goes, however large it is', async () => {
+  const { run_id } = await aFamily(1_200);
+  const repeats = await aRun(db, { project_id, rerun_of: `${run_id}.1200` });
+  await purgeLater();
+  expect(await db('run').where('run_id', 'like', `${run_id}%`)).toHaveLength(1_205);
+  await db('run').where({ run_id: repeats.run_id }).delete();
+  await purgeLater();
+  expect(await db('run').where('run_id', 'like', `${run_id}%`)).toEqual([]);
 });
 
 test('calls without a run go, ladders with the calls that they made, open ones stay', async () => {
@@ -281,6 +356,62 @@ test('a job whose files could not be deleted is found again', async () => {
   await expect(purgeLater({ media: broken })).rejects.toThrow('the store is away');
   expect(await db('job').where({ job_id: run.job_id })).toHaveLength(1);
   expect(await purgeLater()).toMatchObject({ job: 1 });
+});
+
+test('a job whose files cannot be deleted keeps no other job', async () => {
+  const runs = [await aCharged(), await aCharged(), await aCharged()];
+  for (const run of runs) await end(run, 91);
+  const stuck = runs[0]?.job_id ?? '';
+  const library = await openMedia();
+  const deleteJob = (jobId: string) =>
+    jobId === stuck ? Promise.reject(new Error('may not be deleted')) : library.deleteJob(jobId);
+  await expect(purgeLater({ media: { deleteJob } })).rejects.toThrow('may not be deleted');
+  const ids = runs.map(({ job_id }) => job_id);
+  expect(await db('job').whereIn('job_id', ids).pluck('job_id')).toEqual([stuck]);
+  expect(await purgeLater()).toMatchObject({ job: 1 });
+});
+
+test('what cannot go keeps nothing else from going, and is told', async () => {
+  const [old, young] = [await aCharged(), await aCharged()];
+  await Promise.all([end(old, 91), end(young, 40)]);
+  await db('audit').insert({ project_id, actor: 'key', action: 'a', subject: 's' });
+  const broken = { deleteJob: () => Promise.reject(new Error('the store is away')) };
+  const retention = { runDays: 90, choiceDays: 30, bookDays: 99 };
+  await expect(purgeLater({ media: broken, retention })).rejects.toThrow('the store is away');
+  const chosen = db('attempt').select('attempt_id').where({ run_id: young.run_id });
+  expect(await db('attempt_choice').whereIn('attempt_id', chosen)).toEqual([]);
+  expect(await db('audit').count()).toEqual([{ count: '0' }]);
+});
+
+test('a job stays while something came into it, or was announced, within the time that runs are kept', async () => {
+  const media = await openMedia();
+  const { job_id } = await aRun(db, { project_id });
+  await db('run').where({ job_id }).delete();
+  const body = Readable.from([Buffer.from('a')]);
+  await media.put({ job_id, file: 'a.txt' }, body, { contentType: 'text/plain', limitBytes: 10 });
+  const writtenAgo = (days: number) =>
+    db('media_object')
+      .where({ job_id })
+      .update({ created_at: new Date(later.getTime() - days * dayMs) });
+  await writtenAgo(89);
+  await purgeLater();
+  expect(await media.list(job_id)).toHaveLength(1);
+  await writtenAgo(91);
+  const upload = {
+    job_id,
+    file: 'b.txt',
+    size: 1,
+    sha256: '00',
+    content_type: 'text/plain',
+    upload_id: null,
+  };
+  await announceUpload(db, project_id, { ...upload, token: '01' });
+  await db('media_object').where({ job_id, state: 'announced' }).update({ created_at: later });
+  expect(await purgeLater({ isTrial: true })).not.toMatchObject({ job: 1 });
+  await purgeLater();
+  expect(await db('job').where({ job_id })).toHaveLength(1);
+  await writtenAgo(91);
+  expect(await purgeLater()).toMatchObject({ job: 1, media_file: 1 });
 });
 
 test('choices go before their runs do, those of open runs stay', async () => {

@@ -1,0 +1,6 @@
+/** Why Postgres refused a statement, by the code that it gives (its manual, appendix A). */
+const states = { unique_violation: '23505', foreign_key_violation: '23503' } as const;
+
+export function hasSqlState(thrown: unknown, state: keyof typeof states): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === states[state];
+}
