@@ -94,6 +94,14 @@ describe('an announced file, in a folder', () => {
     expect((await send(api, unknown, bytes)).status).toBe(404);
   });
 
+  test('that has not come is not deleted in place of the one before', async () => {
+    await api.call(`/v1/media/${job}/kept.mp4`, { method: 'PUT', body: 'good' });
+    const ticket = (await announce(api, `${job}/kept.mp4`, describeFile(randomBytes(10)))) as Whole;
+    const early = await fetch(new URL(ticket.url, api.url), { method: 'POST' });
+    expect([early.status, await codeOf(early)]).toEqual([409, 'upload_incomplete']);
+    expect(await (await api.call(`/v1/media/${job}/kept.mp4`)).text()).toBe('good');
+  });
+
   test('is not led elsewhere when it is read', async () => {
     expect((await api.call(`/v1/media/${job}/deep/a.mp4`)).status).toBe(200);
   });
@@ -211,6 +219,20 @@ describe.skipIf(program.path === null)(`files in a bucket that clients reach (${
     const done = await fetch(new URL(ticket.complete_url, api.url), { method: 'POST' });
     expect([done.status, await codeOf(done)]).toEqual([422, 'digest_mismatch']);
     expect((await read('wrong.mp4')).status).toBe(404);
+  });
+
+  test('a file that replaced one of parts stays when those are completed again', async () => {
+    const [old, newer] = [large.subarray(0, 17_000_000), randomBytes(17_000_000)];
+    const ticket = (await announce(api, `${job}/again.mp4`, describeFile(old))) as Parted;
+    for (const [n, part] of ticket.parts.entries())
+      await send(api, part, old.subarray(n * 16_777_216, (n + 1) * 16_777_216));
+    const complete = () => fetch(new URL(ticket.complete_url, api.url), { method: 'POST' });
+    expect((await complete()).status).toBe(200);
+    await api.call(`/v1/media/${job}/again.mp4`, { method: 'PUT', body: new Uint8Array(newer) });
+    const again = await complete();
+    expect([again.status, await codeOf(again)]).toEqual([404, 'not_found']);
+    const { headers } = await api.call(`/v1/media/${job}/again.mp4`, { method: 'HEAD' });
+    expect(headers.get('etag')).toBe(`"${sha256(newer)}"`);
   });
 
   test('a bucket that is away is told as such, and is back when it is back', async () => {

@@ -87,11 +87,12 @@ function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
     errors: ['body_too_large', 'media_quota', 'state_conflict', 'already_there'],
     handle: async ({ caller, path: sentPath, headers, body, requestHeaders }) => {
       const target = await files.locate(caller, sentPath);
-      if (Number(requestHeaders['content-length'] ?? 0) > limitBytes)
+      const announced = Number(requestHeaders['content-length'] ?? 0);
+      if (announced > limitBytes)
         throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
       const isNew = !(await media.exists(target));
       const ifAbsent = headers['if-none-match'] !== undefined;
-      const options = { contentType: body.contentType, limitBytes, ifAbsent };
+      const options = { contentType: body.contentType, limitBytes: announced || limitBytes, ifAbsent };
       const file = await media.put(target, body.stream, options);
       return {
         status: isNew || ifAbsent ? 201 : 200,

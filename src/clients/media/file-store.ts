@@ -177,11 +177,12 @@ async function linkNew(incoming: string, file: string, path: MediaPath): Promise
   });
 }
 
-async function remove(root: string, path: MediaPath): Promise<boolean> {
+async function remove(root: string, path: MediaPath, etag: string | undefined): Promise<boolean> {
   const target = locate(root, path);
   if ((await findFolder(root, dirname(target))) === null) return false;
-  const found = await lstat(target).catch(nullWhenMissing);
+  const found = await lstat(target, { bigint: true }).catch(nullWhenMissing);
   if (found === null || !found.isFile()) return false;
+  if (etag !== undefined && identityOf(found) !== etag) return false;
   if ((await unlink(target).then(() => true, nullWhenMissing)) === null) return false;
   await rm(sidecarOf(target), { force: true });
   return true;
@@ -254,7 +255,7 @@ export function createFileMediaStore(directory: string): MediaStore {
     exists: (path) => exists(root, path),
     head: async (path) => head(store, path),
     open: async (path) => open(store, path),
-    delete: (path) => remove(root, path),
+    delete: (path, etag) => remove(root, path, etag),
     deleteJob: (jobId) => removeJob(root, jobId),
     list: (jobId) => list(root, jobId),
     sweep: (olderThanMs) => sweep(root, olderThanMs),

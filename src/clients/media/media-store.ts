@@ -71,8 +71,8 @@ export interface MediaStore {
   head(path: MediaPath): Promise<StoredObject | null>;
   /** Null when there is no such object. */
   open(path: MediaPath): Promise<OpenObject | null>;
-  /** False when there was nothing to delete. */
-  delete(path: MediaPath): Promise<boolean>;
+  /** False when there was nothing to delete. @param etag only in this state */
+  delete(path: MediaPath, etag?: string): Promise<boolean>;
   /** Deletes all objects of a job. @returns how many */
   deleteJob(jobId: string): Promise<number>;
   /** By name. */
@@ -107,11 +107,12 @@ export interface DirectAccess {
   /** @param partBytes of all parts but the last */
   allowParts(path: MediaPath, upload: UploadFacts, partBytes: number): Promise<AllowedParts>;
   /**
-   * Makes one object of the parts, in their order. To be repeated after a lost answer.
+   * Makes one object of the parts, in their order.
    *
+   * @returns its etag; null when the upload was over before, and an object of this size stands there, which may be another
    * @throws AppError `upload_incomplete` when they are not the announced ones
    */
-  completeParts(path: MediaPath, uploadId: string, size: number): Promise<void>;
+  completeParts(path: MediaPath, uploadId: string, size: number): Promise<string | null>;
 }
 
 export interface AllowedParts {

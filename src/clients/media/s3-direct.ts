@@ -9,6 +9,7 @@ import type { AllowedParts, AllowedRequest, DirectAccess, UploadFacts } from './
 import type { Bucket } from './s3-bucket.ts';
 import { readFault } from './s3-faults.ts';
 import { headObject } from './s3-read.ts';
+import { requireEtag } from './s3-upload.ts';
 
 const requestS = 3_600;
 /** Of an upload in parts as a whole. */
@@ -134,24 +135,25 @@ async function completeParts(
   bucket: Bucket,
   path: MediaPath,
   { uploadId, size }: PartsToComplete,
-): Promise<void> {
+): Promise<string | null> {
   const { CompleteMultipartUploadCommand } = bucket.packages.s3;
   const parts = await listParts(bucket, path, uploadId);
   if (parts === null) {
     // Completed before, and the answer was lost; or given up.
-    if ((await headObject(bucket, path))?.size === size) return;
+    if ((await headObject(bucket, path))?.size === size) return null;
     throw incomplete(path, 0, size);
   }
   const seen = parts.reduce((sum, part) => sum + part.size, 0);
   if (seen !== size) throw incomplete(path, seen, size);
   const Parts = parts.map(({ PartNumber, ETag }) => ({ PartNumber, ETag }));
-  await bucket.client.send(
+  const { ETag } = await bucket.client.send(
     new CompleteMultipartUploadCommand({
       ...bucket.at(path),
       UploadId: uploadId,
       MultipartUpload: { Parts },
     }),
   );
+  return requireEtag(ETag);
 }
 
 export function createDirectAccess(bucket: Bucket): DirectAccess {

@@ -7,11 +7,34 @@ import type {
 import type { MediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Bucket } from './s3-bucket.ts';
+import { isConditionFailed, isMissing, readFault } from './s3-faults.ts';
 import { headObject, listObjects } from './s3-read.ts';
 
+async function removeState(bucket: Bucket, path: MediaPath, etag: string): Promise<boolean> {
+  const { DeleteObjectCommand } = bucket.packages.s3;
+  const target = bucket.at(path);
+  try {
+    await bucket.client.send(new DeleteObjectCommand({ ...target, IfMatch: `"${etag}"` }));
+  } catch (error) {
+    if (isConditionFailed(error) || isMissing(error)) return false;
+    // Not every server knows the condition; its state was looked at just now.
+    if (readFault(error)?.status !== notImplemented) throw error;
+    await bucket.client.send(new DeleteObjectCommand(target));
+  }
+  return true;
+}
+
+const notImplemented = 501;
+
 /** S3 does not say whether there was anything. */
-export async function removeObject(bucket: Bucket, path: MediaPath): Promise<boolean> {
-  if ((await headObject(bucket, path)) === null) return false;
+export async function removeObject(
+  bucket: Bucket,
+  path: MediaPath,
+  etag: string | undefined,
+): Promise<boolean> {
+  const found = await headObject(bucket, path);
+  if (found === null || (etag !== undefined && found.etag !== etag)) return false;
+  if (etag !== undefined) return removeState(bucket, path, etag);
   const { DeleteObjectCommand } = bucket.packages.s3;
   await bucket.client.send(new DeleteObjectCommand(bucket.at(path)));
   return true;

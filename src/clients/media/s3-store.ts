@@ -15,6 +15,7 @@ import { loadS3Packages } from './s3-packages.ts';
 import { headObject, listObjects, openObject } from './s3-read.ts';
 import { removeJob, removeObject, sweepUploads } from './s3-removal.ts';
 import { upload } from './s3-upload.ts';
+import { createUploadGate } from './upload-gate.ts';
 
 /** By way of this process, which is how its digest is known. */
 async function copy(
@@ -48,20 +49,27 @@ async function probe(bucket: Bucket): Promise<void> {
     limitBytes: 5,
   });
   const seen = (await listObjects(bucket, path.job_id)).some(({ file }) => file === path.file);
-  await removeObject(bucket, path);
+  await removeObject(bucket, path, undefined);
   if (!seen) throw digestMismatch(path, { seen: 'nothing', expected: sha256 });
 }
 
+/** Each holds up to three parts in memory. */
+const uploadsAtOnce = 32;
+/** Shorter than a connection may be silent. */
+const waitMs = 20_000;
+
 function createS3Store(bucket: Bucket): MediaStore {
   const { reach } = bucket;
+  const gate = createUploadGate({ most: uploadsAtOnce, waitMs });
   return {
     name: bucket.name,
-    put: (path, body, options) => reach(() => upload(bucket, path, { body, ...options }), path),
-    copy: (from, to, sha256) => reach(() => copy(bucket, from, { to, sha256 }), to),
+    put: (path, body, options) =>
+      gate.pass(() => reach(() => upload(bucket, path, { body, ...options }), path)),
+    copy: (from, to, sha256) => gate.pass(() => reach(() => copy(bucket, from, { to, sha256 }), to)),
     exists: (path) => reach(async () => (await headObject(bucket, path)) !== null),
     head: (path) => reach(() => headObject(bucket, path)),
     open: (path) => reach(() => openObject(bucket, path)),
-    delete: (path) => reach(() => removeObject(bucket, path)),
+    delete: (path, etag) => reach(() => removeObject(bucket, path, etag)),
     deleteJob: (jobId) => reach(() => removeJob(bucket, jobId)),
     list: (jobId) => reach(() => listObjects(bucket, jobId)),
     sweep: (olderThanMs) => reach(() => sweepUploads(bucket, olderThanMs)),

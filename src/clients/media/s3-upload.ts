@@ -8,7 +8,8 @@ import type { DescribedObject, PutOptions } from './media-store.ts';
 import type { Bucket } from './s3-bucket.ts';
 import { isConditionFailed } from './s3-faults.ts';
 
-const partBytes = 16 * 1_048_576;
+/** A part is held in memory until it is sent. */
+const partBytes = 8 * 1_048_576;
 /** S3 takes no more. */
 const mostParts = 10_000;
 /** Parts in memory at once. */

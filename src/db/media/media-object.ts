@@ -1,5 +1,7 @@
 /** What is known of files: one state of each, and the bytes that a project has. */
+
 import type { Db } from '../connect.ts';
+import { hasSqlState } from '../sql-state.ts';
 
 export interface MediaPlace {
   readonly job_id: string;
@@ -43,21 +45,38 @@ export async function listFacts(db: Db, jobId: string): Promise<ReadonlyMap<stri
   return new Map(rows.map(({ file, ...row }) => [file, toFacts(row)]));
 }
 
+/** The job was still seen, and deleted before the row that names it stood. */
+function hasLostJob(thrown: unknown): boolean {
+  return hasSqlState(thrown, 'foreign_key_violation');
+}
+
 /** @returns false: there is no such job (any more), of which nothing is kept */
 export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: ObjectFacts): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  const kept = db.raw<{ rowCount: number }>(
     `insert into media_object (project_id, job_id, file, size, sha256, etag, content_type, state)
      select project_id, job_id, :file, :size, decode(:sha256, 'hex'), :etag, :content_type, 'stored'
        from job where job_id = :job_id
      on conflict (job_id, file) where state = 'stored' do update set size = excluded.size, sha256 = excluded.sha256,
-       etag = excluded.etag, content_type = excluded.content_type, created_at = excluded.created_at`,
+       etag = excluded.etag, content_type = excluded.content_type, created_at = excluded.created_at,
+       token = case when media_object.etag = excluded.etag then media_object.token end`,
     { job_id, file, ...facts },
   );
-  return rowCount > 0;
+  return kept.then(
+    ({ rowCount }) => rowCount > 0,
+    (error: unknown) => {
+      if (hasLostJob(error)) return false;
+      throw error;
+    },
+  );
 }
 
-export async function forgetFacts(db: Db, { job_id, file }: MediaPlace): Promise<void> {
-  await db.raw(`delete from media_object where job_id = ? and file = ? and state = 'stored'`, [job_id, file]);
+/** @param etag only of this state of it */
+export async function forgetFacts(db: Db, { job_id, file }: MediaPlace, etag?: string): Promise<void> {
+  await db.raw(
+    `delete from media_object where job_id = :job_id and file = :file and state = 'stored'
+       and etag = coalesce(:etag, etag)`,
+    { job_id, file, etag: etag ?? null },
+  );
 }
 
 /** Announced uploads too: nobody can come with one any more. */
@@ -66,18 +85,22 @@ export async function forgetJob(db: Db, jobId: string): Promise<void> {
 }
 
 /**
- * The bytes of the project that owns the job, with those of uploads that were announced and have not come.
+ * The bytes of the project that owns the job. Of a place count those of the largest file that stands there or was announced
+ * for it: there will be one.
  *
  * @param at a place that is about to be written, which does not count; it may be no job's
  */
 export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ bytes: string }] }>(
-    `select coalesce(sum(o.size), 0) as bytes from media_object o
-       where o.project_id = (select project_id from job where job_id = :job_id)
-         and not (o.job_id = :job_id and o.file = :file)
-         and not (o.state = 'announced' and exists (
-           select from media_object s where s.job_id = o.job_id and s.file = o.file and s.state = 'stored'
-             and s.sha256 = o.sha256))`,
+    `with own as (select project_id from job where job_id = :job_id),
+       announced as (select job_id, file, max(size) as size from media_object
+         where project_id = (select project_id from own) and state = 'announced'
+           and not (job_id = :job_id and file = :file) group by job_id, file)
+     select coalesce((select sum(size) from media_object
+         where project_id = (select project_id from own) and state = 'stored'), 0)
+       - coalesce((select size from media_object where job_id = :job_id and file = :file and state = 'stored'), 0)
+       + coalesce((select sum(greatest(a.size - coalesce(s.size, 0), 0)) from announced a
+         left join media_object s on s.job_id = a.job_id and s.file = a.file and s.state = 'stored'), 0) as bytes`,
     { job_id, file },
   );
   return Number(rows[0].bytes);

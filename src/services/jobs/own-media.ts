@@ -21,7 +21,7 @@ export interface OwnMedia {
   judge(projectId: string, mentions: ReadonlyMap<string, MediaMention>): Promise<MediaMention | null>;
 }
 
-const maxKnown = 50_000;
+const maxKnown = 10_000;
 
 export function createOwnMedia(db: Db): OwnMedia {
   /** A job never changes its project. */

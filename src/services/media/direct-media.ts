@@ -13,17 +13,29 @@ import {
   type UploadTicket,
 } from '../../contracts/media.ts';
 import type { Db } from '../../db/connect.ts';
-import { type AnnouncedUpload, announceUpload, findUpload } from '../../db/media/media-upload.ts';
+import {
+  announceUpload,
+  dropUploads,
+  endUpload,
+  type FoundUpload,
+  findUpload,
+  noteMade,
+} from '../../db/media/media-upload.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { announcedHours, type MediaLibrary } from './media-library.ts';
+import type { MediaLibrary } from './media-library.ts';
 import type { RequireRoom } from './require-room.ts';
+import { announcedHours } from './settle-uploads.ts';
 
 export interface DirectMedia {
   /** @throws AppError `body_too_large`, `media_quota` */
   announce(projectId: string, path: MediaPath, upload: UploadRequest): Promise<UploadTicket>;
   /** Takes an announced file as a whole. @throws AppError `not_found`, `digest_mismatch`, `body_too_large` */
   receive(token: string, body: Readable): Promise<StoredUpload>;
-  /** Makes a file of its parts; may be repeated. @throws AppError `not_found`, `upload_incomplete`, `digest_mismatch` */
+  /**
+   * Makes a file of its parts; may be repeated. What it has made and is not what was announced it deletes, and nothing else.
+   *
+   * @throws AppError `not_found`, `upload_incomplete`, `digest_mismatch`
+   */
   complete(token: string): Promise<StoredUpload>;
   /** Where clients read the file's bytes themselves; null when that is here. @param attachment to be saved under that name */
   redirect(path: MediaPath, attachment: string | undefined): Promise<string | null>;
@@ -86,28 +98,71 @@ async function allow({ store, passesBy }: DirectMediaDependencies, { path, uploa
   return { ticket, upload_id };
 }
 
-async function find({ db }: DirectMediaDependencies, token: string): Promise<AnnouncedUpload> {
+async function find({ db }: DirectMediaDependencies, token: string): Promise<FoundUpload> {
   const found = await findUpload(db, hashOf(token), announcedHours);
   if (found !== null) return found;
-  throw new AppError('not_found', `no upload was announced with this address within ${announcedHours} h`);
+  throw new AppError(
+    'not_found',
+    `no upload was announced with this address within ${announcedHours} h, or its file was refused or replaced`,
+  );
+}
+
+function pathOf({ job_id, file }: FoundUpload): MediaPath {
+  return { job_id, file };
+}
+
+/** @returns the state that the parts make; null where there are none, or nobody knows of which state they were made */
+async function makeOfParts({ db, store }: DirectMediaDependencies, token: string, upload: FoundUpload) {
+  if (upload.is_stored || upload.upload_id === null) return null;
+  if (upload.etag !== null) return upload.etag;
+  const etag = await store.direct?.completeParts(pathOf(upload), upload.upload_id, upload.size);
+  if (etag === undefined || etag === null) return null;
+  await noteMade(db, hashOf(token), etag);
+  return etag;
+}
+
+function notCome(path: MediaPath, seen: string | undefined, expected: string): AppError {
+  const place = formatMediaReference(path);
+  const there = seen === undefined ? 'there is no file' : `what stands there has the SHA-256 ${seen}`;
+  return new AppError(
+    'upload_incomplete',
+    `${place} has not come, or was replaced: announced was the SHA-256 ${expected}, and ${there}`,
+  );
 }
 
 /** S3 has checked the parts alone; what they make together is read once. */
 async function complete(dependencies: DirectMediaDependencies, token: string): Promise<StoredUpload> {
-  const { store, library } = dependencies;
-  const { job_id, file, size, sha256, upload_id } = await find(dependencies, token);
-  const path = { job_id, file };
-  if (upload_id !== null) await store.direct?.completeParts(path, upload_id, size);
+  const { db, library } = dependencies;
+  const upload = await find(dependencies, token);
+  const path = pathOf(upload);
+  const made = await makeOfParts(dependencies, token, upload);
   const object = await library.head(path);
-  if (object === null)
-    throw new AppError('upload_incomplete', `${formatMediaReference(path)} has not come yet`);
-  if (object.sha256 === sha256) return { path, object };
-  await library.delete(path);
-  throw digestMismatch(path, { seen: object.sha256, expected: sha256 });
+  if (object?.sha256 === upload.sha256) {
+    await endUpload(db, hashOf(token), { ...path, etag: object.etag });
+    return { path, object };
+  }
+  if (object === null || object.etag !== made) throw notCome(path, object?.sha256, upload.sha256);
+  await library.delete(path, made);
+  await dropUploads(db, [hashOf(token)]);
+  throw digestMismatch(path, { seen: object.sha256, expected: upload.sha256 });
+}
+
+async function receive(
+  dependencies: DirectMediaDependencies,
+  token: string,
+  body: Readable,
+): Promise<StoredUpload> {
+  const { db, library } = dependencies;
+  const upload = await find(dependencies, token);
+  const { size: limitBytes, sha256: expected, content_type: contentType } = upload;
+  const path = pathOf(upload);
+  const object = await library.put(path, body, { contentType, limitBytes, expected });
+  await endUpload(db, hashOf(token), { ...path, etag: object.etag });
+  return { path, object };
 }
 
 export function createDirectMedia(dependencies: DirectMediaDependencies): DirectMedia {
-  const { db, library, store, requireRoom, limitBytes, passesBy } = dependencies;
+  const { db, store, requireRoom, limitBytes, passesBy } = dependencies;
   return {
     announce: async (projectId, path, upload) => {
       const { size, sha256, content_type } = upload;
@@ -126,12 +181,7 @@ export function createDirectMedia(dependencies: DirectMediaDependencies): Direct
       });
       return ticket;
     },
-    receive: async (token, body) => {
-      const { job_id, file, size, sha256, content_type } = await find(dependencies, token);
-      const path = { job_id, file };
-      const options = { contentType: content_type, limitBytes: size, expected: sha256 };
-      return { path, object: await library.put(path, body, options) };
-    },
+    receive: (token, body) => receive(dependencies, token, body),
     complete: (token) => complete(dependencies, token),
     redirect: async (path, attachment) =>
       passesBy && store.direct !== undefined

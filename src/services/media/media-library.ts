@@ -15,9 +15,9 @@ import type {
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import type { Db } from '../../db/connect.ts';
 import { findFacts, forgetFacts, forgetJob, keepFacts, listFacts } from '../../db/media/media-object.ts';
-import { purgeUploads } from '../../db/media/media-upload.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RequireRoom } from './require-room.ts';
+import { settleUploads } from './settle-uploads.ts';
 
 export interface OpenMedia extends OpenObject {
   readonly object: DescribedObject;
@@ -39,8 +39,8 @@ export interface MediaLibrary {
   /** Null when there is no such file. One that nobody has described yet is read once. */
   head(path: MediaPath): Promise<DescribedObject | null>;
   open(path: MediaPath): Promise<OpenMedia | null>;
-  /** False when there was nothing to delete. */
-  delete(path: MediaPath): Promise<boolean>;
+  /** False when there was nothing to delete. @param etag only in this state */
+  delete(path: MediaPath, etag?: string): Promise<boolean>;
   /**
    * All files of a job and what is known of them, uploads that were announced included; to be called before the job's row
    * goes. May be repeated. @returns how many files
@@ -49,7 +49,7 @@ export interface MediaLibrary {
   list(jobId: string): Promise<readonly ListedMedia[]>;
   /** For how long after it was announced a file may come past us; 0: never. */
   readonly directUploadMs: number;
-  /** @returns how many uploads that never ended were removed */
+  /** Of the store's and of what was announced, each whatever the other does. @returns how many uploads that never ended were removed */
   sweep(olderThanMs: number): Promise<number>;
 }
 
@@ -58,9 +58,6 @@ export interface LibraryDependencies {
   readonly store: MediaStore;
   readonly requireRoom: RequireRoom;
 }
-
-/** No upload that was announced is good for longer. */
-export const announcedHours = 24;
 
 const mostKnown = 10_000;
 const headsAtOnce = 16;
@@ -168,10 +165,24 @@ async function copy(shelf: Shelf, from: MediaPath, target: { to: MediaPath; sha2
   return copied === null ? null : keepWritten(shelf, target.to, copied);
 }
 
-async function remove({ store, db, known }: Shelf, path: MediaPath): Promise<boolean> {
-  const removed = await store.delete(path);
+async function remove({ store, db, known }: Shelf, path: MediaPath, etag?: string): Promise<boolean> {
+  const removed = await store.delete(path, etag);
+  if (etag !== undefined && !removed) return false;
   known.delete(formatMediaReference(path));
-  await forgetFacts(db, path);
+  await forgetFacts(db, path, etag);
+  return removed;
+}
+
+async function sweep(shelf: Shelf, olderThanMs: number): Promise<number> {
+  const ends = await Promise.allSettled([
+    shelf.store.sweep(olderThanMs),
+    settleUploads(shelf.db, (path) => head(shelf, path)),
+  ]);
+  let removed = 0;
+  for (const end of ends) {
+    if (end.status === 'rejected') throw end.reason;
+    removed += end.value;
+  }
   return removed;
 }
 
@@ -205,7 +216,7 @@ export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibr
     exists: (path) => store.exists(path),
     head: (path) => head(shelf, path),
     open: (path) => open(shelf, path),
-    delete: (path) => remove(shelf, path),
+    delete: (path, etag) => remove(shelf, path, etag),
     deleteJob: async (jobId) => {
       const removed = await store.deleteJob(jobId);
       await forgetJob(db, jobId);
@@ -213,7 +224,6 @@ export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibr
     },
     list: (jobId) => list(shelf, jobId),
     directUploadMs: store.direct?.uploadMs ?? 0,
-    sweep: async (olderThanMs) =>
-      (await store.sweep(olderThanMs)) + (await purgeUploads(db, announcedHours + 1)),
+    sweep: (olderThanMs) => sweep(shelf, olderThanMs),
   };
 }

@@ -1,8 +1,8 @@
-/** What the server of the other tests does not do: uploads of yesterday, in pages. */
+/** What the server of the other tests does not do: uploads of yesterday, in pages, and answers to a condition. */
 import * as s3 from '@aws-sdk/client-s3';
 import { expect, it } from 'vitest';
 import type { Bucket } from '../../../src/clients/media/s3-bucket.ts';
-import { sweepUploads } from '../../../src/clients/media/s3-removal.ts';
+import { removeObject, sweepUploads } from '../../../src/clients/media/s3-removal.ts';
 import { parseMediaPath } from '../../../src/contracts/media.ts';
 
 const old = new Date(Date.now() - 25 * 3_600_000);
@@ -48,4 +48,38 @@ it('aborts uploads of more than a day ago, of its own files alone', async () => 
     { Bucket: 'media', Key: 'p/job_1/a', UploadId: '1' },
     { Bucket: 'media', Key: 'p/job_2/c', UploadId: '4' },
   ]);
+});
+
+/** A bucket with one object; `answer` is what a condition of its deletion is answered. */
+function aBucketThatAnswers(answer: { readonly status: number; readonly name: string }) {
+  const deleted: (string | undefined)[] = [];
+  const send = async (command: unknown) => {
+    if (command instanceof s3.HeadObjectCommand) return { ETag: '"one"', ContentLength: 1 };
+    if (!(command instanceof s3.DeleteObjectCommand)) return {};
+    const { IfMatch } = command.input;
+    deleted.push(IfMatch);
+    if (IfMatch === undefined) return {};
+    throw Object.assign(new Error('no'), {
+      name: answer.name,
+      $metadata: { httpStatusCode: answer.status },
+    });
+  };
+  const bucket = { packages: { s3 }, client: { send }, at: () => ({ Bucket: 'media', Key: 'p/job_1/a' }) };
+  return { bucket: bucket as unknown as Bucket, deleted };
+}
+
+const path = { job_id: 'job_1', file: 'a' };
+
+it('leaves what replaced an object at the moment of its deletion', async () => {
+  const { bucket, deleted } = aBucketThatAnswers({ status: 412, name: 'PreconditionFailed' });
+  expect(await removeObject(bucket, path, 'another')).toBe(false);
+  expect(deleted).toEqual([]);
+  expect(await removeObject(bucket, path, 'one')).toBe(false);
+  expect(deleted).toEqual(['"one"']);
+});
+
+it('deletes one state without a condition where the server knows none', async () => {
+  const { bucket, deleted } = aBucketThatAnswers({ status: 501, name: 'NotImplemented' });
+  expect(await removeObject(bucket, path, 'one')).toBe(true);
+  expect(deleted).toEqual(['"one"', undefined]);
 });

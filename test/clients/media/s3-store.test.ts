@@ -6,6 +6,7 @@ import { createMediaStore } from '../../../src/clients/media/create-media-store.
 import type { MediaStore } from '../../../src/clients/media/media-store.ts';
 import { type S3Gateway, startS3Gateway } from '../../support/s3-gateway.ts';
 import { findS3Program } from '../../support/s3-program.ts';
+import { waitFor } from '../../support/wait.ts';
 import { clip, describeMediaStore, put, readBytes, sha256 } from './store-contract.ts';
 
 const program = await findS3Program();
@@ -64,6 +65,28 @@ describe.skipIf(program.path === null)(`S3 media store (${program.reason})`, () 
     const refused = store.put(clip, large, { ...given, limitBytes: 39_000_000 });
     await expect(refused).rejects.toMatchObject({ code: 'body_too_large' });
     expect(await leftovers()).toEqual([]);
+  });
+
+  it('lets 32 uploads in at once: each holds parts of its file in memory', async () => {
+    const ends: (() => void)[] = [];
+    const body = (): Readable =>
+      Readable.from(
+        (async function* () {
+          yield Buffer.from('begun');
+          await new Promise<void>((resolve) => ends.push(resolve));
+        })(),
+      );
+    const given = { contentType: 'video/mp4', limitBytes: 100 };
+    const stored = Array.from({ length: 33 }, (_, n) =>
+      store.put({ job_id: 'job_1', file: `file-${n}` }, body(), given),
+    );
+    await waitFor('32 uploads', () => ends.length >= 32);
+    await store.head(clip);
+    expect(ends).toHaveLength(32);
+    ends[0]?.();
+    await waitFor('the next upload', () => ends.length === 33);
+    for (const end of ends) end();
+    expect(await Promise.all(stored)).toHaveLength(33);
   });
 
   it('refuses a name that is a file and a folder at once, where the server does', async () => {

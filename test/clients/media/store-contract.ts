@@ -205,6 +205,15 @@ export function describeMediaStore({ store, leftovers }: StoreUnderTest): void {
       expect(await leftovers()).toEqual([]);
     });
 
+    it('an object in one state alone, where one is named', async () => {
+      const old = await put(store(), clip, 'old');
+      const newer = await put(store(), clip, 'newer');
+      expect(await store().delete(clip, old.etag)).toBe(false);
+      expect(await readAll(store(), clip)).toBe('newer');
+      expect(await store().delete(clip, newer.etag)).toBe(true);
+      expect(await store().delete(clip, newer.etag)).toBe(false);
+    });
+
     it('all objects of one job, and may be repeated', async () => {
       await put(store(), clip, 'a');
       await put(store(), { job_id: 'job_1', file: 'deep/b' }, 'b');

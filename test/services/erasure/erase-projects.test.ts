@@ -275,7 +275,7 @@ test('a schedule that is being told to Temporal is waited for, and told to nobod
   expect(await tryScheduleTurn(trx, row.schedule_id)).toBe(true);
   await erase(() => false);
   expect([removed, await stateOf(project_id)]).toEqual([[], 'erasing']);
-  expect(await readUndeliveredSchedule(db, row.schedule_id)).toBeUndefined();
+  expect(await readUndeliveredSchedule(db, row.schedule_id, 'another key')).toBeUndefined();
   await trx.commit();
   await eraseWholly(project_id, erase);
   expect(removed).toEqual(['w']);
