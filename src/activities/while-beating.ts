@@ -16,23 +16,26 @@ export async function whileBeating<Result>(
   const show = (shown: object): void => {
     details = shown;
   };
-  return whileWanted((signal) => work(signal, context, show)).finally(() => clearInterval(beat));
-}
-
-/** The same without heartbeats. */
-export async function whileWanted<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   try {
-    return await work(wantedSignal(Context.current()));
+    return await work(wantedSignal(context), context, show);
   } catch (error) {
     throw error instanceof CancelledFailure ? error : toApplicationFailure(error);
+  } finally {
+    clearInterval(beat);
   }
 }
 
-/** Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. */
+/**
+ * Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. Temporal may
+ * have given the activity up because nothing was heard of it for a while: what is under way is wanted all the same, and
+ * whoever was given a step next waits for its call.
+ */
 function wantedSignal(context: Context): AbortSignal {
   const abort = new AbortController();
   context.cancelled.catch(() => {
-    abort.abort(context.cancellationDetails?.cancelRequested === true ? 'cancelled' : 'abandoned');
+    const { cancelRequested, timedOut, notFound } = context.cancellationDetails ?? {};
+    if (cancelRequested === true) abort.abort('cancelled');
+    else if (timedOut !== true && notFound !== true) abort.abort('abandoned');
   });
   return abort.signal;
 }

@@ -122,7 +122,6 @@ it.each([
     new ActivityCancellationDetails({ workerShutdown: true }),
     'abandoned',
   ],
-  ['given up by Temporal', 'TIMED_OUT', new ActivityCancellationDetails({ timedOut: true }), 'abandoned'],
 ] as const)('a step that is %s is told why', async (_, reason, details, told) => {
   const result = run(async (_asked, { signal }, cancel) => {
     const stopped = new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)));
@@ -130,4 +129,16 @@ it.each([
     return succeeded(String(await stopped));
   });
   expect(await result).toMatchObject({ output: told });
+});
+
+it.each([
+  ['was not heard of in time', 'TIMED_OUT', { timedOut: true }],
+  ['is with somebody else', 'NOT_FOUND', { notFound: true }],
+] as const)('a step that, for Temporal, %s goes on', async (_, reason, details) => {
+  const result = run(async (_asked, { signal }, cancel) => {
+    cancel(reason, new ActivityCancellationDetails(details));
+    await new Promise(setImmediate);
+    return signal.aborted ? { kind: 'cancelled' } : succeeded('all the same');
+  });
+  expect(await result).toMatchObject({ output: 'all the same' });
 });

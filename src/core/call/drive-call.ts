@@ -69,7 +69,7 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   const tried = new Set<string>();
   let spentUsd = 0;
   let last: MadeAttempt | null = null;
-  while ((last === null || goesOn(request, last, tried.size)) && ports.nowMs() < deadline) {
+  while (last === null || (goesOn(request, last, tried.size) && ports.nowMs() < deadline)) {
     const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
     const claimed = await ports.claim(target, tried);
     if (claimed.kind !== 'claimed') {
@@ -80,7 +80,7 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
     if (last.end !== null) return last.end;
     spentUsd += last.costUsd;
   }
-  return comeBack(ports, request, last as MadeAttempt);
+  return comeBack(ports, request, last);
 }
 
 /** C1, C6: whether another instance is tried now. @param made attempts of this call */

@@ -11,9 +11,11 @@ export interface ItemLists {
 }
 
 const cacheBytes = 64 * 1_048_576;
+const mostKept = 1_000;
 
 export function createItemLists(): ItemLists {
   const kept = new LRUCache<string, { list: List; size: number }>({
+    max: mostKept,
     maxSize: cacheBytes,
     sizeCalculation: ({ size }) => size,
   });

@@ -35,6 +35,8 @@ export interface StepResults {
 }
 
 const cacheBytes = 64 * 1_048_576;
+/** Runs that are under way want theirs. */
+const mostKept = 10_000;
 const largestKept = 262_144;
 const largestOutput = 16 * 1_048_576;
 
@@ -70,6 +72,7 @@ function tooLarge(stepId: string, bytes: number): Failure {
 
 export function createStepResults(db: Db): StepResults {
   const kept = new LRUCache<string, { value: StepScope; size: number }>({
+    max: mostKept, // small ones take more than they count
     maxSize: cacheBytes,
     sizeCalculation: ({ size }) => size,
   });

@@ -1,9 +1,11 @@
 /** Changes of a skill, each in the caller's transaction and each audited. Versions stay; a retired skill keeps its id. */
+
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { SkillPatch, SkillTrust } from '../../contracts/skill.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findSkill, keepSkill, retireSkill, reviseSkill, type SkillRow } from '../../db/skill/skill.ts';
+import { hasSqlState } from '../../db/sql-state.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { writeSkillText } from './skill-content.ts';
 
@@ -37,7 +39,7 @@ function note(
 
 /** The unique index on what skills say. */
 function saysTheSame(thrown: unknown): boolean {
-  return thrown instanceof Error && 'code' in thrown && thrown.code === '23505';
+  return hasSqlState(thrown, 'unique_violation');
 }
 
 /**

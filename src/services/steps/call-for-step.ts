@@ -74,6 +74,8 @@ export async function callForStep<Waited = never>(
   const { key, isInline } = work;
   const settings = resolveStepSettings(work.context.definition, work.step.definition);
   if (isInline && settings.retry.max === 0) return notInline;
+  const { totalTimeoutMs } = settings;
+  if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, totalTimeoutMs });
   const progress = createCallProgressLog(db, key, control.onProgress);
   const told = { ...control, onProgress: progress.note };
   const end = await callCapability(toCall(work, settings, told)).finally(progress.stop);
@@ -88,7 +90,6 @@ export async function callForStep<Waited = never>(
       return readEnd(db, key);
     case 'retry': {
       const remainingMs = control.remainingMs - (performance.now() - beganAt);
-      const { totalTimeoutMs } = settings;
       return comeAgain(db, work, { ...end, remainingMs, totalTimeoutMs });
     }
     case 'cancelled':
@@ -188,6 +189,12 @@ function toCall(
     holdsStep: holds,
   };
 }
+
+/** It was asked for, or its last call ended, when its time was as good as over. */
+const tooLate = {
+  error: { code: 'unavailable', message: 'no time was left for a call' },
+  delayMs: 0,
+} as const;
 
 /** What is sent at most once must not be left. */
 const notInline: StepExecution = {

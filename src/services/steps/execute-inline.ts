@@ -1,13 +1,12 @@
 /**
  * Executes the units of a batch: those that are ready at once, side by side, and each that follows as soon as what it
  * waits for is answered, so that its claim goes out with their ends. A batch is short: after a quarter of a second it is
- * told as far as it has come, and what it has begun goes on without it.
+ * told as far as it has come, and what it has begun goes on without it, until whoever asks for it from the queue, or the
+ * end of the process, stops it.
  */
 
 import { callTimeOf } from '../../core/call/step-time.ts';
 import type { CallSuccess } from '../../core/call/types.ts';
-import type { CancelSignal, CancelSource } from '../../core/cancellation.ts';
-import { onCancel } from '../../core/cancellation.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
 import { toAnswer } from '../run-data/answers-ahead.ts';
 import type { ClosedRun, CloseRun } from '../runs/close-run.ts';
@@ -44,7 +43,7 @@ export interface InlineBatchResult {
 }
 
 /** It never rejects. */
-export type ExecuteInline = (request: InlineRequest, signal: CancelSignal) => Promise<InlineBatchResult>;
+export type ExecuteInline = (request: InlineRequest) => Promise<InlineBatchResult>;
 
 /** Begun at once. */
 const mostOpen = 32;
@@ -59,8 +58,8 @@ export interface InlineDependencies {
 }
 
 export function createExecuteInline(dependencies: InlineDependencies): ExecuteInline {
-  return async (request, signal) => {
-    const results = await new InlineBatch(dependencies, request, signal).finish();
+  return async (request) => {
+    const results = await new InlineBatch(dependencies, request).finish();
     const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
     const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
     // What cannot be closed here is closed by the run, which insists upon it.
@@ -75,12 +74,11 @@ interface UnitProgress {
   answer: StepScope | null;
   /** Whether it succeeds. */
   success: Promise<boolean>;
-  source: CancelSource | null;
   result: InlineResult;
 }
 
 function notBegun(): UnitProgress {
-  return { state: 'left', answer: null, success: Promise.resolve(false), source: null, result: 'left' };
+  return { state: 'left', answer: null, success: Promise.resolve(false), result: 'left' };
 }
 
 const goesOn: ReadonlySet<UnitProgress['state']> = new Set(['answered', 'succeeded']);
@@ -88,7 +86,6 @@ const goesOn: ReadonlySet<UnitProgress['state']> = new Set(['answered', 'succeed
 class InlineBatch {
   readonly #dependencies: InlineDependencies;
   readonly #request: InlineRequest;
-  readonly #signal: CancelSignal;
   readonly #units: UnitProgress[];
   /** Not begun, in order. */
   readonly #waiting: Set<number>;
@@ -96,10 +93,9 @@ class InlineBatch {
   #isOver = false;
   #finish: () => void = () => undefined;
 
-  constructor(dependencies: InlineDependencies, request: InlineRequest, signal: CancelSignal) {
+  constructor(dependencies: InlineDependencies, request: InlineRequest) {
     this.#dependencies = dependencies;
     this.#request = request;
-    this.#signal = signal;
     this.#units = request.units.map(notBegun);
     this.#waiting = new Set(request.units.keys());
   }
@@ -110,20 +106,11 @@ class InlineBatch {
     });
     const { longestMs = defaultLongestMs } = this.#dependencies;
     const timer = setTimeout(this.#finish, longestMs);
-    const stopListening = onCancel(this.#signal, () => this.#stop());
     this.#beginMore();
     await ended;
     this.#isOver = true;
     clearTimeout(timer);
-    stopListening();
     return this.#units.map(({ result }) => result);
-  }
-
-  /** The run wants none of it any more, or this worker stops: what is open ends soon. */
-  #stop(): void {
-    this.#leaveToQueue();
-    for (const { source } of this.#units) source?.abort(this.#signal.reason);
-    this.#beginMore();
   }
 
   #unit(index: number): UnitProgress {
@@ -156,7 +143,7 @@ class InlineBatch {
     this.#waiting.delete(index);
     this.#open += 1;
     const key = { run_id: run.run_id, step_id, item, revision: 0 };
-    const call = this.#dependencies.going.begin(key, (own) =>
+    const end = this.#dependencies.going.begin(key, (own) =>
       this.#dependencies.executeStep(
         { ...run, ...key, escalates, inline: true },
         {
@@ -168,11 +155,11 @@ class InlineBatch {
         },
       ),
     );
-    const success = call.end.then(
-      (end) => this.#noteEnd(unit, end),
+    const success = end.then(
+      (ended) => this.#noteEnd(unit, ended),
       () => this.#noteEnd(unit, null),
     );
-    Object.assign(unit, { state: 'open', result: 'again', source: call.source, success });
+    Object.assign(unit, { state: 'open', result: 'again', success });
   }
 
   /** What it is given of answers that are being stored. */

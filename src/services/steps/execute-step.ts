@@ -120,7 +120,11 @@ async function executeUnit(
   request: StepRequest,
   control: StepControl,
 ): Promise<StepEnd> {
-  if (unit.step.kind === 'call') return executeCall(dependencies, unit, request, control);
+  if (unit.step.kind === 'call') {
+    const mayBeHeld = request.again === true || control.round > 1;
+    const left = mayBeHeld ? await waitForHolder(dependencies.db, unit.key, control) : control;
+    return executeCall(dependencies, unit, request, left);
+  }
   const standing = await readStep(dependencies.db, unit.key);
   if (standing !== undefined) control.onStanding?.(standing);
   if (standing !== undefined && standing.state !== 'waiting') return readEnd(dependencies.db, unit.key);
@@ -142,7 +146,6 @@ async function executeCall(
 ): Promise<StepEnd> {
   const { db, results, openForStep, throughCache } = dependencies;
   const mayHaveBegun = control.round > 1 || resumed || again;
-  if (again) await waitForHolder(db, key, control);
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
   if (standing !== undefined) control.onStanding?.(standing);
   const ended = standing === undefined ? null : endOf(standing);

@@ -7,17 +7,12 @@ import { CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { callKeyOf, type StepControl } from './call-for-step.ts';
 
-export interface GoingCall<End> {
-  readonly source: CancelSource;
-  readonly end: Promise<End>;
-}
-
 export interface GoingCalls<End> {
-  /** Begins one, unless it goes on already. It goes on until it ends, or is asked to stop. */
+  /** Begins one, unless it goes on already; resolves to its end. It goes on until it ends, or is asked to stop. */
   begin(
     key: StepKey,
     work: (control: Pick<StepControl, 'signal' | 'onProgress'>) => Promise<End>,
-  ): GoingCall<End>;
+  ): Promise<End>;
   /** The end of one that goes on here; null when it does not. */
   join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
   /** The process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
@@ -29,34 +24,35 @@ export interface GoingCalls<End> {
   settled(): Promise<void>;
 }
 
-interface Entry<End> extends GoingCall<End> {
+interface GoingCall<End> {
+  readonly source: CancelSource;
+  readonly end: Promise<End>;
   /** Who hears how far it has come. */
   readonly listener: { tell: (progress: CallProgress) => void };
 }
 
 export function createGoingCalls<End>(): GoingCalls<End> {
-  const going = new Map<string, Entry<End>>();
+  const going = new Map<string, GoingCall<End>>();
   let isRetiring = false;
   return {
     begin: (key, work) => {
       const name = callKeyOf(key);
       const known = going.get(name);
-      if (known !== undefined) return known;
+      if (known !== undefined) return known.end;
       const source = new CancelSource();
-      const listener: Entry<End>['listener'] = { tell: () => undefined };
+      const listener: GoingCall<End>['listener'] = { tell: () => undefined };
       const end = work({ signal: source, onProgress: (progress) => listener.tell(progress) });
-      const entry = { source, listener, end };
       const forget = (): void => void going.delete(name);
       end.then(forget, forget);
-      going.set(name, entry);
-      return entry;
+      going.set(name, { source, listener, end });
+      return end;
     },
     join: (key, { signal, onProgress }) => {
-      const entry = going.get(callKeyOf(key));
-      if (entry === undefined) return null;
-      if (onProgress !== undefined) entry.listener.tell = onProgress;
-      const stopListening = onCancel(signal, () => entry.source.abort(signal.reason));
-      return entry.end.finally(stopListening);
+      const call = going.get(callKeyOf(key));
+      if (call === undefined) return null;
+      if (onProgress !== undefined) call.listener.tell = onProgress;
+      const stopListening = onCancel(signal, () => call.source.abort(signal.reason));
+      return call.end.finally(stopListening);
     },
     retire: () => {
       isRetiring = true;

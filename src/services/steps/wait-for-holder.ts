@@ -7,19 +7,20 @@ import { callKeyOf, type StepControl } from './call-for-step.ts';
 const pauseMs = 250;
 
 /**
- * Waits while another process makes the call of a step: it was begun in a batch there. A process that is gone holds it
- * until its lease is over; one whose step is cancelled is taken it from, and ends it.
+ * Waits while somebody makes the call of a step: it was begun in a batch, or Temporal has given the step out once more
+ * because it had not heard of it. A process that is gone holds it until its lease is over; one whose step is cancelled is
+ * taken it from, and ends it.
+ *
+ * @returns with what is left of the step's time
  */
-export async function waitForHolder(
-  db: Db,
-  key: StepKey,
-  { signal, remainingMs }: Pick<StepControl, 'signal' | 'remainingMs'>,
-): Promise<void> {
+export async function waitForHolder(db: Db, key: StepKey, control: StepControl): Promise<StepControl> {
   const name = callKeyOf(key);
-  const deadline = performance.now() + remainingMs;
+  const { signal } = control;
+  const deadline = performance.now() + control.remainingMs;
   while (await isHeld(db, name)) {
     if (signal.reason === 'cancelled') await loseOpenAttempt(db, name);
-    if (signal.aborted || performance.now() > deadline) return;
+    if (signal.aborted || performance.now() > deadline) break;
     await pause(pauseMs, undefined, { signal: toAbortSignal(signal) }).catch(() => undefined);
   }
+  return { ...control, remainingMs: Math.max(0, deadline - performance.now()) };
 }

@@ -299,7 +299,7 @@ test('fifty that fail alike at once ask for one advice; 49 are repaired at level
   );
   const levels = ladders.map(({ escalation_level }) => escalation_level).sort();
   expect(levels).toEqual([...Array(49).fill(0), 1]);
-}, 60_000);
+});
 
 test('those that fail alike go on waiting for one whose error has changed', async () => {
   world.answer(({ kind, data }) => {
@@ -318,7 +318,7 @@ test('those that fail alike go on waiting for one whose error has changed', asyn
     .slice(from)
     .map(({ kind }) => kind);
   expect(kinds).toEqual(['advise', 'correct', 'advise', 'correct']);
-}, 60_000);
+});
 
 test('what a ladder may spend is spent at most; then a person is asked about money', async () => {
   world.answer(({ kind, data }) =>

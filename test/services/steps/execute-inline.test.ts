@@ -80,7 +80,7 @@ const run_id = 'run_1';
 
 it('those that are ready begin at once; each that follows when all before it have succeeded', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a b') }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a b') });
   expect(worker.begun).toEqual(['a', 'b']);
   await worker.of('a').end(done('A'));
   expect(worker.begun).toEqual(['a', 'b']);
@@ -93,7 +93,7 @@ it('those that are ready begin at once; each that follows when all before it hav
 
 it('what follows an answer begins while that is stored, with it, and knows when it was', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b a') }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: units('a', 'b a') });
   worker.of('a').control.onAnswered?.(done('A'));
   expect(worker.begun).toEqual(['a', 'b']);
   const { ahead } = worker.of('b').control;
@@ -106,7 +106,7 @@ it('what follows an answer begins while that is stored, with it, and knows when 
 
 it('what follows an answer that was not accepted is told so', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b a', 'c b') }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: units('a', 'b a', 'c b') });
   worker.of('a').control.onAnswered?.(done('A'));
   const { ahead } = worker.of('b').control;
   await worker.of('a').end(retry);
@@ -117,7 +117,7 @@ it('what follows an answer that was not accepted is told so', async () => {
 
 it('an answer after failed attempts is read when it is stored: the rows know what it has cost', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b a') }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: units('a', 'b a') });
   const second = done('A');
   worker.of('a').control.onAnswered?.({ ...second, attempt: { ...second.attempt, number: 2 } as never });
   expect(worker.begun).toEqual(['a']);
@@ -133,7 +133,7 @@ it.each<[string, (step: OpenStep) => Promise<void>]>([
 ])('one that %s is asked for again, and what follows it is left; the others go on', async (_, end) => {
   const worker = aWorker();
   const lines = units('a', 'b', 'after a', 'beside b');
-  const results = worker.executeInline({ run_id, units: lines }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: lines });
   await end(worker.of('a'));
   await worker.of('b').end(done('B'));
   await worker.of('beside').end(done('D'));
@@ -147,7 +147,7 @@ it('32 are open at a time, in their order', async () => {
     item: at + 1,
     total_timeout_ms: 1_000,
   }));
-  const results = worker.executeInline({ run_id, units: items }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: items });
   expect(worker.begun).toHaveLength(32);
   await worker.of('a7').end(done('x'));
   expect(worker.begun.at(-1)).toBe('a33');
@@ -157,7 +157,7 @@ it('32 are open at a time, in their order', async () => {
 
 it('after a quarter of a second it is told as far as it has come; what was begun goes on and can be joined', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a') }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a') });
   await worker.of('b').end(done('B'));
   await vi.advanceTimersByTimeAsync(250);
   expect(told(await results)).toEqual(['again', 'B', 'left']);
@@ -175,7 +175,7 @@ it('after a quarter of a second it is told as far as it has come; what was begun
 
 it('who joins passes the cancel on', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a') }, new CancelSource());
+  const results = worker.executeInline({ run_id, units: units('a') });
   await vi.advanceTimersByTimeAsync(250);
   await results;
   const signal = new CancelSource();
@@ -186,20 +186,10 @@ it('who joins passes the cancel on', async () => {
   expect(await joined).toEqual({ kind: 'cancelled' });
 });
 
-it('a batch that nobody wants asks what is open to stop, waits for it, and begins nothing', async () => {
-  const worker = aWorker();
-  const signal = new CancelSource();
-  const results = worker.executeInline({ run_id, units: units('a', 'b a') }, signal);
-  signal.abort('cancelled');
-  expect(worker.of('a').control.signal.reason).toBe('cancelled');
-  await worker.of('a').end({ kind: 'cancelled' });
-  expect(told(await results)).toEqual(['again', 'again']);
-});
-
 it('a batch that comes twice takes part in what the first has begun', async () => {
   const worker = aWorker();
-  const first = worker.executeInline({ run_id, units: units('a') }, new CancelSource());
-  const second = worker.executeInline({ run_id, units: units('a') }, new CancelSource());
+  const first = worker.executeInline({ run_id, units: units('a') });
+  const second = worker.executeInline({ run_id, units: units('a') });
   expect(worker.begun).toEqual(['a']);
   await worker.of('a').end(done('A'));
   expect([told(await first), told(await second)]).toEqual([['A'], ['A']]);
@@ -207,7 +197,7 @@ it('a batch that comes twice takes part in what the first has begun', async () =
 
 it('a process that ends stops what goes on, and waits for it', async () => {
   const worker = aWorker();
-  void worker.executeInline({ run_id, units: units('a') }, new CancelSource());
+  void worker.executeInline({ run_id, units: units('a') });
   await vi.advanceTimersByTimeAsync(250);
   let isSettled = false;
   void worker.going.settled().then(() => {
@@ -224,7 +214,7 @@ it('a process that ends stops what goes on, and waits for it', async () => {
 it('the run is closed with its last steps when all of them have succeeded', async () => {
   const worker = aWorker();
   const request = { run_id, units: units('a', 'b a'), closes: true as const };
-  const ended = worker.executeInline(request, new CancelSource());
+  const ended = worker.executeInline(request);
   await worker.of('a').end(done('A'));
   expect(worker.closings).toEqual([]);
   await worker.of('b').end(done('B'));
@@ -238,7 +228,7 @@ it.each([
 ])('it is left to the run %s', async (_, id, end) => {
   const worker = aWorker();
   const request = { run_id: id, units: units('a', 'b'), closes: true as const };
-  const ended = worker.executeInline(request, new CancelSource());
+  const ended = worker.executeInline(request);
   await worker.of('a').end(done('A'));
   await worker.of('b').end(end);
   expect((await ended).closed).toBeNull();
@@ -246,11 +236,11 @@ it.each([
 
 it('a process that is about to end begins nothing more: what is left goes to the queue', async () => {
   const worker = aWorker();
-  const begun = worker.executeInline({ run_id, units: units('a', 'b a') }, new CancelSource());
+  const begun = worker.executeInline({ run_id, units: units('a', 'b a') });
   worker.going.retire();
   await worker.of('a').end(done('A'));
   expect(told(await begun)).toEqual(['A', 'again']);
-  const next = await worker.executeInline({ run_id, units: units('c') }, new CancelSource());
+  const next = await worker.executeInline({ run_id, units: units('c') });
   expect(told(next)).toEqual(['again']);
   expect(worker.begun).toEqual(['a']);
 });

@@ -61,7 +61,7 @@ test('another process knows what failed before, also of one that went away in mi
   failing.handle = (_, response) => answer(response, 500, { ok: false, error: 'broken' });
   const run = await runOf('know');
   const row = await db('instance').where({ endpoint: gone.endpoint }).first();
-  await claimAttempt(db, aClaim(run, row, { capability: 'know' }));
+  await claimAttempt(db, aClaim(run, row, { capability: 'know', lease_ms: 0 }));
   expect(await newWorker().execute(run, { step_id: 'a', round: 2 })).toMatchObject({ kind: 'retry' });
   const last = await register({ name: 'know', ...far });
   expect(await newWorker().execute(run, { step_id: 'a', round: 3 })).toMatchObject({ kind: 'succeeded' });
@@ -95,4 +95,13 @@ test('what refused a step for now comes behind what has not', async () => {
   const other = await register({ name: 'busy', ...far });
   expect(await newWorker().execute(run, { step_id: 'a', round: 2 })).toMatchObject({ kind: 'succeeded' });
   expect([busy.execs.length, other.execs.length]).toEqual([1, 1]);
+});
+
+test('a step whose time is over when it is asked for makes no call, and fails', async () => {
+  const instance = await register({ name: 'late' });
+  const run = await runOf('late');
+  const failed = { kind: 'failed', error: { code: 'step_timeout' } };
+  expect(await newWorker().execute(run, { step_id: 'a', remainingMs: 0 })).toMatchObject(failed);
+  expect(await db('step').where({ run_id: run.run_id }).first()).toMatchObject({ state: 'failed' });
+  expect(instance.execs).toEqual([]);
 });

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
 import type { InlineBatchResult } from '../../../src/services/steps/execute-inline.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer, echo, type Handler } from '../../support/fleet.ts';
@@ -48,7 +47,7 @@ it('steps that follow one another are claimed with the ends of those before them
       input: { id, before: at === 0 ? null : `{{ steps.${chain[at - 1]}.output.id }}` },
     })),
   );
-  const results = await world.newWorker().inline(20_000)(batch, new CancelSource());
+  const results = await world.newWorker().inline(20_000)(batch);
   expect(told(results).at(-1)).toEqual({ id: 'e', before: 'd' });
   expect(instance.execs.map(({ input }) => input.id)).toEqual(chain);
   const { rows } = await db.raw(
@@ -68,40 +67,60 @@ it('what takes its time goes on, and whoever asks from the queue takes part in i
   const held = holding();
   const { instance, run, batch } = await someSteps('slow', held.handle, [{}, { input: { of: 'b' } }]);
   const worker = world.newWorker();
-  expect(told(await worker.inline()(batch, new CancelSource()))).toEqual(['again', 'left']);
+  expect(told(await worker.inline()(batch))).toEqual(['again', 'left']);
   const end = worker.execute(run, { step_id: 'a', again: true });
+  await waitFor('the call', held.isOpen);
   held.answer();
   expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 1 } });
   expect(instance.execs).toHaveLength(1);
 });
 
-it('in another process it is waited for, and the row tells its end', async () => {
-  const held = holding();
-  const { instance, run, batch } = await someSteps('far', held.handle, [{}]);
-  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again']);
-  const end = world.newWorker().execute(run, { step_id: 'a', again: true });
-  held.answer();
-  expect(await end).toMatchObject({ kind: 'succeeded' });
-  expect(instance.execs).toHaveLength(1);
-});
+/** Why it is asked for while its call is under way. */
+const ways: [string, { readonly again: true } | { readonly round: number }][] = [
+  ['the queue', { again: true }],
+  ['Temporal once more', { round: 2 }],
+];
 
-it('of a process that is gone it is sent again when the lease is over', async () => {
-  const { instance, run, batch } = await someSteps('gone', () => undefined, [{}]);
-  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again']);
-  instance.handle = echo;
-  const end = world.newWorker().execute(run, { step_id: 'a', again: true });
-  await db('attempt')
-    .where({ run_id: run.run_id })
-    .update({ lease_until: new Date(0) });
-  expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 2 } });
-});
+it.each(ways)(
+  'asked for by %s in another process it is waited for, and the row tells its end',
+  async (_, way) => {
+    const held = holding();
+    const { instance, run, batch } = await someSteps(`far-${Object.keys(way)[0]}`, held.handle, [{}]);
+    expect(told(await world.newWorker().inline()(batch))).toEqual(['again']);
+    await waitFor('the call', held.isOpen);
+    const looks: string[] = [];
+    const note = ({ sql }: { sql: string }): unknown => sql.includes('lease_until >') && looks.push(sql);
+    db.on('query', note);
+    const end = world.newWorker().execute(run, { step_id: 'a', ...way });
+    await waitFor('it to be waited for', () => looks.length > 0);
+    db.removeListener('query', note);
+    held.answer();
+    expect(await end).toMatchObject({ kind: 'succeeded' });
+    expect(instance.execs).toHaveLength(1);
+  },
+);
+
+it.each(ways)(
+  'asked for by %s, of a process that is gone, it is sent again when the lease is over',
+  async (_, way) => {
+    const { instance, run, batch } = await someSteps(`gone-${Object.keys(way)[0]}`, () => undefined, [{}]);
+    expect(told(await world.newWorker().inline()(batch))).toEqual(['again']);
+    await waitFor('the call', () => instance.execs.length === 1);
+    instance.handle = echo;
+    const end = world.newWorker().execute(run, { step_id: 'a', ...way });
+    await db('attempt')
+      .where({ run_id: run.run_id })
+      .update({ lease_until: new Date(0) });
+    expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 2 } });
+  },
+);
 
 it('a batch that comes again, in another process, sends nothing that has begun', async () => {
   const held = holding();
   const { instance, batch } = await someSteps('twice', held.handle, [{}, {}]);
-  const first = world.newWorker().inline()(batch, new CancelSource());
+  const first = world.newWorker().inline()(batch);
   await waitFor('the call', held.isOpen);
-  const second = world.newWorker().inline()(batch, new CancelSource());
+  const second = world.newWorker().inline()(batch);
   expect(told(await second)).toEqual(['again', 'left']);
   held.answer();
   await first;
@@ -114,7 +133,7 @@ it('what has to be tried again later is no failure: the queue goes on with it, a
     answer(response, 429, { ok: false, error: 'busy' });
   };
   const { instance, run, batch } = await someSteps('busy', busy, [{}, {}]);
-  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again', 'left']);
+  expect(told(await world.newWorker().inline()(batch))).toEqual(['again', 'left']);
   const row = await db('step').where({ run_id: run.run_id }).first('state');
   expect(row?.state).toBe('retrying');
   instance.handle = echo;
@@ -125,7 +144,7 @@ it('what has to be tried again later is no failure: the queue goes on with it, a
 
 it('a step that is sent at most once is not sent in a batch', async () => {
   const { instance, run, batch } = await someSteps('once', echo, [{ retry: { max: 0 } }]);
-  expect(told(await world.newWorker().inline()(batch, new CancelSource()))).toEqual(['again']);
+  expect(told(await world.newWorker().inline()(batch))).toEqual(['again']);
   expect(instance.execs).toEqual([]);
   const end = await world.newWorker().execute(run, { step_id: 'a', again: true });
   expect(end).toMatchObject({ kind: 'succeeded' });
@@ -137,7 +156,7 @@ it('what follows an answer that another attempt has overtaken is not sent', asyn
     { input: { id: 'a' } },
     { input: { id: 'b', before: '{{ steps.a.output.id }}' } },
   ]);
-  const results = world.newWorker().inline(20_000)(batch, new CancelSource());
+  const results = world.newWorker().inline(20_000)(batch);
   await waitFor('the call', held.isOpen);
   await db('attempt').where({ run_id: run.run_id }).update({ token: '00000000-0000-4000-8000-000000000000' });
   held.answer();
