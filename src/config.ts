@@ -155,7 +155,8 @@ export const ConfigSchema = z
     }),
     ACTIVITY_SLOTS: integer(500, 1, 10_000).meta({ description: 'Steps that one worker runs at once.' }),
     HEARTBEAT_TIMEOUT_MS: integer(30_000, 1_000, 600_000).meta({
-      description: 'Silence after which Temporal gives a step to another worker.',
+      description:
+        'Silence after which Temporal gives a step to another worker; that one sends its call again when the lease of the first is over (LEASE_MS).',
     }),
     HEARTBEAT_INTERVAL_MS: z.coerce.number().int().min(100).max(300_000).optional().meta({
       description:

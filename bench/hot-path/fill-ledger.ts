@@ -1,18 +1,19 @@
 /**
- * Three years of money: paid attempts with two ledger entries each, spread evenly over the days, twenty capabilities and
- * five projects, of which the one that is measured has six tenths; and the budgets that belong to them. References are
- * not checked while they are written.
+ * Money of many days: paid attempts, with two ledger entries each where they are asked for, spread evenly over the days,
+ * twenty capabilities and five projects, of which the one that is measured has six tenths; and the budgets that belong to
+ * them. References are not checked while they are written.
  */
 import pg from 'pg';
 
 export interface Filling {
   readonly databaseUrl: string;
   readonly projectId: string;
-  /** Ledger entries. */
-  readonly rows: number;
+  readonly attempts: number;
+  /** Until now. */
+  readonly days: number;
+  readonly hasLedger: boolean;
 }
 
-const days = 1_000;
 const chunk = 250_000;
 
 const attempts = `
@@ -24,7 +25,7 @@ select 'att_' || lpad(n::text, 12, '0'), case when n / 20 % 10 < 6 then $1 else 
   lpad(to_hex(n), 32, '0')::uuid, t.at, 'per_call', 0.002, 2000000, 1000000 + n % 1000000, 'exact', 'answered', 40,
   t.at, t.at, (t.at at time zone 'UTC')::date
 from generate_series($2::int, $3::int) n
-cross join lateral (select now() - (1 - n::float8 / $4::int) * interval '${days} days' as at) t`;
+cross join lateral (select now() - (1 - n::float8 / $4::int) * interval '1 day' * $5::int as at) t`;
 
 const entries = `
 insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window, at)
@@ -43,7 +44,7 @@ const projects = `insert into project (project_id, name) select 'prj_' || n, 'be
 
 /** @param onProgress told the share that is done */
 export async function fillLedger(
-  { databaseUrl, projectId, rows }: Filling,
+  { databaseUrl, projectId, attempts: total, days, hasLedger }: Filling,
   onProgress: (share: number) => void,
 ): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
@@ -53,11 +54,10 @@ export async function fillLedger(
     await client.query(projects);
     await client.query('set session_replication_role = replica');
     await client.query('set synchronous_commit = off');
-    const total = Math.ceil(rows / 2);
     for (let first = 1; first <= total; first += chunk) {
       const last = Math.min(total, first + chunk - 1);
-      await client.query(attempts, [projectId, first, last, total]);
-      await client.query(entries, [first, last]);
+      await client.query(attempts, [projectId, first, last, total, days]);
+      if (hasLedger) await client.query(entries, [first, last]);
       onProgress(last / total);
     }
     await client.query(budgets);

@@ -1,6 +1,6 @@
 /**
  * What every call and every submission passes, each part alone: `npm run bench:hot-path [-- --quick]
- * [-- --only choice,checks,batches,costs] [-- --json]`. Exit code 1 when a bar is missed or a part dies.
+ * [-- --only choice,checks,batches,costs,reconciling] [-- --json]`. Exit code 1 when a bar is missed or a part dies.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ import { measureChecks } from './checks.ts';
 import { measureChoice } from './choice.ts';
 import { measureCosts } from './costs.ts';
 import { type Bench, type Figure, isMet, toLine } from './figure.ts';
+import { measureReconciling } from './reconciling.ts';
 
 type Part = (bench: Bench) => Figure[] | Promise<Figure[]>;
 
@@ -19,6 +20,7 @@ const parts: Readonly<Record<string, Part>> = {
   checks: measureChecks,
   batches: measureBatches,
   costs: measureCosts,
+  reconciling: measureReconciling,
 };
 
 const { values: options } = parseArgs({

@@ -36,7 +36,8 @@ function fourFrom(port: number): number[] {
   return Array.from({ length: mostProcesses }, (_, index) => port + index);
 }
 
-function layOut(block: number): ClusterPorts {
+/** @param block the first of them */
+export function layOut(block: number): ClusterPorts {
   const ports = Object.entries(offsets).map(([name, offset]) => [name, block + offset]);
   return Object.assign(Object.fromEntries(ports), {
     servers: fourFrom(block + serverOffset),

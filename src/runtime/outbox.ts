@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { Metrics } from '../core/telemetry/metrics.ts';
-import type { Db } from '../db/connect.ts';
+import { connectDatabase, type Db } from '../db/connect.ts';
 import type { SignInService } from '../services/access/sign-in.ts';
 import { createEraseProjects } from '../services/erasure/erase-projects.ts';
 import { createEscalationDelivery } from '../services/escalation/ladder/deliver-escalation.ts';
@@ -38,7 +38,7 @@ export type Outbox = ReturnType<typeof createOutbox>;
 
 /** What carries rows to Temporal: at once after a request, and again from maintenance until it has arrived. */
 export function createOutbox(config: Config, tools: OutboxTools) {
-  const { db, workflows, schedules, logger, publicUrl, consoleUrl } = tools;
+  const { db, workflows, schedules, payloadKey, logger, publicUrl, consoleUrl } = tools;
   const { HEARTBEAT_TIMEOUT_MS: heartbeatTimeoutMs, ENGINE_VERSION: engineVersion } = config;
   const runs = createRunDelivery({
     db,
@@ -58,7 +58,7 @@ export function createOutbox(config: Config, tools: OutboxTools) {
     logger,
   });
   const reviews = createReviewDelivery({ db, workflows, logger });
-  const calendar = createScheduleDelivery({ db, schedules, logger });
+  const calendar = createScheduleDelivery({ db, schedules, payloadKey, logger });
   return {
     runs,
     escalations,
@@ -94,9 +94,13 @@ function createRestarts({ db, workflows, schedules, logger, outbox }: KeepingToo
   };
 }
 
+/** What sums over days of calls may take: nobody waits for them. */
+const sumsMs = 60_000;
+
 /** What repairs rows and repeats deliveries, by the clock. */
 export function createKeeping(config: Config, tools: KeepingTools) {
   const { db, workflows, logger, media, registry, outbox, webhookSender, metrics, signIn } = tools;
+  const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
   const work = {
     db,
     delivery: outbox.runs,
@@ -108,7 +112,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
     ...createRestarts(tools),
     watchCapabilities: createWatchCapabilities(db),
-    budgets: createBudgetKeeper({ db, logger, metrics }),
+    budgets: createBudgetKeeper({ db, sumsDb, logger, metrics }),
     webhooks: createWebhookDelivery({ db, sender: webhookSender }),
     media,
     purgeOld: createPurgeDuty(config, { db, media, logger }),
@@ -124,5 +128,11 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     metrics,
   });
   exportSharedGauges({ db, metrics, isHolder: maintenance.isHolder });
-  return maintenance;
+  return {
+    start: maintenance.start,
+    stop: async (): Promise<void> => {
+      await maintenance.stop();
+      await sumsDb.destroy();
+    },
+  };
 }

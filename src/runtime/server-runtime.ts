@@ -1,7 +1,9 @@
 import type { Logger } from 'pino';
+import { readTemporalAddress } from '../clients/temporal/connect.ts';
 import { createWebhookSender, type WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
+import { connectDatabase, type Db } from '../db/connect.ts';
 import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
 import { createCacheService } from '../services/cache/cache-service.ts';
@@ -9,7 +11,7 @@ import { createCallService } from '../services/calls/call-service.ts';
 import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
 import { createInputChecks } from '../services/escalation/levels/check-input.ts';
-import { createHealthService } from '../services/health/health-service.ts';
+import { createHealthService, databaseMs } from '../services/health/health-service.ts';
 import { createJobService } from '../services/jobs/job-service.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
 import { createAliasService } from '../services/pipelines/alias-service.ts';
@@ -45,6 +47,7 @@ interface Base {
   readonly temporal: Temporal;
   readonly media: MediaParts;
   readonly outbox: Outbox;
+  readonly healthDb: Db;
   /** The API's address, known once it listens. */
   readonly webhookSender: WebhookSender;
   readonly publicUrl: () => string;
@@ -135,6 +138,7 @@ function createOfficeServices({
   foundation: { db, registry, policy },
   webhookSender: sender,
   temporal: { workflows },
+  healthDb,
   publicUrl,
 }: Base) {
   const keyEnvironment = config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
@@ -148,7 +152,7 @@ function createOfficeServices({
     cache: createCacheService(db),
     webhooks: createWebhookService({ db, policy, sender }),
     money: createMoneyService(db),
-    health: createHealthService(db, workflows),
+    health: createHealthService({ ownDb: healthDb, workflows }),
   };
 }
 
@@ -160,6 +164,13 @@ interface ServerTools {
   readonly telemetry?: Telemetry;
 }
 
+/** Where it does not answer in time, the server begins without it. */
+async function awaitTemporal(temporal: Temporal, logger: Logger): Promise<void> {
+  const words = 'Temporal does not answer: runs are taken, and begin when it does';
+  const warn = (err: unknown): void => logger.warn({ err, address: readTemporalAddress() }, words);
+  await temporal.answers().catch(warn);
+}
+
 /** The services behind the API. */
 export async function createServerRuntime(
   config: Config,
@@ -168,7 +179,8 @@ export async function createServerRuntime(
   const foundation = await createFoundation(config, logger, telemetry);
   const { db, registry } = foundation;
   const router = createRouter(config, logger, foundation);
-  const temporal = await createTemporal(config);
+  const temporal = createTemporal(config);
+  await awaitTemporal(temporal, logger);
   const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(foundation.guard);
@@ -177,7 +189,8 @@ export async function createServerRuntime(
   const signIn = await createSignIn(config, { db, logger, publicUrl });
   const parts = { ...temporal, ...telemetry, ...tools, media: media.library, signIn };
   const keeping = createKeeping(config, parts);
-  const base = { config, foundation, router, temporal, media, ...tools, publicUrl, consoleUrl };
+  const healthDb = connectDatabase(config.DATABASE_URL, 1, databaseMs);
+  const base = { config, foundation, router, temporal, media, healthDb, ...tools, publicUrl, consoleUrl };
   const runs = createRunServices(base);
   const calls = createCallServices(base);
   await router.start();
@@ -194,6 +207,7 @@ export async function createServerRuntime(
       await outbox.settled();
       await router.close();
       await temporal.close();
+      await healthDb.destroy();
       await foundation.close();
     },
   };

@@ -1,6 +1,6 @@
 /** The database away in the ways that nobody is told of: a connection that says nothing, one that breaks in mid-claim. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { startTestApi, type TestApi } from '../support/api.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { echo, type Instance } from '../support/fleet.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -107,4 +107,19 @@ test('while the database says nothing, /livez answers at once and costs are refu
   const { status, headers } = await costs;
   expect([status, headers.get('retry-after')]).toEqual([503, '1']);
   expect(performance.now() - startedAt).toBeLessThan(4_000);
+});
+
+test('while the database says nothing, the server says within 2 s that it is not ready; and is again after it', async () => {
+  expect((await api.call('/readyz')).status).toBe(200);
+  way.silence(true);
+  const startedAt = performance.now();
+  const [status, body] = await readJson(api.call('/readyz'));
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  expect([status, body]).toEqual([
+    503,
+    { ready: false, detail: { database: 'does not answer', temporal: 'ok' } },
+  ]);
+  await way.cut();
+  await way.restore();
+  await waitFor('it to be ready', async () => (await api.call('/readyz')).status === 200);
 });

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { connectTemporal } from '../../src/clients/temporal/connect.ts';
+import { openTemporal } from '../../src/clients/temporal/connect.ts';
 import { createRunWorkflows, type RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { EscalateInput } from '../../src/core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../../src/core/workflow-payloads/run-input.ts';
@@ -12,7 +12,7 @@ let client: Client;
 let workflows: RunWorkflows;
 beforeAll(async () => {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
-  client = await connectTemporal();
+  client = openTemporal();
   workflows = createRunWorkflows(client, 'nobody-works-here');
 });
 afterAll(() => client.connection.close());

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
-import { connectTemporal } from '../../src/clients/temporal/connect.ts';
+import { openTemporal } from '../../src/clients/temporal/connect.ts';
 import {
   createSchedules,
   type ScheduleOrder,
@@ -14,7 +14,7 @@ let client: Client;
 let schedules: TemporalSchedules;
 beforeAll(async () => {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
-  client = await connectTemporal();
+  client = openTemporal();
   schedules = createSchedules(client, 'nobody-works-here', createBoundedCalls(client));
 });
 afterAll(() => client.connection.close());
@@ -67,6 +67,27 @@ it('puts, replaces and removes, each as often as one likes', async () => {
   await schedules.remove(order);
   await schedules.remove(order);
   expect(await schedules.nextTimes(order, 5_000)).toBeNull();
+});
+
+it('replaces what is encrypted by a key that it does not have, and tells its next times', async () => {
+  const ringOf = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`;
+  const [older, newer] = [openTemporal(ringOf('k0')), openTemporal(ringOf('k1'))];
+  const under = (ring: Client) => createSchedules(ring, 'nobody-works-here', createBoundedCalls(ring));
+  const order = anOrder();
+  const handle = newer.schedule.getHandle(order.workflow_id);
+  try {
+    await under(older).put(order);
+    await expect(handle.describe()).rejects.toThrow('encrypted by the key "k0"');
+    expect(await under(newer).nextTimes(order, 5_000)).toHaveLength(10);
+    await under(newer).put({ ...order, paused: true });
+    expect(await handle.describe()).toMatchObject({
+      state: { paused: true },
+      action: { args: [{ project_id: 'prj_1', schedule_id: order.schedule_id }] },
+    });
+    await under(newer).remove(order);
+  } finally {
+    for (const { connection } of [older, newer]) await connection.close();
+  }
 });
 
 it('keeps to the clock on the wall when the zone changes its offset', async () => {

@@ -399,8 +399,8 @@ create table media_object (
   token bytea,
   upload_id text,
   created_at timestamp with time zone not null default now(),
-  constraint media_object_check CHECK (((state = 'stored'::text) = (etag IS NOT NULL))),
-  constraint media_object_check1 CHECK (((state = 'announced'::text) = (token IS NOT NULL))),
+  constraint media_object_check CHECK (((state = 'announced'::text) OR (etag IS NOT NULL))),
+  constraint media_object_check1 CHECK (((state = 'stored'::text) OR (token IS NOT NULL))),
   constraint media_object_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),
   constraint media_object_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
   constraint media_object_size_check CHECK ((size >= 0)),
@@ -409,7 +409,7 @@ create table media_object (
 );
 CREATE INDEX media_object_announced ON public.media_object USING btree (created_at) WHERE (state = 'announced'::text);
 CREATE INDEX media_object_by_job ON public.media_object USING btree (job_id);
-CREATE INDEX media_object_by_project ON public.media_object USING btree (project_id) INCLUDE (size);
+CREATE INDEX media_object_by_project ON public.media_object USING btree (project_id, state) INCLUDE (size);
 CREATE UNIQUE INDEX media_object_stored ON public.media_object USING btree (job_id, file) WHERE (state = 'stored'::text);
 
 create table person (
@@ -589,6 +589,7 @@ create table schedule (
   body json not null,
   version integer not null default 1,
   delivered_version integer not null default 0,
+  payload_key text not null default ''::text,
   deleted_at timestamp with time zone,
   created_at timestamp with time zone not null default clock_timestamp(),
   updated_at timestamp with time zone not null default clock_timestamp(),
@@ -596,6 +597,7 @@ create table schedule (
   constraint schedule_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
 );
 CREATE UNIQUE INDEX schedule_by_name ON public.schedule USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX schedule_by_payload_key ON public.schedule USING btree (payload_key) WHERE (deleted_at IS NULL);
 CREATE INDEX schedule_undelivered ON public.schedule USING btree (updated_at) WHERE (delivered_version < version);
 CREATE TRIGGER schedule_refuse_erased BEFORE INSERT ON public.schedule FOR EACH ROW EXECUTE FUNCTION refuse_erased();
 
@@ -614,6 +616,7 @@ create table session (
   provider_sid text,
   tokens bytea,
   is_renewed boolean not null default false,
+  asked_at timestamp with time zone not null default now(),
   checked_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
   created_at timestamp with time zone not null default now(),
@@ -624,7 +627,7 @@ create table session (
 );
 CREATE INDEX session_by_key ON public.session USING btree (key_id, created_at DESC);
 CREATE INDEX session_created_at ON public.session USING btree (created_at);
-CREATE INDEX session_due ON public.session USING btree (checked_at) WHERE is_renewed;
+CREATE INDEX session_due ON public.session USING btree (asked_at) WHERE is_renewed;
 
 create table skill (
   skill_id text not null,

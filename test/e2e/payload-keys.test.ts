@@ -1,12 +1,14 @@
-/** What stands in Temporal is encrypted, and the keys are changed under an open run. */
+/** What stands in Temporal is encrypted, and the keys are changed under an open run and a schedule. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { createDataConverter } from '../../src/clients/temporal/data-converter.ts';
 import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
+import type { Run, RunSummary } from '../../src/contracts/run.ts';
+import type { Schedule } from '../../src/contracts/schedule.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { echo, type Instance, startInstance } from '../support/fleet.ts';
 import { decide } from '../support/reviews.ts';
@@ -64,6 +66,24 @@ async function restart(keys: string): Promise<void> {
   await Promise.all([capstan.startServer(), capstan.startWorker()]);
 }
 
+/** At a time that does not come during a test. */
+async function addSchedule(): Promise<Schedule> {
+  const steps = [{ id: 'a', capability: 'echo', input: { v: word } }];
+  await capstan.request('POST', '/v1/pipelines', { pipeline: 'nightly', version: '1', steps });
+  const asked = { name: 'nightly', pipeline: 'nightly', cron: '0 0 29 2 *', job: {} };
+  return (await capstan.request<Schedule>('POST', '/v1/schedules', asked)).body;
+}
+
+/** Until it is read by this key. */
+async function waitForKey({ schedule_id }: Schedule, key: string | undefined): Promise<void> {
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const client = new Client({ connection, dataConverter: createDataConverter(key) });
+  const handle = client.schedule.getHandle(`nightly/${schedule_id}`);
+  const isRead = () => handle.describe().catch(() => undefined);
+  await waitFor('the schedule to stand under the key', isRead, 30_000);
+  await connection.close();
+}
+
 test('histories hold no value in plain text, and a run goes on over a rotation', async () => {
   const run: Run = await capstan.submit(
     [
@@ -83,7 +103,22 @@ test('histories hold no value in plain text, and a run goes on over a rotation',
   expect(history).toContain('k0');
   expect(history).toContain('k1');
   expect(history).not.toContain(word);
-}, 180_000);
+});
+
+test('a schedule starts its runs when the key is gone under which it was made', async () => {
+  await restart(`${older}`);
+  const schedule = await addSchedule();
+  await waitForKey(schedule, older);
+  await restart(`${newer},${older}`);
+  await waitForKey(schedule, newer);
+  await restart(`${newer}`);
+  expect((await capstan.request('POST', `/v1/schedules/${schedule.schedule_id}/trigger`)).status).toBe(202);
+  const run = await waitFor('the run', async () => {
+    const { body } = await capstan.request<{ items: RunSummary[] }>('GET', '/v1/runs?pipeline=nightly');
+    return body.items[0];
+  });
+  expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
+});
 
 test('without the key that a run needs its worker says which, and goes on when it is there', async () => {
   const run = await capstan.submit([{ id: 'ask', review: { title: 'May it go on?' } }]);
@@ -94,4 +129,4 @@ test('without the key that a run needs its worker says which, and goes on when i
   await waitFor('the worker to say it', () => capstan.logs().includes('encrypted by the key'), 30_000);
   await restart(`${newer},${older},${other}`);
   expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
-}, 180_000);
+});

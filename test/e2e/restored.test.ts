@@ -78,11 +78,11 @@ function environmentOf(namespace: string): NodeJS.ProcessEnv {
   return { ...settings, DATABASE_URL: databaseUrl, TEMPORAL_NAMESPACE: namespace };
 }
 
-async function recover(namespace: string): Promise<WholeRecovery> {
+async function recover(namespace: string): Promise<{ report: WholeRecovery; toldBefore: string }> {
   const program = findCompiled(inject('packageFolder'), 'src/cli/main.ts');
   const env = { ...process.env, ...environmentOf(namespace), TEMPORAL_ADDRESS: inject('temporalAddress') };
-  const { stdout } = await run(process.execPath, [program, 'recover', '--json'], { env });
-  return JSON.parse(stdout);
+  const { stdout, stderr } = await run(process.execPath, [program, 'recover', '--json'], { env });
+  return { report: JSON.parse(stdout), toldBefore: stderr };
 }
 
 beforeAll(async () => {
@@ -186,7 +186,7 @@ test('every run of the backup goes on; what was called twice was said to be', {
 
   await startDatabase();
   const empty = await aNamespace();
-  const report = await recover(empty);
+  const { report, toldBefore } = await recover(empty);
   expect(report).toMatchObject({
     other_cluster: null,
     open_runs: 3,
@@ -195,7 +195,9 @@ test('every run of the backup goes on; what was called twice was said to be', {
   });
   expect(report.search_attributes).toContain('PipelineName');
   expect(report.interrupted_calls).toMatchObject([{ run_id: runs.call, step_id: 'h', capability: 'held' }]);
-  expect(await recover(empty)).toMatchObject({ restarted_runs: 0, running_runs: 3, restored_schedules: 0 });
+  expect(toldBefore).toContain(`${runs.call} h → held at http`);
+  const { report: again } = await recover(empty);
+  expect(again).toMatchObject({ restarted_runs: 0, running_runs: 3, restored_schedules: 0 });
 
   const before = capstan;
   capstan = await startCapstan(environmentOf(empty));

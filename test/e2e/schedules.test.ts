@@ -67,7 +67,7 @@ test('a start gives a run, and the next one waits for its end: skip', async () =
     return (await runsOf(schedule)).length === 2;
   });
   (await nextCall(before + 2)).release();
-}, 60_000);
+});
 
 test('a start cancels the run before it, and begins when that has ended: cancel_other', async () => {
   const schedule = await add({ name: 'cancelling', overlap: 'cancel_other' });
@@ -82,4 +82,4 @@ test('a start cancels the run before it, and begins when that has ended: cancel_
   release();
   const [second] = await runsOf(schedule);
   expect(await capstan.ended(second?.run_id ?? '')).toMatchObject({ state: 'succeeded' });
-}, 60_000);
+});

@@ -1,12 +1,16 @@
 /** What is accepted while Temporal does not answer, and done when it is back: the way to it is cut for real. */
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';
+import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
-import { answer, type Instance, startInstance } from '../support/fleet.ts';
+import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: Capstan;
@@ -15,7 +19,7 @@ let resample: Instance;
 
 beforeAll(async () => {
   temporal = await startTcpProxy(inject('temporalAddress'));
-  capstan = await startCapstan({ TEMPORAL_ADDRESS: temporal.address });
+  capstan = await startCapstan({ TEMPORAL_ADDRESS: temporal.address, HEARTBEAT_TIMEOUT_MS: '3000' });
   resample = await startInstance(capstan, { name: 'resample' });
   resample.handle = ({ input }, response) =>
     typeof input.rate === 'number'
@@ -64,6 +68,51 @@ test.each([
   90_000,
 );
 
+test('a server that starts without Temporal takes runs, which begin when it answers', async () => {
+  await temporal.cut();
+  await capstan.killServer('SIGKILL');
+  await capstan.startServer();
+  const { status, body } = await capstan.request('GET', '/readyz');
+  expect([status, body]).toMatchObject([200, { detail: { temporal: 'does not answer' } }]);
+  await waitFor('the warning', () => capstan.logs().includes('Temporal does not answer: runs are taken'));
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'resample', input: { rate: 7 } }]);
+  await temporal.restore();
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { rate: 7 } } });
+});
+
+/** Whether Temporal has given its only activity out once more, and has heard of that. */
+async function hasComeAgain({ client }: TestWorkflowEnvironment, run: Run): Promise<boolean> {
+  const { raw } = await client.workflow.getHandle(runWorkflowId(run)).describe();
+  const [activity] = raw.pendingActivities ?? [];
+  if (activity?.lastHeartbeatTime == null || activity.lastStartedTime == null) return false;
+  const isHeard = tsToMs(activity.lastHeartbeatTime) > tsToMs(activity.lastStartedTime);
+  return (activity.attempt ?? 1) > 1 && isHeard;
+}
+
+test('a call outlives an outage that is longer than its heartbeats last: it is neither cut nor sent again', async () => {
+  const render = await startInstance(capstan, {
+    name: 'render',
+    cost_model: { type: 'per_call', rate_usd: 0.5 },
+  });
+  const answers: (() => void)[] = [];
+  render.handle = (exec, response) => void answers.push(() => void echo(exec, response));
+  const direct = await connectTestEnvironment();
+  const run = await capstan.submit([{ id: 'a', capability: 'render', input: { n: 1 } }]);
+  await waitFor('the call', () => answers.length > 0);
+  await temporal.cut();
+  await waitFor('Temporal to give it up', async () => {
+    const { raw } = await direct.client.workflow.getHandle(runWorkflowId(run)).describe();
+    return (raw.pendingActivities?.[0]?.attempt ?? 1) > 1;
+  });
+  await temporal.restore();
+  await waitFor('it to come again', () => hasComeAgain(direct, run));
+  for (const tell of answers) tell();
+  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.5 });
+  expect(render.execs).toMatchObject([{ answered: true, closed: false }]);
+  await render.stop();
+  await direct.teardown();
+});
+
 test('a schedule is taken, and works when Temporal is back', async () => {
   await temporal.cut();
   // At a time that does not come during a test.
@@ -86,4 +135,4 @@ test('a schedule is taken, and works when Temporal is back', async () => {
   const before = resample.execs.length;
   await waitFor('a start', async () => (await trigger()) === 202, 30_000);
   await waitFor('its call', () => resample.execs.length > before);
-}, 90_000);
+});

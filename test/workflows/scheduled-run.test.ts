@@ -5,7 +5,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
-import { connectTemporal } from '../../src/clients/temporal/connect.ts';
+import { openTemporal } from '../../src/clients/temporal/connect.ts';
 import { createSchedules, type TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
 import type { OverlapPolicy } from '../../src/contracts/schedule.ts';
 import type {
@@ -29,7 +29,7 @@ let environment: TestWorkflowEnvironment;
 
 beforeAll(async () => {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
-  client = await connectTemporal();
+  client = openTemporal();
   schedules = createSchedules(client, taskQueue, createBoundedCalls(client));
   environment = await connectTestEnvironment();
   worker = await Worker.create({

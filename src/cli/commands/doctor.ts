@@ -12,6 +12,26 @@ function print(checks: readonly Check[]): void {
   }
 }
 
+interface DoctorCommand {
+  readonly data: string;
+  readonly envFile?: string;
+  readonly fix: boolean;
+  readonly json?: boolean;
+}
+
+async function runDoctor({ data, envFile, fix: fixes, json }: DoctorCommand): Promise<void> {
+  const { runChecks } = await import('../../dev/doctor/run-checks.ts');
+  const { findCacheDir } = await import('../../dev/temporal/source.ts');
+  const { readEnvFile } = await import('../process/process-settings.ts');
+  // Of the process itself: keys of a bucket are looked for there.
+  const environment = Object.assign(process.env, readEnvFile(envFile, process.env));
+  const cacheDir = findCacheDir(environment, homedir());
+  const checks = await runChecks({ dataDir: data, environment, cacheDir, fixes });
+  if (json === true) console.log(JSON.stringify(checks, null, 2));
+  else print(checks);
+  if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
+}
+
 /** `capstan doctor`: is everything here that Capstan needs? */
 export function registerDoctorCommand(program: Command): void {
   program
@@ -22,14 +42,6 @@ export function registerDoctorCommand(program: Command): void {
     .option('--data <dir>', 'folder that keeps all data', '.capstan')
     .option('--fix', 'register what Temporal lacks of search attributes', false)
     .option('--json', 'print the findings as JSON')
-    .action(async ({ data, fix: fixes, json }: { data: string; fix: boolean; json?: boolean }) => {
-      const { runChecks } = await import('../../dev/doctor/run-checks.ts');
-      const { findCacheDir } = await import('../../dev/temporal/source.ts');
-      const environment = process.env;
-      const cacheDir = findCacheDir(environment, homedir());
-      const checks = await runChecks({ dataDir: data, environment, cacheDir, fixes });
-      if (json === true) console.log(JSON.stringify(checks, null, 2));
-      else print(checks);
-      if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
-    });
+    .option('--env-file <file>', 'variables for what the environment leaves open')
+    .action(runDoctor);
 }

@@ -8,10 +8,10 @@ export function readTemporalAddress(): string {
   return loadClientConnectConfig().connectionOptions.address ?? 'localhost:7233';
 }
 
-/** @param payloadKeys the setting `PAYLOAD_KEYS`. @throws when the server does not answer within 10 s */
-export async function connectTemporal(payloadKeys?: string): Promise<Client> {
+/** A client that connects when it is used, and again whenever it has to. @param payloadKeys the setting `PAYLOAD_KEYS` */
+export function openTemporal(payloadKeys?: string): Client {
   const { connectionOptions, namespace } = loadClientConnectConfig();
-  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: '10 seconds' });
+  const connection = Connection.lazy({ ...connectionOptions, connectTimeout: '10 seconds' });
   const dataConverter = createDataConverter(payloadKeys);
   return new Client({ connection, dataConverter, ...(namespace === undefined ? {} : { namespace }) });
 }

@@ -3,8 +3,9 @@
  * workflows below it, whose ids begin with its own; of a schedule its starts. Temporal takes a moment to
  * delete, of what has ended just now a minute, and its list may lag behind, so the newest is asked for by its id as well.
  */
-import { type Client, isGrpcServiceError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { type Bounded, connectionOf } from './bounded-calls.ts';
+import { hasStatus } from './grpc-status.ts';
 
 interface ErasingClient {
   readonly client: Client;
@@ -22,15 +23,12 @@ interface Wanted {
   readonly query: string;
 }
 
-/** gRPC: there is none. */
-const notFound = 5;
-
 async function whenFound(call: () => Promise<unknown>): Promise<boolean> {
   try {
     await call();
     return true;
   } catch (error) {
-    if (isGrpcServiceError(error) && Number(error.code) === notFound) return false;
+    if (hasStatus(error, 'notFound')) return false;
     throw error;
   }
 }

@@ -47,3 +47,8 @@ export function readPayloadKeys(setting: string): readonly [PayloadKey, ...Paylo
   if (twice !== undefined) throw new Error(`PAYLOAD_KEYS: two keys are called ${twice}`);
   return [first, ...others];
 }
+
+/** @param setting as above; undefined: nothing is encrypted @returns the id of the key that encrypts; '' = there is none */
+export function readNewestKeyId(setting: string | undefined): string {
+  return setting === undefined ? '' : readPayloadKeys(setting)[0].id;
+}

@@ -15,11 +15,11 @@ import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } 
 import type { Priority } from '../../contracts/primitives.ts';
 import type { EscalateInput, ReviewedSignal } from '../../core/workflow-payloads/escalate-input.ts';
 import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/workflow-payloads/run-input.ts';
-import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns, listRunningLadders, listRunningRuns } from './closed-runs.ts';
 import { eraseHistories, eraseProjectHistories, eraseScheduleHistories } from './erase-histories.ts';
+import { findMissingSearchAttributes } from './search-attributes.ts';
 import { toSummary } from './summary.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
@@ -217,10 +217,7 @@ function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<R
     },
     hasSearchAttributes: async () => {
       const { namespace } = client.options;
-      const { customAttributes } = await bounded(() =>
-        connection.operatorService.listSearchAttributes({ namespace }),
-      );
-      return Object.keys(searchAttributes).every((name) => name in (customAttributes ?? {}));
+      return (await bounded(() => findMissingSearchAttributes(connection, namespace))).length === 0;
     },
     isReachable: () =>
       bounded(() => connection.workflowService.getSystemInfo({}), 2_000).then(

@@ -2,7 +2,8 @@
  * Schedules in Temporal: it knows the calendar, the zones and what to do when a start meets the one before. Each start
  * is a workflow `scheduledRun`. All may be repeated: what is there is replaced, what is gone stays gone.
  */
-import { type Client, ScheduleNotFoundError, type ScheduleOptions } from '@temporalio/client';
+import { type Client, ScheduleClient, ScheduleNotFoundError, type ScheduleOptions } from '@temporalio/client';
+import { type DataConverter, defaultPayloadConverter } from '@temporalio/common';
 import type { OverlapPolicy } from '../../contracts/schedule.ts';
 import type { ScheduledRunInput } from '../../core/workflow-payloads/scheduled-input.ts';
 import type { Bounded } from './bounded-calls.ts';
@@ -76,17 +77,34 @@ async function reach(call: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function* listIds(client: Client): AsyncGenerator<string, void, undefined> {
-  for await (const { scheduleId } of client.schedule.list({ pageSize: 1_000 })) yield scheduleId;
+/** Writes as that one does. What it reads is null: nobody looks at it here, and no key is needed for it. */
+function toWriting({ payloadCodecs = [], ...converter }: DataConverter): DataConverter {
+  const nothing = defaultPayloadConverter.toPayload(null);
+  const codecs = payloadCodecs.map((codec) => ({
+    encode: codec.encode.bind(codec),
+    decode: async (payloads: readonly object[]) => payloads.map(() => nothing),
+  }));
+  return { ...converter, payloadCodecs: codecs };
+}
+
+/** `update` describes a schedule first, and reads its arguments, which may be encrypted by a key that was taken out. */
+function createWritingClient({ connection, options }: Client): ScheduleClient {
+  const { identity, namespace, dataConverter } = options;
+  return new ScheduleClient({ connection, identity, namespace, dataConverter: toWriting(dataConverter) });
+}
+
+async function* listIds(client: ScheduleClient): AsyncGenerator<string, void, undefined> {
+  for await (const { scheduleId } of client.list({ pageSize: 1_000 })) yield scheduleId;
 }
 
 export function createSchedules(client: Client, taskQueue: string, bounded: Bounded): TemporalSchedules {
-  const handleOf = (key: ScheduleRef) => client.schedule.getHandle(key.workflow_id);
+  const writing = createWritingClient(client);
+  const handleOf = (key: ScheduleRef) => writing.getHandle(key.workflow_id);
   return {
     put: async (order) => {
       const { scheduleId, ...options } = toOptions(order, taskQueue);
       const isKnown = await reach(() => bounded(() => handleOf(order).update(() => options), answerMs));
-      if (!isKnown) await bounded(() => client.schedule.create({ scheduleId, ...options }), answerMs);
+      if (!isKnown) await bounded(() => writing.create({ scheduleId, ...options }), answerMs);
     },
     remove: async (key) => {
       await reach(() => bounded(() => handleOf(key).delete(), answerMs));
@@ -95,7 +113,7 @@ export function createSchedules(client: Client, taskQueue: string, bounded: Boun
       (await reach(() => bounded(() => handleOf(key).trigger(overlaps[overlap]), answerMs)))
         ? 'asked'
         : 'gone',
-    list: () => listIds(client),
+    list: () => listIds(writing),
     nextTimes: async (key, ms) => {
       let times: readonly Date[] = [];
       const isKnown = await reach(async () => {

@@ -1,21 +1,52 @@
 /** A namespace gets its search attributes when it is made; those that a later version needs, or an emptied one, are added here. */
 import type { Connection } from '@temporalio/client';
 import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
+import { hasStatus } from './grpc-status.ts';
 
 /** `IndexedValueType` of the Temporal API. */
 const valueTypes = { Keyword: 2, Int: 3, Double: 4, Bool: 5 } as const;
+
+/** What Temporal Cloud says to a key that is no operator's. */
+const refusals = ['permissionDenied', 'unimplemented'] as const;
+
+type Name = keyof typeof searchAttributes;
+
+/** What an operator is told, else null: Temporal Cloud answers operators alone, and not all keys are theirs. */
+async function listRegistered(connection: Connection, namespace: string): Promise<readonly string[] | null> {
+  try {
+    const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+    return Object.keys(customAttributes ?? {});
+  } catch (error) {
+    if (hasStatus(error, ...refusals)) return null;
+    throw error;
+  }
+}
+
+/** Anybody who may count workflows can see it: a query by what is not registered is refused. */
+async function isKnownToQueries(connection: Connection, namespace: string, name: Name): Promise<boolean> {
+  const query = `${name} is not null`;
+  try {
+    await connection.workflowService.countWorkflowExecutions({ namespace, query });
+    return true;
+  } catch (error) {
+    if (hasStatus(error, 'invalidArgument')) return false;
+    throw error;
+  }
+}
 
 /** @returns names, none when all are there */
 export async function findMissingSearchAttributes(
   connection: Connection,
   namespace: string,
-): Promise<(keyof typeof searchAttributes)[]> {
-  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const names = Object.keys(searchAttributes) as (keyof typeof searchAttributes)[];
-  return names.filter((name) => customAttributes?.[name] === undefined);
+): Promise<Name[]> {
+  const names = Object.keys(searchAttributes) as Name[];
+  const registered = await listRegistered(connection, namespace);
+  if (registered !== null) return names.filter((name) => !registered.includes(name));
+  const known = await Promise.all(names.map((name) => isKnownToQueries(connection, namespace, name)));
+  return names.filter((_, at) => !known[at]);
 }
 
-/** @returns which were added */
+/** @returns which were added @throws Error that says what to do where only Temporal's own tools may */
 export async function addMissingSearchAttributes(
   connection: Connection,
   namespace: string,
@@ -23,6 +54,15 @@ export async function addMissingSearchAttributes(
   const missing = await findMissingSearchAttributes(connection, namespace);
   if (missing.length === 0) return [];
   const added = Object.fromEntries(missing.map((name) => [name, valueTypes[searchAttributes[name]]]));
-  await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: added });
+  try {
+    await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: added });
+  } catch (error) {
+    if (!hasStatus(error, ...refusals)) throw error;
+    const list = missing.map((name) => `${name}=${searchAttributes[name]}`).join(', ');
+    throw new Error(
+      `Temporal lets this key register no search attributes: register ${list} in namespace ${namespace} by its own tools`,
+      { cause: error },
+    );
+  }
   return missing;
 }

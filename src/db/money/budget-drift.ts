@@ -1,7 +1,8 @@
 /**
  * Whether the budgets that are in use say what the attempts say. A claim or settlement changes both in one transaction
  * and one statement reads both, so calls under way never look like drift. In use are the days from the day before
- * yesterday on (yesterday, in every time zone) and runs that have not ended.
+ * yesterday on (yesterday, in every time zone) and runs that have not ended. The calls of days are millions: each is read
+ * and added up once, and only the sums are shared out to budgets.
  */
 import type { Db } from '../connect.ts';
 
@@ -26,12 +27,13 @@ const runsBelow = `case when (select true from run c where c.parent_run_id = r.r
 
 export async function findDrift(db: Db): Promise<readonly Drift[]> {
   const { rows } = await db.raw<{ rows: Drift[] }>(
-    `with due as (
-       select s.scope, s.window_start, ${sums}
-       from attempt a cross join lateral budget_scopes(a.project_id, a.capability, null,
-         a.budget_window, (a.started_at at time zone 'UTC')::date) s
-       where a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1 and s.window_start >= ${firstDay}
-       group by 1, 2
+    `with charged as (
+       select a.project_id, a.capability, a.budget_window, (a.started_at at time zone 'UTC')::date as utc_day, ${sums}
+       from attempt a where a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1 group by 1, 2, 3, 4
+     ), due as (
+       select s.scope, s.window_start, sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano
+       from charged c cross join lateral budget_scopes(c.project_id, c.capability, null, c.budget_window, c.utc_day) s
+       where s.window_start >= ${firstDay} group by 1, 2
        union all
        select 'run:' || r.run_id, '-infinity', ${sums}
        from run r join attempt a on a.run_id = any (${runsBelow})

@@ -16,6 +16,16 @@ export async function listUndeliveredSchedules(
   return rows.map(({ schedule_id }) => schedule_id);
 }
 
+/** Those that Temporal holds under another payload key than this one, or under none. */
+export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: number): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { schedule_id: string }[] }>(
+    `select schedule_id from schedule where deleted_at is null and delivered_version >= version
+       and (payload_key < :payloadKey or payload_key > :payloadKey) limit :limit`,
+    { payloadKey, limit },
+  );
+  return rows.map(({ schedule_id }) => schedule_id);
+}
+
 /** Until the transaction ends nobody else delivers it. @returns false when somebody does */
 export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: { held: boolean }[] }>(
@@ -25,11 +35,16 @@ export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<bool
   return rows[0]?.held === true;
 }
 
-/** What Temporal does not know of it yet, deleted or not. */
-export async function readUndeliveredSchedule(db: Db, scheduleId: string): Promise<ScheduleRow | undefined> {
+/** What Temporal does not know of it yet, deleted or not, or holds under another payload key. */
+export async function readUndeliveredSchedule(
+  db: Db,
+  scheduleId: string,
+  payloadKey: string,
+): Promise<ScheduleRow | undefined> {
   const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
-    'select * from schedule where schedule_id = ? and delivered_version < version',
-    [scheduleId],
+    `select * from schedule where schedule_id = ?
+       and (delivered_version < version or deleted_at is null and payload_key <> ?)`,
+    [scheduleId, payloadKey],
   );
   return rows[0];
 }
@@ -38,9 +53,14 @@ export async function readUndeliveredSchedule(db: Db, scheduleId: string): Promi
 export async function markScheduleDelivered(
   db: Db,
   { schedule_id, version, deleted_at }: ScheduleRow,
+  payloadKey: string,
 ): Promise<void> {
   if (deleted_at === null) {
-    await db.raw('update schedule set delivered_version = ? where schedule_id = ?', [version, schedule_id]);
+    await db.raw('update schedule set delivered_version = ?, payload_key = ? where schedule_id = ?', [
+      version,
+      payloadKey,
+      schedule_id,
+    ]);
   } else await db('schedule').where({ schedule_id }).delete();
 }
 

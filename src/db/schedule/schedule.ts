@@ -11,6 +11,8 @@ export interface ScheduleRow {
   readonly body: ScheduleRequest;
   readonly version: number;
   readonly delivered_version: number;
+  /** The id of the key by which Temporal holds it encrypted; '' = by none. */
+  readonly payload_key: string;
   readonly deleted_at: Date | null;
   readonly created_at: Date;
   readonly updated_at: Date;

@@ -45,11 +45,38 @@ export async function checkPostgres({ environment, cacheDir }: DoctorOptions): P
   }
 }
 
+type TemporalPlace = Pick<ReturnType<typeof readTemporalConnection>, 'connectionOptions' | 'namespace'>;
+
+async function askTemporal<Answer>(
+  { connectionOptions, namespace = 'default' }: TemporalPlace,
+  ask: (connection: Connection, namespace: string) => Promise<Answer>,
+): Promise<Answer> {
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 5_000 });
+  try {
+    return await ask(connection, namespace);
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Asked what every process asks: the server, and whether it has the namespace. */
+async function checkOwnTemporal(environment: NodeJS.ProcessEnv): Promise<Check> {
+  const temporal = readTemporalConnection(environment);
+  const place = `${temporal.connectionOptions.address}, namespace ${temporal.namespace ?? 'default'}`;
+  try {
+    await askTemporal(temporal, ({ workflowService }, namespace) =>
+      workflowService.countWorkflowExecutions({ namespace }),
+    );
+    return ok('Temporal', `yours at ${place}`);
+  } catch (error) {
+    const remedy = 'correct TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE or the key, or unset TEMPORAL_ADDRESS';
+    return missing('Temporal', `${place}: ${messageOf(error)}`, remedy);
+  }
+}
+
 export async function checkTemporal(options: DoctorOptions): Promise<Check> {
   const { environment } = options;
-  if (hasExternalTemporal(environment)) {
-    return ok('Temporal', `yours at ${readTemporalConnection(environment).connectionOptions.address}`);
-  }
+  if (hasExternalTemporal(environment)) return checkOwnTemporal(environment);
   const present = await findPresentProgram(options);
   if (present !== null) return ok('Temporal', `server ${present.version}, ${present.origin}`);
   const built = (await findGo(environment)) === null ? '' : ', else built with go install (about 150 s)';
@@ -84,25 +111,28 @@ function temporalInUse({ dataDir, environment }: DoctorOptions) {
   return address === undefined ? null : { connectionOptions: { address }, namespace: 'default' };
 }
 
+async function checkRegistered(connection: Connection, namespace: string, fixes: boolean): Promise<Check> {
+  const name = 'search attributes';
+  const absent = await findMissingSearchAttributes(connection, namespace);
+  if (absent.length === 0) return ok(name, `all registered in namespace ${namespace}`);
+  const found = `not registered in ${namespace}: ${absent.join(', ')}`;
+  if (!fixes) return warning(name, found, 'capstan doctor --fix registers them; runs work without them');
+  try {
+    await addMissingSearchAttributes(connection, namespace);
+    return ok(name, `registered now in namespace ${namespace}: ${absent.join(', ')}`);
+  } catch (error) {
+    return warning(name, found, messageOf(error));
+  }
+}
+
 export async function checkSearchAttributes(options: DoctorOptions): Promise<Check> {
   const name = 'search attributes';
   try {
     const temporal = temporalInUse(options);
     if (temporal === null) return ok(name, 'no Temporal server to ask');
-    const { connectionOptions, namespace = 'default' } = temporal;
-    const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 5_000 });
-    try {
-      const absent = await findMissingSearchAttributes(connection, namespace);
-      if (absent.length === 0) return ok(name, `all registered in namespace ${namespace}`);
-      if (options.fixes) {
-        await addMissingSearchAttributes(connection, namespace);
-        return ok(name, `registered now in namespace ${namespace}: ${absent.join(', ')}`);
-      }
-      const remedy = 'capstan doctor --fix registers them; runs work without them';
-      return warning(name, `not registered in ${namespace}: ${absent.join(', ')}`, remedy);
-    } finally {
-      await connection.close();
-    }
+    return await askTemporal(temporal, (connection, namespace) =>
+      checkRegistered(connection, namespace, options.fixes),
+    );
   } catch (error) {
     return warning(name, messageOf(error), 'see whether the Temporal server answers');
   }

@@ -9,6 +9,9 @@ export const ownServerSettings = {
   // Priorities and fairness between projects.
   'matching.useNewMatcher': true,
   'matching.enableFairness': true,
+  // By the stock settings each node keeps the last 128,000 workflows in memory, tens of kilobytes each.
+  'history.cacheTTL': '"5m"',
+  'history.cacheBackgroundEvict': '{"Enabled":true}',
   // Nobody to be protected from by a rate.
   'frontend.rps': 100_000,
   'frontend.namespaceRPS': 100_000,

@@ -13,27 +13,50 @@ export interface Readiness {
   readonly detail: Record<string, string>;
 }
 
-const databaseMs = 1_500;
+export interface HealthDependencies {
+  /**
+   * A connection for this alone. Among the others the question would stand in line behind requests: a server that is
+   * only busy would be left out, its requests would go to the next, and soon there would be none.
+   */
+  readonly ownDb: Db;
+  readonly workflows: Pick<RunWorkflows, 'isReachable'>;
+}
+
+/** A database that takes longer for `select 1` is away: the time of a statement of `ownDb` too. */
+export const databaseMs = 1_500;
 const temporalMs = 500;
 
-export function createHealthService(db: Db, workflows: Pick<RunWorkflows, 'isReachable'>) {
+function within(limitMs: number, asked: Promise<boolean>): Promise<boolean> {
+  return Promise.race([asked, sleep(limitMs, false, { ref: false })]);
+}
+
+function isThere(db: Db): Promise<boolean> {
+  return db.raw('select 1').then(
+    () => true,
+    () => false,
+  );
+}
+
+function name(isUp: boolean): string {
+  return isUp ? 'ok' : 'does not answer';
+}
+
+export function createHealthService({ ownDb, workflows }: HealthDependencies) {
+  let asked: Promise<boolean> | undefined;
+  /** Who asks meanwhile is given the same answer: however many ask, one connection is enough. */
+  const askDatabase = (): Promise<boolean> => {
+    asked ??= isThere(ownDb).finally(() => {
+      asked = undefined;
+    });
+    return asked;
+  };
   return {
     isReady: async (): Promise<Readiness> => {
       const [database, temporal] = await Promise.all([
-        db
-          .raw('select 1')
-          .timeout(databaseMs)
-          .then(
-            () => true,
-            () => false,
-          ),
-        Promise.race([workflows.isReachable(), sleep(temporalMs, false)]),
+        within(databaseMs, askDatabase()),
+        within(temporalMs, workflows.isReachable()),
       ]);
-      const name = (isUp: boolean): string => (isUp ? 'ok' : 'does not answer');
-      return {
-        ready: database,
-        detail: { database: name(database), temporal: name(temporal) },
-      };
+      return { ready: database, detail: { database: name(database), temporal: name(temporal) } };
     },
   };
 }

@@ -24,6 +24,8 @@ import type { WebhookDuty } from '../webhooks/deliver-webhooks.ts';
 export interface Duty {
   readonly name: string;
   readonly everyMs: number;
+  /** How many times as long as it took it rests at least, where it reads more the more there is. */
+  readonly rests?: number;
   /** It is no repair, and what it does is not worth a word. */
   readonly isRoutine?: boolean;
   /** Whatever it finds to do, a part had died or was away: it is counted. */
@@ -105,7 +107,8 @@ export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
     repair('lost runs', 10_000, () => dependencies.reconcileRuns()),
     repair('forgotten runs', 5 * minuteMs, () => dependencies.restartForgottenRuns()),
     repair('forgotten ladders', 5 * minuteMs, () => dependencies.restartForgottenLadders()),
-    repair('budgets', minuteMs, () => budgets.reconcile()),
+    repair('forgotten schedules', 5 * minuteMs, () => dependencies.restartForgottenSchedules()),
+    { ...repair('budgets', minuteMs, () => budgets.reconcile()), rests: 20 },
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
     routine('people', 1_000, async () => beginRecheck(dependencies)),
     routine('old sessions', purgeMs, () => purgeSessions(db)),

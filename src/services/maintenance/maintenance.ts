@@ -48,11 +48,12 @@ export function createMaintenance({
   let round: Promise<void> = Promise.resolve();
   let isStopped = false;
   const underWay = new Map<string, Promise<void>>();
-  const doneAt = new Map<string, number>();
+  const restsUntil = new Map<string, number>();
 
   /** A duty that takes long, like a round of probes, does not hold up the others. */
-  const attend = ({ name, everyMs, isRoutine = false, isRepair = false, work }: Duty): void => {
-    if (underWay.has(name) || performance.now() < (doneAt.get(name) ?? -Infinity) + everyMs) return;
+  const attend = ({ name, everyMs, rests = 0, isRoutine = false, isRepair = false, work }: Duty): void => {
+    const began = performance.now();
+    if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
     const task = work(() => isStopped)
       .then((repaired) => {
         if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
@@ -61,7 +62,8 @@ export function createMaintenance({
       .catch((error: unknown) => logger.warn({ err: error, duty: name }, 'maintenance will try again'))
       .finally(() => {
         underWay.delete(name);
-        doneAt.set(name, performance.now());
+        const ended = performance.now();
+        restsUntil.set(name, ended + Math.max(everyMs, rests * (ended - began)));
       });
     underWay.set(name, task);
   };

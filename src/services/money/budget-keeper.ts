@@ -24,6 +24,8 @@ function dayOf(day: string): { day?: string } {
 
 interface KeeperDependencies {
   readonly db: Db;
+  /** Where a statement may take long. Default: `db`. */
+  readonly sumsDb?: Db;
   readonly logger: Logger;
   /** Default: nothing is counted. */
   readonly metrics?: Metrics;
@@ -33,7 +35,12 @@ function sizeOf(nano: string): number {
   return Math.abs(Number(nano));
 }
 
-export function createBudgetKeeper({ db, logger, metrics = noMetrics }: KeeperDependencies): BudgetKeeper {
+export function createBudgetKeeper({
+  db,
+  sumsDb = db,
+  logger,
+  metrics = noMetrics,
+}: KeeperDependencies): BudgetKeeper {
   return {
     announceMarks: async () => {
       for (const { scope, day, percents, limit_nano, spent_nano } of await takeNewMarks(db)) {
@@ -52,7 +59,7 @@ export function createBudgetKeeper({ db, logger, metrics = noMetrics }: KeeperDe
     },
 
     reconcile: async () => {
-      const drift = await correctDrift(db);
+      const drift = await correctDrift(sumsDb);
       for (const { scope, day, reserved_nano, spent_nano } of drift) {
         metrics.add('budget_drift_nano_usd_total', {}, sizeOf(reserved_nano) + sizeOf(spent_nano));
         const missing = { reserved_usd: toUsd(reserved_nano), spent_usd: toUsd(spent_nano) };

@@ -2,7 +2,8 @@
  * Lets what a restored database holds go on. Postgres is the record: Temporal may be empty, and what it lacks is started
  * again from the rows, under the same ids, so that doing it twice is doing it once. Where Temporal is not empty, a run
  * that goes on there is left alone; one that has ended there and not here shows that Temporal is newer than the
- * database, and is only started again when `restartsAll` says so.
+ * database, and is only started again when `restartsAll` says so. What it finds it tells before it changes anything:
+ * nobody could find it again.
  */
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
@@ -11,103 +12,121 @@ import type { Db } from '../../db/connect.ts';
 import {
   type InterruptedCall,
   listInterruptedCalls,
+  type OpenRun,
   type RestoredState,
   readRestoredState,
 } from '../../db/recovery/restored-state.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { readDelivery } from '../../db/run/run-delivery.ts';
 import type { RestartForgotten } from '../delivery/restart-forgotten.ts';
-import type { RunDelivery } from '../runs/deliver-run.ts';
-import { createRestartForgottenRuns, type DeliveredRun } from '../runs/restart-forgotten-runs.ts';
+import { createRestartForgottenRuns } from '../runs/restart-forgotten-runs.ts';
+import { pageOpenRuns } from './open-runs.ts';
+import { type RestartAllDependencies, restartAllRuns } from './restart-all-runs.ts';
 
-export interface RecoveryReport extends Omit<RestoredState, 'last_at'> {
+/** What the database holds, before anything is changed. */
+export interface RecoveryFindings extends Omit<RestoredState, 'last_at'> {
   /** The last thing that the database knows of. What happened later happens again. */
   readonly last_at: string | null;
-  /** Names that Temporal did not have. */
-  readonly search_attributes: readonly string[];
-  /** Calls that were under way at that moment, which may happen twice; the first thousand. */
+  /** Calls that were under way at that moment, which may happen twice; the first thousand of `open_calls`. */
   readonly interrupted_calls: readonly InterruptedCall[];
+}
+
+interface RunCounts {
   readonly restarted_runs: number;
   /** They go on in Temporal. */
   readonly running_runs: number;
   /** Open here and ended in Temporal; nothing was done about them. */
   readonly ended_in_temporal: readonly string[];
+  /** To be started anew, and not deleted by Temporal in time; nothing was done about them. */
+  readonly undeleted_runs: readonly string[];
+}
+
+export interface RecoveryReport extends RecoveryFindings, RunCounts {
+  /** Names that Temporal did not have. */
+  readonly search_attributes: readonly string[];
+  /** Why they could not be registered; null: they could. */
+  readonly search_attributes_fault: string | null;
   readonly restarted_ladders: number;
   readonly restored_schedules: number;
 }
 
-export interface RecoverDependencies {
-  readonly db: Db;
+export interface RecoverDependencies extends RestartAllDependencies {
   readonly workflows: Pick<RunWorkflows, 'listRunning' | 'isForgotten' | 'isOpen' | 'erase'>;
-  readonly delivery: Pick<RunDelivery, 'startSoon' | 'settled'>;
   readonly restartLadders: RestartForgotten;
   readonly restartSchedules: RestartForgotten;
   readonly registerSearchAttributes: () => Promise<readonly string[]>;
-  /** Between two looks at what Temporal is about to delete. */
-  readonly pause: (ms: number) => Promise<void>;
   readonly logger: Logger;
 }
 
+export interface RecoverOptions<Findings = RecoveryFindings> {
+  readonly restartsAll: boolean;
+  /** Told before anything is changed. */
+  readonly onFound: (findings: Findings) => void;
+}
+
 const mostCalls = 1_000;
-const looks = 120;
-const pauseMs = 250;
 
-async function eraseWholly(
-  { workflows, pause }: Pick<RecoverDependencies, 'workflows' | 'pause'>,
-  run: DeliveredRun,
-): Promise<void> {
-  for (let look = 0; look < looks; look++) {
-    if (await workflows.erase(run)) return;
-    await pause(pauseMs);
+async function readFindings(db: Db): Promise<RecoveryFindings> {
+  const { last_at, ...state } = await readRestoredState(db);
+  const interrupted_calls = await listInterruptedCalls(db, mostCalls);
+  return { ...state, last_at: last_at?.toISOString() ?? null, interrupted_calls };
+}
+
+async function hasEndedInTemporal({ db, workflows }: RecoverDependencies, run: OpenRun): Promise<boolean> {
+  if ((await workflows.isForgotten(run)) || (await workflows.isOpen(run))) return false;
+  return (await readDelivery(db, run.run_id))?.finished_at === null; // a server may have started it meanwhile
+}
+
+/** Runs that a server would start, meeting a workflow that has ended. */
+async function listEndedBeforeStart(dependencies: RecoverDependencies): Promise<string[]> {
+  const ended: string[] = [];
+  for await (const runs of pageOpenRuns(dependencies.db)) {
+    for (const run of runs)
+      if (!run.is_delivered && (await hasEndedInTemporal(dependencies, run))) ended.push(run.run_id);
   }
-  throw new AppError('unavailable', `Temporal does not delete the workflow of ${run.run_id}; try again`);
+  return ended;
 }
 
-interface RunCounts {
-  readonly restarted_runs: number;
-  readonly running_runs: number;
-  readonly ended_in_temporal: readonly string[];
-}
-
-async function* nobody(): AsyncIterable<string> {}
-
-async function restartRuns(dependencies: RecoverDependencies, restartsAll: boolean): Promise<RunCounts> {
+async function restartRuns(dependencies: RecoverDependencies): Promise<RunCounts> {
   const { workflows, delivery } = dependencies;
-  const ended_in_temporal: string[] = [];
+  const ended_in_temporal = await listEndedBeforeStart(dependencies);
   let running_runs = 0;
-  const erase = async (run: DeliveredRun): Promise<true> => {
-    await eraseWholly(dependencies, run);
-    return true;
-  };
-  const restart = createRestartForgottenRuns(
-    restartsAll ? { ...dependencies, workflows: { listRunning: nobody, isForgotten: erase } } : dependencies,
-    {
-      onKnown: async (run, isListed) => {
-        if (isListed || (await workflows.isOpen(run))) running_runs += 1;
-        else ended_in_temporal.push(run.run_id);
-      },
-      settled: delivery.settled, // no more of them in line than it takes
+  const restart = createRestartForgottenRuns(dependencies, {
+    onKnown: async (run, isListed) => {
+      if (isListed || (await workflows.isOpen(run))) running_runs += 1;
+      else ended_in_temporal.push(run.run_id);
     },
-  );
+    settled: delivery.settled, // no more of them in line than it takes
+  });
   const restarted_runs = await restart(0);
-  return { restarted_runs, running_runs, ended_in_temporal };
+  return { restarted_runs, running_runs, ended_in_temporal, undeleted_runs: [] };
+}
+
+/** Temporal Cloud lets its own tools alone register them, and runs go on without. */
+async function register({ registerSearchAttributes }: RecoverDependencies) {
+  try {
+    return { search_attributes: await registerSearchAttributes(), search_attributes_fault: null };
+  } catch (thrown) {
+    const search_attributes_fault = thrown instanceof Error ? thrown.message : String(thrown);
+    return { search_attributes: [], search_attributes_fault };
+  }
 }
 
 /** May be repeated, also beside servers and workers. */
 export async function recover(
   dependencies: RecoverDependencies,
-  { restartsAll }: { readonly restartsAll: boolean },
+  { restartsAll, onFound }: RecoverOptions,
 ): Promise<RecoveryReport> {
   const { db } = dependencies;
-  const { last_at, ...state } = await readRestoredState(db);
-  const interrupted_calls = await listInterruptedCalls(db, mostCalls);
-  const search_attributes = await dependencies.registerSearchAttributes();
+  const findings = await readFindings(db);
+  onFound(findings);
+  const registered = await register(dependencies);
   while ((await loseExpiredAttempts(db)) > 0);
-  const runs = await restartRuns(dependencies, restartsAll);
+  const runs = restartsAll
+    ? { running_runs: 0, ended_in_temporal: [], ...(await restartAllRuns(dependencies)) }
+    : await restartRuns(dependencies);
   return {
-    last_at: last_at?.toISOString() ?? null,
-    ...state,
-    search_attributes,
-    interrupted_calls,
+    ...findings,
+    ...registered,
     ...runs,
     restarted_ladders: await dependencies.restartLadders(0),
     restored_schedules: await dependencies.restartSchedules(0),

@@ -16,7 +16,7 @@ export interface RestartDependencies {
   readonly logger: Logger;
 }
 
-export type DeliveredRun = Awaited<ReturnType<typeof listDelivered>>[number];
+type DeliveredRun = Awaited<ReturnType<typeof listDelivered>>[number];
 
 /** @returns how many it starts again */
 export function createRestartForgottenRuns(

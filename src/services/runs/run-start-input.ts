@@ -35,12 +35,23 @@ export function controlOf({
   return { version, paused: state === 'paused', budget_version };
 }
 
+/** Until it is asked again whether somebody has registered them. */
+const notRegisteredMs = 60_000;
+
 export function createInputReader(settings: StartSettings): (run: RunToStart) => Promise<RunPipelineInput> {
   const { workflows, heartbeatTimeoutMs, engineVersion, historyEvents, urlOf } = settings;
   let searchable: Promise<boolean> | null = null;
+  const askAgain = (): void => {
+    searchable = null;
+  };
+  const ask = async (): Promise<boolean> => {
+    const answer = await workflows.hasSearchAttributes();
+    if (!answer) setTimeout(askAgain, notRegisteredMs).unref();
+    return answer;
+  };
   const hasSearchAttributes = (): Promise<boolean> => {
-    searchable ??= workflows.hasSearchAttributes().catch((error: unknown) => {
-      searchable = null;
+    searchable ??= ask().catch((error: unknown) => {
+      askAgain();
       throw error;
     });
     return searchable;

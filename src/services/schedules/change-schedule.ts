@@ -8,6 +8,7 @@ import {
   type ScheduleRow,
   updateSchedule,
 } from '../../db/schedule/schedule.ts';
+import { hasSqlState } from '../../db/sql-state.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { checkSchedule, type ScheduleCheck } from './check-schedule.ts';
@@ -26,10 +27,6 @@ export function scheduleNameTaken(name: string): AppError {
     'state_conflict',
     `a schedule named ${name} exists; change that one or take another name`,
   );
-}
-
-function isDuplicate(thrown: unknown): boolean {
-  return thrown instanceof Error && 'code' in thrown && thrown.code === '23505';
 }
 
 export type ScheduleActor = Pick<Caller, 'project_id' | 'key_id'>;
@@ -83,7 +80,7 @@ export function createChangeSchedule({ tell, ...checks }: ChangeDependencies) {
       await checkSchedule(checks, by.project_id, request);
       const act = { actor: by.key_id, action: 'schedule.replaced', body: request } as const;
       await changeRow(db, { ...key, ...act, change: () => request }).catch((error: unknown) => {
-        throw isDuplicate(error) ? scheduleNameTaken(request.name) : error;
+        throw hasSqlState(error, 'unique_violation') ? scheduleNameTaken(request.name) : error;
       });
       return tell(key);
     },

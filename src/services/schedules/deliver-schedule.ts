@@ -1,6 +1,7 @@
 /**
  * Tells Temporal what a schedule's row says. One process at a time tells of one schedule, so that an older state never
- * comes after a newer one; it goes on until nothing newer is there.
+ * comes after a newer one; it goes on until nothing newer is there. What Temporal holds under another payload key than
+ * the one that encrypts now is told again, so that no schedule needs a key for ever.
  */
 import type { Logger } from 'pino';
 import type { ScheduleOrder, TemporalSchedules } from '../../clients/temporal/schedules.ts';
@@ -9,6 +10,7 @@ import type { Db } from '../../db/connect.ts';
 import type { ScheduleRow } from '../../db/schedule/schedule.ts';
 import {
   listUndeliveredSchedules,
+  listUnderOtherKeys,
   markScheduleDelivered,
   readUndeliveredSchedule,
   tryScheduleTurn,
@@ -19,7 +21,7 @@ import { readCron } from './cron.ts';
 export interface ScheduleDelivery {
   /** Resolves when it was tried, or after two seconds; it goes on in the background. */
   deliverSoon(scheduleId: string): Promise<void>;
-  /** @returns how many changes it made up for */
+  /** @returns how many changes, of schedules and of the payload key, it made up for */
   deliverOverdue(): Promise<number>;
   /** Resolves when nothing is under way. */
   settled(): Promise<void>;
@@ -54,24 +56,29 @@ async function within(task: Promise<void>, ms: number): Promise<void> {
   clearTimeout(timer);
 }
 
+interface ScheduleDeliveryDependencies {
+  readonly db: Db;
+  readonly schedules: Pick<TemporalSchedules, 'put' | 'remove'>;
+  /** The id of the key by which `put` encrypts; '' = by none. */
+  readonly payloadKey: string;
+  readonly logger: Logger;
+}
+
 export function createScheduleDelivery({
   db,
   schedules,
+  payloadKey,
   logger,
-}: {
-  readonly db: Db;
-  readonly schedules: Pick<TemporalSchedules, 'put' | 'remove'>;
-  readonly logger: Logger;
-}): ScheduleDelivery {
+}: ScheduleDeliveryDependencies): ScheduleDelivery {
   /** @returns whether something newer may be there */
   const deliverOne = (scheduleId: string): Promise<boolean> =>
     db.transaction(async (trx) => {
       if (!(await tryScheduleTurn(trx, scheduleId))) return false;
-      const row = await readUndeliveredSchedule(trx, scheduleId);
+      const row = await readUndeliveredSchedule(trx, scheduleId, payloadKey);
       if (row === undefined) return false;
       if (row.deleted_at === null) await schedules.put(toOrder(row));
       else await schedules.remove(row);
-      await markScheduleDelivered(trx, row);
+      await markScheduleDelivered(trx, row, payloadKey);
       return true;
     });
 
@@ -88,7 +95,8 @@ export function createScheduleDelivery({
     deliverSoon: (schedule_id) => within(deliveries.soon({ schedule_id }), patienceMs),
     deliverOverdue: async () => {
       const overdue = await listUndeliveredSchedules(db, overdueMs, batch);
-      return deliveries.each(overdue.map((schedule_id) => ({ schedule_id })));
+      const others = await listUnderOtherKeys(db, payloadKey, batch);
+      return deliveries.each([...overdue, ...others].map((schedule_id) => ({ schedule_id })));
     },
     settled: deliveries.settled,
   };

@@ -4,15 +4,15 @@ import { createHealthService } from '../../../src/services/health/health-service
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;
-let db: Db;
+let ownDb: Db;
 beforeAll(async () => {
   database = await createTestDatabase();
-  db = connectDatabase(database.url, 2);
+  ownDb = connectDatabase(database.url, 1);
 });
 afterAll(() => database.drop());
 
 test('a process is ready with its database; that Temporal is away is a detail', async () => {
-  const { isReady } = createHealthService(db, { isReachable: async () => false });
+  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => false } });
   expect(await isReady()).toEqual({
     ready: true,
     detail: { database: 'ok', temporal: 'does not answer' },
@@ -20,7 +20,10 @@ test('a process is ready with its database; that Temporal is away is a detail', 
 });
 
 test('Temporal that says nothing does not make the answer late: a proxy gives it two seconds', async () => {
-  const { isReady } = createHealthService(db, { isReachable: () => new Promise(() => undefined) });
+  const { isReady } = createHealthService({
+    ownDb,
+    workflows: { isReachable: () => new Promise(() => undefined) },
+  });
   const from = performance.now();
   expect(await isReady()).toEqual({
     ready: true,
@@ -30,8 +33,8 @@ test('Temporal that says nothing does not make the answer late: a proxy gives it
 });
 
 test('a process without its database is not ready', async () => {
-  const { isReady } = createHealthService(db, { isReachable: async () => true });
-  await db.destroy();
+  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => true } });
+  await ownDb.destroy();
   expect(await isReady()).toEqual({
     ready: false,
     detail: { database: 'does not answer', temporal: 'ok' },

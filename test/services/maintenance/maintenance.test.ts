@@ -60,3 +60,34 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
     await maintenance.stop();
   }
 });
+
+it('rests in proportion after a duty that took long, and not after others', async () => {
+  const rounds = { each: 0, long: 0 };
+  const count = (name: keyof typeof rounds) => async (): Promise<number> => {
+    rounds[name] += 1;
+    return 0;
+  };
+  const long = async (): Promise<number> => {
+    await count('long')();
+    const began = rounds.each;
+    await waitFor('rounds of the other', () => rounds.each >= began + 3);
+    throw new Error('a statement took too long'); // what fails has taken its time too
+  };
+  const maintenance = createMaintenance({
+    db,
+    logger: pino({ level: 'silent' }),
+    intervalMs: 1,
+    duties: [
+      { name: 'each', everyMs: 0, work: count('each') },
+      { name: 'long', everyMs: 0, rests: 1_000_000, work: long },
+    ],
+    promptDuties: [],
+  });
+  maintenance.start();
+  try {
+    await waitFor('twenty rounds', () => rounds.each >= 20);
+    expect(rounds.long).toBe(1);
+  } finally {
+    await maintenance.stop();
+  }
+});

@@ -1,11 +1,17 @@
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
-import { type RecoverDependencies, recover } from '../../../src/services/recovery/recover.ts';
+import { beforeEach, expect, test } from 'vitest';
+import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
+import {
+  type RecoverDependencies,
+  type RecoveryFindings,
+  recover,
+} from '../../../src/services/recovery/recover.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anInstance, aRun, claimAttempt } from '../../support/factories.ts';
 import { fakeWorkflows } from '../../support/run-workflows.ts';
 
 const { db } = useDatabase();
+beforeEach(() => db.raw('truncate run cascade'));
 
 async function aStartedRun() {
   const run = await aRun(db);
@@ -13,33 +19,53 @@ async function aStartedRun() {
   return run;
 }
 
-test('runs that have ended in Temporal alone are named and left; with restart-all they start anew', async () => {
-  const [forgotten, running, ended] = [await aStartedRun(), await aStartedRun(), await aStartedRun()];
-  await claimAttempt(db, aClaim(running, await anInstance(db)));
+/** A call whose time is over. */
+async function anExpiredCall() {
+  const run = await aStartedRun();
+  await claimAttempt(db, aClaim(run, await anInstance(db)));
+  await db('attempt').update({ lease_until: db.raw(`clock_timestamp() - interval '1 minute'`) });
+  return run;
+}
+
+/** A recovery, the runs that it started, and what it told before. */
+function aRecovery(temporal: Partial<RunWorkflows> = {}, ports: Partial<RecoverDependencies> = {}) {
   const started: string[] = [];
-  const erased: string[] = [];
-  let looks = 0;
+  const found: RecoveryFindings[] = [];
   const dependencies: RecoverDependencies = {
     db,
-    workflows: fakeWorkflows({
-      listRunning: async function* () {
-        yield running.run_id;
-      },
-      isForgotten: async (work) => 'run_id' in work && work.run_id === forgotten.run_id,
-      erase: async ({ run_id }) => {
-        erased.push(run_id);
-        return ++looks % 2 === 0; // it takes a moment
-      },
-    }),
+    workflows: fakeWorkflows(temporal),
     delivery: { startSoon: (id) => void started.push(id), settled: async () => undefined },
     restartLadders: async () => 2,
     restartSchedules: async () => 1,
     registerSearchAttributes: async () => ['RunPhase'],
     pause: async () => undefined,
     logger: pino({ level: 'silent' }),
+    ...ports,
   };
-  expect(await recover(dependencies, { restartsAll: false })).toMatchObject({
+  const run = (restartsAll: boolean) =>
+    recover(dependencies, { restartsAll, onFound: (findings) => void found.push(findings) });
+  return { dependencies, run, started, found };
+}
+
+test('runs that have ended in Temporal alone are named and left; with restart-all they start anew', async () => {
+  const [forgotten, running, ended] = [await aStartedRun(), await aStartedRun(), await aStartedRun()];
+  await claimAttempt(db, aClaim(running, await anInstance(db)));
+  const erased: string[] = [];
+  let looks = 0;
+  const { run, started, found } = aRecovery({
+    listRunning: async function* () {
+      yield running.run_id;
+    },
+    isForgotten: async (work) => 'run_id' in work && work.run_id === forgotten.run_id,
+    erase: async ({ run_id }) => {
+      erased.push(run_id);
+      return ++looks % 2 === 0; // it takes a moment
+    },
+  });
+  const report = await run(false);
+  expect(report).toMatchObject({
     open_runs: 3,
+    open_calls: 1,
     restarted_runs: 1,
     running_runs: 1,
     ended_in_temporal: [ended.run_id],
@@ -48,9 +74,88 @@ test('runs that have ended in Temporal alone are named and left; with restart-al
     search_attributes: ['RunPhase'],
     interrupted_calls: [{ run_id: running.run_id, step_id: 'a', capability: 'concat' }],
   });
+  expect(report).toMatchObject(found[0] ?? {});
   expect(started).toEqual([forgotten.run_id]);
   expect(erased).toEqual([]);
-  const again = await recover(dependencies, { restartsAll: true });
+  const again = await run(true);
   expect(again).toMatchObject({ restarted_runs: 2, ended_in_temporal: [], undelivered_starts: 1 });
-  expect(new Set(erased)).toEqual(new Set([running.run_id, ended.run_id]));
+  expect(new Set(erased)).toEqual(new Set([forgotten.run_id, running.run_id, ended.run_id]));
+});
+
+test('a run that had not been started here and has ended in Temporal is named; restart-all deletes it there', async () => {
+  const [ended, unknown, open] = [await aRun(db), await aRun(db), await aRun(db)];
+  const erased: string[] = [];
+  const { run } = aRecovery({
+    isForgotten: async (work) => 'run_id' in work && work.run_id === unknown.run_id,
+    isOpen: async ({ run_id }) => run_id === open.run_id,
+    erase: async ({ run_id }) => {
+      erased.push(run_id);
+      return true;
+    },
+  });
+  expect(await run(false)).toMatchObject({ undelivered_starts: 3, ended_in_temporal: [ended.run_id] });
+  expect(erased).toEqual([]);
+  expect(await run(true)).toMatchObject({ ended_in_temporal: [], undeleted_runs: [] });
+  expect(erased.sort()).toEqual([ended, unknown, open].map(({ run_id }) => run_id).sort());
+});
+
+test('what was under way is told before anything is changed, whatever happens then', async () => {
+  const { run_id } = await anExpiredCall();
+  const away = aRecovery({ isForgotten: () => Promise.reject(new Error('Temporal is away')) });
+  const untold = recover(away.dependencies, {
+    restartsAll: false,
+    onFound: () => {
+      throw new Error('nobody listens');
+    },
+  });
+  await expect(untold).rejects.toThrow('nobody listens');
+  expect(await db('attempt').pluck('state')).not.toContain('lost');
+  await expect(away.run(false)).rejects.toThrow('Temporal is away');
+  expect(await db('attempt').pluck('state')).toEqual(['lost']);
+  expect(away.found).toMatchObject([{ open_calls: 1, interrupted_calls: [{ run_id, step_id: 'a' }] }]);
+});
+
+test('of more calls than are named it says how many there were', async () => {
+  await anExpiredCall();
+  await db.raw(
+    `insert into attempt select (jsonb_populate_record(a, jsonb_build_object('attempt_id', a.attempt_id || n, 'key', a.key || n))).*
+     from attempt a, generate_series(1, 1200) n`,
+  );
+  const { run, found } = aRecovery();
+  await run(false);
+  expect(found[0]?.open_calls).toBe(1_201);
+  expect(found[0]?.interrupted_calls).toHaveLength(1_000);
+});
+
+test('deletions that take minutes are waited for together, and one that does not end holds up no other', async () => {
+  const runs = [];
+  for (let n = 0; n < 40; n++) runs.push(await aStartedRun());
+  const stuck = runs[3]?.run_id ?? '';
+  let waitedMs = 0;
+  const { run, started } = aRecovery(
+    { erase: async ({ run_id }) => run_id !== stuck && waitedMs >= 150_000 },
+    {
+      pause: async (ms) => {
+        waitedMs += ms;
+      },
+    },
+  );
+  expect(await run(true)).toMatchObject({ restarted_runs: 39, undeleted_runs: [stuck] });
+  expect(started).toHaveLength(39);
+  expect(started).not.toContain(stuck);
+  expect(waitedMs).toBeLessThanOrEqual(600_000);
+  const [row] = await db('run').where({ run_id: stuck });
+  expect(row.start_delivered_at).not.toBeNull();
+});
+
+test('search attributes that may not be registered keep no run from going on', async () => {
+  const forgotten = await aStartedRun();
+  const registerSearchAttributes = () => Promise.reject(new Error('not with this key'));
+  const { run, started } = aRecovery({ isForgotten: async () => true }, { registerSearchAttributes });
+  expect(await run(false)).toMatchObject({
+    search_attributes: [],
+    search_attributes_fault: 'not with this key',
+    restarted_runs: 1,
+  });
+  expect(started).toEqual([forgotten.run_id]);
 });

@@ -40,10 +40,11 @@ async function aSchedule(body: object = {}): Promise<ScheduleKey> {
 }
 
 /** A server process, and what it told Temporal. */
-function aDelivery(temporal: Partial<TemporalSchedules> = {}) {
+function aDelivery(temporal: Partial<TemporalSchedules> = {}, payloadKey = '') {
   const told: (ScheduleOrder | string)[] = [];
   const delivery = createScheduleDelivery({
     db,
+    payloadKey,
     logger,
     schedules: {
       put: async (order) => void told.push(order),
@@ -153,4 +154,42 @@ it('holds few connections to the database while Temporal is slow, however many w
   open();
   await delivering;
   expect([begun >= 12, most <= 3]).toEqual([true, true]);
+});
+
+it('tells again, under the new payload key, what stands in Temporal under another one or none', async () => {
+  await db('schedule').delete();
+  const [plain, old, deleted] = [await aSchedule(), await aSchedule(), await aSchedule()];
+  const orders = [expect.objectContaining(plain), expect.objectContaining(old)];
+  await aDelivery().delivery.deliverSoon(plain.schedule_id);
+  const [first, away, second, none] = [
+    aDelivery({}, 'k0'),
+    aDelivery({ put: () => Promise.reject(new Error('connection refused')) }, 'k1'),
+    aDelivery({}, 'k1'),
+    aDelivery(),
+  ];
+  for (const { schedule_id } of [old, deleted]) await first.delivery.deliverSoon(schedule_id);
+  await db('schedule').where({ schedule_id: deleted.schedule_id }).update({ deleted_at: db.fn.now() }); // by an erasure
+  await passThreeSeconds();
+  expect(await away.delivery.deliverOverdue()).toBe(0);
+  for (const { delivery } of [second, none]) {
+    expect(await delivery.deliverOverdue()).toBe(2);
+    expect(await delivery.deliverOverdue()).toBe(0);
+  }
+  expect(second.told).toEqual(expect.arrayContaining(orders));
+  expect(none.told).toEqual(expect.arrayContaining(orders));
+});
+
+it('tells all that stand under another key, however many', async () => {
+  const many = 201;
+  const { project_id } = await aProject(db);
+  await aDelivery({}, 'k1').delivery.deliverOverdue();
+  await db('schedule').delete();
+  await db.raw(
+    `insert into schedule (schedule_id, project_id, workflow_id, name, body, delivered_version, payload_key)
+     select 'sch_' || n, ?, 'trailer/sch_' || n, 'n' || n, ?, 1, 'k0' from generate_series(1, ?) n`,
+    [project_id, JSON.stringify(aBody()), many],
+  );
+  const { told, delivery } = aDelivery({}, 'k1');
+  while ((await delivery.deliverOverdue()) > 0);
+  expect(told).toHaveLength(many);
 });

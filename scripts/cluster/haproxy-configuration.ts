@@ -1,0 +1,63 @@
+/**
+ * A server that is not ready is left out within a second, and one that is only busy is not: two checks must fail, of two
+ * seconds each. Where none seems ready, all are asked: a late answer is better than none, and a server without its
+ * database says so itself. What met one that died is tried at another where that cannot happen twice: reads, and
+ * requests with an `Idempotency-Key`.
+ */
+import type { ClusterPlace } from './place.ts';
+import { nodeAddresses } from './temporal-nodes.ts';
+
+type Parts = Pick<ClusterPlace, 'ports' | 'servers'>;
+
+function listServers({ ports, servers }: Parts): string {
+  const own = ports.servers.slice(0, servers);
+  const lines = (name: string, options: string): string[] =>
+    own.map((port, index) => `  server ${name}-${index + 1} 127.0.0.1:${port}${options}`);
+  const lastResort = '  # Asked while none of these seems ready: a late answer is better than none.';
+  return [...lines('server', ''), lastResort, ...lines('last', ' no-check backup')].join('\n');
+}
+
+/** What docs/production.md shows, with the addresses of a cluster and without TLS. */
+export function haproxyConfiguration(parts: Parts): string {
+  const { api, temporal, frontend } = parts.ports;
+  return `
+global
+  maxconn 4096
+  # A request is kept until it is answered, so that it can be sent again: one that is larger is not.
+  tune.bufsize 131072
+defaults
+  timeout connect 2s
+  timeout http-request 30s
+  # Longer than the servers': clients are told theirs, and would send into a closed connection.
+  timeout http-keep-alive 2m
+  timeout client 1h
+  timeout check 2s
+  timeout server 1h
+  option redispatch 1
+frontend api
+  mode http
+  bind 127.0.0.1:${api}
+  default_backend servers
+backend servers
+  mode http
+  balance roundrobin
+  option allbackups
+  option httpchk GET /readyz
+  http-check expect status 200
+  option http-buffer-request
+  retries 3
+  retry-on conn-failure empty-response response-timeout 503
+  http-request disable-l7-retry unless METH_GET or { req.hdr(idempotency-key) -m found }
+  default-server check inter 500ms fastinter 200ms fall 2 rise 1
+${listServers(parts)}
+frontend temporal
+  mode tcp
+  bind 127.0.0.1:${temporal}
+  default_backend frontends
+backend frontends
+  mode tcp
+  balance leastconn
+  default-server check inter 500ms fall 1 rise 1 on-marked-down shutdown-sessions
+${nodeAddresses.map((address, index) => `  server temporal-${index + 1} ${address}:${frontend}`).join('\n')}
+`;
+}

@@ -1,0 +1,35 @@
+/** What is asked of a server all of whose connections to the database are in use. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { waitFor } from '../support/wait.ts';
+
+const pool = 2;
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi({ DATABASE_POOL: pool });
+});
+afterAll(() => api.close());
+
+async function countWaiting(): Promise<number> {
+  const { rows } = await api.db.raw<{ rows: unknown[] }>(
+    `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows.length;
+}
+
+test('is it ready? It says so at once: a proxy would leave it out, and with it the next', async () => {
+  const held = await api.db.transaction();
+  await held.raw('lock table schedule in access exclusive mode');
+  const requests = Array.from({ length: pool + 1 }, () => api.call('/v1/schedules'));
+  await waitFor('all connections to wait', async () => (await countWaiting()) === pool);
+  const from = performance.now();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => readJson(api.call('/readyz'))));
+  const tookMs = performance.now() - from;
+  await held.commit();
+  for (const answer of answers) {
+    expect(answer).toEqual([200, { ready: true, detail: expect.objectContaining({ database: 'ok' }) }]);
+  }
+  expect(tookMs).toBeLessThan(1_500);
+  expect((await Promise.all(requests)).map(({ status }) => status)).toEqual([200, 200, 200]);
+});

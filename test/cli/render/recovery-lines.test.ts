@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import { describeFindings, describeRecovery, isWhole } from '../../../src/cli/render/recovery-lines.ts';
+import type { WholeRecovery } from '../../../src/upkeep/recover.ts';
+
+const call = { attempt_id: 'att_1', capability: 'cut', endpoint: 'http://10.0.0.7:8080' };
+
+function aRecovery(report: Partial<WholeRecovery> = {}): WholeRecovery {
+  return {
+    other_cluster: null,
+    last_at: '2026-11-22T03:12:44.120Z',
+    open_runs: 3,
+    undelivered_starts: 0,
+    open_calls: 0,
+    open_reviews: 1,
+    pending_webhooks: 0,
+    interrupted_calls: [],
+    search_attributes: [],
+    search_attributes_fault: null,
+    restarted_runs: 3,
+    running_runs: 0,
+    ended_in_temporal: [],
+    undeleted_runs: [],
+    restarted_ladders: 0,
+    restored_schedules: 1,
+    ...report,
+  };
+}
+
+it('names every call that it knows, and how many more there were', () => {
+  const calls = [
+    { ...call, run_id: 'run_1', step_id: 'h', item: 0 },
+    { ...call, run_id: 'run_1', step_id: 'h', item: 2 },
+    ...Array.from({ length: 30 }, () => ({ ...call, run_id: null, step_id: null, item: null })),
+  ];
+  expect(describeFindings(aRecovery({ open_calls: 1_032, interrupted_calls: calls })).slice(2)).toEqual([
+    '1032 calls were under way and may happen twice, with the same Idempotency-Key:',
+    '  run_1 h → cut at http://10.0.0.7:8080',
+    '  run_1 h [2] → cut at http://10.0.0.7:8080',
+    ...Array.from({ length: 30 }, () => '  a call by itself → cut at http://10.0.0.7:8080'),
+    '  and 1000 more',
+  ]);
+});
+
+it('is whole when no run was left behind, and names those that were', () => {
+  expect(isWhole(aRecovery())).toBe(true);
+  expect(describeRecovery(aRecovery())).toEqual([
+    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+  ]);
+  const runs = Array.from({ length: 22 }, (_, n) => `run_${n}`);
+  for (const left of [aRecovery({ ended_in_temporal: runs }), aRecovery({ undeleted_runs: runs })]) {
+    expect(isWhole(left)).toBe(false);
+    const lines = describeRecovery(left);
+    expect(lines[1]).toMatch(/^22 runs /);
+    expect(lines.slice(3)).toEqual([...runs.slice(0, 20).map((id) => `  ${id}`), '  and 2 more']);
+  }
+});
+
+it('says why search attributes are not registered, and what was done all the same', () => {
+  expect(describeRecovery(aRecovery({ search_attributes_fault: 'not with this key' }))).toEqual([
+    'search attributes could not be registered: not with this key',
+    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+  ]);
+});

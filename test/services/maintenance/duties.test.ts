@@ -1,0 +1,68 @@
+/** Each part says here which of its functions were called; only the statements on the database are real. */
+import { expect, it } from 'vitest';
+import {
+  createDuties,
+  createPromptDuties,
+  type DutyDependencies,
+} from '../../../src/services/maintenance/duties.ts';
+import { useDatabase } from '../../support/database.ts';
+import { idleParts } from '../../support/maintenance.ts';
+
+const { db } = useDatabase();
+
+type Parts = Omit<DutyDependencies, 'db'>;
+
+const parts: Required<Parts> = {
+  ...idleParts,
+  budgets: { announceMarks: async () => undefined, reconcile: async () => 0 },
+  recheckPersons: () => undefined,
+};
+
+/** The same parts, and the names of those of their functions that were not called yet. */
+function watch() {
+  const unused = new Set<string>();
+  const noting = <Value>(value: Value, name: string): Value => {
+    if (typeof value === 'function') {
+      unused.add(name);
+      const call = (...given: unknown[]): unknown => {
+        unused.delete(name);
+        return value(...given);
+      };
+      return call as Value;
+    }
+    return Object.fromEntries(
+      Object.entries(value as object).map(([key, of]) => [key, noting(of, `${name}.${key}`)]),
+    ) as Value;
+  };
+  return { watched: noting(parts, 'parts'), unused };
+}
+
+it('uses every part that maintenance is given', async () => {
+  const { watched, unused } = watch();
+  expect(unused).toContain('parts.budgets.reconcile');
+  const duties = [...createDuties({ ...watched, db }), ...createPromptDuties(watched)];
+  for (const { work } of duties) await work(() => false);
+  expect([...unused]).toEqual([]);
+});
+
+it('counts as a repair what Temporal had forgotten, whatever it is', async () => {
+  const duties = createDuties({
+    ...parts,
+    db,
+    restartForgottenRuns: async () => 1,
+    restartForgottenLadders: async () => 2,
+    restartForgottenSchedules: async () => 3,
+  });
+  const forgotten = duties.filter(({ name }) => name.startsWith('forgotten'));
+  const done = forgotten.map(async ({ name, everyMs, isRepair, work }) => [
+    name,
+    everyMs,
+    isRepair,
+    await work(() => false),
+  ]);
+  expect(await Promise.all(done)).toEqual([
+    ['forgotten runs', 300_000, true, 1],
+    ['forgotten ladders', 300_000, true, 2],
+    ['forgotten schedules', 300_000, true, 3],
+  ]);
+});
