@@ -1,7 +1,7 @@
 /** Runs of three paid steps, one after the other, sixteen at once. */
-
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Api } from '../../scripts/package/api.ts';
-import type { Run } from '../../src/contracts/run.ts';
+import { type Run, terminalRunStates } from '../../src/contracts/run.ts';
 
 const atOnce = 16;
 const definition = {
@@ -25,16 +25,21 @@ export interface Load {
   readonly dispatch: Dispatch;
 }
 
-/** @throws Error when it does not succeed */
+const patienceMs = 600_000;
+
+/** @throws Error when it does not succeed within ten minutes */
 export async function runOne(
   { request }: Api,
   { n, dispatch }: { readonly n: number; readonly dispatch: Dispatch },
 ): Promise<void> {
+  const until = performance.now() + patienceMs;
   const body = { definition: { ...definition, defaults: { dispatch } }, job: { n } };
-  const answer = await request<Run>('POST', '/v1/runs', body, { prefer: 'wait=60' });
-  if (answer.body.state !== 'succeeded') {
-    throw new Error(`a run is ${answer.body.state}: ${JSON.stringify(answer.body)}`);
+  let run = (await request<Run>('POST', '/v1/runs', body, { prefer: 'wait=60' })).body;
+  while (!terminalRunStates.has(run.state) && performance.now() < until) {
+    await sleep(1_000);
+    run = (await request<Run>('GET', `/v1/runs/${run.run_id}`)).body;
   }
+  if (run.state !== 'succeeded') throw new Error(`a run is ${run.state}: ${JSON.stringify(run)}`);
 }
 
 /** @throws Error when one does not succeed */

@@ -6,38 +6,64 @@ import { runOne } from '../growth/run-many.ts';
 export interface SteadyLoad {
   readonly perSecond: number;
   readonly durationMs: number;
+  /** Ends it early; what is under way ends first. */
+  readonly signal: AbortSignal;
 }
 
-export interface SteadyEnd {
+/** How far it has come. */
+export interface Progress {
+  readonly hours: number;
   readonly done: number;
   /** Begun later than a second after their time: the load was more than the machine's. */
   readonly late: number;
+  /** Seconds that each took as its client saw it, in the order in which they ended. */
+  readonly seconds: readonly number[];
+  /** Why one did not succeed, after which no other began. */
+  readonly fault: string | null;
+}
+
+export interface SteadyRuns {
+  progress(): Progress;
+  /** Resolves when the last has ended. */
+  ended(): Promise<void>;
 }
 
 /** What is under way at most; more would be another test. */
 const mostOpen = 500;
 
-/** @throws Error when one does not succeed */
-export async function runSteadily(api: Api, { perSecond, durationMs }: SteadyLoad): Promise<SteadyEnd> {
+export function runSteadily(api: Api, { perSecond, durationMs, signal }: SteadyLoad): SteadyRuns {
   const began = performance.now();
   const under = new Set<Promise<void>>();
-  const faults: unknown[] = [];
+  const seconds: number[] = [];
+  let fault: string | null = null;
   let late = 0;
   let n = 0;
-  for (
-    let due = began;
-    due < began + durationMs && faults.length === 0;
-    due = began + (++n * 1_000) / perSecond
-  ) {
-    await sleep(Math.max(0, due - performance.now()));
-    if (performance.now() > due + 1_000) late += 1;
-    while (under.size >= mostOpen) await Promise.race(under);
+  const begin = (): void => {
+    const from = performance.now();
     const run: Promise<void> = runOne(api, { n, dispatch: 'queued' })
-      .catch((fault: unknown) => void faults.push(fault))
+      .then(
+        () => void seconds.push((performance.now() - from) / 1_000),
+        (thrown: unknown) => {
+          fault ??= String(thrown);
+        },
+      )
       .finally(() => under.delete(run));
     under.add(run);
-  }
-  await Promise.all(under);
-  if (faults.length > 0) throw faults[0];
-  return { done: n, late };
+    n += 1;
+  };
+  const play = async (): Promise<void> => {
+    for (let due = began; due < began + durationMs; due = began + (n * 1_000) / perSecond) {
+      await sleep(Math.max(0, due - performance.now()));
+      if (performance.now() > due + 1_000) late += 1;
+      while (under.size >= mostOpen) await Promise.race(under);
+      if (fault !== null || signal.aborted) break;
+      begin();
+    }
+    await Promise.all(under);
+  };
+  const ending = play();
+  return {
+    progress: () => ({ hours: (performance.now() - began) / 3_600_000, done: n, late, seconds, fault }),
+    ended: () => ending,
+  };
 }

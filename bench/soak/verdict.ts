@@ -1,14 +1,14 @@
+import type { Drift } from '../../src/db/money/budget-drift.ts';
+import { median, percentile99 } from '../engine/statistics.ts';
 import type { Sample } from './samples.ts';
+import type { Progress } from './steady-load.ts';
 
-export interface Soak {
-  readonly hours: number;
+export interface Soak extends Progress {
   /** Runs that began in a second. */
   readonly perSecond: number;
-  readonly done: number;
-  readonly late: number;
   readonly samples: readonly Sample[];
-  /** Budgets that differ from their attempts. */
-  readonly drift: readonly string[];
+  /** Budgets that differ from their attempts; null while they are not compared. */
+  readonly drift: readonly Drift[] | null;
 }
 
 const mostMegabytesPerHour = 5;
@@ -52,10 +52,19 @@ function isOwn({ part }: Growth): boolean {
 export function findBreaches(soak: Soak): readonly string[] {
   const grown = growthOf(soak).filter((growth) => isOwn(growth) && growth.perHour >= mostMegabytesPerHour);
   return [
+    ...(soak.fault === null ? [] : [soak.fault]),
     ...grown.map(({ part, perHour }) => `${part} grows by ${perHour.toFixed(1)} MB an hour`),
-    ...soak.drift,
+    ...(soak.drift ?? []).map((drift) => `a budget differs from its attempts: ${JSON.stringify(drift)}`),
     ...(soak.late > soak.done / 100 ? [`${soak.late} of ${soak.done} runs began late`] : []),
   ];
+}
+
+/** The first and the last quarter: what grows with the tables would be seen in the second. */
+function describeTimes({ seconds }: Soak): string {
+  const some = Math.ceil(seconds.length / 4);
+  const of = (part: readonly number[]) =>
+    part.length === 0 ? 'none' : `median ${median(part).toFixed(2)}, p99 ${percentile99(part).toFixed(2)}`;
+  return `seconds of a run   ${of(seconds.slice(0, some))}; at the end ${of(seconds.slice(seconds.length - some))}`;
 }
 
 export function describeSoak(soak: Soak): string {
@@ -66,7 +75,7 @@ export function describeSoak(soak: Soak): string {
     .map(([name, bytes]) => [name, (bytes - (first?.tables.get(name) ?? 0)) / done] as const)
     .filter(([, bytes]) => bytes >= 100);
   return [
-    `${hours} h, ${perSecond.toFixed(1)} runs of three paid steps a second, ${done} in all, ${late} began late`,
+    `${hours.toFixed(2)} h, ${perSecond.toFixed(1)} runs of three paid steps a second, ${done} in all, ${late} began late`,
     '',
     'memory, MB        warm      end   per hour',
     ...growthOf(soak).map(
@@ -74,8 +83,9 @@ export function describeSoak(soak: Soak): string {
         part.padEnd(12) + [from, to, perHour].map((n) => n.toFixed(1).padStart(10)).join(''),
     ),
     '',
-    `connections       ${Math.min(...connections)} to ${Math.max(...connections)}`,
-    `budgets that differ from their attempts: ${drift.length}`,
+    describeTimes(soak),
+    `connections        ${Math.min(...connections)} to ${Math.max(...connections)}`,
+    `budgets that differ from their attempts: ${drift?.length ?? 'not compared yet'}`,
     '',
     'bytes per run, by table',
     ...tables.map(([name, bytes]) => name.padEnd(32) + bytes.toFixed(0).padStart(8)),

@@ -46,7 +46,7 @@ export const alerts: readonly Alert[] = [
     means:
       'A run, a cancel or a decision stands in the database and Temporal does not know of it. Requests are taken all the same (202), and nothing is lost.',
     look: '`/readyz` of a server says whether it reaches Temporal; the log of the servers has `maintenance will try again`.',
-    act: 'Bring Temporal back, or the way to it. What is late is delivered within seconds, oldest first; nothing is to be repeated by hand.',
+    act: 'Bring Temporal back, or the way to it. Servers take requests meanwhile, also one that starts then; a worker that starts ends with 2, to be started again. What is late is delivered within seconds, oldest first; nothing is to be repeated by hand.',
     example: {
       input: [{ series: 'capstan_deliveries_oldest_seconds{instance="a"}', values: '0+60x40' }],
       labels: {},
@@ -77,6 +77,132 @@ export const alerts: readonly Alert[] = [
     ],
   },
   {
+    name: 'CapstanProcessDown',
+    query: 'min by (instance) (up{job="capstan"})',
+    is: '<',
+    threshold: 1,
+    for: '2m',
+    severity: 'ticket',
+    summary: 'Nothing answers at {{ $labels.instance }}.',
+    means:
+      'A server or worker does not run, or cannot be reached. The others do its work; what it had open is repaired within a minute.',
+    look: 'The log of the process, or of what starts it. It says in one line why it could not start.',
+    act: 'Start it again. A target that was taken away on purpose belongs out of the scrape.',
+    example: {
+      input: [{ series: 'up{job="capstan",instance="w1"}', values: '0+0x40' }],
+      labels: { instance: 'w1' },
+      says: 'Nothing answers at w1.',
+    },
+    calm: [
+      { series: 'up{job="capstan",instance="w1"}', values: '1+0x40' },
+      { series: 'up{job="node",instance="w1"}', values: '0+0x40' },
+    ],
+  },
+  {
+    name: 'CapstanNoWorker',
+    query: '(count(temporal_worker_task_slots_available{worker_type="WorkflowWorker"}) or vector(0))',
+    is: '<',
+    threshold: 1,
+    for: '2m',
+    severity: 'page',
+    summary: 'No worker runs.',
+    means:
+      'Runs are taken and delivered to Temporal, and none of them goes on. Nothing is lost. Or no worker has `METRICS_PORT`.',
+    look: 'The workers’ logs: a worker that cannot start says in one line why.',
+    act: 'Start a worker. What waits goes on by itself.',
+    example: {
+      input: [{ series: 'capstan_maintenance_holder{instance="a"}', values: '1+0x40' }],
+      labels: {},
+      says: 'No worker runs.',
+    },
+    calm: [
+      {
+        series: 'temporal_worker_task_slots_available{instance="w1",worker_type="WorkflowWorker"}',
+        values: '0+0x40',
+      },
+    ],
+  },
+  {
+    name: 'CapstanWorkflowTasksFail',
+    query: '(sum(increase(temporal_workflow_task_execution_failed[30m])) or vector(0))',
+    is: '>',
+    threshold: 3,
+    severity: 'page',
+    summary:
+      'Workers cannot go on with some workflow: its task has failed {{ $value | humanize }} times in half an hour.',
+    means:
+      'Temporal tries again for as long as it takes, so such a run stands and nothing tells of it otherwise. Causes: a key is missing in `PAYLOAD_KEYS` of a worker, a worker is older than the run, or Capstan has a fault.',
+    look: 'Temporal’s Web UI lists them by `TemporalReportedProblems is not null`, and the last event of such a history says why; so does the workers’ log.',
+    act: 'Give all workers the keys that servers have, or the newest version. Then such runs go on by themselves.',
+    example: {
+      input: [
+        {
+          series: 'temporal_workflow_task_execution_failed{instance="w1",failure_reason="WorkflowError"}',
+          values: '0+1x40',
+        },
+      ],
+      labels: {},
+      says: 'Workers cannot go on with some workflow: its task has failed 30 times in half an hour.',
+    },
+    calm: [
+      {
+        series: 'temporal_workflow_task_execution_failed{instance="w1",failure_reason="WorkflowError"}',
+        values: '0+0x20 2+0x20',
+      },
+    ],
+  },
+  {
+    name: 'CapstanRequestsFail',
+    query:
+      '((sum(rate(capstan_http_request_duration_seconds_count{status=~"5.."}[5m])) or vector(0)) / sum(rate(capstan_http_request_duration_seconds_count[5m])))',
+    is: '>',
+    threshold: 0.05,
+    for: '5m',
+    severity: 'page',
+    summary: '{{ $value | humanizePercentage }} of all requests are answered by 5xx.',
+    means: 'Mostly the database does not answer; 503 says so. Any other 5xx is a fault of Capstan.',
+    look: '`/readyz` of each server, requests by route and status in the dashboard, and the log lines with `level` 50, each with the `request_id` that the client was told.',
+    act: 'Bring the database back. Report a 500 with its line.',
+    example: {
+      input: [
+        { series: 'capstan_http_request_duration_seconds_count{status="503"}', values: '0+6x40' },
+        { series: 'capstan_http_request_duration_seconds_count{status="200"}', values: '0+54x40' },
+      ],
+      labels: {},
+      says: '10% of all requests are answered by 5xx.',
+    },
+    calm: [
+      { series: 'capstan_http_request_duration_seconds_count{status="404"}', values: '0+60x40' },
+      { series: 'capstan_http_request_duration_seconds_count{status="200"}', values: '0+6x40' },
+    ],
+  },
+  {
+    name: 'CapstanPoolFull',
+    query: 'min_over_time(capstan_database_pool_connections{state="pending"}[5m])',
+    is: '>',
+    threshold: 0,
+    severity: 'ticket',
+    summary: '{{ $value }} statements of {{ $labels.instance }} wait for a connection to the database.',
+    means:
+      'All connections of the process are used, for minutes: requests and steps are slower than they need be.',
+    look: "`select state, wait_event, query from pg_stat_activity where application_name = 'capstan'`: statements that take long or wait for a lock, or simply many.",
+    act: 'Mend what is slow. Else raise `DATABASE_POOL` as far as `max_connections` of Postgres has room, or start another server or worker.',
+    example: {
+      input: [
+        { series: 'capstan_database_pool_connections{instance="a",state="pending"}', values: '3+0x40' },
+      ],
+      labels: { instance: 'a', state: 'pending' },
+      says: '3 statements of a wait for a connection to the database.',
+    },
+    calm: [
+      {
+        series: 'capstan_database_pool_connections{instance="a",state="pending"}',
+        values: '0 9 0 9 0 9 0 9 0+0x40',
+      },
+      { series: 'capstan_database_pool_connections{instance="a",state="used"}', values: '20+0x40' },
+    ],
+  },
+  {
     name: 'CapstanRepaired',
     query: 'sum by (kind) (increase(capstan_repairs_total[10m]))',
     is: '>',
@@ -84,7 +210,7 @@ export const alerts: readonly Alert[] = [
     severity: 'ticket',
     summary: 'Maintenance repaired {{ $labels.kind }}.',
     means:
-      'A part died or was away, and what it left open was put right. `leases`: a process was killed or stood still with calls open; their cost is estimated. `lost_runs`, `forgotten_runs`, `forgotten_ladders`: Temporal ended or forgot workflows. `budgets`: see CapstanBudgetDrift.',
+      'A part died or was away, and what it left open was put right. `leases`: a process was killed or stood still with calls open; their cost is estimated. `lost_runs`, `forgotten_runs`, `forgotten_ladders`, `forgotten_schedules`: Temporal ended or forgot workflows. `budgets`: see CapstanBudgetDrift.',
     look: 'The log line `repaired` of the server that holds maintenance, and what ended around then.',
     act: 'Nothing to repair. Find out why the part died; after a restart that was meant, this alert is its echo.',
     example: {
@@ -124,7 +250,7 @@ export const alerts: readonly Alert[] = [
     means:
       'Paid calls are refused when the limit is reached: steps then wait for money, and people are asked.',
     look: '`capstan costs`, and the panel “Spend” by capability.',
-    act: 'Raise the limit (`capstan budget set`), or let it stop what is spending. At midnight of the project’s zone a new day begins.',
+    act: 'Raise the limit (`capstan budgets set --daily-limit-usd N`, with `--scope global` that of all projects), or let it stop what is spending. At midnight of the project’s zone a new day begins.',
     example: {
       input: [
         { series: 'capstan_budget_spent_usd{scope="project",project_id="prj_1"}', values: '9+0x40' },
@@ -167,20 +293,24 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'CapstanReviewOld',
-    query: 'max by (kind) (capstan_reviews_oldest_seconds)',
+    query: 'max by (kind) (capstan_reviews_oldest_seconds{kind!="skill"})',
     is: '>',
     threshold: 14_400,
     severity: 'ticket',
     summary: 'A review of kind {{ $labels.kind }} waits for {{ $value | humanizeDuration }}.',
-    means: 'Runs wait for a person and nobody has decided.',
-    look: '`capstan review list`, or Reviews in the console.',
+    means:
+      'Runs wait for a person and nobody has decided. Reviews of skills are not meant: no run waits for them, and they may stand for 30 days.',
+    look: '`capstan review ls`, or Reviews in the console.',
     act: 'Decide it. If nobody is told of reviews, set up a webhook for `review.opened`.',
     example: {
       input: [{ series: 'capstan_reviews_oldest_seconds{kind="escalation"}', values: '20000+60x40' }],
       labels: { kind: 'escalation' },
       says: 'A review of kind escalation waits for 6h 4m 20s.',
     },
-    calm: [{ series: 'capstan_reviews_oldest_seconds{kind="escalation"}', values: '0+60x40' }],
+    calm: [
+      { series: 'capstan_reviews_oldest_seconds{kind="escalation"}', values: '0+60x40' },
+      { series: 'capstan_reviews_oldest_seconds{kind="skill"}', values: '20000+60x40' },
+    ],
   },
   {
     name: 'CapstanEventsLate',
