@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { ProjectByProject } from './test/support/project-by-project.ts';
 
-const testTimeout = 60_000;
+const testTimeout = 180_000;
 const hookTimeout = 120_000;
 
 const setupFiles = ['test/support/watch-failures.ts'];

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectTemporal } from '../../src/clients/temporal/connect.ts';
+import { openTemporal } from '../../src/clients/temporal/connect.ts';
 import type { RunEvent } from '../../src/contracts/event.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
@@ -15,7 +15,7 @@ let api: TestApi;
 let temporal: Client;
 beforeAll(async () => {
   api = await startTestApi({ MAINTENANCE_MS: 100 });
-  temporal = await connectTemporal();
+  temporal = openTemporal();
   await anInstance(api.db, { name: 'x' });
   await api.call('/v1/pipelines', { body: definition });
 });

@@ -58,4 +58,4 @@ test('the whole stack starts, is reachable by its file, survives a dead worker, 
   expect(existsSync(file)).toBe(false);
   const children = Object.entries(pids).filter(([name]) => name !== 'capstan');
   expect(children.filter(([, pid]) => readProcessMark(pid) !== null)).toEqual([]);
-}, 60_000);
+});

@@ -31,37 +31,39 @@ function log(name: string): string {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
 
-/** A shell that says "up" to the common log and is ready then. */
-function shell(name: string, script: string): ChildSpec {
+/** A shell that says "up" to the common log once it has told what a signal does, and is ready then. */
+function shell(name: string, script: string, traps = ''): ChildSpec {
   return {
     name,
     command: '/bin/sh',
-    args: ['-c', `exec 3>&2 2>/dev/null; echo "${name} up"; ${script}`],
+    args: ['-c', `exec 3>&2 2>/dev/null; ${traps} echo "${name} up"; ${script}`],
     cwd: folder,
     env: {},
     account: null,
     logFile: join(folder, 'log'),
     stopSignal: 'SIGTERM',
     stopGraceMs: 300,
-    readyTimeoutMs: 5_000,
+    readyTimeoutMs: 30_000,
     isReady: async () => log('log').includes(`${name} up`),
   };
 }
 
-function serving(name: string): string {
-  return `trap 'echo "${name} down"; exit' TERM; while :; do sleep 0.05; done`;
+/** One that ends when it is asked to. However slow the machine is, it has the time for it. */
+function serving(name: string): ChildSpec {
+  const trap = `trap 'echo "${name} down"; exit' TERM;`;
+  return { ...shell(name, 'while :; do sleep 0.05; done', trap), stopGraceMs: 30_000 };
 }
 
 test('children are ended in the reverse order of their start', async () => {
-  await supervisor.start(shell('first', serving('first')));
-  await supervisor.start(shell('second', serving('second')));
+  await supervisor.start(serving('first'));
+  await supervisor.start(serving('second'));
   await supervisor.stop();
   expect(log('log')).toBe('first up\nsecond up\nsecond down\nfirst down\n');
 });
 
 test('a child that ignores the request to stop is killed, and what it started with it', async () => {
   await supervisor.start(
-    shell('deaf', `trap '' TERM; sleep 61 & echo $! > ${folder}/grandchild; wait; wait`),
+    shell('deaf', `sleep 61 & echo $! > ${folder}/grandchild; wait; wait`, "trap '' TERM;"),
   );
   await waitFor('the grandchild', () => log('grandchild').endsWith('\n'));
   await supervisor.stop();

@@ -70,4 +70,4 @@ test('the curl commands of the tour do what it says', async () => {
   });
   const { body } = await capstan.request<CapabilityDetail>('GET', '/v1/capabilities/word-count');
   expect(body.instances).toMatchObject([{ state: 'deregistered' }]);
-}, 120_000);
+});

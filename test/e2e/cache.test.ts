@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CacheEntry } from '../../src/contracts/cache.ts';
-import type { RunEvent } from '../../src/contracts/event.ts';
 import type { CostSummary } from '../../src/contracts/money.ts';
 import type { Plan } from '../../src/contracts/plan.ts';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
@@ -74,11 +73,8 @@ test('the second of two equal runs is free, without a call, and its files stand 
   expect(step.attempts).toMatchObject([
     { state: 'cached', cost_usd: 0, cached_from: { run_id: first.run_id, step_id: 'loud', saved_usd: 0.25 } },
   ]);
-  const { body: log } = await capstan.request<{ items: RunEvent[] }>(
-    'GET',
-    `/v1/runs/${second.run_id}/events`,
-  );
-  expect(log.items.map(({ type }) => type)).toContain('step.cached');
+  const log = await capstan.logOf(second.run_id);
+  expect(log.map(({ type }) => type)).toContain('step.cached');
   const { body: costs } = await capstan.request<CostSummary>('GET', '/v1/costs');
   expect(costs.today_saved_usd).toBe(0.25);
 });

@@ -61,4 +61,4 @@ test('the demo of a checkout leaves a video, with who made it and for how much, 
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}, 180_000);
+});

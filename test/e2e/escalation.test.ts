@@ -114,7 +114,7 @@ test('a person corrects a step and the run goes on; the next run corrects itself
   const { escalation_history, escalation_advice } = ladder.payload;
   const { escalation_level } = ladder;
   expect(detail.escalation).toEqual({ escalation_level, escalation_history, escalation_advice });
-}, 60_000);
+});
 
 test('other branches go on while one step is in review, and what it waits for comes after the decision', async () => {
   const { run_id } = await capstan.submit([
@@ -132,7 +132,7 @@ test('other branches go on while one step is in review, and what it waits for co
   expect(body.steps.map(({ state }) => state)).toEqual(['in_review', 'succeeded', 'succeeded', 'pending']);
   await decide(capstan, review, { action: 'output', output: { n: 7 } });
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { d: { n: 7 } } });
-}, 60_000);
+});
 
 test('a cancel ends a step in review, its review and its escalation', async () => {
   const { run_id } = await capstan.submit([bad('a', 'never'), { ...bad('b', 'x'), depends_on: ['a'] }]);
@@ -148,7 +148,7 @@ test('a cancel ends a step in review, its review and its escalation', async () =
     return review !== 'open' && ladder !== 'in_review' && [review, ladder];
   });
   expect(states).toEqual(['cancelled', 'cancelled']);
-}, 60_000);
+});
 
 test('a rejected step fails its run with the reason, and the other review is not waited for', async () => {
   const { run_id } = await capstan.submit([bad('a', 'p'), bad('b', 'q')]);
@@ -169,7 +169,7 @@ test('a rejected step fails its run with the reason, and the other review is not
     const { body } = await capstan.request<Review>('GET', `/v1/reviews/${other.review_id}`);
     return body.state === 'cancelled';
   });
-}, 60_000);
+});
 
 test('a skipped step skips what waits for it, and the run succeeds with the rest', async () => {
   const { run_id } = await capstan.submit([
@@ -182,7 +182,7 @@ test('a skipped step skips what waits for it, and the run succeeds with the rest
     state: 'succeeded',
     steps: [{ state: 'skipped' }, { state: 'skipped' }, { state: 'succeeded' }],
   });
-}, 60_000);
+});
 
 test('a correction that fails asks again; a step delivered at most once is asked about first', async () => {
   const before = resample.execs.length;
@@ -199,7 +199,7 @@ test('a correction that fails asks again; a step delivered at most once is asked
     state: 'succeeded',
     steps: [{ revision: 2, attempts: 3 }],
   });
-}, 60_000);
+});
 
 test('with on_exhausted: fail, or escalation off, nobody is asked', async () => {
   const fail = await capstan.submit([bad('a', 'u', { escalate: { on_exhausted: 'fail' } })]);
@@ -215,7 +215,7 @@ test('with on_exhausted: fail, or escalation off, nobody is asked', async () => 
   });
   expect(failed.steps[0]?.review_id).toBeUndefined();
   expect(plain.steps[0]?.escalation_id).toBeUndefined();
-}, 60_000);
+});
 
 test('worker killed -9 in the middle of a correction: the same correction is made again, and once', async () => {
   const strict = await startInstance(capstan, {
@@ -242,4 +242,4 @@ test('worker killed -9 in the middle of a correction: the same correction is mad
   ]);
   expect((await stepOf(run_id, 'a')).revisions).toHaveLength(1);
   await strict.stop();
-}, 120_000);
+});

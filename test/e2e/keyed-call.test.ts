@@ -35,4 +35,4 @@ test('the same key makes the call again after the server died at work, with the 
     [instance.execs[0]?.headers['idempotency-key'], '2'],
   ]);
   await instance.stop();
-}, 60_000);
+});

@@ -113,4 +113,4 @@ test('concat free and local is killed -9 at work: the run completes on the price
       decision: { reason: expect.stringContaining('USD') },
     },
   ]);
-}, 180_000);
+});

@@ -47,7 +47,7 @@ beforeAll(async () => {
   gone = await aProjectInUse(capstan, 'gone-films');
   kept = await aProjectInUse(capstan, 'kept-songs');
   await waitFor('both calls', () => held.length === 2);
-}, 120_000);
+});
 afterAll(async () => {
   await Promise.all([...instances, gone?.instance, kept?.instance].map((instance) => instance?.stop()));
   await capstan?.stop();

@@ -29,7 +29,7 @@ beforeAll(async () => {
   db = connectDatabase(capstan.databaseUrl, 8);
   await watchCommits(db);
   models = await startModelLevels(capstan, provider, { fast: 0.01 });
-}, 90_000);
+});
 afterAll(async () => {
   await capstan?.killWorker('SIGKILL');
   await holds.release();

@@ -63,7 +63,7 @@ test('worker killed -9 in a batch: what had ended is kept, what was under way is
   expect(body.attempts).toMatchObject([{ state: 'lost', certainty: 'estimated' }, { state: 'settled' }]);
   const keys = instance.execs.map(({ headers }) => headers['idempotency-key']);
   expect(keys[1]).toBe(keys[2]);
-}, 90_000);
+});
 
 test('a run terminated in a batch: nobody is left to ask for its calls, and they are ended all the same', async () => {
   instance.handle = () => undefined;

@@ -9,7 +9,7 @@ let capstan: Capstan;
 let hosted: Instance;
 
 beforeAll(async () => {
-  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000', SHUTDOWN_GRACE_MS: '1000' });
+  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000', LEASE_MS: '3000', SHUTDOWN_GRACE_MS: '1000' });
   hosted = await startInstance(capstan, {
     name: 'work',
     cost_model: { type: 'per_call', rate_usd: 0.5 },
@@ -102,7 +102,7 @@ test('server killed -9 right after it answered: the run is started by the next o
     headers,
   );
   expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reuse']);
-}, 60_000);
+});
 
 test('worker stopped by SIGTERM in the middle of a long step: the next worker does it again', async () => {
   hosted.handle = () => undefined;
@@ -114,4 +114,4 @@ test('worker stopped by SIGTERM in the middle of a long step: the next worker do
   await stopped;
   await capstan.startWorker();
   expect(await capstan.ended(run_id, 60_000)).toMatchObject({ state: 'succeeded' });
-}, 120_000);
+});

@@ -127,7 +127,7 @@ const cases: readonly Waiting[] = [
   },
   {
     awaiting: 'time',
-    steps: () => [{ id: 'pause', wait: '5s' }, fixed('pause')],
+    steps: () => [{ id: 'pause', wait: '15s' }, fixed('pause')],
     come: async () => undefined, // it passes
     output: wentOn,
   },

@@ -33,7 +33,7 @@ beforeAll(async () => {
   encode = await startInstance(capstan, { name: 'encode' });
   encode.handle = picky;
   models = await startModelLevels(capstan, provider, { fast: 0, capable: 0.01, reasoning: 0.02, top: 0.04 });
-}, 90_000);
+});
 afterAll(async () => {
   await models?.stop();
   await Promise.all([encode?.stop(), provider?.close(), db?.destroy()]);
@@ -133,7 +133,7 @@ test('level 1 fails twice, the advice of level 2 helps; the third run with that 
   }
   expect(provider.requests.length).toBe(asked);
   expect(await readModelCosts()).toEqual(spent);
-}, 120_000);
+});
 
 test('many that fail alike at once ask for one advice; all others are repaired by what the first learnt', async () => {
   let goOn = (): void => {};

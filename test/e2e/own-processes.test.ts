@@ -219,3 +219,29 @@ test('capstan doctor names search attributes that Temporal lacks, and registers 
   });
   await waitFor('the attributes', async () => (await attributes())?.found.startsWith('all registered'));
 });
+
+test('capstan doctor reads the settings of a server, and says which of them leads nowhere', async () => {
+  const doctor = async (settings: Readonly<Record<string, string>>) => {
+    const file = await writeSettings('doctor.env', settings);
+    const words = ['doctor', '--json', '--data', folder, '--env-file', file];
+    const { code, stdout } = await capstan(words);
+    const checks = JSON.parse(stdout) as Check[];
+    const of = (name: string) => checks.find((check) => check.name === name);
+    return { code, Postgres: of('Postgres'), Temporal: of('Temporal') };
+  };
+  const right = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: inject('temporalAddress') };
+  expect(await doctor(right)).toMatchObject({
+    code: 0,
+    Postgres: { status: 'ok', found: expect.stringContaining('at DATABASE_URL') },
+    Temporal: { status: 'ok', found: `yours at ${right.TEMPORAL_ADDRESS}, namespace default` },
+  });
+  expect(await doctor({ ...right, TEMPORAL_NAMESPACE: 'nowhere' })).toMatchObject({
+    code: 1,
+    Temporal: { status: 'missing', found: expect.stringContaining('namespace nowhere') },
+  });
+  expect(await doctor({ ...right, TEMPORAL_ADDRESS: '127.0.0.1:9' })).toMatchObject({
+    code: 1,
+    Postgres: { status: 'ok' },
+    Temporal: { status: 'missing', found: expect.stringContaining('127.0.0.1:9') },
+  });
+});

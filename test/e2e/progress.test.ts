@@ -63,7 +63,7 @@ test('what a call says of its progress is in the log while it works, at most twi
   ]);
   finish();
   expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
-  const types = (await eventsOf(runId)).map(({ type }) => type);
+  const types = (await capstan.logOf(runId)).map(({ type }) => type);
   expect(types.lastIndexOf('step.progress')).toBeLessThan(types.indexOf('step.succeeded'));
 });
 
@@ -71,7 +71,7 @@ test('a call that says none has none', async () => {
   work = async () => undefined;
   const runId = await submit();
   expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
-  expect((await eventsOf(runId)).filter(({ type }) => type === 'step.progress')).toEqual([]);
+  expect((await capstan.logOf(runId)).filter(({ type }) => type === 'step.progress')).toEqual([]);
 });
 
 test('a failure after progress is a failure like any other', async () => {

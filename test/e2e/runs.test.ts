@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, test } from 'vitest';
-import type { EventPage } from '../../src/contracts/event.ts';
 import type { StepDetail } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
@@ -207,11 +206,7 @@ test('one attempt that is too slow counts as lost; with retry.max 0 the step end
 test('the event log tells the run in order, as pages and as a stream', async () => {
   worker.handle = echo;
   const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }]);
-  await capstan.ended(run_id);
-  const items = await waitFor('the end in the log', async () => {
-    const { body } = await capstan.request<EventPage>('GET', `/v1/runs/${run_id}/events`);
-    return body.items.at(-1)?.type === 'run.succeeded' ? body.items : null;
-  });
+  const items = await capstan.logOf(run_id);
   expect(items.map(({ seq, type }) => [seq, type])).toEqual([
     [1, 'run.queued'],
     [2, 'run.started'],
@@ -260,4 +255,4 @@ test('a chain of 300 steps completes', async () => {
     state: 'succeeded',
     output: { s299: { n: 0 } },
   });
-}, 90_000);
+});

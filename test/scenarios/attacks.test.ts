@@ -44,7 +44,7 @@ test.runIf(process.platform === 'linux')(
       'a stopped Postgres': expect.arrayContaining(['503']),
     });
     // A machine that does other things as well is slower; `npm run bench:attacks` holds the bar itself.
-    for (const { longestMs } of figures) expect(longestMs, shown).toBeLessThan(3 * livezMs);
+    for (const { longestMs } of figures) expect(longestMs, shown).toBeLessThan(6 * livezMs);
     expect(isAsLarge(before, after), shown).toBe(true);
   },
   300_000,

@@ -17,7 +17,7 @@ import { openStage, type Stage } from './stage.ts';
 
 /** The long form: `npm run faults:scenarios -- --times 20`. */
 const times = Number(process.env.TIMES ?? 1);
-vi.setConfig({ testTimeout: 60_000 * times });
+vi.setConfig({ testTimeout: 180_000 * times });
 
 const { url } = useDatabase();
 let stage: Stage;

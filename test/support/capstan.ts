@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { inject } from 'vitest';
+import { type EventPage, type RunEvent, terminalEvents } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
 import { findCompiled } from './compiled.ts';
@@ -96,6 +97,8 @@ export interface CapstanClient {
   submit(steps: readonly object[], job?: object, extra?: object): Promise<Run>;
   /** The run when it has ended. */
   ended(runId: string, timeoutMs?: number): Promise<Run>;
+  /** The first 200 events of a run that ends with them: they are shown a moment after it has ended. */
+  logOf(runId: string): Promise<RunEvent[]>;
 }
 
 export interface Capstan extends CapstanClient {
@@ -141,7 +144,7 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
       if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
       return body;
     },
-    ended: (runId, timeoutMs = 45_000) =>
+    ended: (runId, timeoutMs = 60_000) =>
       waitFor(
         `run ${runId} to end`,
         async () => {
@@ -151,6 +154,11 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
         timeoutMs,
       ).catch(async (error: Error) => {
         throw new Error(`${error.message}; ${await tellStandstill(request, runId)}`);
+      }),
+    logOf: (runId) =>
+      waitFor(`the end of run ${runId} in its log`, async () => {
+        const { body } = await request<EventPage>('GET', `/v1/runs/${runId}/events?limit=200`);
+        return body.items.some(({ type }) => terminalEvents.has(type)) ? body.items : undefined;
       }),
   };
 }

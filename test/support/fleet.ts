@@ -74,6 +74,7 @@ export async function startInstance(
       return answer(response, 200, { status: 'ok', name, version, uptime_ms: process.uptime() * 1_000 });
     }
     if (request.url === '/spec') return answer(response, 200, spec);
+    if (request.method !== 'POST') return answer(response, 404, { ok: false, error: 'nothing is here' });
     const exec: Exec = {
       input: await readJson(request),
       headers: request.headers,

@@ -13,6 +13,7 @@ import { choosePort } from '../../src/dev/ports.ts';
 import { startPostgres } from '../../src/dev/postgres/server.ts';
 import { createPartReport, type Report } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
+import { startWatchdog } from '../../src/dev/supervisor/watchdog.ts';
 import { startTemporal } from '../../src/dev/temporal/server.ts';
 import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
 import { builtBundleName, loadWorkflowBundle } from '../../src/runtime/bundle-workflows.ts';
@@ -93,11 +94,20 @@ function createReport(): Report {
   };
 }
 
+/** Where programs and tests have their temporary files, also those that are killed. @returns removes it */
+function setupScratch(): () => Promise<void> {
+  const folder = createTemporaryFolder('capstan-scratch-');
+  process.env.TMPDIR = folder;
+  return startWatchdog(folder).close;
+}
+
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   process.env.RATE_LIMITS = 'off'; // for every process that a test starts
   const report = createReport();
   const dataDir = createTemporaryFolder('capstan-test-', findMemoryDisk());
+  const removeScratch = setupScratch();
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });
+  const stop = (): Promise<void> => supervisor.stop().then(removeScratch);
   const place = { supervisor, report, dataDir, cacheDir: findCacheDir(process.env, homedir()) };
   try {
     const [databaseUrl, temporalAddress, { packageFolder, workflowBundle }] = await Promise.all([
@@ -110,8 +120,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     project.provide('packageFolder', packageFolder);
     project.provide('workflowBundle', workflowBundle);
   } catch (error) {
-    await supervisor.stop();
+    await stop();
     throw error;
   }
-  return () => supervisor.stop();
+  return stop;
 }

@@ -106,7 +106,8 @@ export async function findRepeats(db: Db, { endpoint, execs }: Instance): Promis
   }
   const { rows } = await db.raw<{ rows: Tally[] }>(
     `select key, count(*) filter (where state in ('settled', 'lost'))::int as made,
-       count(*) filter (where state = 'lost')::int as lost from attempt where endpoint = ? group by key`,
+       count(*) filter (where state = 'lost')::int as lost
+     from attempt where endpoint = ? and key <> attempt_id group by key`, // that key says that a claim was never made
     [endpoint],
   );
   return rows.flatMap(({ key, made, lost }) => {
