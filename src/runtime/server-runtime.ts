@@ -152,7 +152,7 @@ function createOfficeServices({
     cache: createCacheService(db),
     webhooks: createWebhookService({ db, policy, sender }),
     money: createMoneyService(db),
-    health: createHealthService({ ownDb: healthDb, workflows }),
+    health: createHealthService({ ownDb: healthDb, workflows, now: () => performance.now() }),
   };
 }
 

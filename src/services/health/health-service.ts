@@ -15,46 +15,55 @@ export interface Readiness {
 
 export interface HealthDependencies {
   /**
-   * A connection for this alone. Among the others the question would stand in line behind requests: a server that is
-   * only busy would be left out, its requests would go to the next, and soon there would be none.
+   * A connection for this alone. On a shared pool the question would wait behind requests: a proxy would leave out a
+   * server that is only busy, its requests would go to the next server, and soon none would be left.
    */
   readonly ownDb: Db;
   readonly workflows: Pick<RunWorkflows, 'isReachable'>;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now: () => number;
 }
 
 /** A database that takes longer for `select 1` is away: the time of a statement of `ownDb` too. */
 export const databaseMs = 1_500;
 const temporalMs = 500;
+/** Each part gets at most one question in this time, however often and by however many probes `/readyz` is called. */
+const askEveryMs = 1_000;
 
-function within(limitMs: number, asked: Promise<boolean>): Promise<boolean> {
-  return Promise.race([asked, sleep(limitMs, false, { ref: false })]);
+function within(limitMs: number, answer: Promise<boolean>): Promise<boolean> {
+  return Promise.race([answer, sleep(limitMs, false, { ref: false })]);
 }
 
-function isThere(db: Db): Promise<boolean> {
-  return db.raw('select 1').then(
-    () => true,
-    () => false,
-  );
+/** @returns asks, or gives the answer to a question that is open or began less than `askEveryMs` ago */
+function createSharedQuestion(ask: () => Promise<boolean>, now: () => number): () => Promise<boolean> {
+  let answer: Promise<boolean> | undefined;
+  let askedAt = 0;
+  let isOpen = false;
+  return () => {
+    if (answer !== undefined && (isOpen || now() - askedAt < askEveryMs)) return answer;
+    isOpen = true;
+    askedAt = now();
+    answer = ask()
+      .catch(() => false)
+      .finally(() => {
+        isOpen = false;
+      });
+    return answer;
+  };
 }
 
 function name(isUp: boolean): string {
   return isUp ? 'ok' : 'does not answer';
 }
 
-export function createHealthService({ ownDb, workflows }: HealthDependencies) {
-  let asked: Promise<boolean> | undefined;
-  /** Who asks meanwhile is given the same answer: however many ask, one connection is enough. */
-  const askDatabase = (): Promise<boolean> => {
-    asked ??= isThere(ownDb).finally(() => {
-      asked = undefined;
-    });
-    return asked;
-  };
+export function createHealthService({ ownDb, workflows, now }: HealthDependencies) {
+  const askDatabase = createSharedQuestion(() => ownDb.raw('select 1').then(() => true), now);
+  const askTemporal = createSharedQuestion(() => workflows.isReachable(), now);
   return {
     isReady: async (): Promise<Readiness> => {
       const [database, temporal] = await Promise.all([
         within(databaseMs, askDatabase()),
-        within(temporalMs, workflows.isReachable()),
+        within(temporalMs, askTemporal()),
       ]);
       return { ready: database, detail: { database: name(database), temporal: name(temporal) } };
     },

@@ -3,6 +3,8 @@ import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { createHealthService } from '../../../src/services/health/health-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
+const now = () => performance.now();
+
 let database: TestDatabase;
 let ownDb: Db;
 beforeAll(async () => {
@@ -12,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 test('a process is ready with its database; that Temporal is away is a detail', async () => {
-  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => false } });
+  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => false }, now });
   expect(await isReady()).toEqual({
     ready: true,
     detail: { database: 'ok', temporal: 'does not answer' },
@@ -23,6 +25,7 @@ test('Temporal that says nothing does not make the answer late: a proxy gives it
   const { isReady } = createHealthService({
     ownDb,
     workflows: { isReachable: () => new Promise(() => undefined) },
+    now,
   });
   const from = performance.now();
   expect(await isReady()).toEqual({
@@ -32,8 +35,48 @@ test('Temporal that says nothing does not make the answer late: a proxy gives it
   expect(performance.now() - from).toBeLessThan(1_500);
 });
 
+test('the database and Temporal get one question a second, however often readiness is asked', async () => {
+  let nowMs = 0;
+  const asked = { database: 0, temporal: 0 };
+  ownDb.on('query', () => {
+    asked.database++;
+  });
+  const isReachable = async (): Promise<boolean> => {
+    asked.temporal++;
+    return true;
+  };
+  const { isReady } = createHealthService({ ownDb, workflows: { isReachable }, now: () => nowMs });
+  const askOften = async (): Promise<void> => {
+    const answers = await Promise.all(Array.from({ length: 100 }, isReady));
+    expect(new Set(answers.map(({ ready }) => ready))).toEqual(new Set([true]));
+  };
+  await askOften();
+  nowMs = 999;
+  await askOften();
+  expect(asked).toEqual({ database: 1, temporal: 1 });
+  nowMs = 1_000;
+  await askOften();
+  expect(asked).toEqual({ database: 2, temporal: 2 });
+});
+
+test('a question that is open is not asked again, and the next answer is a new one', async () => {
+  let nowMs = 0;
+  const answers: ((isUp: boolean) => void)[] = [];
+  const isReachable = (): Promise<boolean> => new Promise((resolve) => answers.push(resolve));
+  const { isReady } = createHealthService({ ownDb, workflows: { isReachable }, now: () => nowMs });
+  expect((await isReady()).detail.temporal).toBe('does not answer');
+  nowMs = 60_000;
+  const second = isReady();
+  answers[0]?.(true);
+  expect((await second).detail.temporal).toBe('ok');
+  expect(answers).toHaveLength(1);
+  const third = isReady();
+  answers[1]?.(false);
+  expect((await third).detail.temporal).toBe('does not answer');
+});
+
 test('a process without its database is not ready', async () => {
-  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => true } });
+  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => true }, now });
   await ownDb.destroy();
   expect(await isReady()).toEqual({
     ready: false,
