@@ -36,20 +36,32 @@ function replaced(path: MediaPath, cause: unknown): AppError {
 }
 
 interface WantedBytes {
-  readonly etag: string;
+  readonly object: StoredObject;
   readonly span: ByteSpan | undefined;
 }
 
-async function readBytes(bucket: Bucket, path: MediaPath, { etag, span }: WantedBytes): Promise<Readable> {
+/** The size of the whole object that an answer is of: `bytes 0-4/140000` for a range. */
+function wholeSize({
+  ContentRange,
+  ContentLength,
+}: {
+  ContentRange?: string;
+  ContentLength?: number;
+}): number {
+  return ContentRange === undefined ? (ContentLength ?? 0) : Number(ContentRange.split('/')[1]);
+}
+
+async function readBytes(bucket: Bucket, path: MediaPath, { object, span }: WantedBytes): Promise<Readable> {
   const { GetObjectCommand } = bucket.packages.s3;
   const range = span === undefined ? {} : { Range: `bytes=${span.start}-${span.end}` };
-  const asked = new GetObjectCommand({ ...bucket.at(path), IfMatch: `"${etag}"`, ...range });
-  const { Body, ETag } = await bucket.client.send(asked).catch((error: unknown) => {
+  const asked = new GetObjectCommand({ ...bucket.at(path), IfMatch: `"${object.etag}"`, ...range });
+  const answer = await bucket.client.send(asked).catch((error: unknown) => {
     throw isConditionFailed(error) || isMissing(error) ? replaced(path, error) : error;
   });
-  const stream = Body as Readable; // in Node
-  if (requireEtag(ETag) === etag) return stream;
-  stream.destroy(); // a store that compares first and opens then may open the next one
+  const stream = answer.Body as Readable; // in Node
+  // A store may compare the ETag, read the headers and open the file one after the other, and a writer come between.
+  if (requireEtag(answer.ETag) === object.etag && wholeSize(answer) === object.size) return stream;
+  stream.destroy();
   throw replaced(path, null);
 }
 
@@ -59,7 +71,7 @@ export async function openObject(bucket: Bucket, path: MediaPath): Promise<OpenO
   if (object === null) return null;
   return {
     object,
-    read: (span) => bucket.reach(() => readBytes(bucket, path, { etag: object.etag, span })),
+    read: (span) => bucket.reach(() => readBytes(bucket, path, { object, span })),
     close: async () => undefined,
   };
 }
