@@ -1,71 +1,48 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { ProjectByProject } from './test/support/project-by-project.ts';
+import { compiledFiles, compiledSources } from './test/support/compiled-sources.ts';
+import { LongestFirst } from './test/support/longest-first.ts';
 
-const testTimeout = 180_000;
-const hookTimeout = 120_000;
-
-const setupFiles = ['test/support/watch-failures.ts'];
-
-function pathOf(file: string): string {
-  return fileURLToPath(new URL(file, import.meta.url));
-}
-
-const alias = [
-  // As a capability's folder imports the SDK; outside of tests, `capstan capability start` sees to it.
-  { find: 'capstan/capability', replacement: pathOf('src/capability/index.ts') },
-  { find: './schema-thread-entry.ts', replacement: pathOf('test/support/schema-thread-entry.ts') },
-];
-
-/** Files share a worker and the modules that it has loaded: a third of their time would be spent on loading. */
-const shared = { testTimeout, hookTimeout, setupFiles, alias, isolate: false };
-
-function filesOf(...folders: readonly string[]): string[] {
-  return folders.map((folder) => `${folder}/**/*.test.ts`);
-}
-
-/** Again and again, or minutes of it: for `npm run test:long`. Each kind of death is once among `faults` too. */
+/** Again and again, or minutes of it: for `npm run test:long`. Each kind of death happens once in the suite too. */
 const long = [
   'test/e2e/{killed-engine,killed-escalation,killed-inline,rolling-migration,rolling-restart}.test.ts',
   'test/e2e/shipped.test.ts',
   'test/services/registry/outage.test.ts',
 ];
-const faults = [
-  ...filesOf('test/dev', 'test/scenarios'),
-  'test/e2e/{killed-*,inline-control,keyed-call,temporal-away,demo,demo-*}.test.ts',
-  'test/api/silent-database.test.ts',
-];
-const stack = filesOf(
-  'test/conformance',
-  'test/console/pages',
-  'test/docs',
-  'test/e2e',
-  'test/unsupported',
-  'test/workflows',
-);
-const data = filesOf('test/api', 'test/db', 'test/services');
+
+/** Where a report for programs goes, besides what is printed: scripts/steady.ts. */
+const report = process.env.TEST_REPORT;
+
+/** Projects inherit nothing: what is set at the root, such as globalSetup, would be done once for each. */
+function project(name: string, { include, exclude = [] }: { include: string[]; exclude?: string[] }) {
+  return {
+    plugins: [compiledSources(fileURLToPath(new URL('.', import.meta.url)))],
+    test: {
+      name,
+      include,
+      exclude,
+      setupFiles: ['test/support/watch-failures.ts'],
+      // Deadlines bound a hang and prove nothing: a machine may be slow, and do something else as well.
+      testTimeout: 180_000,
+      hookTimeout: 180_000,
+      // Files share a worker and the modules that it has loaded.
+      isolate: false,
+      execArgv: ['--enable-source-maps'],
+      server: { deps: { external: [compiledFiles] } },
+    },
+  };
+}
 
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
-    // Half of them wait for processes and clocks while the others compute.
-    maxWorkers: 3,
-    sequence: { sequencer: ProjectByProject },
-    // A project has a transformer of its own; without this each would transform all of src.
-    experimental: { fsModuleCache: true },
+    sequence: { sequencer: LongestFirst },
+    // Most tests of whole processes wait for them while others compute.
+    maxWorkers: Number(process.env.CAPSTAN_TEST_WORKERS ?? 5),
+    reporters: report === undefined ? ['default'] : ['default', ['json', { outputFile: report }]],
     projects: [
-      {
-        test: {
-          ...shared,
-          name: 'pure',
-          include: filesOf('test', 'capabilities'),
-          exclude: [...data, ...stack, ...faults, ...long],
-        },
-      },
-      { test: { ...shared, name: 'data', include: data, exclude: [...faults, ...long] } },
-      { test: { ...shared, name: 'stack', include: stack, exclude: [...faults, ...long] } },
-      { test: { ...shared, name: 'faults', include: faults, exclude: long } },
-      { test: { ...shared, name: 'long', include: long } },
+      project('suite', { include: ['{test,capabilities}/**/*.test.ts'], exclude: long }),
+      project('long', { include: long }),
     ],
   },
 });

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 
 const runs = process.argv[2] ?? '20';
-const child = spawn('npx', ['vitest', 'run', '--project=faults', 'test/e2e/killed-instances.test.ts'], {
+const child = spawn('npx', ['vitest', 'run', 'test/e2e/killed-instances.test.ts'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
   env: { ...process.env, RUNS: runs },

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 
 const kills = process.argv[2] ?? '50';
-const child = spawn('npx', ['vitest', 'run', '--project=faults', 'test/e2e/killed-keyed-calls.test.ts'], {
+const child = spawn('npx', ['vitest', 'run', 'test/e2e/killed-keyed-calls.test.ts'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
   env: { ...process.env, KILLS: kills },

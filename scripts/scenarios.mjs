@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { parseArgs } from 'node:util';
 
 const { values } = parseArgs({ options: { times: { type: 'string', default: '10' } } });
-const child = spawn('npx', ['vitest', 'run', '--project=faults', 'test/scenarios/scenarios.test.ts'], {
+const child = spawn('npx', ['vitest', 'run', 'test/scenarios/scenarios.test.ts'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
   env: { ...process.env, TIMES: values.times },

@@ -1,5 +1,5 @@
 // `npm test`: the checks and the tests side by side, because tests also wait; the checks' words come last, in one piece.
-// Arguments go to vitest, and then nothing is checked: `npm test -- --project=!faults`. What takes long is
+// Arguments go to vitest, and then nothing is checked: `npm test -- test/core`. What takes long is
 // for `npm run test:long`.
 import { spawn } from 'node:child_process';
 
@@ -25,7 +25,7 @@ async function check() {
 
 const choice = process.argv.slice(2);
 const [tests, checks] = await Promise.all([
-  run('npx', ['vitest', 'run', '--project=!long', ...choice], 'inherit'),
+  run('npx', ['vitest', 'run', '--project=suite', ...choice], 'inherit'),
   choice.length === 0 ? check() : { code: 0, words: 'nothing was checked: npm run check' },
 ]);
 console.log(checks.words);

@@ -1,12 +1,17 @@
 import { cp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, inject, it } from 'vitest';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
 import type { Prerequisite } from '../../src/capability/index.ts';
+import { findCompiled } from '../support/compiled.ts';
 import { anEcho, exec, serve } from './support/capabilities.ts';
 import { startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
-import { shoutModule, writePackage } from './support/packages.ts';
+import { aShoutModule, writePackage } from './support/packages.ts';
+
+const sdk = findCompiled(inject('packageFolder'), 'src/capability/index.ts');
+const shoutModule = aShoutModule(pathToFileURL(sdk).href);
 
 async function start(source: string, env: Record<string, string> = {}) {
   const lines: string[] = [];
@@ -19,8 +24,8 @@ describe('startCapability', () => {
   it('performs the eight steps in order, a line each, from a folder', async () => {
     const router = await startFakeRouter();
     const folder = await writePackage(
-      { type: 'module', capstan: { entry: 'shout.ts' } },
-      { 'shout.ts': shoutModule },
+      { type: 'module', capstan: { entry: 'shout.js' } },
+      { 'shout.js': shoutModule },
     );
     const { instance, lines } = await start(folder, { ROUTER_URL: router.url, ROUTER_TOKEN: 't' });
     expect(await exec(instance, { text: 'hi' })).toMatchObject({
@@ -56,7 +61,7 @@ describe('startCapability', () => {
     ['a package without an entry', () => writePackage({}, {}), /has no index\.ts/],
     [
       'an entry without a capability',
-      () => writePackage({}, { 'index.ts': 'export const x = 1;' }),
+      () => writePackage({ type: 'module' }, { 'index.js': 'export const x = 1;' }),
       /does not export capability/,
     ],
     [

@@ -19,6 +19,7 @@ import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
 import { builtBundleName, loadWorkflowBundle } from '../../src/runtime/bundle-workflows.ts';
 import { compilePackage } from './compile-package.ts';
 import { findCompiled } from './compiled.ts';
+import { packageVariable } from './compiled-sources.ts';
 import { findMemoryDisk } from './memory-disk.ts';
 
 declare module 'vitest' {
@@ -78,6 +79,7 @@ async function setupPackage({ dataDir }: Place, project: TestProject): Promise<C
     await writeFile(workflowBundle, code);
   };
   await write();
+  process.env[packageVariable] = packageFolder;
   // Before each further round of a watch: the sources may be others by then.
   project.onTestsRerun(write);
   return { packageFolder, workflowBundle };

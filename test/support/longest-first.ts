@@ -1,22 +1,23 @@
 /**
- * Files of one project come one after the other: a worker, and the modules that it has loaded, is kept only while the
- * next file in line is of its project. Those that take longest come first, so that no worker is left with them at the
- * end; but those that share a server and a worker come last, because these cost time also while nobody uses them.
+ * What takes longest comes first, so that no worker is left with it at the end: tests of whole processes, which mostly
+ * wait, then those of the database, then the rest.
  */
-import { readFileSync } from 'node:fs';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-const order: readonly string[] = ['faults', 'stack', 'data', 'pure'];
+const heights: readonly RegExp[] = [
+  /\/test\/(console\/pages|dev|scenarios)\//,
+  /\/test\/(conformance|docs|e2e|unsupported|workflows)\//,
+  /\/test\/(api|db|services)\//,
+];
 
-function sharesCapstan(file: string): boolean {
-  return readFileSync(file, 'utf8').includes('/shared-capstan.ts');
+function heightOf({ moduleId }: TestSpecification): number {
+  const height = heights.findIndex((folders) => folders.test(moduleId));
+  return height === -1 ? heights.length : height;
 }
 
-export class ProjectByProject extends BaseSequencer {
+export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const sharing = new Set(sorted.filter(({ moduleId }) => sharesCapstan(moduleId)));
-    const inOrder = [...sorted.filter((file) => !sharing.has(file)), ...sharing];
-    return order.flatMap((name) => inOrder.filter(({ project }) => project.name === name));
+    return sorted.toSorted((one, other) => heightOf(one) - heightOf(other));
   }
 }

@@ -1,13 +1,10 @@
 /** Packages with a capability in them, as somebody else would write one. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { aFolder } from './folders.ts';
 
-const sdk = pathToFileURL(join(process.cwd(), 'src/capability/index.ts')).href;
-
-/** Valid as TypeScript and as JavaScript. @param sdkUrl of the module that it imports, by default the sources */
-export function aShoutModule(sdkUrl = sdk): string {
+/** Valid as TypeScript and as JavaScript. @param sdkUrl of the module that it imports */
+export function aShoutModule(sdkUrl: string): string {
   return `
 import { defineCapability } from ${JSON.stringify(sdkUrl)};
 export const capability = defineCapability({
@@ -22,8 +19,6 @@ export const capability = defineCapability({
 });
 `;
 }
-
-export const shoutModule = aShoutModule();
 
 /** @returns its folder, whose path has a space */
 export async function writePackage(manifest: object, files: Record<string, string>): Promise<string> {

@@ -1,0 +1,32 @@
+/**
+ * Tests import the sources as Node runs them: from the package that compile-package.ts makes, by Node's own loader.
+ * Vitest's loader takes ten times as long for the same modules, in each worker. Tests and their support are still
+ * transformed by vitest.
+ */
+import { dirname, relative, resolve } from 'node:path';
+import type { Plugin } from 'vitest/config';
+import { findCompiled } from './compiled.ts';
+
+/** Names the package's folder. global-setup.ts sets it; until then, for that file itself, sources are taken as they are. */
+export const packageVariable = 'CAPSTAN_TEST_PACKAGE';
+
+/** For vitest's `server.deps.external`: what these match is imported by Node. */
+export const compiledFiles = /\/package\/dist\/.*\.js$/;
+
+const ownSources = /^(?:src|capabilities)\/.*(?<!\.test)\.ts$/;
+
+/** @param root the checkout */
+export function compiledSources(root: string): Plugin {
+  return {
+    name: 'compiled-sources',
+    enforce: 'pre',
+    resolveId(specifier, importer) {
+      const folder = process.env[packageVariable];
+      if (folder === undefined) return undefined;
+      if (specifier === 'capstan/capability') return findCompiled(folder, 'src/capability/index.ts');
+      if (importer === undefined || !specifier.startsWith('.')) return undefined;
+      const source = relative(root, resolve(dirname(importer), specifier));
+      return ownSources.test(source) ? findCompiled(folder, source) : undefined;
+    },
+  };
+}
